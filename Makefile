@@ -1,11 +1,11 @@
-# demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
-# build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, policy family and the preload library, SECONDS each.
-# bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
-# bench-programs: whole programs with and without the preload library; as root, 40 minutes.
-# traces: captures what study page-size runs on; installs its programs, 20 minutes.
-# kills: kills processes and studies what that takes; as root, some minutes.
-# launches: launches a filler of five sizes in ample and in short memory and studies it; as root.
-# lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
+# demo: analyzes the recordings in examples/.   test: all tests.   check: the fast tests, lint and types.
+# build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
+# bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
+# bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
+# traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
+# kills: kills processes and studies how long that takes; needs root, takes some minutes.
+# launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
+# lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
 .PHONY: demo test check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
@@ -14,13 +14,13 @@ SECONDS ?= 600
 SOURCES := $(shell find crates python/pagewise devices -type f \
              -not -path '*/__pycache__/*' -not -name '*.so') Cargo.toml Cargo.lock pyproject.toml
 
-# The plugin that `pagewise capture` loads into QEMU; built without it, run with it.
+# The plugin that `pagewise capture` loads into QEMU. Building it does not need QEMU.
 PLUGIN := python/pagewise/capture/qemu_capture.so
 
 demo: build
 	.venv/bin/pagewise demo --report report.html
 
-# Tests that cannot run here write a line each; the last line counts them.
+# Each test that cannot run here writes a line to this file; tools/skipped.sh counts them.
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
 test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
@@ -40,6 +40,7 @@ check: .venv/.test-extras build
 	cargo test --release --quiet --workspace $(AGENT_FEATURES)
 	$(PYTHON) -m pytest -m "not slow" -q
 	@tools/skipped.sh $(SKIPPED)
+	@$(PYTHON) tools/readability.py
 
 build: .venv/.built .venv/.agent $(PLUGIN)
 
@@ -95,10 +96,10 @@ fuzz:
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet
 	@touch $@
 
-# Asked when a recipe runs, since `make test` may just have installed clang.
+# Evaluated when a recipe runs, since `make test` may just have installed clang.
 AGENT_FEATURES = $(shell tools/agent_features.sh)
 
-# Changes when clang or libelf come or go: then the agent is built again.
+# Changes when clang or libelf is installed or removed, so that the agent is rebuilt.
 .venv/.agent-features: FORCE | .venv/.built
 	@tools/agent_features.sh > $@.new 2>/dev/null
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -111,7 +112,7 @@ FORCE:
 	install -m 755 target/preload/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
 	@touch $@
 
-# The agent, its pages and its killer, on this machine; packagers set DESTDIR. Settings that are there stay.
+# Installs the agent, its manual pages and killd on this machine; packagers set DESTDIR. Keeps existing settings.
 PREFIX = /usr/local
 UNIT = $(DESTDIR)/etc/systemd/system/pagewise-killd.service
 SETTINGS = $(DESTDIR)/etc/pagewise.d/killd.toml

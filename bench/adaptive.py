@@ -1,10 +1,10 @@
-"""`adaptive` beside every other architecture, on recordings that its constants were not chosen on.
+"""`adaptive` beside every other architecture, on recordings that did not determine its constants.
 
 python bench/run.py adaptive      or      python bench/adaptive.py
 
-Not timed: counts times latencies, the same on every machine. bench/adaptive.toml names the grid.
-The recordings of examples/ are always there; those that lie beside the repository are skipped,
-and named, where they are missing. Writes docs/bench-adaptive.md and prints one JSON line.
+Not timed: counts times latencies, equal on every machine. bench/adaptive.toml names the grid.
+The recordings of examples/ always exist; those beside the repository are skipped, and named, if
+they are missing. Writes docs/bench-adaptive.md and prints one JSON line.
 
 The cost of a cell is its I/O time, with every page that only the fast tier holds at the end
 written to the slow one. The rows of `adaptive` in the grid are candidates for its constants.
@@ -31,20 +31,20 @@ from pagewise.grids import results
 
 SPEC = Path(__file__).parent / "adaptive.toml"
 DOCUMENT = Path(__file__).parent.parent / "docs" / "bench-adaptive.md"
-# The constants in the code were chosen on these, so no figure of theirs is one left out.
+# The constants in the code were chosen on these recordings, so they are never "left out" ones.
 CHOSEN_ON = frozenset({"swap700", "swap1400", "pubg_exec", "slideshow_exec", "telegram_exec"})
 SHOWN = 24
 KINDS = ("tuned", "within 1 %", "worst", "left out", "within 1 %", "worst")
 WITHIN = 0.01
 WORST_MAX = 0.03
 
-# The recording that is left out, and the candidate that the others choose for it.
+# The recording left out, and the candidate that the others choose for it.
 Choice = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Place:
-    """One cell of the grid: where the architectures meet."""
+    """One cell of the grid, in which the architectures are compared."""
 
     recording: str
     mib: int
@@ -57,7 +57,7 @@ class Place:
 
 @dataclass
 class Cell:
-    """What every architecture costs in one place, in seconds."""
+    """The cost of every architecture in one cell, in seconds."""
 
     place: Place
     flash: float = 0.0
@@ -68,21 +68,21 @@ class Cell:
 
     @property
     def best(self) -> str:
-        """The other architecture that costs least."""
+        """The other architecture with the lowest cost."""
         return min(self.others, key=lambda name: self.others[name])
 
     def regret(self, candidate: str) -> float:
-        """By which share ours costs more than the best of the others."""
+        """The share by which ours costs more than the best of the others."""
         return self.ours[candidate] / self.others[self.best] - 1
 
     def over_flash(self, candidate: str) -> float:
-        """By which share ours costs more than the slow tier without a fast one."""
+        """The share by which ours costs more than the slow tier without a fast one."""
         return self.ours[candidate] / self.flash - 1
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a choice of candidates reaches over all cells."""
+    """The results of a choice of candidates over all cells."""
 
     within_1_percent: float
     within_3_percent: float
@@ -107,7 +107,7 @@ class Figures:
 
 
 def run(rounds: int) -> list[Claim]:
-    """The targets; ``rounds`` does not matter, since nothing is timed."""
+    """The targets; ``rounds`` is ignored, since nothing is timed."""
     del rounds
     found, missing = recordings()
     cells = grid(found)
@@ -135,19 +135,19 @@ def line(reached: Mapping[str, Figures], cells: int, found: list[Path], missing:
 
 
 def recordings() -> tuple[list[Path], list[Path]]:
-    """The recordings of the grid that are there, and those that are not."""
+    """The available recordings of the grid, and the missing ones."""
     spec = tomllib.loads(SPEC.read_text())
     paths = [SPEC.parent / name for name in spec["traces"]]
     return [path for path in paths if path.exists()], [path for path in paths if not path.exists()]
 
 
 def name_of(path: Path) -> str:
-    """The file's name without what says how it is stored."""
+    """The file's name without the suffixes of its storage format."""
     return path.name.removesuffix(".zst").removesuffix(".gz").rpartition(".")[0]
 
 
 def grid(found: list[Path]) -> list[Cell]:
-    """Every cell of the spec. Where a page goes depends on latencies with `adaptive` alone, so the
+    """Every cell of the spec. Only the placements of `adaptive` depend on latencies, so the
     others are replayed with one pair of devices and their costs follow from the counts."""
     spec = tomllib.loads(SPEC.read_text())
     spec["traces"] = [str(path) for path in found]
@@ -191,7 +191,7 @@ def cell_of(cells: dict[Place, Cell], row: Mapping[str, Any], slow: str, fast: s
 
 
 def cost(outcome: Mapping[str, Any], slow: str, fast: str) -> float:
-    """Seconds of I/O on these devices, with what only the fast tier holds at the end written."""
+    """Seconds of I/O on these devices, with a write of each page that only the fast tier holds."""
     time_us = sum(
         outcome[tier][operation] * latency
         for tier, device in (("slow", slow), ("fast", fast))
@@ -206,8 +206,8 @@ def latencies_us(device: str) -> list[float]:
 
 
 def best_candidate(cells: Iterable[Cell]) -> str:
-    """The candidate with the lowest mean of the squares of what it costs above the best of the
-    others; of several the one with the lowest mean cost."""
+    """The candidate with the lowest mean square of its cost above the best of the
+    others; among equals the one with the lowest mean cost."""
     cells = list(cells)
 
     def badness(candidate: str) -> tuple[float, float]:
@@ -218,13 +218,13 @@ def best_candidate(cells: Iterable[Cell]) -> str:
 
 
 def tuned(cells: list[Cell]) -> Choice:
-    """For every recording the candidate that is best over all of them."""
+    """For every recording, the candidate that is best over all recordings."""
     chosen = best_candidate(cells)
     return {cell.place.recording: chosen for cell in cells}
 
 
 def left_out(cells: list[Cell]) -> Choice:
-    """For every recording the candidate that is best over the others."""
+    """For every recording, the candidate that is best over the others."""
     names = {cell.place.recording for cell in cells}
     return {
         name: best_candidate(cell for cell in cells if cell.place.recording != name)
@@ -233,34 +233,34 @@ def left_out(cells: list[Cell]) -> Choice:
 
 
 def unseen(cells: list[Cell]) -> list[Cell]:
-    """The cells of recordings that no constant in the code was chosen on."""
+    """The cells of recordings on which no constant in the code was chosen."""
     return [cell for cell in cells if cell.place.recording not in CHOSEN_ON]
 
 
 def targets(reached: Mapping[str, Figures]) -> list[Claim]:
-    """What `adaptive` must reach with each recording left out, in the order of the issue."""
+    """The targets of `adaptive` with each recording left out, in the order of the issue."""
     figures = reached["left_out"]
     return [
         Claim(
-            "the worst cell above the best of the others",
+            "worst cell, above the best other",
             f"{WORST_MAX:.0%}",
             f"{figures.worst:.1%}",
             figures.worst <= WORST_MAX,
         ),
         Claim(
-            "cells at most 1 % above the best of the others",
+            "cells at most 1 % above the best other",
             "95 %",
             f"{figures.within_1_percent:.1%}",
             figures.within_1_percent >= 0.95,
         ),
         Claim(
-            "mean cost, share of flash-only, below the mean of the best other in each cell",
+            "mean share of flash-only, below that of the best other in each cell",
             "1 %, aim 2 %",
             f"{figures.mean_below_best_other:.1%}",
             figures.mean_below_best_other >= 0.01,
         ),
         Claim(
-            "the worst cell above flash-only",
+            "worst cell, above flash-only",
             "0.5 %",
             f"{figures.worst_over_flash:.1%}",
             figures.worst_over_flash <= 0.005,
@@ -283,11 +283,11 @@ def document(
             commit=commit,
             count=len(cells),
             skipped=skipped,
-            candidates=f"{len(cells[0].ours)} candidate(s)",
+            candidates=len(cells[0].ours),
             chosen_on=", ".join(sorted(CHOSEN_ON)),
         ),
         table(
-            ["what", "to reach", "measured", "reached"],
+            ["what", "target", "measured", "reached"],
             ([c.what, c.target, c.measured, "yes" if c.is_reached else "no"] for c in claims),
         ),
         BY_RECORDING,
@@ -297,7 +297,7 @@ def document(
         ),
         CANDIDATES,
         table(
-            ["candidate", "worst", "within 1 %", "mean below the best others", "over flash-only"],
+            ["candidate", "worst", "within 1 %", "mean, below the best other", "above flash-only"],
             by_candidate(cells),
         ),
         WHY,
@@ -351,45 +351,51 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 INTRODUCTION = """# `adaptive` beside the other architectures
 
-Command: `python bench/run.py adaptive`, commit {commit}. The {count} cells of bench/adaptive.toml:
-recordings, nine sizes of the fast tier, six pairs of latencies. A cell costs its I/O time, with
-every page that only the fast tier holds at the end written to the slow one; the others run in all
-the forms that the grid names. `adaptive` writes its victims, as a block device must
-(`victims_in_memory=write`). The targets are judged on the recordings that no constant in the code
-was chosen on, each with the candidate that all other recordings choose. The grid has {candidates}
-of `adaptive`. The constants in the code were chosen on {chosen_on}.
+`python bench/run.py adaptive` replays {count} cells (bench/adaptive.toml) and writes this page:
+every recording with nine sizes of the fast tier and six pairs of latencies (slow read/write and
+fast read/write). [architectures.md](architectures.md#adaptive) sums it up. Commit {commit}.
+
+- The cost of a cell is its I/O time, plus the time to write every page that only the fast tier
+  holds at the end to the slow tier.
+- The best other is the cheapest of all other architectures, in all the forms of the grid.
+- `adaptive` writes its victims, as a block device must (`victims_in_memory=write`). Candidates of
+  it in the grid: {candidates}.
+- The constants in the code were chosen on some of the recordings:
+  {chosen_on}.
+  The targets are judged on the others, each with the candidate that all other recordings choose.
+- Recordings that are not in examples/ do not ship.
 {skipped}
 """
 
 BY_RECORDING = """
 ## By recording
 
-Mean over its cells as a share of flash-only, of the best other in each cell and of `adaptive`,
-with the cells within 1 % and the worst: with the constants that all recordings choose ("tuned"),
-and with those that all others choose ("left out").
+Mean cost over the cells of a recording as a share of flash-only, for the best other in each cell
+and for `adaptive`; the share of cells within 1 % of the best other; and the worst cell. *Tuned*
+uses the candidate that all recordings choose, *left out* the one that all others choose.
 
 """
 
 CANDIDATES = """
 ## By candidate
 
-What each row of `adaptive` in the grid reaches over all recordings.
+Each row of `adaptive` in the grid, over all recordings.
 
 """
 
 WHY = """
 ## Why not 3 % in every cell
 
-Where a fast write costs as much as a slow one, filling the tier pays only if the pages are read
-again, and what is seen until then does not tell. Decision 0014 has the frontier of the worst cell
-against the mean over all variants and constants that were tried:
-[decisions/0014-adaptive-follows-no-experts.md](decisions/0014-adaptive-follows-no-experts.md).
+If a fast write costs as much as a slow one, filling the tier pays only if the pages are read
+again, and nothing seen before that moment shows whether they will be.
+[Decision 0014](decisions/0014-adaptive-follows-no-experts.md) has the worst cell and the mean of
+all variants and constants that were tried.
 """
 
 WORST = """
 ## The {count} worst cells
 
-Seconds, each recording left out.
+I/O time in seconds, each recording left out.
 
 """
 

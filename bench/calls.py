@@ -1,6 +1,6 @@
-"""The calls that are measured, each run in a process of its own by measure.py.
+"""The measured calls, each run in a process of its own by measure.py.
 
-Prints one JSON object: CPU seconds of the call alone, of the process before it (interpreter and
+Prints one JSON object: CPU seconds of only the call, and of the process before it (interpreter and
 imports), wall seconds, peak bytes of the process, its anonymous bytes before the call, and a short
 answer to compare.
 """
@@ -145,7 +145,7 @@ def main() -> None:
         "start_anonymous_bytes": start_anonymous,
         "answer": answer,
     }
-    # The peer prints lines of its own; ours is the last.
+    # The peer prints lines of its own; our line is the last.
     print("\n" + json.dumps(result))
 
 

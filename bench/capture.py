@@ -2,9 +2,9 @@
 
 python bench/run.py capture      needs mutool (mupdf-tools), valgrind and qemu-user; minutes
 
-The job: mutool draws pages of text that are made here. Lackey prints its trace to /dev/null; ours
-is written to disk, filtered and packed. CPU seconds are those of all processes of a command, the
-start of Python included. Cachegrind says how many instructions there are.
+The job: mutool draws pages of text that this script writes. Lackey prints its trace to /dev/null;
+ours is written to disk, filtered and packed. CPU seconds are those of all processes of a command,
+including the start of Python. Cachegrind counts the instructions.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Sample:
 
     @property
     def ratio(self) -> float:
-        """How many times less ours took."""
+        """Lackey's CPU seconds divided by ours."""
         return self.lackey_s / self.ours_s
 
 
@@ -67,10 +67,10 @@ def run(rounds: int) -> list[Claim]:
     references = info["references"] / 1e6
     return [
         Claim(
-            f"CPU time of capturing {references:.0f} M references, lackey's by ours",
+            f"CPU time of capturing {references:.0f} M references, lackey / ours",
             f"at least {RATE_TIMES}x",
             f"**{median(ratios):.1f}x** ({min(ratios):.1f} to {max(ratios):.1f}): "
-            f"{references / ours:.0f} beside {references / theirs:.1f} M a second",
+            f"ours {references / ours:.0f}, theirs {references / theirs:.1f} M a second",
             median(ratios) >= RATE_TIMES,
         ),
         Claim(
@@ -80,16 +80,16 @@ def run(rounds: int) -> list[Claim]:
             bits <= BITS_MAX,
         ),
         Claim(
-            "instructions, beside cachegrind's",
+            "instructions, compared with cachegrind",
             f"within {DIFFERENCE_MAX:.1%}",
-            f"**{difference:+.2%}**: {info['instructions']:,} beside {counted:,}",
+            f"**{difference:+.2%}**: ours {info['instructions']:,}, theirs {counted:,}",
             abs(difference) <= DIFFERENCE_MAX,
         ),
     ]
 
 
 def document() -> Path:
-    """A PDF of made-up words, the same on every machine but for the date inside."""
+    """A PDF of generated words, equal on every machine except for the date inside."""
     path = traces.FOLDER / "capture.pdf"
     if not path.exists():
         traces.FOLDER.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,7 @@ def document() -> Path:
 
 
 def content(generator: random.Random) -> str:
-    """A page of text, as `mutool create` takes it."""
+    """A page of text in the format of `mutool create`."""
     lines = [
         " ".join(
             "".join(generator.choices(LETTERS, k=generator.randint(2, 9))) for _ in range(WORDS)
@@ -118,7 +118,7 @@ def content(generator: random.Random) -> str:
 
 
 def cpu_s(command: Sequence[str]) -> float:
-    """CPU seconds of a command and of what it waited for."""
+    """CPU seconds of a command and of its children."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -128,9 +128,9 @@ def cpu_s(command: Sequence[str]) -> float:
 
 
 def instructions(job: Sequence[str]) -> int:
-    """Instructions of a job, as cachegrind counts them."""
+    """Number of instructions of a job, by cachegrind."""
     cachegrind = ["valgrind", "--tool=cachegrind", f"--cachegrind-out-file={os.devnull}", *job]
-    said = subprocess.run(cachegrind, capture_output=True, text=True, check=True).stderr
-    found = re.search(r"I\s+refs:\s+([\d,]+)", said)
-    assert found, said
+    errors = subprocess.run(cachegrind, capture_output=True, text=True, check=True).stderr
+    found = re.search(r"I\s+refs:\s+([\d,]+)", errors)
+    assert found, errors
     return int(found[1].replace(",", ""))

@@ -1,11 +1,11 @@
-"""From a running program to the curves of thirteen page sizes, beside what others take on the way.
+"""From a running program to the curves of thirteen page sizes, beside the cost of other tools.
 
 python bench/run.py curves      needs valgrind, qemu-user and mupdf-tools; minutes
 
-The whole way, on one job, beside lackey that merely produces references (to /dev/null), and beside
-cachegrind, the fastest simulator of one configuration found: 13 page sizes with 9 memories are 117
-passes of its. Then the analysis beside the capture on programs of five kinds, as far as they are
-installed, each of its first references. CPU seconds are those of all processes of a command.
+The whole way, on one job, beside lackey, which only produces references (to /dev/null), and beside
+cachegrind, the fastest simulator of one configuration that we found: 13 page sizes with 9 memories
+need 117 passes of it. Then the analysis beside the capture on programs of five kinds, if installed,
+each for its first references. CPU seconds are those of all processes of a command.
 """
 
 from __future__ import annotations
@@ -35,9 +35,12 @@ SHEET = Path(__file__).parent.parent / "tools" / "page_size_sheet.py"
 
 def run(rounds: int) -> list[Claim]:
     """The claims about the whole way, and about the analysis of each program."""
-    # The game draws and plays nowhere.
+    # The game needs neither display nor sound card.
     os.environ |= {"SDL_VIDEODRIVER": "dummy", "SDL_AUDIODRIVER": "dummy"}
-    return [*whole_way(rounds), *(one for job in jobs().items() for one in analysis(*job, rounds))]
+    return [
+        *whole_way(rounds),
+        *(made for job in jobs().items() for made in analysis(*job, rounds)),
+    ]
 
 
 def whole_way(rounds: int) -> list[Claim]:
@@ -58,12 +61,12 @@ def whole_way(rounds: int) -> list[Claim]:
     passes = len(PAGE_SIZES) * MEMORIES
     return [
         claim(
-            f"capture and curves of {references:.0f} M references, lackey's CPU time by ours",
+            f"capture and curves of {references:.0f} M references, CPU time of lackey / ours",
             LACKEY_TIMES,
             [theirs / ours for ours, theirs, _ in taken],
         ),
         claim(
-            f"the same, {passes} passes of cachegrind by ours",
+            f"the same, {passes} passes of cachegrind / ours",
             PASSES_TIMES,
             [passes * theirs / ours for ours, _, theirs in taken],
         ),
@@ -71,7 +74,7 @@ def whole_way(rounds: int) -> list[Claim]:
 
 
 def analysis(name: str, job: Sequence[str], rounds: int) -> list[Claim]:
-    """Capture by analysis, for one program; nothing where it is not installed."""
+    """Capture by analysis, for one program; empty if it is not installed."""
     if not shutil.which(job[0]):
         print(f"  {name}: {job[0]} is not installed", file=sys.stderr)
         return []
@@ -83,7 +86,7 @@ def analysis(name: str, job: Sequence[str], rounds: int) -> list[Claim]:
         print(f"  {name}: {ratios[-1]:.2f}", file=sys.stderr, flush=True)
     info = references_info(trace)
     what = f"{name}, {info['references'] / 1e6:.0f} M references, {info['steps'] / 1e6:.1f} M steps"
-    return [claim(f"{what}: CPU time of the capture by that of all curves", 1, ratios)]
+    return [claim(f"{what}: CPU time of the capture / of all curves", 1, ratios)]
 
 
 def claim(what: str, at_least: float, ratios: Sequence[float]) -> Claim:
@@ -100,7 +103,7 @@ def curves(trace: Path) -> list[str]:
 
 
 def jobs() -> dict[str, list[str]]:
-    """A program of each of the paper's five kinds; what they read is made once."""
+    """A program of each of the paper's five kinds; their inputs are written once."""
     sheet = made("curves.csv", [sys.executable, str(SHEET), "12000", "12", "1"], is_printed=True)
     picture = made("curves.jpg", ["convert-im6.q16", "-seed", "1", "-size", "2400x1800", "plasma:"])
     source = ["-f", "lavfi", "-i", "mandelbrot=size=1280x720:rate=25", "-t", "8"]
@@ -132,7 +135,7 @@ def jobs() -> dict[str, list[str]]:
 
 
 def made(name: str, command: Sequence[str], *, is_printed: bool = False) -> str:
-    """A file that a command writes, if it is installed; made once."""
+    """A file that a command writes, if the command is installed; written once."""
     path = traces.FOLDER / name
     if not path.exists() and shutil.which(command[0]):
         traces.FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,12 +1,12 @@
-"""How long must a recording be to size a fast tier? Sizes chosen from parts, charged to the rest.
+"""Minimum length of a recording to size a fast tier: sizes chosen from parts, charged to the rest.
 
     python bench/evidence.py [RECORDING...]
 
 Each recording is cut into slices of equal active time. For every window of slices, the size is
-chosen as `pagewise advise swap` does and charged to all other slices: its I/O time there as a share
-of the slow device alone, less that of the size which these slices choose themselves. Prints, by
+chosen as in `pagewise advise swap` and charged to all other slices: its I/O time there as a share
+of only the slow device, less that of the size that these slices choose themselves. Prints, by
 re-accesses in the window and by its length, in how many windows that cost is at most 5 points. The
-thresholds of `pagewise.advice.evidence` stand on this table (docs/advise.md).
+thresholds of `pagewise.advice.evidence` come from this table (docs/advise.md).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ ACCESSES = ("swap_out", "swap_in", "evict", "request", "read", "write")
 
 
 def table(name: str, bounds: tuple[int, ...], rows: list[tuple[float, float]]) -> None:
-    """The share of windows that cost little, by the value that precedes the cost."""
+    """The share of windows with a low cost, by the value that precedes the cost."""
     print(f"\n{name:>12}  windows  cost at most 5 points  median cost  worst")
     for index, low in enumerate(bounds):
         costs = sorted(cost for value, cost in rows if bisect_right(bounds, value) - 1 == index)

@@ -1,4 +1,4 @@
-"""What a page costs this machine: to fault, to fill ahead, to clear, to touch once lazily freed.
+"""Cost of a page on this machine: to fault, to fill ahead, to clear, to touch once lazily freed.
 
     python bench/fault_costs.py
 
@@ -24,7 +24,7 @@ def main() -> None:
     for size in SIZES:
         rounds = [dict(per_page(size)) for _ in range(ROUNDS)]
         for name in rounds[0]:
-            found.setdefault(name, []).append(statistics.median(one[name] for one in rounds))
+            found.setdefault(name, []).append(statistics.median(taken[name] for taken in rounds))
     for name, costs in found.items():
         print(f"{name} = {statistics.median(costs):.0f}")
     print(f"call_ns = {statistics.median(call_ns() for _ in range(ROUNDS)):.0f}")
@@ -57,7 +57,7 @@ def write(memory: mmap.mmap, size: int) -> int:
 
 
 def call_ns() -> float:
-    """Nanoseconds of mapping, or unmapping, what nobody touches."""
+    """Nanoseconds of mapping and of unmapping untouched memory."""
 
     def calls() -> None:
         for _ in range(CALLS):

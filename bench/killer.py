@@ -1,9 +1,9 @@
-"""How soon a victim's memory is back: killed as `killd` kills, beside SIGKILL alone, in turn.
+"""Time until a victim's memory is free: killed as `killd` kills, and by SIGKILL only, in turn.
 
     python bench/killer.py [--rounds N]
 
-writes docs/bench-killer.md. Needs root, cc, cargo and memory cgroups; each victim has one of its
-own. Every wait has an end, and all that is started, mounted or made is gone afterwards.
+writes docs/bench-killer.md. Needs root, cc, cargo and memory cgroups; each victim has a cgroup of
+its own. Every wait has a limit, and everything started, mounted or created is removed afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SPINNERS = 8
 
 @dataclass(frozen=True)
 class Victim:
-    """What is killed."""
+    """A victim: its size and its threads."""
 
     threads: int
     mebibytes: int
@@ -44,7 +44,7 @@ class Victim:
 
 @dataclass
 class Stage:
-    """What a scenario has to act on, and how it is cleared away, the last first."""
+    """The resources of a scenario, and how to remove them, the last first."""
 
     folder: Path
     victim: int = 0
@@ -64,16 +64,16 @@ class Scenario:
 
 
 def nothing(_: Stage) -> None:
-    """Leaves all as it is."""
+    """Leaves everything unchanged."""
 
 
 def no_words(_: Stage) -> list[str]:
-    """Gives the victim nothing."""
+    """Gives the victim no arguments."""
     return []
 
 
 def background(stage: Stage) -> None:
-    """Lets others keep the processors busy, and the victim come last."""
+    """Keeps the processors busy, and gives the victim the lowest priority."""
     spin = ["sh", "-c", "while :; do :; done"]
     for _ in range(SPINNERS):
         spinner = subprocess.Popen(spin)
@@ -84,7 +84,7 @@ def background(stage: Stage) -> None:
 
 
 def freeze(stage: Stage) -> None:
-    """Freezes the victim by the freezer of version 1."""
+    """Freezes the victim with the freezer of version 1."""
     group = FREEZER / stage.folder.name
     group.mkdir()
     stage.undo.append(lambda: removed(group))
@@ -97,7 +97,7 @@ def freeze(stage: Stage) -> None:
 
 
 def throttle(stage: Stage) -> None:
-    """Lets the victim have 2 ms of a processor in 100, which a thread of its own uses up."""
+    """Limits the victim to 2 ms of a processor in 100, which one of its threads uses up."""
     group = PROCESSOR / stage.folder.name
     group.mkdir()
     stage.undo.append(lambda: removed(group))
@@ -107,7 +107,7 @@ def throttle(stage: Stage) -> None:
 
 
 def stall(stage: Stage) -> list[str]:
-    """Mounts a file system whose reads no signal ends, for one thread of the victim."""
+    """Mounts a file system whose reads no signal interrupts, for one thread of the victim."""
     folder = Path(tempfile.mkdtemp(prefix="pagewise-stall-"))
     stage.undo.append(folder.rmdir)
     server = subprocess.Popen(
@@ -153,7 +153,7 @@ SCENARIOS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Times kills beside SIGKILL alone.")
+    parser = argparse.ArgumentParser(description="Times kills by killd and by SIGKILL only.")
     parser.add_argument("--rounds", type=int, default=9, help="kills each way, in turn")
     parser.add_argument("names", nargs="*", help="scenarios; default: all")
     arguments = parser.parse_args()
@@ -178,7 +178,7 @@ def compared(scenario: Scenario, victim: Victim, rounds: int) -> str:
         for way, times in found.items():
             times.append(killed(scenario, victim, way))
     plain, reap = (median(found[way]) for way in ("plain", "reap"))
-    ratios = [one / other for one, other in zip(found["plain"], found["reap"], strict=True)]
+    ratios = [plain / reap for plain, reap in zip(found["plain"], found["reap"], strict=True)]
     is_never = plain >= NEVER_MS
     ratio = "-" if is_never else f"{plain / reap:.1f}"
     spread = "" if is_never else f" ({min(ratios):.1f} to {max(ratios):.1f})"
@@ -194,7 +194,7 @@ def compared(scenario: Scenario, victim: Victim, rounds: int) -> str:
 
 
 def killed(scenario: Scenario, victim: Victim, way: str) -> float:
-    """Milliseconds until nine tenths of the group's memory were back."""
+    """Milliseconds until nine tenths of the group's memory are free."""
     with staged(scenario, victim) as stage:
         usage = stage.folder / "memory.usage_in_bytes"
         command = [kill_time(), way, str(stage.victim), str(usage)]
@@ -207,7 +207,7 @@ def killed(scenario: Scenario, victim: Victim, way: str) -> float:
 
 @contextlib.contextmanager
 def staged(scenario: Scenario, victim: Victim) -> Iterator[Stage]:
-    """A victim in the state of the scenario, in a group of its own; all cleared away at the end."""
+    """A victim in the state of the scenario, in its own group; everything is removed at the end."""
     stage = Stage(V1 / f"pagewise-bench-{os.getpid()}")
     stage.folder.mkdir()
     stage.undo.append(lambda: removed(stage.folder))
@@ -232,7 +232,7 @@ def staged(scenario: Scenario, victim: Victim) -> Iterator[Stage]:
 
 
 def wait_until_ready(process: subprocess.Popen[str], otherwise: str) -> None:
-    """Waits until a program says that it is ready."""
+    """Waits until a program reports that it is ready."""
     assert process.stdout is not None
     is_heard = select.select([process.stdout], [], [], HANGS_AFTER_S)[0]
     if not is_heard or process.stdout.readline() != "ready\n":
@@ -246,7 +246,7 @@ def ended(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
 
 
 def removed(group: Path) -> None:
-    """Removes a group once the kernel lets go of it."""
+    """Removes a group once the kernel allows it."""
     late = time.monotonic() + HANGS_AFTER_S
     while True:
         try:
@@ -259,17 +259,17 @@ def removed(group: Path) -> None:
 
 
 def compiled(name: str) -> Path:
-    """Where a C program lies once it is compiled."""
+    """The path of a C program, compiled if necessary."""
     return ROOT / "build" / f"bench-{name}"
 
 
 def kill_time() -> Path:
-    """What kills and times."""
+    """The program that kills and times."""
     return ROOT / "target" / "release" / "examples" / "kill_time"
 
 
 def prepare() -> None:
-    """Compiles what is run."""
+    """Compiles the programs."""
     if os.geteuid() != 0 or not (V1 / "memory.usage_in_bytes").exists():
         raise SystemExit("needs root and memory cgroups of version 1")
     compiled("victim").parent.mkdir(exist_ok=True)

@@ -40,7 +40,7 @@ LOW, HIGH = 12, 20
 TOLERANCE = 0.10
 # Page tables, stacks and the error of the kernel's counters, which matter for a small victim.
 SLACK_BYTES = MIB
-# How long a squeeze goes on after the right victim has died, to catch needless kills.
+# How long a squeeze continues after the right victim has died, to catch needless kills.
 QUIET_S = 0.3
 POLICIES = {
     "restart-cost": 'policy = "restart-cost"\n[options]\n'

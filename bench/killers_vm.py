@@ -1,9 +1,9 @@
 """Our low-memory killer beside earlyoom in guests of Debian (tests/vm/killers.py), as ratios.
 
-Emulated: figures of one guest are set beside each other and beside no other guest's. Killers are
-compared in a guest whose clock counts instructions, so that another load of the host, or another
+Emulated: figures of one guest are compared with each other and never with another guest's. Killers
+are compared in a guest whose clock counts instructions, so that the load of the host, or another
 round, changes next to nothing. Launches are timed in guests with two processors, as a phone has
-several; these run at the emulator's pace, so beside a load they tell little.
+several; these run at the emulator's speed, so under load their figures mean little.
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
         return max(float(seen["total_kib"] * killers.LOW / 100 - seen["lowest_kib"]), 1.0)
 
     rows: list[tuple[str, str, Callable[[dict[str, Any]], float | None], int]] = [
-        ("from crossing the threshold to recovery", "fast", recovery, CROSSING_RATIO),
-        ("memory taken beyond the threshold", "fast", overshoot, OVERSHOOT_RATIO),
-        ("time under the threshold on zram", "zram", lambda one: one["under_ms"], ZRAM_RATIO),
+        ("from crossing the threshold to recovery, ms", "fast", recovery, CROSSING_RATIO),
+        ("memory taken beyond the threshold, KiB", "fast", overshoot, OVERSHOOT_RATIO),
+        ("time under the threshold on zram, ms", "zram", lambda one: one["under_ms"], ZRAM_RATIO),
     ]
     for what, name, figure, least in rows:
         theirs, ours = (
-            sorted(figure(one) or 0.1 for one in found.watched(name, killer))
+            sorted(figure(run) or 0.1 for run in found.watched(name, killer))
             for killer in ("earlyoom", "killd")
         )
         ratio = median(theirs) / median(ours)
         both = ", ".join(
-            f"{median(times):,.0f} ({times[0]:,.0f} to {times[-1]:,.0f})"
-            for times in (theirs, ours)
+            f"{killer} {median(times):,.0f} ({times[0]:,.0f} to {times[-1]:,.0f})"
+            for killer, times in (("earlyoom", theirs), ("killd", ours))
         )
         yield Claim(
-            f"killd beside earlyoom: {what}",
+            f"killd and earlyoom: {what}",
             f"at least {least}x less",
-            f"**{ratio:.1f}x**; {both}",
+            f"**{ratio:.1f}x**: {both}",
             ratio >= least,
         )
 
 
 def recovery(seen: dict[str, Any]) -> float:
-    """Until all is well again; the whole time watched where it never was."""
+    """Time until the memory has recovered; the whole time watched if it never did."""
     return float(seen["recovery_ms"] or killers.SECONDS * 1e3)
 
 

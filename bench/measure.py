@@ -1,9 +1,9 @@
 """Measures calls side by side: each in a process of its own, in turn, by CPU time.
 
-Peak memory is told twice: of the whole process, mapped files included, as the kernel keeps it
-(VmHWM: ru_maxrss would be the starter's where that held more); and anonymous memory alone (heap and
-stacks), which nobody keeps and is looked at from outside every few milliseconds. A peer that maps
-its input is thereby not blamed for the file.
+Peak memory has two figures: the peak of the whole process, mapped files included, from the kernel
+(VmHWM: ru_maxrss would be the parent's if that was larger); and anonymous memory only (heap and
+stacks), for which the kernel keeps no peak, so it is sampled from outside every few milliseconds.
+So a peer that maps its input is not charged for the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CALLS = Path(__file__).parent / "calls.py"
 
 @dataclass(frozen=True)
 class Call:
-    """One call: a function of calls.py and what it is called with."""
+    """One call: a function of calls.py and its arguments."""
 
     function: str
     arguments: Sequence[Any]
@@ -35,9 +35,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Sample:
-    """What one call took: CPU seconds of all its threads, peak bytes, and what it answered.
+    """Measurements of one call: CPU seconds of all its threads, peak bytes, and its answer.
 
-    `start_...` is what the process had taken or held before the call.
+    `start_...` is the usage of the process before the call.
     """
 
     cpu_s: float
@@ -56,7 +56,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure beside what it must reach."""
+    """A figure with its target."""
 
     what: str
     target: str
@@ -65,7 +65,7 @@ class Claim:
 
 
 def once(call: Call) -> Sample:
-    """Runs a call in a started process."""
+    """Runs a call in a new process."""
     command = [sys.executable, str(CALLS), call.function, json.dumps(call.arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         watch = Watch(process.pid)
@@ -75,13 +75,13 @@ def once(call: Call) -> Sample:
         watch.join()
     if process.returncode != 0:
         raise subprocess.CalledProcessError(process.returncode, command)
-    told = json.loads(output.splitlines()[-1])
-    peak = max(watch.peak_bytes, told["start_anonymous_bytes"])
-    return Sample(**told, peak_anonymous_bytes=peak)
+    report = json.loads(output.splitlines()[-1])
+    peak = max(watch.peak_bytes, report["start_anonymous_bytes"])
+    return Sample(**report, peak_anonymous_bytes=peak)
 
 
 class Watch(threading.Thread):
-    """Looks at the anonymous memory of a process until it is over."""
+    """Samples the anonymous memory of a process until it is over."""
 
     def __init__(self, process: int) -> None:
         super().__init__()
@@ -90,13 +90,13 @@ class Watch(threading.Thread):
         self.peak_bytes = 0
 
     def run(self) -> None:
-        """Looks until `is_over`."""
+        """Samples until `is_over`."""
         while not self.is_over.wait(LOOK_EVERY_S):
             self.peak_bytes = max(self.peak_bytes, status_bytes(self.status, ANONYMOUS))
 
 
 def status_bytes(status: Path, line: str) -> int:
-    """What a line of the kernel's status of a process says; 0 for one that has ended."""
+    """The value of a line of the kernel's status of a process; 0 if the process has ended."""
     try:
         lines = status.read_text().splitlines()
     except OSError:
@@ -122,12 +122,12 @@ def ratio_claim(
     ours: Sequence[Sample],
     of: Callable[[Sample], float] = lambda sample: sample.cpu_s,
 ) -> Claim:
-    """How many times less we took, round by round: the median, and the range it came from."""
+    """Theirs divided by ours, round by round: the median and the range."""
     ratios = [of(their) / of(our) for their, our in zip(theirs, ours, strict=True)]
     return Claim(
         what,
         f"at least {at_least:g}x",
         f"**{median(ratios):.1f}x** ({min(ratios):.1f} to {max(ratios):.1f}): "
-        f"{median(map(of, ours)):.3f} beside {median(map(of, theirs)):.3f}",
+        f"ours {median(map(of, ours)):.3f}, theirs {median(map(of, theirs)):.3f}",
         median(ratios) >= at_least,
     )

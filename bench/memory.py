@@ -2,9 +2,9 @@
 
 python bench/run.py memory      minutes
 
-Each call runs in a process of its own, whose peak the kernel keeps (VmHWM). Advice and a sweep run
-on a trace as large as a phone game's, studies on their own traces; imports read a million
-processes from a pipe, each with a name of its own.
+Each call runs in a process of its own, whose peak the kernel reports (VmHWM). Advice and a sweep
+run on a trace as large as a phone game's, studies on their own traces; imports read a million
+processes from a pipe, each with a distinct name.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def run(rounds: int) -> list[Claim]:
 
 
 def cells_bound(pages: int) -> int:
-    """What the cells that run at once on this machine may take, with all else."""
+    """The limit of all cells that run at once on this machine, plus everything else."""
     running = memory.cores() * memory.cells_of_pass(memory.cores())
     return BASE + running * memory.BYTES_PER_PAGE * pages
 
 
 def bounded(what: str, call: Call, bound: int, rounds: int) -> Claim:
-    """Whether every peak lies within the bound."""
+    """Whether every peak is within the bound."""
     peaks = [once(call).peak_bytes / MB for _ in range(rounds)]
     return Claim(
         f"{what}: peak memory, MB",
@@ -72,14 +72,14 @@ def bounded(what: str, call: Call, bound: int, rounds: int) -> Claim:
 
 
 def study(name: str, rounds: int) -> Claim:
-    """A study of the recordings in examples/ and of generated ones."""
+    """A study of the recordings in examples/ and of generated recordings."""
     pages = max(pw.read(path).header["pages"] or 0 for path in sorted(EXAMPLES.glob("*/*.pgw.zst")))
     call = Call("ours_study", [name, str(EXAMPLES)])
     return bounded(f"study {name}, up to {pages:,} pages", call, cells_bound(pages), rounds)
 
 
 def names(form: str, length: int, rounds: int) -> list[Claim]:
-    """Import of a million processes, and what info says of the trace file."""
+    """Import of a million processes, and the output of info for the trace file."""
     output = str(traces.FOLDER / "names.parquet")
     what = f"{form}, {PROCESSES:,} processes" + (f", names of {length} bytes" if length else "")
     peaks = []
@@ -97,7 +97,7 @@ def names(form: str, length: int, rounds: int) -> list[Claim]:
 
 @contextmanager
 def piped(form: str, length: int) -> Iterator[Path]:
-    """The recording as a pipe: of names of 4096 bytes it would be a file of 4 GB."""
+    """The recording as a pipe: with names of 4096 bytes it would be a file of 4 GB."""
     traces.FOLDER.mkdir(parents=True, exist_ok=True)
     path = traces.FOLDER / "names.pipe"
     path.unlink(missing_ok=True)
@@ -138,7 +138,7 @@ FORMS = {
     "ftrace": (b"# tracer: nop\n#\n", ftrace_line),
     "events": (b"time_s,event,process,page,state,kind\n", events_line),
 }
-"""By format: what a recording begins with, and the line of each process."""
+"""By format: the first lines of a recording, and the line of each process."""
 
 
 def game() -> Path:

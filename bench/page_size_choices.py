@@ -1,10 +1,10 @@
-"""How right a page size is that was chosen by a model, or on another input of the same program.
+"""Quality of page sizes that were chosen by a model, or on another input of the same program.
 
 python bench/run.py page_size_choices       needs `make traces`; minutes
 
 Regret is time beyond that of the best size, as a share of it: five programs at 10 to 90 % of their
 footprint, sizes from 512 bytes to 64 KiB, as in docs/studies/page-size-2g.md. Nothing in it is
-random or timed, so one round tells all; ranges are those of the same figure with each one of the
+random or timed, so one round suffices; ranges are those of the same figure with each of the
 programs left out.
 """
 
@@ -26,18 +26,18 @@ from pagewise.studies.page_size_fits import carried, fitted
 TRACES = Path(__file__).parent.parent / "build" / "page-size"
 SAMPLED = ("optane-pmem", "optane-ssd")
 SAMPLED_AT_MOST = 1 / 3
-"""Of the regret of the paper's fits."""
+"""Share of the regret of the paper's fits."""
 ALIKE_AT_MOST = {"optane-pmem": 0.01, "zram-lz4": 0.01, "optane-ssd": 0.01, "ufs-3.1": 0.05}
 """Mean regret on another input, by storage."""
 
 RANGE = "without each program in turn"
 
 Regrets = Mapping[str, Sequence[float]]
-"""By program, the regret of each cell."""
+"""The regret of each cell, by program."""
 
 
 def run(rounds: int) -> list[Claim]:
-    """The claims; the same in every round."""
+    """The claims; equal in every round."""
     programs = [program(name) for name in PROGRAMS]
     fits = {each.name: fitted([each], PAPER) for each in programs}
     inputs = {each.name: carried([each], PAPER) for each in programs}
@@ -46,9 +46,9 @@ def run(rounds: int) -> list[Claim]:
         return {
             name: [
                 cell.regret
-                for one in found
-                if (one.model, one.is_four, one.storage) == (model, is_four, storage)
-                for cell in one.cells
+                for fit in found
+                if (fit.model, fit.is_four, fit.storage) == (model, is_four, storage)
+                for cell in fit.cells
             ]
             for name, found in fits.items()
         }
@@ -57,9 +57,9 @@ def run(rounds: int) -> list[Claim]:
         return {
             name: [
                 cell.regret
-                for one in found
-                if (one.storage, one.other, one.margin) == (storage, "alike", MARGIN)
-                for cell in one.cells
+                for fit in found
+                if (fit.storage, fit.other, fit.margin) == (storage, "alike", MARGIN)
+                for cell in fit.cells
             ]
             for name, found in inputs.items()
         }
@@ -86,20 +86,20 @@ def program(name: str) -> Program:
     paths = {of: TRACES / f"{name}{suffix}.pwf" for of, suffix in suffixes().items()}
     for path in paths.values():
         if not path.exists():
-            raise SystemExit(f"{path} is not there: make traces makes it, in 20 minutes")
+            raise SystemExit(f"{path} does not exist: make traces makes it, in 20 minutes")
     counted = {of: curves(path) for of, path in paths.items()}
     return Program(name, counted["first"], {of: counted[of] for of in OTHERS})
 
 
 def suffixes() -> dict[str, str]:
-    """What the name of a trace ends in, by input."""
+    """Suffix of a trace's name, by input."""
     return {"first": ""} | {of: f"-{of}" for of in OTHERS}
 
 
 def exact(storage: str, regrets: Regrets) -> Claim:
-    """`exact` judged on the trace it was chosen on."""
+    """`exact` judged on the trace on which it was chosen."""
     worst = max(map(max, regrets.values()))
-    what = f"{storage}: most regret of `exact` on its own trace, {cells(regrets)}"
+    what = f"{storage}: largest regret of `exact` on its own trace, {cells(regrets)}"
     return Claim(what, "0", f"**{worst * 100:.2g} %**", worst == 0)
 
 
@@ -112,24 +112,24 @@ def sampled(storage: str, ours: Regrets, papers: Sequence[Regrets]) -> Claim:
     everything = list(ours)
     of_paper = min(mean(each, everything) for each in papers)
     return Claim(
-        f"{storage}: mean regret of `sampled` from four sizes by that of the paper's fits, "
+        f"{storage}: mean regret of `sampled` from four sizes / of the paper's fits, "
         f"{cells(ours)}; range: {RANGE}",
         f"at most {SAMPLED_AT_MOST:.2f}x",
         f"**{ratio(everything):.2f}x** {spread(ratio, everything, '{:.2f}')}: "
-        f"{mean(ours, everything) * 100:.2f} % beside {of_paper * 100:.2f} %",
+        f"ours {mean(ours, everything) * 100:.2f} %, theirs {of_paper * 100:.2f} %",
         ratio(everything) <= SAMPLED_AT_MOST,
     )
 
 
 def another_input(storage: str, at_most: float, regrets: Regrets) -> Claim:
-    """Chosen on one input and judged on another one alike, both ways."""
+    """Chosen on one input and judged on a similar one, both ways."""
 
     def percent(names: Sequence[str]) -> float:
         return mean(regrets, names) * 100
 
     everything = list(regrets)
     return Claim(
-        f"{storage}: mean regret on another input alike, margin {MARGIN * 100:.0f} %, "
+        f"{storage}: mean regret on another, similar input, margin {MARGIN * 100:.0f} %, "
         f"{cells(regrets)}; range: {RANGE}",
         f"at most {at_most * 100:.0f} %",
         f"**{percent(everything):.2f} %** {spread(percent, everything, '{:.2f}')}",
@@ -143,11 +143,11 @@ def mean(regrets: Regrets, names: Sequence[str]) -> float:
 
 
 def spread(figure: Callable[[Sequence[str]], float], names: Sequence[str], form: str) -> str:
-    """The range of a figure with each one of the programs left out."""
+    """The range of a figure with each of the programs left out."""
     left = [figure([name for name in names if name != out]) for out in names]
     return f"({form.format(min(left))} to {form.format(max(left))})"
 
 
 def cells(regrets: Regrets) -> str:
-    """How many cells there are."""
+    """The number of cells, as text."""
     return f"{sum(map(len, regrets.values()))} cells"

@@ -1,10 +1,10 @@
-"""What pages of 64 KiB save two real programs, beside 4 KiB in turn.
+"""Savings of pages of 64 KiB for two real programs, beside 4 KiB in turn.
 
 python bench/run.py pagesize_verify      or      python bench/pagesize_verify.py
 
 Needs root, a kernel with transparent huge pages of 64 KiB, and ImageMagick and Gnumeric (Debian:
 imagemagick, gnumeric). Both programs are Debian's, unchanged. Changes switches of the machine and
-puts them back.
+restores them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def run(rounds: int) -> list[Claim]:
 
 def photo(folder: Path) -> list[str]:
     """ImageMagick: resize, sharpen, colours."""
-    # Its own name, since others are called convert too.
+    # The full name, since other programs are called convert too.
     convert = shutil.which("convert-im6.q16") or "convert"
     source = folder / "photo.jpg"
     made = ["-size", "2400x1800", "-seed", "1", "plasma:fractal", "-quality", "92", str(source)]
@@ -61,7 +61,7 @@ def office(folder: Path) -> list[str]:
 
 
 def claims(name: str, result: dict) -> list[Claim]:
-    """What was saved of faults and memory, and, without a target, of CPU time."""
+    """The savings in faults and memory, and, without a target, in CPU time."""
     saved, base, chosen = result["saved"], result["base"], result["chosen"]
 
     def measured(measure: str, sign: int, scale: float, digits: int) -> str:
@@ -75,18 +75,18 @@ def claims(name: str, result: dict) -> list[Claim]:
 
     return [
         Claim(
-            f"{name}, minor faults fewer at 64 KiB",
+            f"{name}, minor faults saved at 64 KiB",
             f"at least {FAULTS_SAVED:.0%}",
             measured("minor_faults", 1, 1, 0),
             saved["minor_faults"]["low"] >= FAULTS_SAVED,
         ),
         Claim(
-            f"{name}, greatest memory more, MB",
+            f"{name}, peak memory added, MB",
             f"below {MEMORY_ADDED:.0%}",
             measured("max_rss_bytes", -1, 1e6, 1),
             -saved["max_rss_bytes"]["typical"] < MEMORY_ADDED,
         ),
-        Claim(f"{name}, CPU time less, s", "told", measured("cpu_s", 1, 1, 3), True),
+        Claim(f"{name}, CPU time saved, s", "reported", measured("cpu_s", 1, 1, 3), True),
     ]
 
 

@@ -1,6 +1,6 @@
 """One policy, one size: cold from oracleGeneral, and from our own trace; and peak memory.
 
-`larc` and `two-list` are not measured: libcachesim has none to stand beside them.
+`larc` and `two-list` are not measured: libcachesim has neither.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from measure import Call, Claim, Sample, in_turn, ratio_claim
 
 FRAMES = 100_000
 
-# Our name: the peer's name, the ratio to reach cold, and from our own trace.
+# Our name: the peer's name, the target ratio cold, and from our own trace.
 POLICIES = {
     "fifo": ("FIFO", 4.5, 12),
     "lru": ("LRU", 5, 20),
@@ -28,15 +28,15 @@ POLICIES = {
 
 
 def without_files(theirs: list[Sample], ours: list[Sample]) -> str:
-    """Peak memory without mapped files, of the process and of the call alone."""
+    """Peak memory without mapped files, of the process and of only the call."""
 
-    def beside(of: Callable[[Sample], float]) -> str:
+    def both(of: Callable[[Sample], float]) -> str:
         their, our = (median(map(of, samples)) / 1e6 for samples in (theirs, ours))
-        return f"{our:.0f} beside {their:.0f}, {their / our:.1f}x"
+        return f"ours {our:.0f}, theirs {their:.0f}, {their / our:.1f}x"
 
-    process = beside(lambda sample: sample.peak_anonymous_bytes)
-    added = beside(lambda sample: sample.added_bytes)
-    return f"anonymous memory {process}; added by the call {added}"
+    process = both(lambda sample: sample.peak_anonymous_bytes)
+    added = both(lambda sample: sample.added_bytes)
+    return f"anonymous: {process}; added by the call: {added}"
 
 
 def run(rounds: int) -> list[Claim]:
@@ -59,8 +59,7 @@ def run(rounds: int) -> list[Claim]:
             ratio_claim(f"{name}, cold, CPU s ({same})", cold_at_least, theirs, cold),
             ratio_claim(f"{name}, from our own trace, CPU s", own_at_least, theirs, from_own),
             ratio_claim(
-                f"{name}, cold, peak memory of the process, MB (theirs maps the 480 MB file; "
-                f"{without_files(theirs, cold)})",
+                f"{name}, cold, peak memory of the process, MB ({without_files(theirs, cold)})",
                 4,
                 theirs,
                 cold,

@@ -1,14 +1,14 @@
-"""What the recorder costs the machine that it records, and how much it misses.
+"""Cost of the recorder to the machine that it records, and the events it misses.
 
 Run it as root, on a quiet machine with memory cgroups of version 1 and zram, after `make build`:
 
     python bench/recorder.py -o docs/bench-recorder.md
 
-Programs that stay do fixed work in swap, first without the recorder, twice as much with it, and
-without it again, so that what drifts evenly cancels; the CPU time of their cgroup includes reclaim
-and the recorder's programs in the kernel. The recorder tells its own CPU time and runs on another
-processor. A figure is the median over many such blocks, with a 95 % interval by bootstrap: short
-blocks, so that many of them stand against the noise of one.
+Resident programs do fixed work in swap, first without the recorder, then twice as much with it,
+then without it again, so that a steady drift cancels; the CPU time of their cgroup includes reclaim
+and the recorder's programs in the kernel. The recorder reports its own CPU time and runs on another
+processor. A figure is the median over many such blocks, with a 95 % interval by bootstrap: the
+blocks are short, so that their number offsets the noise of each.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ PAGE_BYTES = 4096
 MIB = 1 << 20
 RECORDER_PROCESSOR = 1
 
-# Three applications of the launch lab, which every visit takes to other data, and the share of
-# what they hold that is left to them: that of plans/phone-1g.toml, 650 MiB of the 2,162 MiB that
-# its applications came to without a limit (examples/no-limit).
+# Three applications of the launch lab, each visit of which uses other data, and the share of
+# their memory that is left to them: that of plans/phone-1g.toml, 650 MiB of the 2,162 MiB that
+# its applications used without a limit (examples/no-limit).
 APPLICATIONS = (
     ["node", f"{LAB}/node/notes.js"],
     ["/usr/bin/python3", f"{LAB}/python/library.py"],
@@ -58,22 +58,22 @@ WARM_UP = 4
 
 @dataclass(frozen=True)
 class Block:
-    """CPU seconds of one request without the recorder and with it, and what the recorder told."""
+    """CPU seconds of one request without the recorder and with it, and the recorder's report."""
 
     off_s: float
     on_s: float
     recorder_s: float
     events: float
-    told: dict[str, Any]
+    report: dict[str, Any]
 
     @property
     def added_us(self) -> float:
-        """CPU microseconds per event that the workload has more than without."""
+        """CPU microseconds per event that the recorder adds to the workload."""
         return 1e6 * (self.on_s - self.off_s) / self.events
 
     @property
     def own_us(self) -> float:
-        """The recorder's own per event."""
+        """The recorder's own CPU microseconds per event."""
         return 1e6 * self.recorder_s / self.events
 
     @property
@@ -83,7 +83,7 @@ class Block:
 
 
 class Recorder:
-    """A recorder that runs until it is ended."""
+    """A recorder that runs until `end`."""
 
     def __init__(self, output: Path) -> None:
         self.output = output
@@ -97,37 +97,37 @@ class Recorder:
             time.sleep(0.01)
 
     def end(self) -> dict[str, Any]:
-        """What it tells."""
+        """Ends the recorder and returns its report."""
         self.process.send_signal(signal.SIGINT)
         answer, _ = self.process.communicate()
         self.output.unlink()
-        told: dict[str, Any] = json.loads(answer)
-        return told
+        report: dict[str, Any] = json.loads(answer)
+        return report
 
 
 def block(programs: Residents, requests: int, folder: Path) -> Block:
-    """Without, with, with, without; after each change the first answers do not count."""
+    """Without, with, with, without; after each change the first answers are not counted."""
     off_s = programs.ask(requests)
     recorder = Recorder(folder / "block.pgr")
     try:
         programs.ask(requests)
         on_s = programs.ask(requests) + programs.ask(requests)
     finally:
-        told = recorder.end()
+        report = recorder.end()
     programs.ask(requests)
     off_s += programs.ask(requests)
     recorded = 3 * requests
     return Block(
         off_s / (2 * requests),
         on_s / (2 * requests),
-        told["cpu_s"] / recorded,
-        told["records"] / recorded,
-        told,
+        report["cpu_s"] / recorded,
+        report["records"] / recorded,
+        report,
     )
 
 
 def storms(count: int, folder: Path) -> list[Block]:
-    """That many blocks of a program that does nothing but swap."""
+    """`count` blocks of a program that only swaps."""
     storm = folder / "storm"
     subprocess.run(["cc", "-O2", "-o", storm, FOLDER / "storm.c"], check=True)
     with residents([[str(storm), "64", "8192"]], 32) as programs:
@@ -136,7 +136,7 @@ def storms(count: int, folder: Path) -> list[Block]:
 
 
 def visits(count: int, folder: Path) -> list[Block]:
-    """That many blocks of applications, which are not started for none."""
+    """`count` blocks of applications, which are started only if `count` is not 0."""
     if count == 0:
         return []
     with residents(APPLICATIONS, ROOM_MIB) as programs:
@@ -147,7 +147,7 @@ def visits(count: int, folder: Path) -> list[Block]:
 
 
 def totals_and_owners(folder: Path) -> list[tuple[str, str, str]]:
-    """A recording of random touches without readahead beside the kernel's counters."""
+    """Compares a recording of random touches without readahead with the kernel's counters."""
     recording = folder / "owners.pgr"
     touch = [sys.executable, "-c", TOUCH.format(mib=96, touches=20_000)]
     before = counters()
@@ -173,14 +173,14 @@ def totals_and_owners(folder: Path) -> list[tuple[str, str, str]]:
 
 
 def costs(storm_count: int, visit_count: int, folder: Path) -> list[tuple[str, str, str]]:
-    """What an event costs, and applications that swap unless there are to be no blocks of them."""
+    """The cost of an event, and of applications that swap if there are any blocks of them."""
     with zram_area(2048):
         stormed = storms(storm_count, folder)
         visited = visits(visit_count, folder)
-    every = [block.told for block in (*stormed, *visited)]
-    lost, recorded = (sum(told[name] for told in every) for name in ("lost", "records"))
-    rate = median(60 * block.told["records"] / block.told["duration_s"] for block in stormed)
-    peak = max(told["peak_bytes"] for told in every)
+    every = [block.report for block in (*stormed, *visited)]
+    lost, recorded = (sum(report[name] for report in every) for name in ("lost", "records"))
+    rate = median(60 * block.report["records"] / block.report["duration_s"] for block in stormed)
+    peak = max(report["peak_bytes"] for report in every)
     event_us = median(block.own_us + block.added_us for block in stormed)
     return [
         (
@@ -202,7 +202,7 @@ def costs(storm_count: int, visit_count: int, folder: Path) -> list[tuple[str, s
 
 
 def applications(visited: Sequence[Block]) -> Iterator[tuple[str, str, str]]:
-    """What they take more with the recorder; nothing of none."""
+    """The additional CPU time of applications with the recorder; empty without blocks."""
     if visited:
         worked = median(block.events / block.on_s for block in visited)
         yield (
@@ -213,7 +213,7 @@ def applications(visited: Sequence[Block]) -> Iterator[tuple[str, str, str]]:
 
 
 def launches(event_us: float) -> tuple[str, str, str]:
-    """What launches of a plan take more, computed: too little to be told by their CPU time.
+    """The additional CPU time of a plan's launches, computed: it is too small to measure.
 
     Each page that goes out or comes back is two events, the page's and its transfer's.
     """
@@ -238,13 +238,13 @@ def spread(values: Sequence[float], name: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--blocks", type=int, default=40, help="of the swap storm, 2 s each")
+    parser.add_argument("--blocks", type=int, default=40, help="blocks of the swap storm, 2 s each")
     parser.add_argument(
         "--applications", type=int, default=60, help="blocks of applications, 3 s each; or 0"
     )
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
-    # Swap areas and cgroups go when it is told to end, too.
+    # Remove swap areas and cgroups after SIGTERM, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(130))
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         sys.exit("another swap area is in use, and the kernel counts for the whole machine")

@@ -1,8 +1,8 @@
-"""Programs that stay and do the same work again and again under a memory budget, swapped to zram.
+"""Resident programs that repeat the same work under a memory budget, swapped to zram.
 
-Each says "ready", and answers each line "visit N" with "done". They run in cgroups of their own
-(version 1) on one processor, so that the CPU time of a request is the kernel's own count of theirs,
-to the nanosecond, with its reclaim in their name. Swap in memory does its transfers in that time.
+Each prints "ready", and answers each line "visit N" with "done". They run in their own cgroups
+(version 1) on one processor, so that the kernel counts the CPU time of a request to the
+nanosecond, with reclaim charged to them. Swap in memory does its transfers in that time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROCESSOR = 0
 
 
 class Residents:
-    """Programs in the cgroups ``group``, ready to be asked."""
+    """Programs in the cgroups ``group``, ready for requests."""
 
     def __init__(self, group: str, programs: Sequence[subprocess.Popen[str]]) -> None:
         self.group = group
@@ -30,7 +30,7 @@ class Residents:
             _wait_for(program, "ready")
 
     def ask(self, requests: int) -> float:
-        """Asks each program in turn for its next visits; the CPU seconds they took."""
+        """Requests the next visits of each program in turn; returns the CPU seconds they took."""
         before = self._cpu_ns()
         for _ in range(requests):
             for program in self.programs:
@@ -42,7 +42,7 @@ class Residents:
         return (self._cpu_ns() - before) / 1e9
 
     def leave(self, share: float) -> int:
-        """Leaves the programs that share of the memory that they hold; the MiB."""
+        """Limits the programs to this share of the memory that they hold; returns the MiB."""
         folder = GROUPS / "memory" / self.group
         held = int((folder / "memory.usage_in_bytes").read_text())
         left = int(share * held) // MIB
@@ -68,7 +68,7 @@ def groups(budget_mib: int) -> Iterator[tuple[str, str]]:
 
 @contextmanager
 def residents(commands: Sequence[Sequence[str]], budget_mib: int) -> Iterator[Residents]:
-    """Starts the programs in a budget that all share, and ends them."""
+    """Starts the programs in a shared budget, and ends them."""
     with groups(budget_mib) as (name, entries), ExitStack() as undo:
         programs = []
         for command in commands:
@@ -87,7 +87,7 @@ def _wait_for(program: subprocess.Popen[str], word: str) -> None:
     for line in program.stdout:
         if line.startswith(word):
             return
-    raise RuntimeError(f"{program.args!r} ended before it said {word!r}")
+    raise RuntimeError(f"{program.args!r} ended before it printed {word!r}")
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def zram_area(mib: int) -> Iterator[None]:
     """A swap area in a zram device of its own, used before all others."""
     control = Path("/sys/class/zram-control")
     with ExitStack() as undo:
-        # Reading is what adds the device.
+        # Reading the file adds a device.
         number = (control / "hot_add").read_text().strip()
         undo.callback((control / "hot_remove").write_text, number)
         device = f"/dev/zram{number}"

@@ -1,7 +1,7 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-seven that are not run unless they are named: adaptive takes minutes and compares no speed, memory
+seven that run only if named: adaptive takes minutes and compares no speed, memory
 takes minutes and measures bounds, capture and curves take minutes and need valgrind,
 page_size_choices takes minutes and needs `make traces`, pagesize_verify changes switches of the
 machine while it runs, killers_vm boots guests
@@ -30,24 +30,42 @@ NAMED_ONLY = (
     "pagesize_verify",
     "killers_vm",
 )
-INTRODUCTION = """# Measured beside others
+INTRODUCTION = """# Measured beside other tools
 
-Command: `make bench` for the first four sections, `python bench/run.py NAME` for each of the
-others. A ratio is the median over the rounds of theirs by ours, with the range in brackets, and
-then the medians of ours and theirs. Other load on the machine slows both; single figures move
-with it, ratios less.
+How fast pagewise is beside libcachesim, and how good its page sizes and its low-memory killer are.
+`make bench` measures the first four sections and `python bench/run.py NAME` each of the others:
 
-Policies, sweeps and two tiers stand beside libcachesim 0.3.5: one call in a process of its own,
-peer and ours in turn. Trace: 20 M requests over 1 M pages, Zipf 1.0, seed 42, random 64-bit ids;
-caches of 100,000 pages where not said otherwise. Figures are CPU seconds of the call, reading
-included, interpreter start and imports not. `page_size_choices` runs on the traces of `make
-traces`, which do not ship; the launches of `killers_vm` are of a filler, in an emulated guest.
+| section | compares |
+|---|---|
+| [`policies`](#policies) | misses of one eviction policy, with libcachesim 0.3.5 |
+| [`sweeps`](#sweeps) | misses at many sizes at once, with libcachesim 0.3.5 |
+| [`two_tier`](#two_tier) | two tiers with dirty pages and wear, with the LRU of libcachesim 0.3.5 |
+| [`import_speed`](#import_speed) | how fast `pagewise import` reads text |
+| [`curves`](#curves) | `capture` and `curves`, with valgrind's lackey and cachegrind |
+| [`page_size_choices`](#page_size_choices) | page sizes chosen by `pagesize`, with the best ones |
+| [`pagesize_verify`](#pagesize_verify) | two real programs with pages of 64 KiB, with 4 KiB |
+| [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
+
+A ratio is theirs divided by ours: 6.3x means that the other tool takes 6.3 times as much. It is the
+median over the rounds, with the range in brackets, and then the medians of both. Other load on the
+machine slows both tools, so ratios change less than single figures.
+
+In `policies`, `sweeps` and `two_tier`, each call runs in a process of its own, and the tools take
+turns. The trace has 20 M requests to 1 M pages (Zipf 1.0, seed 42, random 64-bit ids); caches have
+100,000 pages unless the row says otherwise. Times are CPU seconds of the call, with reading the
+trace but without starting Python and its imports. *Cold* means that pagewise reads the same
+oracleGeneral file as libcachesim; *from our own trace*, that it reads a trace file made from it.
+libcachesim maps the file of 480 MB, so the rows of peak memory also give anonymous memory, of the
+process and of what the call added.
+
+`page_size_choices` runs on the traces of `make traces`, which do not ship. `killers_vm` launches
+a filler, not an application.
 """
 DOCUMENT = Path(__file__).parent.parent / "docs" / "bench.md"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures beside others.")
+    parser = argparse.ArgumentParser(description="Measures pagewise beside other tools.")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each call, in turn")
     parser.add_argument(
         "names",
@@ -78,10 +96,10 @@ def measure(name: str, rounds: int) -> None:
         lambda aside: aside.write_text(f"""
 ## {name}
 
-{len(claims) - missed} of {len(claims)} reached; {rounds} rounds, {place()}, load average {load:.0f}
-before and {os.getloadavg()[0]:.0f} after.
+{len(claims) - missed} of {len(claims)} targets reached; {rounds} rounds, {place()},
+load average {load:.0f} before and {os.getloadavg()[0]:.0f} after.
 
-| what | to reach | measured | reached |
+| what | target | measured | reached |
 |---|---|---|---|
 {table}
 """),
@@ -89,14 +107,14 @@ before and {os.getloadavg()[0]:.0f} after.
 
 
 def document(before: str, measured: dict[str, str]) -> str:
-    """The document with what was measured here; parts that were not stay as they were."""
+    """The document with the new parts; parts that were not measured here stay unchanged."""
     headed = (f"\n## {part}" for part in before.split("\n## ")[1:])
     known = {part.split(maxsplit=2)[1]: part for part in headed}
     return INTRODUCTION + "".join(part or known.get(name, "") for name, part in measured.items())
 
 
 def stored(name: str) -> str:
-    """The part of a script that was run in this clone; nothing of another."""
+    """The part of a script that was run in this clone; empty if it was not."""
     path = traces.FOLDER / f"{name}.md"
     return path.read_text() if path.exists() else ""
 
@@ -107,7 +125,7 @@ def row(claim: Claim) -> str:
 
 
 def place() -> str:
-    """Where and of what the figures are."""
+    """Commit, machine and versions of the figures."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()

@@ -1,5 +1,5 @@
-/* A file system with one file whose reads take MILLISECONDS, in which no signal ends whoever waits:
- * stall FOLDER MILLISECONDS. Says "ready"; ends when it is unmounted. bench/killer.py mounts it. */
+/* A file system with one file whose reads take MILLISECONDS, during which no signal interrupts the reader:
+ * stall FOLDER MILLISECONDS. Prints "ready"; ends when it is unmounted. bench/killer.py mounts it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -29,16 +29,16 @@ static void answer(unsigned long unique, int error, const void *data, size_t siz
 
 static struct fuse_attr attributes(unsigned long node)
 {
-    struct fuse_attr told = { .ino = node, .nlink = 1, .size = 4096 };
-    told.mode = node == 1 ? S_IFDIR | 0755 : S_IFREG | 0644;
-    return told;
+    struct fuse_attr attributes = { .ino = node, .nlink = 1, .size = 4096 };
+    attributes.mode = node == 1 ? S_IFDIR | 0755 : S_IFREG | 0644;
+    return attributes;
 }
 
 static void serve(const struct fuse_in_header *head, int milliseconds)
 {
     struct fuse_init_out init = { .major = 7, .minor = 31, .max_write = 4096 };
     struct fuse_entry_out entry = { .nodeid = 2, .attr = attributes(2) };
-    struct fuse_attr_out told = { .attr = attributes(head->nodeid) };
+    struct fuse_attr_out found = { .attr = attributes(head->nodeid) };
     struct fuse_open_out opened = { .open_flags = FOPEN_DIRECT_IO };
     switch (head->opcode) {
     case FUSE_INIT:
@@ -48,14 +48,14 @@ static void serve(const struct fuse_in_header *head, int milliseconds)
         answer(head->unique, 0, &entry, sizeof entry);
         break;
     case FUSE_GETATTR:
-        answer(head->unique, 0, &told, sizeof told);
+        answer(head->unique, 0, &found, sizeof found);
         break;
     case FUSE_OPEN:
     case FUSE_OPENDIR:
         answer(head->unique, 0, &opened, sizeof opened);
         break;
     case FUSE_READ:
-        /* A child waits, so that others are served meanwhile. */
+        /* A child waits, so that other requests are served meanwhile. */
         if (fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             usleep((unsigned)milliseconds * 1000);

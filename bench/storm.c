@@ -1,6 +1,6 @@
 // Fixed work in swap: holds MIB MiB and, for each line, writes to the next PAGES of its pages in turn.
-// Under a budget of less than MIB each is a fault, a page-in, a page-out and two transfers, and the
-// same number of them each time. A page holds one word over and over, which zram compresses for free.
+// Under a budget of less than MIB each write causes a fault, a page-in, a page-out and two transfers,
+// always the same number. A page holds one word repeatedly, which zram compresses for free.
 // Usage: storm MIB PAGES
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 """Many sizes at once: s3-fifo at eight, and LRU at all sizes beside the peer's sweep of eight.
 
-The LRU curve is measured alone, as misses at so many sizes that one pass serves every size, and as
-part of `analyze`, which reads all columns and answers more than that.
+The LRU curve is measured by itself, as misses at enough sizes that one pass serves every size, and
+as part of `analyze`, which reads all columns and computes more.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def run(rounds: int) -> list[Claim]:
     )
     theirs, alone, analyze = curve.values()
     is_equal = all(sample.answer[: len(FRAMES)] == theirs[0].answer for sample in alone)
-    same = "same misses at theirs" if is_equal else "OTHER MISSES"
+    same = "same misses at the sizes of theirs" if is_equal else "OTHER MISSES"
     return [
         ratio_claim("s3-fifo, 8 sizes, cold, CPU s", 15, *sweep.values()),
         ratio_claim(f"lru, all sizes from one pass, cold, CPU s ({same})", 12, theirs, alone),
-        ratio_claim("analyze (that curve and all else), cold, CPU s", 12, theirs, analyze),
+        ratio_claim("analyze (that curve and all other figures), cold, CPU s", 12, theirs, analyze),
     ]

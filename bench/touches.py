@@ -1,4 +1,4 @@
-"""Memory touched at random, a file to swap to, the kernel's counters: for benches and tests."""
+"""Random memory touches, a swap file, and the kernel's counters: for benches and tests."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 # Touches pages of a region at random, three of eight times with a write: every access that misses
-# is an event or four.
+# causes one to four events.
 TOUCH = """
 import mmap, random
 random.seed(42)
@@ -25,7 +25,7 @@ for _ in range({touches}):
 
 
 def counters() -> dict[str, int]:
-    """``/proc/vmstat``: pages unless the name says otherwise."""
+    """``/proc/vmstat``: in pages unless the name indicates otherwise."""
     lines = Path("/proc/vmstat").read_text().splitlines()
     return {name: int(value) for name, value in (line.split() for line in lines)}
 
@@ -49,7 +49,7 @@ def swap_file(folder: Path, mib: int) -> Iterator[Path]:
 
 @contextmanager
 def without_readahead() -> Iterator[None]:
-    """Each read of a swap device is then the faulting page's own."""
+    """Disables readahead, so that each read of a swap device is for the faulting page."""
     cluster = Path("/proc/sys/vm/page-cluster")
     before = cluster.read_text()
     cluster.write_text("0")

@@ -1,7 +1,7 @@
-"""The inputs of the measurements: made once into build/bench/, the same on every machine.
+"""The inputs of the measurements: written once into build/bench/, equal on every machine.
 
-20 M requests over 1 M pages, Zipf 1.0, numpy's generator with seed 42. The same sequence lies
-there as oracleGeneral (24-byte records, random 64-bit ids, next access filled in), as our own
+20 M requests over 1 M pages, Zipf 1.0, numpy's generator with seed 42. The same sequence exists
+as oracleGeneral (24-byte records, random 64-bit ids, next access filled in), as our own
 trace, and as VSCSI block requests of which 30 % are writes, imported into our own trace.
 """
 
@@ -20,9 +20,9 @@ WRITE_SHARE = 0.3
 TEXT_LINES = 4_000_000
 
 # Pages per request in the three Pixel 6a recordings of MobileBlockIOTraces (403,833 requests, 7.26
-# pages and 54.7 bytes of text each), pooled: (pages, share of the requests), a longer tail than
-# any distribution with a name. Beside it: a burst of one process has 1.55 requests, reads are
-# 0.38 of them, and 0.17 of them begin where the one before them ended.
+# pages and 54.7 bytes of text each), pooled: (pages, share of the requests), with a longer tail
+# than any named distribution. In addition: a burst of one process has 1.55 requests, reads are
+# 0.38 of them, and 0.17 of them begin where the previous request ended.
 PHONE_PAGES = (
     (1, 0.6553),
     (2, 0.0634),
@@ -93,7 +93,7 @@ def oracle() -> Path:
 
 
 def next_request(sequence: np.ndarray) -> np.ndarray:
-    """Of each request, the number of the next one to the same page, from 1; -1 where none comes."""
+    """For each request, the number of the next one to the same page, from 1; -1 if none comes."""
     by_page = np.argsort(sequence, kind="stable")
     following = np.full(len(sequence), -1, np.int64)
     is_same = sequence[by_page[:-1]] == sequence[by_page[1:]]
@@ -127,7 +127,7 @@ def own_with_writes() -> Path:
 
 
 def blockcsv() -> Path:
-    """Requests of one page as text, in the words of the phone recordings.
+    """Requests of one page as text, in the format of the phone recordings.
 
     Processes take turns in bursts of eight requests.
     """
@@ -152,9 +152,9 @@ def blockcsv() -> Path:
 
 
 def blockcsv_phone() -> Path:
-    """Requests as text whose sizes, processes and order are spread as on the phone.
+    """Requests as text with the distribution of sizes, processes and order on the phone.
 
-    Places are drawn from 64 GiB where a request does not go on from the one before it.
+    Places are drawn from 64 GiB if a request does not continue the previous one.
     """
     path = FOLDER / "requests-phone.csv"
 
@@ -214,7 +214,7 @@ def imported(path: Path, make, *, format: str) -> Path:
 
 
 def save(path: Path, write) -> None:
-    """Writes aside and renames, so that an interrupted run leaves no half input."""
+    """Writes to a temporary file and renames it, so no interrupted run leaves a partial one."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     aside = path.with_name("aside-" + path.name)
     write(aside)

@@ -26,7 +26,7 @@ def run(rounds: int) -> list[Claim]:
     calls = {"peer LRU": Call("peer_misses", [oracle, "LRU", [FRAMES]])}
     for name in ARCHITECTURES:
         architecture, *set_options = name.split()
-        # One replay: not three, over the range of the latencies.
+        # A single replay, without the range of the latencies, which would need three.
         options = {"ranges": "no"} | dict(option.split("=") for option in set_options)
         arguments = [own, architecture, FRAMES * 4096, "optane-pmem", "ufs-3.1", options]
         calls[name] = Call("ours_simulate", arguments)

@@ -1,5 +1,5 @@
-/* The filter: an exact LRU list of the 64 blocks of 512 bytes used last. It does what
- * crates/trace/src/references/filter.rs does; a test feeds both the same addresses. */
+/* The filter: an exact LRU list of the 64 most recently used blocks of 512 bytes. It does the same as
+ * crates/trace/src/references/filter.rs; a test runs both on the same addresses. */
 #ifndef PAGEWISE_FILTER_H
 #define PAGEWISE_FILTER_H
 
@@ -9,12 +9,12 @@
 
 enum { BLOCK_SHIFT = 9, FILTER_BLOCKS = 64, GUESSES = 4096 };
 
-/* What a slot holds that no block was put into; no block has this number. */
+/* Content of an empty slot; no block has this number. */
 #define EMPTY UINT64_MAX
 
-/* `block` are distinct but for EMPTY; the slot with the least `last_use` holds the block used
- * longest ago. `guess` is the slot that the block with this remainder had last, perhaps out of
- * date. A bit of `is_written` per slot. */
+/* `block` are distinct except for EMPTY; the slot with the smallest `last_use` holds the least recently
+ * used block. `guess` is the last slot of the block with this remainder, possibly out of date.
+ * `is_written` has a bit per slot. */
 struct filter {
     uint64_t block[FILTER_BLOCKS];
     uint64_t last_use[FILTER_BLOCKS];
@@ -23,10 +23,10 @@ struct filter {
     uint8_t guess[GUESSES];
 };
 
-/* What a touch did. */
+/* The result of a touch. */
 struct touched {
     unsigned slot;
-    /* The block was not held, and took the slot. */
+    /* The block was not in the filter, and took the slot. */
     bool is_entered;
     /* The block that left the slot for it was written. */
     bool is_left_written;
@@ -38,7 +38,7 @@ static inline void filter_init(struct filter *filter)
     memset(filter->block, 0xff, sizeof filter->block);
 }
 
-/* The slot of a block whose guess failed: its own, or of one not held the slot used longest ago. */
+/* The slot of a block after a wrong guess: its slot, or the least recently used slot for a new block. */
 static __attribute__((noinline)) struct touched filter_search(struct filter *filter, uint64_t block)
 {
     unsigned slot = 0;
@@ -54,7 +54,7 @@ static __attribute__((noinline)) struct touched filter_search(struct filter *fil
     return touched;
 }
 
-/* Makes `block` the one used last. */
+/* Makes `block` the most recently used block. */
 static inline struct touched filter_touch(struct filter *filter, uint64_t block, bool is_write)
 {
     uint8_t *guess = &filter->guess[block % GUESSES];

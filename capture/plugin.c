@@ -1,14 +1,14 @@
-/* A QEMU user-mode plugin: the memory references of a program, filtered as they happen.
+/* A QEMU user-mode plugin that captures and filters the memory references of a program.
  *
  * -plugin qemu_capture.so,stream=FD,shared=FD[,max=REFERENCES][,threads=on]
  *
- * Instructions are counted and fetched by segments: instructions of one translation block that lie
- * in the same 512-byte block of memory. One callback counts a segment. After each access to data,
- * the block of the instruction is touched again where another instruction of its segment follows,
- * so that blocks have the order of use that a callback for each instruction would give them.
+ * Instructions are counted and fetched by segments: instructions of a translation block that lie in
+ * the same 512-byte block of memory. One callback counts a segment. After each access to data, the
+ * block of the instruction is touched again if another instruction of its segment follows. So the
+ * order of use is the same as with a callback for each instruction.
  *
- * Without threads=on the first thread alone is recorded, and nothing is locked. A forked child
- * records nothing; a program that takes the place of this one (execve) runs outside of QEMU.
+ * Without threads=on only the first thread is recorded, without locks. A forked child records
+ * nothing; a program that replaces this program (execve) runs outside of QEMU.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -29,43 +29,43 @@
 
 QEMU_EXPORT int qemu_plugin_version = 1;
 
-/* Instructions that are fetched from one block; the first may begin in the block before. */
+/* Instructions that are fetched from the same block; the first may begin in the block before. */
 struct segment {
     uint64_t block;
     uint32_t instructions;
     bool is_crossing;
 };
 
-/* The access that the callback before this one told of, should this one belong to it. */
+/* The access of the callback before, because the next callback may belong to the same access. */
 struct access {
-    /* The instruction: the tag that its callback carries; 0 for none. */
+    /* The instruction, by the tag of its callback; 0 for none. */
     uintptr_t tag;
     uint64_t start;
     uint64_t end;
     bool is_store;
-    /* So many of the chunk's last steps are its own. */
+    /* Number of the chunk's last steps that belong to this access. */
     unsigned steps;
 };
 
 static const unsigned NO_VCPU = UINT32_MAX;
-/* Descriptors of a program start at 3; the pipe is put where it will not get in their way. */
+/* Descriptors of a program start at 3; a high number keeps the pipe apart from them. */
 static const int STREAM_FD_MIN = 900;
 
 static struct filter filter;
 static struct chunk *chunk;
 static struct access last;
-/* The slot of the block fetched from last, which the next fetch is often from. */
+/* The slot of the last block of a fetch, which the next fetch often uses again. */
 static unsigned fetched_slot;
 /* References at the last step. */
-static uint64_t references_told;
+static uint64_t references_reported;
 static uint64_t references_max = UINT64_MAX;
 static int stream = -1;
 static struct stat stream_identity;
-/* The only thread recorded; with threads=on all are unless this is NO_VCPU. */
+/* The recorded thread, or NO_VCPU after the capture has stopped; with threads=on, every thread. */
 static unsigned recorded_vcpu;
 static bool follows_threads;
 static pthread_spinlock_t lock;
-/* System calls of the target that replace the program. */
+/* Numbers of the target's system calls that replace the program. */
 static int64_t exec_calls[2] = {-1, -1};
 
 static void stop(enum state state)
@@ -74,7 +74,7 @@ static void stop(enum state state)
     chunk->state = state;
 }
 
-/* The program may have closed the pipe, and opened a file under its number. */
+/* The program may have closed the pipe and opened another file with the same number. */
 static bool is_stream_ours(void)
 {
     struct stat now;
@@ -110,10 +110,10 @@ static __attribute__((noinline)) void add_step(uint64_t block, enum kind kind,
     if (recorded_vcpu == NO_VCPU)
         return;
     chunk->step[chunk->steps] = (struct step){
-        .references = chunk->references - references_told,
+        .references = chunk->references - references_reported,
         .place = place_of(block, touched.slot, touched.is_left_written, kind),
     };
-    references_told = chunk->references;
+    references_reported = chunk->references;
     chunk->steps++;
     last.steps = kind == INSTRUCTION ? 0 : last.steps + 1;
 }
@@ -149,8 +149,8 @@ static inline void fetch(const struct segment *segment)
     }
 }
 
-/* A load that is followed by a store to the same place was part of a modification, which is one
- * reference, a write. */
+/* A load followed by a store to the same address is a modification, which counts as one reference, a
+ * write. */
 static void turn_into_write(void)
 {
     chunk->writes++;
@@ -159,8 +159,7 @@ static void turn_into_write(void)
         chunk->step[step].place = (chunk->step[step].place & ~UINT64_C(3)) | WRITE;
 }
 
-/* One instruction may be told in parts, as of 8 bytes. Parts that lie one behind the other make one
- * reference. */
+/* QEMU may report an access in parts, for example of 8 bytes. Consecutive parts make one reference. */
 static inline void access_data(uintptr_t tag, uint64_t start, unsigned bytes, bool is_store)
 {
     uint64_t end = start + bytes;
@@ -219,8 +218,8 @@ static void on_access_of_any(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t
     pthread_spin_unlock(&lock);
 }
 
-/* Tells an instruction by the address of its last byte, above one bit that says whether another
- * instruction of its segment follows. User addresses leave the highest bit free. */
+/* The tag of an instruction: the address of its last byte, shifted left by one bit. The lowest bit is set
+ * if another instruction of its segment follows. User addresses leave the highest bit free. */
 static void *tag_of(uint64_t last_byte, bool is_followed)
 {
     return (void *)(uintptr_t)(last_byte << 1 | is_followed);
@@ -231,7 +230,7 @@ static uint64_t last_byte_of(const struct qemu_plugin_insn *insn)
     return qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn) - 1;
 }
 
-/* Segments are never freed: QEMU does not tell when it drops a translation. */
+/* Segments are never freed, because QEMU does not report when it drops a translation. */
 static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
     size_t count = qemu_plugin_tb_n_insns(tb);
@@ -307,7 +306,7 @@ static void in_child(void)
     pthread_spin_unlock(&lock);
 }
 
-/* Numbers of execve and execveat. Source: Linux 6.1, the targets' syscall tables. */
+/* Finds the numbers of execve and execveat. Source: Linux 6.1, the targets' syscall tables. */
 static void find_exec_calls(const char *target)
 {
     static const struct {
@@ -323,7 +322,7 @@ static void find_exec_calls(const char *target)
             memcpy(exec_calls, known[row].calls, sizeof exec_calls);
 }
 
-/* QEMU reads the version as soon as it has loaded the plugin. Scoreboards came with version 2. */
+/* QEMU reads the version right after it loads the plugin. Scoreboards came with version 2. */
 __attribute__((constructor)) static void choose_version(void)
 {
     if (dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new"))
@@ -362,7 +361,7 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         perror("qemu_capture: cannot attach to pagewise");
         return 1;
     }
-    /* Nobody reads the stream of a program whose pagewise was killed. */
+    /* After a kill of pagewise the stream has no reader, so kill the program too. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     filter_init(&filter);
     find_exec_calls(info->target_name);

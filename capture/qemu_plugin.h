@@ -16,7 +16,7 @@ typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
-/* What follows in QEMU concerns whole systems alone. */
+/* QEMU's further fields matter only for full-system emulation. */
 typedef struct {
     const char *target_name;
     struct {

@@ -1,6 +1,6 @@
-/* What the capture hands to pagewise: chunks through a pipe, and the chunk that is being filled in
- * shared memory, so that nothing is lost however the program ends. crates/trace/src/references/
- * capture.rs reads it. */
+/* The output of the capture for pagewise: full chunks go through a pipe, and the current chunk is in
+ * shared memory, so that no reference is lost when the program ends in any way.
+ * crates/trace/src/references/capture.rs reads it. */
 #ifndef PAGEWISE_STREAM_H
 #define PAGEWISE_STREAM_H
 
@@ -12,9 +12,9 @@ enum kind { INSTRUCTION, READ, WRITE };
 
 enum state {
     RUNNING,
-    /* As many references as asked for. */
+    /* The capture has the requested number of references. */
     FULL,
-    /* The program closed the pipe, or nobody reads it. */
+    /* The program closed the pipe, or the pipe has no reader. */
     CUT_OFF,
 };
 
@@ -22,13 +22,13 @@ enum state {
 struct step {
     /* References since the step before. */
     uint64_t references;
-    /* From the highest bit: 55 of the block, 6 of its slot, 1 whether the block that left the slot
-     * was written, 2 of the kind. */
+    /* From the highest bit: 55 bits of the block, 6 of its slot, 1 if the block that left the slot was
+     * written, 2 of the kind. */
     uint64_t place;
 };
 
-/* Totals count from the beginning of the program; instructions are the references that are neither
- * reads nor writes. `sequence` grows by one when a chunk has been sent. */
+/* Totals count from the beginning of the program; references that are neither reads nor writes are
+ * instructions. `sequence` grows by one after each sent chunk. */
 struct chunk {
     uint64_t sequence;
     uint64_t references;

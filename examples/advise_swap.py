@@ -1,4 +1,4 @@
-"""Ask what to take for a board with 1 GiB of memory and an eMMC, and what Linux can do today.
+"""Get advice for a board with 1 GiB of memory and an eMMC, from all that stock Linux can do.
 
 python examples/advise_swap.py [TRACE]
 """

@@ -1,4 +1,4 @@
-"""Replay a recording before every known slow device, and list how long its I/O would take.
+"""Replay a recording on every known slow device, and list its I/O time.
 
 python examples/choose_device.py [TRACE]
 """

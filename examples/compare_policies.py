@@ -1,4 +1,4 @@
-"""Count the misses of eviction policies in memories of several sizes.
+"""Count the misses of eviction policies at several sizes of memory.
 
 python examples/compare_policies.py [TRACE]
 """

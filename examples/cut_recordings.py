@@ -2,17 +2,17 @@
 
     python examples/cut_recordings.py RUN_FOLDER...
 
-Of each run NAME it keeps in examples/NAME/
+For each run NAME, it writes to examples/NAME/
 
 - `visits.parquet`, as it is;
 - `run.toml` without the names of folders;
 - `NAME.pgw.zst`, if the run swapped: every page of an application swapped out or in, and the
-  exits. Times and latencies are cut to microseconds.
+  exits. Times and latencies are truncated to microseconds.
 - `NAME.blocks.csv.zst`, of the four phones with nine applications: every request to a disk, in
-  the columns of `blockcsv`. Those of the other runs would take 20 MB.
+  the columns of `blockcsv`. The requests of the other runs would take 20 MB.
 
-Processes are named after their application; those that belong to none are left out of the swap
-events, and called `other` where they cause block I/O. Nothing is sampled.
+Processes are named after their application. Other processes are left out of the swap events, and
+named `other` in block I/O. Nothing is sampled.
 """
 
 import re
@@ -44,27 +44,27 @@ SWAP_OUT, SWAP_IN, EXIT, WRITE = (
     _core.kinds().index(name) for name in ("swap_out", "swap_in", "exit", "write")
 )
 TYPES = {SWAP_OUT: 1, SWAP_IN: 4, EXIT: 7}
-"""Of an event, its type in a .pgw file."""
+"""The type of each event in a .pgw file."""
 EXEC = 6
 MAJOR, SHARED = 4, 8
 MICROSECOND = 1000
 LONGEST_GAP_NS = 2_000_000_000
-"""Between two events of a .pgw file, whose differences of time are 32-bit numbers."""
+"""The longest time between two events of a .pgw file, which stores differences in 32 bits."""
 
 
 def swap_events(trace: Path, applications: dict[int, str]) -> tuple[dict[str, np.ndarray], int]:
-    """The columns of the applications' swap events, and how many events there are."""
+    """The columns of the applications' swap events, and their number."""
     header = pw.read(trace).header
     pids = np.array([process["pid"] for process in header["processes"]], "<u4")
     events = polars.read_parquet(trace).filter(polars.col("event").is_in(list(TYPES)))
     kind, flags = events["event"].to_numpy(), events["flags"].to_numpy()
     actor = pids[events["process"].to_numpy()]
-    # The page of an exit is void; of all other swap events the space names the page's owner.
+    # An exit has no page; for all other swap events, the space names the page's owner.
     owned = kind != EXIT
     space = events["space"].to_numpy()
     owner = np.where(owned, pids[np.maximum(space, 1) - 1], actor)
     keep = np.isin(owner, list(applications)) & ((space > 0) | ~owned)
-    # Two processors may store their events a little out of order.
+    # Processors may store their events slightly out of order.
     times = np.maximum.accumulate(events["time_ns"].to_numpy()[keep])
     times = times // MICROSECOND * MICROSECOND
     kind, flags = kind[keep], flags[keep]
@@ -83,7 +83,7 @@ def swap_events(trace: Path, applications: dict[int, str]) -> tuple[dict[str, np
 
 
 def naming(processes: np.ndarray, applications: dict[int, str]) -> dict[str, np.ndarray]:
-    """An exec of each of ``processes``, which gives it its application's name."""
+    """An exec event for each of ``processes``, which names it after its application."""
     text = [applications[process].encode().ljust(16, b"\0") for process in processes.tolist()]
     count = len(text)
     return {
@@ -98,7 +98,7 @@ def naming(processes: np.ndarray, applications: dict[int, str]) -> dict[str, np.
 
 
 def bridged(columns: dict[str, np.ndarray], applications: dict[int, str]) -> dict[str, np.ndarray]:
-    """The columns with further execs, which change nothing, where two events lie far apart."""
+    """The columns with redundant execs between events that are far apart."""
     fillers = columns["dt_ns"] // LONGEST_GAP_NS
     before = np.repeat(np.arange(len(fillers)), fillers)
     execs = naming(columns["tgid"][before], applications)
@@ -120,7 +120,7 @@ def pack(columns: dict[str, np.ndarray], applications: dict[int, str], start_ns:
 
 
 def block_requests(trace: Path, applications: dict[int, str]) -> bytes:
-    """The block requests as `blockcsv`; neighbouring pages of one request are joined again."""
+    """The block requests as `blockcsv`, with neighbouring pages of a request joined."""
     header = pw.read(trace).header
     pids = [process["pid"] for process in header["processes"]]
     name = np.array([applications.get(pid, "other") for pid in pids] or ["other"])
@@ -150,12 +150,12 @@ def block_requests(trace: Path, applications: dict[int, str]) -> bytes:
 
 
 def compress(data: bytes, output: Path) -> None:
-    """Writes ``output`` with zstd at its best level."""
+    """Compresses to ``output`` with zstd at its best level."""
     subprocess.run(["zstd", "-19", "-qf", "-o", output], input=data, check=True)
 
 
 def cut(run: Path) -> None:
-    """Cuts one run into its folder here."""
+    """Writes the recordings of one run to its folder here."""
     name = run.name
     output = FOLDER / name
     output.mkdir(exist_ok=True)

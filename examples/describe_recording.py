@@ -1,4 +1,4 @@
-"""Say what a recording holds, what it lost, and what that rules out.
+"""Show what a recording holds, what it lost, and which analyses that rules out.
 
 python examples/describe_recording.py [TRACE]
 """

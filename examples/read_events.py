@@ -1,4 +1,4 @@
-"""Read a recording: what is inside, and its events as columns.
+"""Read a recording: its content, and its events as columns.
 
 python examples/read_events.py [TRACE]
 """

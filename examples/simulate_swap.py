@@ -1,4 +1,4 @@
-"""Compare swap architectures on a recording: I/O time with 256 MiB of fast tier.
+"""Compare the I/O time of swap architectures on a recording, with 256 MiB of fast tier.
 
 python examples/simulate_swap.py [TRACE]
 """

@@ -1,4 +1,4 @@
-"""Run a grid: two architectures at three sizes on one recording, kept in one table.
+"""Run a grid of two architectures at three sizes on one recording, and write one table.
 
 python examples/sweep_grid.py [TRACE [RESULTS.parquet]]
 """

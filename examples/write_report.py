@@ -1,4 +1,4 @@
-"""Write a report about a recording: one HTML file that opens without network.
+"""Write a report about a recording: one HTML file, which needs no network to open.
 
 python examples/write_report.py [TRACE [REPORT.html]]
 """

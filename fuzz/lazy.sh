@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes the preload library: random sequences of calls, every answer checked (tests/lazy_calls.c), under the
-# library with its internal assertions, for SECONDS_EACH seconds (600 unless said). Each run has a seed of its
-# own, and settings, threads and forks in turn; a run that fails is told with the command that repeats it.
+# Fuzzes the preload library for SECONDS_EACH seconds (default 600): runs random sequences of calls and checks
+# every result (tests/lazy_calls.c), with the library's internal assertions. Each run has a different seed;
+# settings, threads and forks change in turn. For a failed run it prints the command that repeats it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${SECONDS_EACH:-600}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes the preload library with whole programs: random mixes of threads, signals, forks, mappings and allocators,
-# with and without the library, and what each run could observe compared. Runs for SECONDS_EACH seconds (600 unless
-# set) on one processor, from the seed SEED on; or passes its arguments on to fuzz/programs/run.py, e.g.
+# Fuzzes the preload library with whole programs: runs random mixes of threads, signals, forks, mappings and
+# allocators with and without the library, and compares everything that the runs can observe. It runs for
+# SECONDS_EACH seconds (default 600) on one CPU, with seeds from SEED on, or passes its arguments to
+# fuzz/programs/run.py, for example:
 #     fuzz/programs.sh --seed 45 --once --settings thp
-# LIBRARY: a library that is built already; else one is built with its internal assertions.
+# LIBRARY: path of a built library; by default it builds the library with internal assertions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 build=target/fuzz-lazy

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes every target (trace formats, eviction policies) for SECONDS_EACH seconds (600 unless said),
-# JOBS at a time (2), or only the targets named on the command line. Findings appear in
-# fuzz/artifacts/TARGET; what is mended goes to fuzz/regressions/TARGET, which `cargo test` replays. Needs cargo-fuzz; stable Rust will do.
+# Fuzzes every target (trace formats, eviction policies), or only the targets named on the command line, for
+# SECONDS_EACH seconds each (default 600), JOBS at a time (default 2). Findings appear in fuzz/artifacts/TARGET;
+# move fixed findings to fuzz/regressions/TARGET, which `cargo test` replays. Needs cargo-fuzz; stable Rust is
+# sufficient.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${SECONDS_EACH:-600}

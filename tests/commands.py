@@ -1,4 +1,4 @@
-"""The command line run in the process of a test."""
+"""Runs the command line in the process of the test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What many tests run on: a recording small enough to count by hand, and small simulated phones."""
+"""Inputs that many tests share: a recording to count by hand, and small simulated phones."""
 
 import os
 import signal
@@ -24,14 +24,14 @@ time_s,event,process,page,state,kind
 """
 ACCESSES, PAGES, WRITES = 7, 4, 4
 
-# Tests started in the background or under nohup have these ignored, and so has all that they start.
+# In the background or under nohup, these signals are ignored here and in all child processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Calls tests of the kernel slow: most take seconds, and `make test` runs all of them."""
+    """Marks tests in live/ as slow: most take seconds; `make test` runs them all."""
     live = Path(__file__).with_name("live")
     for item in items:
         if live in item.path.parents:
@@ -48,7 +48,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def trace(recording: Path) -> Path:
-    """The same as a trace file of ours."""
+    """The recording as a trace file."""
     path = recording.with_suffix(".parquet")
     pw.import_trace(recording, path)
     return path
@@ -56,7 +56,7 @@ def trace(recording: Path) -> Path:
 
 @pytest.fixture
 def small_phones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Simulated phones of a tenth of every size, with one choice of most."""
+    """Simulated phones at a tenth of each size, with only one value for most choices."""
     monkeypatch.setattr(launch_phones, "APP_MIB", 12)
     monkeypatch.setattr(
         launch_phones,

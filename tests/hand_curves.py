@@ -8,7 +8,7 @@ from numpy import ndarray
 
 @dataclass(frozen=True)
 class HandCurve:
-    """One page size. ``depths``: {depth: how many references found their page so deep}."""
+    """One page size. ``depths``: {stack depth: how many references found their page there}."""
 
     pages: int
     depths: dict[int, int]
@@ -38,8 +38,8 @@ class HandCurves:
 
 
 def dense(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:
-    """A program that goes through ``page_count`` pages of 4 KiB ten times: larger pages are only
-    better, as long as they all fit."""
+    """A program that goes through ``page_count`` pages of 4 KiB ten times: larger pages are always
+    better, as long as all fit."""
     curves = {}
     for size in sizes:
         pages = max(1, page_count * 4096 // size)
@@ -48,6 +48,6 @@ def dense(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))
 
 
 def scattered(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:
-    """A program that goes ten times through ``page_count`` pieces of 512 bytes, each in a page of
-    its own however large: larger pages only cost memory."""
+    """A program that goes ten times through ``page_count`` pieces of 512 bytes, each in its own
+    page at every page size: larger pages only cost memory."""
     return HandCurves({size: HandCurve(page_count, {page_count: 9 * page_count}) for size in sizes})

@@ -211,7 +211,7 @@ static void unmap_part(struct worker *worker, struct slot *slot)
     check_marks(worker, slot, slot->size);
 }
 
-/* Attributes that stay with addresses; whoever has these next must not meet them. */
+/* Attributes that stay with addresses; the next owner of these addresses must not see them. */
 static void change_attributes(struct worker *worker, struct slot *slot)
 {
     unsigned char *start = (unsigned char *)((uintptr_t)(slot->data + PAGE - 1) / PAGE * PAGE);
@@ -247,7 +247,7 @@ static void change_attributes(struct worker *worker, struct slot *slot)
     }
 }
 
-/* Asks for a place, gives it back, and maps there: allowed as long as nobody else was given it, so
+/* Asks for a place, gives it back, and maps there: allowed as long as no other thread was given it, so
  * only where no other thread allocates. */
 static void map_over(struct worker *worker, struct slot *slot)
 {

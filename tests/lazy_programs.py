@@ -1,4 +1,4 @@
-"""Programs under the preload library, for the tests of it."""
+"""Compiles and runs programs under the preload library."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def loaded(**knobs: str) -> dict[str, str]:
 
 
 def compiled(source: str, program: Path, *options: str) -> Path:
-    """The C program, built once."""
+    """The path of the compiled C program, which is built once."""
     if not program.exists():
         command = [str(CC), "-O1", "-x", "c", "-", "-o", str(program), "-pthread", *options]
         built = subprocess.run(
@@ -48,7 +48,7 @@ def compiled(source: str, program: Path, *options: str) -> Path:
 
 
 def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
-    """How the program ends under the library, and what it says on standard error."""
+    """The program's exit status under the library, and its standard error."""
     environment = loaded(VERBOSE="on", **knobs)
     command = [program, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HUNG_S)
@@ -59,7 +59,7 @@ def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
 def running(
     command: list[str | Path], environment: dict[str, str]
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program that writes lines, and ends when it reads one."""
+    """A program that writes lines, and ends when it reads a line."""
     pipe = subprocess.PIPE
     options: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "text": True}
     with (
@@ -89,7 +89,7 @@ def holder(**knobs: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Returns when it is so, or fails after a time that only a program that hangs needs."""
+    """Waits until the condition holds; fails after a time that only a hanging program takes."""
     hung = time.monotonic() + HUNG_S
     while not is_so() and time.monotonic() < hung:
         time.sleep(0.02)
@@ -97,7 +97,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 def counters(process: int) -> dict[str, Any]:
-    """What the library counts in a running program."""
+    """The library's counters in a running program."""
     command = [AGENT, "lazy", "--stats", str(process), "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
     if done.returncode == 3 and "denied" in done.stderr:

@@ -1,4 +1,4 @@
-"""Small made-up results in every shape the report takes, with names that try to break it."""
+"""Small made-up results of every kind that the report accepts, with hostile names."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
 
 
 def shortage() -> dict[str, Any]:
-    """Sums of stalls from half a second before the first event on, and two kills."""
+    """Sums of stalls, starting half a second before the first event, and two kills."""
     sums = ((9.5, 0, 0), (10.0, 100_000, 0), (11.0, 600_000, 250_000), (12.0, 600_000, 250_000))
     kills = ((10.25, 7, EVIL, True), (11.0, 8, "", False))
     return {
@@ -115,7 +115,7 @@ def cell(trace: str, architecture: str, size_mib: int) -> dict[str, Any]:
 
 
 def lazy_study() -> dict[str, Any]:
-    """Of two programs and two allocators."""
+    """A study of lazy unmapping with two programs and two allocators."""
     columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
     allocators = (("no-pool", 1.0), ("lazy", 0.25))
 
@@ -146,7 +146,7 @@ def lazy_study() -> dict[str, Any]:
 
 
 def launch_study() -> dict[str, Any]:
-    """Launches taken apart: an app that waits for its pages, and one that waits for nothing."""
+    """Launches split into parts: an app that waits for its pages, and an app that never waits."""
     parts = (("own time", 1.0, 2.0), ("swap-ins", 3.0, 0.0), (EVIL, 0.5, 0.0))
     rows = [
         [bar, part, seconds[index], 0, 1, "", "ab"]
@@ -289,7 +289,7 @@ def advice() -> dict[str, Any]:
 
 
 def page_size() -> dict[str, Any]:
-    """A program that wants 64 KiB, at two memories; the smaller has too few sizes for a fit."""
+    """A program best at 64 KiB, at two memories; the smaller has too few sizes for a fit."""
     sizes = [4096 << step for step in range(5)]
 
     def memory(share: float, count: int) -> dict[str, Any]:
@@ -300,8 +300,8 @@ def page_size() -> dict[str, Any]:
             "sizes_bytes": sizes[:count],
             "translation_ns": [10.0 / (step + 1) for step in range(count)],
             "data_ns": data,
-            "paper_ns": [one * 1.1 for one in data] if count > 4 else None,
-            "sampled_ns": [one * 1.01 for one in data] if count > 4 else None,
+            "paper_ns": [each * 1.1 for each in data] if count > 4 else None,
+            "sampled_ns": [each * 1.01 for each in data] if count > 4 else None,
         }
 
     return {
@@ -339,7 +339,7 @@ def page_size() -> dict[str, Any]:
 
 
 def lazy_bench() -> dict[str, Any]:
-    """A peer and ours, in one program each way, and an allocator that failed."""
+    """Two allocators, one of them ours, on one program, and an allocator that failed."""
 
     def spread(typical: float) -> dict[str, float]:
         return {"low": typical * 0.9, "typical": typical, "high": typical * 1.1}
@@ -378,7 +378,7 @@ def lazy_bench() -> dict[str, Any]:
 
 
 def kill_replay() -> dict[str, Any]:
-    """Two policies, of which one never fired."""
+    """A replay of two policies; the second never kills."""
     candidate = {
         "process": 7,
         "name": EVIL,
@@ -410,7 +410,7 @@ def kill_replay() -> dict[str, Any]:
 
 
 def kills() -> dict[str, Any]:
-    """A kill that is told whole, and one of which the kernel tells little."""
+    """A kill with all its fields, and a kill with only a few."""
     whole = {
         "pid": 7,
         "comm": EVIL,

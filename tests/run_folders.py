@@ -59,7 +59,7 @@ VISIT: dict[str, tuple[str, Any]] = {
         )
     },
 }
-"""Type and usual value of each column."""
+"""Type and default value of each column of visits.parquet."""
 
 
 KILL: dict[str, tuple[str, Any]] = {
@@ -70,7 +70,7 @@ KILL: dict[str, tuple[str, Any]] = {
     "freed_bytes": ("integer", 30 * MIB),
     "back_s": ("number", 0.01),
 }
-"""The same of kills.parquet."""
+"""Type and usual value of each column of kills.parquet."""
 
 
 def write_run(
@@ -88,11 +88,11 @@ def write_run(
     kills: Sequence[dict[str, Any]] = (),
     without: Sequence[str] = (),
 ) -> Path:
-    """A run with these visits; what a visit does not say is as in ``VISIT``.
+    """Writes a run with these visits; entries that a visit lacks have the values of ``VISIT``.
 
-    ``recording`` is the text of a recording of any format, which readers tell by its content;
-    ``minfree`` is the killer's table of that mode, ``kills`` are the rows of ``KILL``;
-    ``without`` names columns that the run does not have.
+    ``recording`` is the text of a recording of any format, which readers recognise by its content;
+    ``minfree`` is the killer's table in that mode; ``kills`` are rows as in ``KILL``; ``without``
+    names columns that the run lacks.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
@@ -131,7 +131,7 @@ def write_run(
 
 
 def write_table(path: Path, columns: dict[str, tuple[str, list[Any]]]) -> None:
-    """A table with these columns, by name their type and values."""
+    """Writes a table; ``columns`` maps names to types and values."""
     listed = [
         {"name": name, "type": kind, "values": values} for name, (kind, values) in columns.items()
     ]
@@ -139,13 +139,13 @@ def write_table(path: Path, columns: dict[str, tuple[str, list[Any]]]) -> None:
 
 
 def zstd_frame(data: bytes) -> bytes:
-    """One zstd frame that only stores the data, below 128 KiB (RFC 8878)."""
+    """A zstd frame with uncompressed data of less than 128 KiB (RFC 8878)."""
     head = b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little")
     return head + (len(data) << 3 | 1).to_bytes(3, "little") + data
 
 
 def rounds(apps: int, *launches_s: float, **more: Any) -> list[dict[str, Any]]:
-    """One visit a second: a round of ``apps`` applications for each launch time; the first cold."""
+    """A visit per second: a round of ``apps`` applications per launch time; the first is cold."""
     visits = [
         {"round": number, "app": f"app{app}", "launch_s": launch_s, "cold": number == 0, **more}
         for number, launch_s in enumerate(launches_s)

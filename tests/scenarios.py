@@ -1,4 +1,4 @@
-"""A scenario that is generated in a blink."""
+"""A small scenario, which is generated in a moment."""
 
 SMALL = {
     "name": "small",

@@ -1,4 +1,4 @@
-"""Commands whose output goes to a terminal of a width."""
+"""Runs commands on a terminal of a given width."""
 
 import fcntl
 import os
@@ -14,7 +14,8 @@ HUNG_S = 300
 
 
 def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool = False) -> str:
-    """What a command writes to a terminal of that width; ``has_errors``: standard error, too."""
+    """What a command writes to a terminal of this width; with ``has_errors``, standard error
+    too."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     shown = b""
@@ -24,7 +25,7 @@ def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool =
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal if has_errors else subprocess.DEVNULL,
-        # No bars of progress between the lines.
+        # Keeps progress bars out of the lines.
         env={**os.environ, "TERM": "dumb"},
     ) as process:
         os.close(terminal)
@@ -33,6 +34,6 @@ def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool =
                 while part := os.read(controller, 1 << 16):
                     shown += part
             except OSError:
-                pass  # The terminal has no writer any more.
+                pass  # the terminal has no writer any more
     os.close(controller)
     return shown.decode().replace("\r\n", "\n")

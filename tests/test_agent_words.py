@@ -1,4 +1,4 @@
-"""Help and refusals of the agent, as somebody who meets it first reads them."""
+"""The help and the refusals of the agent."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def test_a_program_without_dashes_before_it_is_refused_with_a_tip(
     assert f"put -- before the program: {tip}\n" in done.stderr
 
 
-def test_other_refusals_have_no_such_tip() -> None:
+def test_other_refusals_have_no_tip_about_dashes() -> None:
     for words in (["lazy", "--moed", "thp"], ["lazy"], ["doctor", "true"]):
         assert "put --" not in ran(*words).stderr
 

@@ -1,4 +1,4 @@
-"""What bench/adaptive.py concludes from costs; the replays behind them take minutes."""
+"""The conclusions of bench/adaptive.py from given costs, since replays take minutes."""
 
 import importlib
 import json
@@ -16,13 +16,13 @@ def bench(monkeypatch: pytest.MonkeyPatch):
 
 
 def cell(bench, recording: str, **ours: float):
-    """One cell in which flash-only costs 10 seconds, the best other 8."""
+    """A cell in which flash-only costs 10 seconds, and the best other architecture 8."""
     place = bench.Place(recording, 32, "90/40us", "4/5us")
     others = {"priority": 8.0, "nvm-cache": 9.0}
     return bench.Cell(place, flash=10.0, others=others, ours=ours)
 
 
-def test_a_recording_is_judged_with_what_the_others_choose(bench) -> None:
+def test_a_recording_is_judged_with_the_constants_chosen_on_the_others(bench) -> None:
     cells = [
         cell(bench, "phone", bold=7.0, careful=8.0),
         cell(bench, "tablet", bold=7.0, careful=8.0),
@@ -41,7 +41,7 @@ def test_a_recording_is_judged_with_what_the_others_choose(bench) -> None:
     assert [claim.is_reached for claim in claims] == [False, False, False, True]
 
 
-def test_what_only_the_fast_tier_holds_is_written_at_the_end(bench) -> None:
+def test_pages_only_on_the_fast_tier_are_written_at_the_end(bench) -> None:
     outcome = {
         "slow": {"reads": 1, "writes": 2},
         "fast": {"reads": 3, "writes": 4},
@@ -51,7 +51,7 @@ def test_what_only_the_fast_tier_holds_is_written_at_the_end(bench) -> None:
     assert bench.cost(outcome, "90/40us", "4/5us") == pytest.approx(expected)
 
 
-def test_the_line_has_each_figure_both_ways_and_names_what_is_missing(bench) -> None:
+def test_the_line_has_each_figure_both_ways_and_names_missing_ones(bench) -> None:
     cells = [cell(bench, "phone", bold=8.4)]
     reached = {
         "tuned": bench.Figures.of(cells, bench.tuned(cells)),
@@ -76,4 +76,4 @@ def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
 
 def test_recordings_that_constants_were_chosen_on_are_not_left_out(bench) -> None:
     cells = [cell(bench, "swap700", bold=16.0), cell(bench, "phone", bold=8.0)]
-    assert [one.place.recording for one in bench.unseen(cells)] == ["phone"]
+    assert [each.place.recording for each in bench.unseen(cells)] == ["phone"]

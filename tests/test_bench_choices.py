@@ -1,4 +1,4 @@
-"""What bench/page_size_choices.py concludes from regrets; the traces behind them take minutes."""
+"""The conclusions of bench/page_size_choices.py from given regrets, since traces take minutes."""
 
 import importlib
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_sampled_is_held_to_the_better_of_the_papers_fits(choices) -> None:
     papers = [{"game": [0.3, 0.3], "pdf": [0.3]}, {"game": [0.1, 0.1], "pdf": [0.1]}]
     claim = choices.sampled("ssd", ours, papers)
     assert claim.is_reached
-    assert claim.measured == "**0.20x** (0.20 to 0.20): 2.00 % beside 10.00 %"
+    assert claim.measured == "**0.20x** (0.20 to 0.20): ours 2.00 %, theirs 10.00 %"
     assert not choices.sampled("ssd", ours, [*papers, ours]).is_reached
 
 
@@ -36,7 +36,7 @@ def test_another_input_is_the_mean_over_cells_with_its_range(choices) -> None:
     assert not choices.another_input("ufs", 0.009, regrets).is_reached
 
 
-def test_traces_that_are_not_there_are_asked_for(choices, tmp_path, monkeypatch) -> None:
+def test_missing_traces_are_named(choices, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(choices, "TRACES", tmp_path)
     with pytest.raises(SystemExit, match="make traces"):
         choices.program("game")

@@ -1,4 +1,4 @@
-"""What bench/run.py writes when it runs one script of several."""
+"""bench/run.py, when it runs only one of several scripts."""
 
 import importlib
 from pathlib import Path
@@ -14,7 +14,7 @@ def run(monkeypatch: pytest.MonkeyPatch):
     return importlib.import_module("run")
 
 
-def test_what_was_not_measured_here_stays(run) -> None:
+def test_sections_that_were_not_measured_stay(run) -> None:
     names = (*run.SCRIPTS, *run.NAMED_ONLY)
     committed = run.DOCUMENT.read_text()
     assert run.document(committed, dict.fromkeys(names, "")) == committed

@@ -1,4 +1,4 @@
-"""The comparison of allocators: what it stores, resumes, counts and concludes."""
+"""The comparison of allocators: its store, its counts and its conclusions."""
 
 import json
 import mmap
@@ -37,7 +37,7 @@ def figures(cpu_s: float) -> Figures:
     return {"traps": 100, "cpu_s": cpu_s, "peak_bytes": 9, "freed_bytes": 5, "idle_bytes": 2}
 
 
-def test_an_interrupted_comparison_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_an_interrupted_comparison_continues_where_it_stopped(tmp_path: Path) -> None:
     done: list[str] = []
 
     def act(_: str, name: str) -> Figures:
@@ -56,7 +56,7 @@ def test_an_interrupted_comparison_goes_on_where_it_was(tmp_path: Path) -> None:
     assert Store(file, "another build").runs == []
 
 
-def test_a_failure_is_told_and_no_figure(tmp_path: Path) -> None:
+def test_a_failed_run_is_reported_without_figures(tmp_path: Path) -> None:
     def act(_: str, name: str) -> Figures | Finish:
         if name == "fast":
             raise Failed(-11, "")
@@ -106,9 +106,9 @@ def test_saving_more_than_the_paper_s_identity_stays_visible() -> None:
         swipe = {"traps": traps, "response_s": response_s, "fault_s": 0.25, "call_s": 0.0625}
         return Run("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
 
-    told = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
-    assert told.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
-    assert told.measured == "**25.0%** (25.0% to 25.0%)" and told.is_reached is False
+    answer = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
+    assert answer.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
+    assert answer.measured == "**25.0%** (25.0% to 25.0%)" and answer.is_reached is False
 
 
 def test_a_build_is_named_by_its_bytes(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_memory_is_touched_and_freed_before_each_program() -> None:
         status = Path("/proc/self/status").read_text()
         return int(status.split(f"{line}:")[1].split()[0]) << 10
 
-    Path("/proc/self/clear_refs").write_text("5")  # The peak begins anew.
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = resident("VmRSS")
     assert start(Allocator(GLIBC, "as it comes"), ["echo", '{"traps": 1}'])() == {"traps": 1}
     assert resident("VmHWM") - before > 0.9 * BACKED_BYTES
@@ -155,7 +155,7 @@ PAGE = f"<title>ready</title><body style='height: 9000px'>Text<script>{SCRIPT}</
 
 
 @pytest.mark.slow
-def test_a_page_is_swiped(tmp_path: Path, traps: Traps) -> None:
+def test_a_swipe_scrolls_the_page(tmp_path: Path, traps: Traps) -> None:
     if shutil.which("Xvfb") is None or not Path(SYSTEM_PYTHON).exists():
         pytest.skip("needs Xvfb and Debian's python3: tools/bench_lazy_setup.sh")
     (tmp_path / "page.html").write_text(PAGE)
@@ -171,10 +171,10 @@ def test_a_page_is_swiped(tmp_path: Path, traps: Traps) -> None:
     if "ImportError" in done.stderr or "not available" in done.stderr:
         pytest.skip(f"tools/bench_lazy_setup.sh: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    told: Figures = {}
+    answer: Figures = {}
     for line in done.stdout.splitlines():
-        told |= json.loads(line)
-    [swipe] = told["swipes"]
+        answer |= json.loads(line)
+    [swipe] = answer["swipes"]
     assert swipe["frames"] > 10 and swipe["traps"] > 0 and swipe["response_s"] > 0
-    assert len(told["timeline"]["timeline"]) == told["timeline"]["frames"]
-    assert told["idle_bytes"] > 0
+    assert len(answer["timeline"]["timeline"]) == answer["timeline"]["frames"]
+    assert answer["idle_bytes"] > 0

@@ -89,7 +89,7 @@ def test_a_run_differs_if_no_stock_run_has_its_outcome(store: Store) -> None:
     assert verdicts["thp: programs that differ from stock"] is None
 
 
-def test_equal_failures_prove_nothing(store: Store) -> None:
+def test_equal_failures_do_not_count_as_equal_outcomes(store: Store) -> None:
     for mode in ("stock", "fast"):
         add(store, mode, 0, "failed\n")
     row = summary.summary(store, PROGRAM)
@@ -116,7 +116,7 @@ def test_cpu_time_is_judged_by_the_median_of_pairs(store: Store) -> None:
     assert not judges_cpu(row | {"stock_cpu_s": 0.1})
 
 
-def test_one_run_has_no_interval_and_the_dearest_program_is_named(store: Store) -> None:
+def test_a_single_run_has_no_interval_and_the_costliest_program_is_named(store: Store) -> None:
     add(store, "stock", 0, "worked\n", cpu_s=1.0)
     add(store, "fast", 0, "worked\n", cpu_s=5.0)
     load = {"low": 1, "high": 2}

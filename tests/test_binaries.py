@@ -1,4 +1,4 @@
-"""Will it run with larger pages: real programs, packages of zipfile, hostile files."""
+"""Checks for larger pages, on real programs, packages from zipfile and hostile files."""
 
 import json
 import os
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compile
 
 
 def built(path: Path, alignment: int, message: str = "") -> Path:
-    """A shared object whose segments the linker aligns to so many bytes."""
+    """A shared object whose segments the linker aligns to ``alignment`` bytes."""
     source = path.with_suffix(".c")
     source.write_text(LIBRARY % message)
     pages = [f"-Wl,-z,max-page-size={alignment}", f"-Wl,-z,common-page-size={min(alignment, 4096)}"]
@@ -52,7 +52,7 @@ def test_alignment_of_the_linker_is_what_counts(tmp_path: Path, alignment: int) 
             assert problem["fix"] == f"link with -Wl,-z,max-page-size={page_kib * 1024}"
 
 
-def test_a_program_that_runs_here_is_told_apart(tmp_path: Path) -> None:
+def test_a_program_that_runs_here_has_no_problem(tmp_path: Path) -> None:
     source = tmp_path / "main.c"
     source.write_text("int main(void) { return 0; }")
     for static in ([], ["-static"]):
@@ -72,13 +72,13 @@ def test_claimed_alignment_must_hold_in_file_and_memory(tmp_path: Path) -> None:
     for entry in range(start, start + entries * 56, 56):
         if struct.unpack_from("<I", raw, entry) == (1,):
             struct.pack_into("<Q", raw, entry + 48, 16384)
-    # The first segment lies at 0 in both; one that begins elsewhere must agree as well.
+    # The first segment is at 0 in file and memory; the offsets of the others must agree too.
     struct.pack_into("<Q", raw, start + 16, 4096)
     library.write_bytes(raw)
-    assert any("different places" in what for what in words(library))
+    assert any("different offsets" in what for what in words(library))
 
 
-def test_jemalloc_is_told_and_fails_nothing_by_itself(tmp_path: Path) -> None:
+def test_jemalloc_is_reported_but_fails_no_program_by_itself(tmp_path: Path) -> None:
     plain = built(tmp_path / "libplain.so", 16384)
     with_it = built(tmp_path / "libheap.so", 16384, JEMALLOC)
     assert words(plain) == []
@@ -99,7 +99,7 @@ def test_a_string_across_two_reads_is_found(tmp_path: Path) -> None:
 
 
 def package(path: Path, libraries: dict[str, Path], compression: int, boundary: int = 1) -> Path:
-    """An APK whose stored libraries begin at multiples of ``boundary``, and at no page else."""
+    """An APK whose stored libraries begin at multiples of ``boundary``, but of no larger page."""
     with zipfile.ZipFile(path, "w") as apk:
         apk.writestr("AndroidManifest.xml", "<manifest/>")
         for name, library in libraries.items():
@@ -112,7 +112,7 @@ def package(path: Path, libraries: dict[str, Path], compression: int, boundary: 
     return path
 
 
-def test_packages(tmp_path: Path) -> None:
+def test_packages_are_checked_by_library(tmp_path: Path) -> None:
     narrow = built(tmp_path / "libnarrow.so", 4096)
     wide = built(tmp_path / "libwide.so", 16384)
     name = "lib/arm64-v8a/libanswer.so"
@@ -120,28 +120,28 @@ def test_packages(tmp_path: Path) -> None:
     fine = package(tmp_path / "fine.apk", {name: wide}, zipfile.ZIP_STORED, 16384)
     assert words(fine) == []
     unaligned = package(tmp_path / "unaligned.apk", {name: wide}, zipfile.ZIP_STORED, 4096)
-    assert words(unaligned) == ["stored uncompressed at byte 4096, no multiple of 16 KiB"]
+    assert words(unaligned) == ["stored uncompressed at byte 4096, not a multiple of 16 KiB"]
     assert words(unaligned, "4KiB") == []
-    # Compressed ones are unpacked when installed.
+    # Compressed libraries are unpacked on installation.
     packed = package(tmp_path / "packed.apk", {name: wide}, zipfile.ZIP_DEFLATED)
     assert words(packed) == []
     both = package(tmp_path / "both.apk", {name: narrow}, zipfile.ZIP_STORED)
     assert len(words(both)) == 2
     assert check([both])["files"][0]["path"] == f"{both}!{name}"
-    # A device with larger pages takes the 64-bit libraries.
+    # A device with larger pages uses the 64-bit libraries.
     mixed = {name: wide, "lib/armeabi-v7a/libanswer.so": narrow}
     assert words(package(tmp_path / "mixed.apk", mixed, zipfile.ZIP_DEFLATED)) == []
     result = check([tmp_path])
     assert result["fails"] == 3  # libnarrow.so, unaligned.apk, both.apk
 
 
-def test_damaged_packages(tmp_path: Path) -> None:
+def test_damaged_packages_are_reported(tmp_path: Path) -> None:
     wide = built(tmp_path / "libwide.so", 16384)
     name = "lib/x86_64/libanswer.so"
     apk = package(tmp_path / "cut.apk", {name: wide}, zipfile.ZIP_DEFLATED)
     whole = apk.read_bytes()
     apk.write_bytes(whole[: len(whole) // 2])
-    assert "no whole package" in words(apk)[0]
+    assert "not a complete package" in words(apk)[0]
     damaged = bytearray(whole)
     end = whole.index(b"PK\x01\x02")
     damaged[end - 64 : end] = bytes(64)
@@ -149,10 +149,10 @@ def test_damaged_packages(tmp_path: Path) -> None:
     assert "cannot be unpacked" in words(apk)[0]
     text = tmp_path / "text.so"
     text.write_text("no library")
-    assert words(package(apk, {name: text}, zipfile.ZIP_STORED)) == ["is no shared object"]
+    assert words(package(apk, {name: text}, zipfile.ZIP_STORED)) == ["is not a shared object"]
 
 
-def test_other_files(tmp_path: Path) -> None:
+def test_other_files_are_passed_over_or_refused(tmp_path: Path) -> None:
     text = tmp_path / "script"
     text.write_text("#!/bin/sh\n")
     result = check([tmp_path])
@@ -167,7 +167,7 @@ def test_other_files(tmp_path: Path) -> None:
         check([tmp_path], "8KiB")
 
 
-def test_hostile_headers_end_in_a_problem_or_pass(tmp_path: Path) -> None:
+def test_hostile_headers_are_a_problem_or_pass(tmp_path: Path) -> None:
     library = built(tmp_path / "libanswer.so", 16384)
     whole = library.read_bytes()
     for size in (5, 15, 16, 40, 63, 64, 200):
@@ -196,16 +196,23 @@ def test_hostile_headers_end_in_a_problem_or_pass(tmp_path: Path) -> None:
     any_bytes()
 
 
-def test_a_problem_of_many_files_is_said_once(tmp_path: Path) -> None:
+def test_a_problem_of_many_files_is_printed_once(tmp_path: Path) -> None:
     narrow = built(tmp_path / "lib0.so", 4096)
     for number in range(1, 25):
         shutil.copy(narrow, tmp_path / f"lib{number}.so")
     wide = built(tmp_path / "libwide.so", 65536)
     command = [*PAGEWISE, "pagesize", "check", tmp_path]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
-    assert said.count("fails: ") == said.count("fix: ") == 1
-    assert said.count(f"  {tmp_path}/lib") == 20 and "and 5 more, all with --json" in said
-    assert str(wide) not in said and "26 checked" in said and "25 would fail" in said
+    diagnostics = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    assert diagnostics.count("fails: ") == diagnostics.count("fix: ") == 1
+    assert (
+        diagnostics.count(f"  {tmp_path}/lib") == 20
+        and "and 5 more, all with --json" in diagnostics
+    )
+    assert (
+        str(wide) not in diagnostics
+        and "26 checked" in diagnostics
+        and "25 would fail" in diagnostics
+    )
 
 
 def test_the_command_names_file_and_fix(tmp_path: Path) -> None:

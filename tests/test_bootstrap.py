@@ -1,4 +1,4 @@
-"""Intervals by bootstrap: repeatable, and as wide as they should be."""
+"""Bootstrap intervals: repeatable, and of the right width."""
 
 import random
 from statistics import fmean, median
@@ -10,13 +10,13 @@ SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]
 
 
 def test_a_seed_gives_the_same_interval_and_a_name_its_own() -> None:
-    one = interval(SAMPLES[0], None, 1, "a")
-    assert interval(SAMPLES[0], None, 1, "a") == one
-    assert interval(SAMPLES[0], None, 2, "a") != one
-    assert interval(SAMPLES[0], None, 1, "b") != one
+    first = interval(SAMPLES[0], None, 1, "a")
+    assert interval(SAMPLES[0], None, 1, "a") == first
+    assert interval(SAMPLES[0], None, 2, "a") != first
+    assert interval(SAMPLES[0], None, 1, "b") != first
 
 
-def test_an_interval_holds_what_it_is_of() -> None:
+def test_an_interval_contains_its_estimate() -> None:
     low, high = interval(SAMPLES[0], None, 1, "mean")
     assert low < fmean(SAMPLES[0]) < high
     low, high = interval(SAMPLES[0], 0.5, 1, "median")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(
     reason=f"needs x86-64, qemu-user, cc and the capture plugin; missing: {NEEDED or PLUGIN.name}",
 )
 
-# Loops over 64 KiB without a library, so that any tool sees the same instructions.
+# Loops over 64 KiB without a library, so that all tools count the same instructions.
 BARE = """
 static volatile unsigned long cells[8192];
 static void leave(void) { EXIT; }
@@ -93,7 +93,7 @@ def bare(folder: Path, compiler: str) -> Path:
 
 
 def captured(*arguments: object) -> dict[str, Any]:
-    """What the command says of a capture that works."""
+    """The JSON result of a successful capture."""
     command = [*PAGEWISE, "capture", "--json", *map(str, arguments)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
@@ -110,16 +110,16 @@ def test_a_bare_program_is_captured_to_the_last_reference(tmp_path: Path, compil
     assert (result["exit_status"], result["stop"], result["notes"]) == (7, "end", [])
     assert ROUNDS <= result["writes"] < ROUNDS + 20
     assert ROUNDS <= result["reads"] + result["writes"] - ROUNDS < 2 * ROUNDS + 20
-    # 128 blocks of cells, three times through a filter of 64.
+    # 128 blocks of cells go three times through a filter of 64.
     assert 3 * 128 - 64 <= result["steps"] < 3 * 2 * 128 + 20
-    told = references_info(trace)
-    assert told["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
-    assert curves(trace).architecture == told["origin"]["architecture"]
+    answer = references_info(trace)
+    assert answer["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
+    assert curves(trace).architecture == answer["origin"]["architecture"]
     for field in ("references", "instructions", "reads", "writes", "steps", "file_bytes"):
-        assert told[field] == result[field]
+        assert answer[field] == result[field]
 
 
-def test_lackey_sees_the_same(tmp_path: Path) -> None:
+def test_lackey_counts_the_same_references(tmp_path: Path) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("no valgrind")
     program, text = bare(tmp_path, "cc"), tmp_path / "lackey.txt"
@@ -131,7 +131,7 @@ def test_lackey_sees_the_same(tmp_path: Path) -> None:
         assert ours[field] == theirs[field], field
 
 
-def test_threads_children_and_other_programs_are_told(tmp_path: Path) -> None:
+def test_threads_children_and_other_programs_are_reported(tmp_path: Path) -> None:
     program = built(tmp_path, FAMILY, "-pthread")
     trace = tmp_path / "trace.pwf"
     first = captured("-o", trace, "--", program)
@@ -147,7 +147,7 @@ def test_threads_children_and_other_programs_are_told(tmp_path: Path) -> None:
     assert ending["processes"] == expected
 
 
-def test_a_crash_keeps_everything_and_is_told(
+def test_a_crash_keeps_all_references_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = tmp_path / "t.pwf"
@@ -167,15 +167,15 @@ def test_a_trace_of_a_whole_run_is_not_called_cut(
 ) -> None:
     trace = tmp_path / "t.pwf"
     assert captured("-o", trace, "--", "/bin/false")["exit_status"] == 1
-    told = references_info(trace)
-    assert (told["cut"], told["ending"]["exit_status"]) == (None, 1)
+    result = references_info(trace)
+    assert (result["cut"], result["ending"]["exit_status"]) == (None, 1)
     assert cli.run(["info", str(trace)]) == 0
     assert "the program ended with status 1" in capsys.readouterr().out
     assert cli.run(["curves", str(trace), "--frames", "64"]) == 0
     assert capsys.readouterr().err == ""
 
 
-def test_a_file_cut_between_frames_is_told(
+def test_a_file_cut_between_frames_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace, cut = tmp_path / "t.pwf", tmp_path / "cut.pwf"
@@ -192,7 +192,7 @@ def test_a_file_cut_between_frames_is_told(
     assert answer["cut"] == "the file was cut off" and answer["references"] > 0
     assert cli.run(["curves", str(cut), "--frames", "64"]) == 0
     assert (
-        "note: the file was cut off: the counts are of the run up to there"
+        "note: the file was cut off: the counts cover the run up to there"
         in capsys.readouterr().err
     )
 
@@ -207,13 +207,13 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stdout) == (0, f"{script} word\n"), run.stderr
     assert "number of references asked for" in run.stderr
-    told = references_info(tmp_path / "t.pwf")
-    assert 2_000_000 <= told["references"] < 2_001_000 and told["ending"]["stop"] == "limit"
-    assert told["cut"] == "the capture ended at the number of references asked for"
+    result = references_info(tmp_path / "t.pwf")
+    assert 2_000_000 <= result["references"] < 2_001_000 and result["ending"]["stop"] == "limit"
+    assert result["cut"] == "the capture ended at the requested number of references"
 
 
 @pytest.mark.parametrize("line", ["/usr/bin/env sh", "/usr/bin/env -S sh -e"])
-def test_of_a_script_for_env_the_interpreter_is_captured(tmp_path: Path, line: str) -> None:
+def test_the_interpreter_of_an_env_script_is_captured(tmp_path: Path, line: str) -> None:
     script = tmp_path / "script"
     script.write_text(f"#!{line}\necho $0 $1\n")
     script.chmod(0o755)
@@ -240,7 +240,7 @@ def test_of_a_script_for_env_the_interpreter_is_captured(tmp_path: Path, line: s
         ("/bin/sh -e", ["/bin/sh", "-e"]),
     ],
 )
-def test_what_env_would_run(line: str, found: list[str]) -> None:
+def test_env_resolves_to_its_program(line: str, found: list[str]) -> None:
     assert without_env(line.split(maxsplit=1)) == found
 
 
@@ -254,13 +254,15 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     ):
         assert process.stdout and process.stdout.readline() == b"begun\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130 and b"interrupted" in said
-    told = references_info(trace)
-    assert told["ending"]["stop"] == "interrupt" and told["references"] > 1_000_000
+        _, diagnostics = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"interrupted" in diagnostics
+    result = references_info(trace)
+    assert result["ending"]["stop"] == "interrupt" and result["references"] > 1_000_000
 
 
-def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_that_cannot_run_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text, folder = tmp_path / "text", tmp_path / "folder"
     text.write_text("no program\n")
     folder.mkdir()
@@ -282,7 +284,7 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "does not exist" in refused(tmp_path / "none")
     assert "chmod +x" in refused(text)
     assert "is not a program" in refused(folder)
-    assert "without end" in refused(looping)
+    assert "scripts interpret one another" in refused(looping)
     assert "is made for machine 8" in refused(foreign)
     looping.write_text("#!/no/such/shell\n")
     assert f"{looping} is a script; its interpreter: /no/such/shell does not exist" in refused(
@@ -297,7 +299,7 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (tmp_path / "t.pwf").read_bytes() == b"mine"
 
 
-def test_a_trace_is_replaced_by_a_whole_one_alone(
+def test_only_a_whole_trace_replaces_a_trace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trace, link = tmp_path / "t.pwf", tmp_path / "link.pwf"
@@ -315,19 +317,19 @@ def test_a_trace_is_replaced_by_a_whole_one_alone(
     assert link.is_symlink() and set(tmp_path.iterdir()) == {link, trace}
 
 
-def test_a_trace_that_cannot_be_is_refused_before_the_program_starts(
+def test_an_unwritable_trace_is_refused_before_the_program_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started, pipe = tmp_path / "started", tmp_path / "pipe"
     os.mkfifo(pipe)
-    for output, told in (
+    for output, message in (
         ("", "has no name"),
         (os.devnull, "not a regular file"),
         (str(tmp_path), "not a regular file"),
         (str(pipe), "not a regular file"),
     ):
         assert cli.run(["capture", "--force", "-o", output, "--", "touch", str(started)]) == 2
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert not started.exists()
 
 
@@ -352,7 +354,7 @@ def test_the_trace_replaces_no_file_of_the_command(
     ):
         before = output.read_bytes()
         assert cli.run(["capture", "--force", "-o", *map(str, [output, "--", *command])]) == 2
-        assert "belongs to the command" in capsys.readouterr().err
+        assert "is part of the command" in capsys.readouterr().err
         assert output.read_bytes() == before
 
 
@@ -363,8 +365,8 @@ limits = resource.getrlimit(resource.RLIMIT_FSIZE)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), limits[1]))
 sys.exit(cli.run(sys.argv[2:]))
 """
-"""A command that may write files of so many bytes, and whose SIGXFSZ Python ignores."""
-# What a capture shares with its plugin is a file of 131,128 bytes, too.
+"""A command that may write files up to a size limit; Python ignores SIGXFSZ, so writes fail."""
+# The memory that a capture shares with its plugin is also a file, of 131,128 bytes.
 SMALL_DISK_BYTES = 200_000
 
 
@@ -386,8 +388,8 @@ def test_a_full_disk_leaves_what_the_error_says(tmp_path: Path, is_there: bool) 
         timeout=120,
     )
     assert run.returncode == 3, run.stderr
-    told, left = run.stderr.splitlines()[-2:]
-    assert told.startswith(f"pagewise: {trace}: ") and "File too large" in told
+    message, left = run.stderr.splitlines()[-2:]
+    assert message.startswith(f"pagewise: {trace}: ") and "File too large" in message
     if is_there:
         assert left == f"  {trace} is as it was"
         assert trace.read_bytes() == before
@@ -399,7 +401,7 @@ def test_a_full_disk_leaves_what_the_error_says(tmp_path: Path, is_there: bool) 
     assert list(tmp_path.iterdir()) == [trace]
 
 
-def test_nothing_is_left_of_a_capture_without_a_whole_frame(tmp_path: Path) -> None:
+def test_a_capture_without_a_whole_frame_leaves_no_file(tmp_path: Path) -> None:
     trace = tmp_path / "t.pwf"
     command = ["capture", "-o", str(trace), "--", sys.executable, "-c", "pass"]
     run = subprocess.run(
@@ -409,5 +411,5 @@ def test_nothing_is_left_of_a_capture_without_a_whole_frame(tmp_path: Path) -> N
         timeout=120,
     )
     assert run.returncode == 3, run.stderr
-    assert run.stderr.splitlines()[-1] == f"  {trace} is not there: nothing was kept"
+    assert run.stderr.splitlines()[-1] == f"  {trace} is missing: nothing was kept"
     assert list(tmp_path.iterdir()) == []

@@ -47,4 +47,4 @@ def test_a_program_that_cannot_be_run_gives_the_status_of_env(
     assert status(tmp_path, "env", "--", program).returncode == expected
     done = status(tmp_path, AGENT, *RUNNERS[runner], "--", program)
     assert (done.returncode, program in done.stderr) == (expected, True), done.stderr
-    assert sorted(tmp_path.iterdir()) == before, "nothing is left"
+    assert sorted(tmp_path.iterdir()) == before, "no file is left"

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, and how it ends."""
+"""The command line: output, diagnostics and exit status."""
 
 import json
 import os
@@ -75,7 +75,9 @@ def test_fields_that_others_rely_on(trace: Path, capsys: pytest.CaptureFixture[s
         assert name in outcome
 
 
-def test_import(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_writes_a_trace_and_reports_counts(
+    recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     output = tmp_path / "out.parquet"
     status, text, _ = ran("import", recording, "-o", output, capsys=capsys)
     assert status == 0 and "events" in text and output.exists()
@@ -88,11 +90,11 @@ def test_import(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 0 and part.exists()
 
 
-def test_slices_are_joined_to_what_they_were_cut_from(
+def test_joined_slices_equal_the_trace_they_were_cut_from(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parts = [tmp_path / f"{name}.parquet" for name in ("a", "b", "c")]
-    # The second overlaps the first by the events from 1 s to before 2 s.
+    # The slices overlap: both have the events from 1 s to before 2 s.
     for part, times in zip(parts, (["--to", "2s"], ["--from", "1s"]), strict=False):
         assert ran("slice", trace, *times, "-o", part, capsys=capsys)[0] == 0
     status, output, _ = ran("import", *parts[:2], "-o", parts[2], "--json", capsys=capsys)
@@ -113,22 +115,24 @@ def test_slices_are_joined_to_what_they_were_cut_from(
     )
     for other in (trace, tmp_path / "small.csv"):
         (tmp_path / "small.csv").write_text(EVENTS)
-        status, _, said = ran("import", parts[0], other, "-o", tmp_path / "d", capsys=capsys)
-        assert status == 2 and "only slices of one trace can be joined" in said
+        status, _, diagnostics = ran("import", parts[0], other, "-o", tmp_path / "d", capsys=capsys)
+        assert status == 2 and "only slices of one trace can be joined" in diagnostics
         assert not (tmp_path / "d").exists()
 
 
-def test_a_slice_of_nothing_is_told(
+def test_an_empty_slice_is_reported(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nothing = tmp_path / "nothing.parquet"
     status, _, diagnostics = ran("slice", trace, "--from", "1h", "-o", nothing, capsys=capsys)
-    assert status == 0 and "nothing in that time" in diagnostics
+    assert status == 0 and "no events in that time" in diagnostics
     status, _, diagnostics = ran("analyze", nothing, capsys=capsys)
-    assert status == 0 and "nothing to count" in diagnostics
+    assert status == 0 and "has no accesses" in diagnostics
 
 
-def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_lines_are_reported_and_counted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad, output = tmp_path / "bad.csv", tmp_path / "bad.parquet"
     bad.write_text(EVENTS + "5.0,jump,10,0x1,D,anon\n")
     status, _, diagnostics = ran("import", bad, "-o", output, capsys=capsys)
@@ -141,6 +145,31 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     assert ran("info", output, "--loss-limit", "50%", capsys=capsys)[0] == 0
     status, _, diagnostics = ran("import", bad, "-o", output, "--force", "--strict", capsys=capsys)
     assert status == 3 and "bad.csv:11" in diagnostics
+
+
+def test_a_file_without_a_readable_line_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, output = tmp_path / "bad.csv", tmp_path / "bad.parquet"
+    bad.write_text("time,op,sector\nsoon,R,here\nlater,W,there\n")
+    status, _, diagnostics = ran("import", bad, "-o", output, capsys=capsys)
+    assert status == 3, "a file without any event is not of this format"
+    assert f"{bad}:2: no line can be read as blockcsv; expected" in diagnostics
+    assert list(tmp_path.iterdir()) == [bad], "a trace file is left"
+
+
+def test_results_of_a_sweep_are_not_taken_as_a_trace(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, results = tmp_path / "spec.toml", tmp_path / "results.parquet"
+    spec.write_text(
+        f"traces = ['{trace}']\nsizes = ['64KiB']\n[[device]]\nfast = '4/5us'\nslow = '90/40us'\n"
+        "[[architecture]]\nname = 'flash'\n"
+    )
+    assert ran("sweep", spec, "-o", results, capsys=capsys)[0] == 0
+    status, _, diagnostics = ran("info", results, capsys=capsys)
+    assert status == 3 and "holds results of pagewise sweep, not a trace" in diagnostics
+    assert "pagewise report" in diagnostics and "damaged" not in diagnostics
 
 
 @pytest.mark.parametrize(
@@ -164,7 +193,11 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         (["analyze", "TRACE", "--by", "colour"], 2, "only by process"),
         (["list", "colours"], 2, "nothing to list"),
         (["slice", "TRACE", "--from", "soon", "-o", "x"], 2, "not a time"),
-        (["slice", "TRACE", "--from", "3s", "--to", "1s", "-o", "x"], 2, "nothing lies from 3s"),
+        (
+            ["slice", "TRACE", "--from", "3s", "--to", "1s", "-o", "x"],
+            2,
+            "the time from 3s to 1s is empty",
+        ),
         (["slice", "TRACE", "-o", "-"], 2, '"-": name a file'),
         (["slice", "TRACE", "-o", ""], 2, '"": name a file'),
         (["slice", "TRACE", "-o", "absent/x"], 3, "absent/x: there is no folder absent"),
@@ -172,17 +205,17 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         (["demo", "--report", "absent/report.html"], 3, "cannot write to the folder absent"),
         (["study", "multiswap", "--report", "absent/x.html"], 3, "to the folder absent"),
         (["study", "multiswap", "--report", "."], 2, "not a regular file"),
-        (["study", "multiswap", "--report", "TRACE"], 2, "exists already"),
+        (["study", "multiswap", "--report", "TRACE"], 2, " exists"),
         (["sweep", "SPEC", "-o", "absent/x"], 3, "cannot write to the folder absent"),
-        (["report", "TRACE", "-o", "-"], 2, "'-' is no name of a file"),
+        (["report", "TRACE", "-o", "-"], 2, "'-' is not the name of a file"),
         (["report", "TRACE", "-o", ""], 2, "not a regular file"),
-        (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns as time"),
+        (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns for time"),
         ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
-        ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: no such file, and no size"),
+        ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
     ],
 )
-def test_refusals(
+def test_a_refusal_has_its_status_and_reason(
     trace: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -210,7 +243,7 @@ def test_help_says_purpose_and_example(
     assert "\nExamples:\n  pagewise " in output
 
 
-def test_the_slow_device_alone_replays_what_the_architecture_does(
+def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
@@ -222,7 +255,7 @@ def test_the_slow_device_alone_replays_what_the_architecture_does(
     assert slow == alone
 
 
-def test_names_cannot_drive_the_terminal(
+def test_names_cannot_control_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "[bold]\x1b[31m.json"
@@ -231,7 +264,7 @@ def test_names_cannot_drive_the_terminal(
     assert status == 3 and "\x1b" not in diagnostics and "[bold]" in diagnostics
 
 
-def test_option_pairs() -> None:
+def test_option_pairs_are_parsed_or_refused() -> None:
     assert name_values(["a=1", " b = c=d "]) == {"a": "1", "b": "c=d"}
     with pytest.raises(UsageError, match="not NAME=VALUE"):
         name_values(["a"])
@@ -256,7 +289,7 @@ def reads(process: int, path: Path) -> bool:
     return any(link.resolve() == path for link in Path(f"/proc/{process}/fd").iterdir())
 
 
-def test_interruption(tmp_path: Path) -> None:
+def test_an_interrupted_command_ends_with_status_130(tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     fifo = tmp_path / "endless"
     os.mkfifo(fifo)
@@ -265,10 +298,12 @@ def test_interruption(tmp_path: Path) -> None:
         running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
         killed_after(120, process),
     ):
-        # Opened for both, so as not to wait for a reader that never comes.
+        # Open for reading and writing, since opening it only for writing would wait for a reader.
         keeping = os.open(fifo, os.O_RDWR)
         with open(fifo, "wb", buffering=0) as pipe:
-            assert within(60, lambda: reads(process.pid, fifo)), "it does not open its input"
+            assert within(60, lambda: reads(process.pid, fifo)), (
+                "the command does not open its input"
+            )
             os.close(keeping)
             try:
                 for turn in range(200):
@@ -283,7 +318,7 @@ def test_interruption(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["--help", "misses TRACE --policy lru --frames 1 --json"])
-def test_nothing_heavy_is_imported_for_a_question(trace: Path, command: str) -> None:
+def test_a_question_imports_no_slow_module(trace: Path, command: str) -> None:
     code = (
         "import sys; from pagewise import cli, studies as catalog;"
         "modules = (study.name.replace('-', '_') for study in catalog.STUDIES);"
@@ -298,7 +333,9 @@ def test_nothing_heavy_is_imported_for_a_question(trace: Path, command: str) -> 
     )
 
 
-def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_report_and_demo_write_a_report(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = tmp_path / "report.html"
     status, output, _ = ran("report", trace, "-o", page, "--json", capsys=capsys)
     assert status == 0 and json.loads(output)["bytes"] == page.stat().st_size
@@ -311,7 +348,7 @@ def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert "used once" in output and "adaptive" in output and "take" in output
     assert str(demo) in output.replace("\n", "")
     assert demo.stat().st_size > 500_000
-    # A report of its own is replaced, as above; anything else is not.
+    # The command above replaced its own report; it must not replace another file.
     before = page.read_bytes()
     arguments = ["--recordings", trace.parent, "--report", page]
     status, _, diagnostics = ran("demo", *arguments, capsys=capsys)

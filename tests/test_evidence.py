@@ -1,4 +1,4 @@
-"""Whether a recording can carry a size: verdicts, halves, ranges and idle gaps."""
+"""The evidence of a recording for a size: verdicts, halves, ranges and idle gaps."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ HOUR_S = 3600.0
 
 
 def rounds(pages: int, count: int) -> Iterator[tuple[str, int]]:
-    """The same pages leave memory and come back, ``count`` times."""
+    """``count`` rounds in which the same pages leave memory and come back."""
     for _ in range(count):
         yield from (("out", page) for page in range(pages))
         yield from (("in", page) for page in range(pages))
@@ -77,7 +77,7 @@ def test_few_reaccesses_are_too_short_however_long_they_took(tmp_path: Path) -> 
     assert advise(path)["evidence"]["verdict"] == "too short"
 
 
-def test_halves_that_want_other_sizes_are_unstable(tmp_path: Path) -> None:
+def test_halves_that_choose_different_sizes_are_unstable(tmp_path: Path) -> None:
     steps = [*rounds(100, 300), *rounds(3000, 10)]
     path = write(tmp_path / "changing.csv", steps, lambda number: 600 * number / len(steps))
     advice = advise(path)
@@ -98,14 +98,14 @@ def test_halves_that_want_other_sizes_are_unstable(tmp_path: Path) -> None:
         ("multiswap-3/multiswap-3.pgw.zst", "unstable"),
     ],
 )
-def test_examples_have_each_verdict(example: str, verdict: str) -> None:
+def test_the_examples_have_the_expected_verdicts(example: str, verdict: str) -> None:
     found = pw.advise(EXAMPLES / example, fast="zram-lz4", slow="ufs-2.1", memory="2GiB")
     assert found["evidence"]["verdict"] == verdict
     assert (found["settings"] != []) == (verdict == "enough")
 
 
 @pytest.mark.parametrize("mapping", ["swap", "block"])
-def test_block_requests_size_no_swap(
+def test_block_requests_do_not_size_swap(
     mapping: str, tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     path = tmp_path / "blocks.csv"
@@ -120,7 +120,7 @@ def test_block_requests_size_no_swap(
     assert "swapon" not in text
 
 
-def test_idle_gaps_are_no_time(tmp_path: Path, steady: Path) -> None:
+def test_idle_gaps_do_not_count_as_time(tmp_path: Path, steady: Path) -> None:
     steps = list(rounds(600, 100))
 
     def time_of(number: int) -> float:
@@ -163,7 +163,7 @@ def test_slices_have_equal_active_time() -> None:
     assert evidence.marks({**info, "active_s": None}) == [2 * part for part in range(1, 20)]
 
 
-def test_best_stands_at_the_size_of_today(steady: Path) -> None:
+def test_best_is_given_at_the_size_of_today(steady: Path) -> None:
     advice = advise(steady)
     today, best = advice["today"], advice["best"]
     assert today["can_run"] and best["fast_tier_bytes"] == today["fast_tier_bytes"]

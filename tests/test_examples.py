@@ -1,4 +1,4 @@
-"""Every example runs as its first lines say."""
+"""Every example runs with the command in its docstring."""
 
 import subprocess
 import sys
@@ -12,7 +12,7 @@ OUTPUTS = {"sweep_grid.py": "results.parquet", "write_report.py": "report.html"}
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_example_runs(name: str, trace: Path, tmp_path: Path) -> None:
+def test_an_example_runs(name: str, trace: Path, tmp_path: Path) -> None:
     output = OUTPUTS.get(name)
     run = subprocess.run(
         [sys.executable, EXAMPLES / name, trace, *([output] if output else [])],

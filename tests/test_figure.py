@@ -1,4 +1,4 @@
-"""Figures leave as CSV with exactly the columns the spec sheets ask for."""
+"""Figures are written as CSV with exactly the columns of the spec sheets."""
 
 import csv
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The guests of one host: what their file may say, and what is written to start them."""
+"""The guests of one host: their spec file, and the files to start them."""
 
 import json
 import re
@@ -62,13 +62,13 @@ def host(tmp_path: Path) -> Path:
     return path
 
 
-def test_each_guest_gets_a_size_of_its_own(host: Path, tmp_path: Path) -> None:
+def test_each_guest_gets_its_own_size(host: Path, tmp_path: Path) -> None:
     result = apply(host, tmp_path / "out", curves_of)
     x86, arm, flat = result["guests"]
     assert x86["page_bytes"] > 4096 and x86["page_bytes"] != 8192
     short = f"{x86['page_bytes'] // 1024}K" if x86["page_bytes"] < MIB else "2M"
     assert x86["kernel_arguments"] == f"root=/dev/vda1 quiet thp_anon={short}:always"
-    # arm64 has the kernels of the file alone.
+    # arm64 has only the kernels in the file.
     assert (arm["page_bytes"], arm["kernel"]) == (16384, str(tmp_path / "vmlinuz-16k"))
     assert (flat["page_bytes"], flat["kernel"]) == (4096, str(tmp_path / "it's small"))
     for guest in (arm, flat):
@@ -77,7 +77,7 @@ def test_each_guest_gets_a_size_of_its_own(host: Path, tmp_path: Path) -> None:
     assert [guest["memory_bytes"] for guest in result["guests"]] == [16 * MIB, 16 * MIB, 4 * MIB]
 
 
-def test_what_is_written_starts_that_guest(host: Path, tmp_path: Path) -> None:
+def test_the_files_of_a_guest_start_it(host: Path, tmp_path: Path) -> None:
     result = apply(host, tmp_path / "out", curves_of)
     for guest in result["guests"]:
         folder = tmp_path / "out" / guest["name"]
@@ -102,7 +102,7 @@ def test_what_is_written_starts_that_guest(host: Path, tmp_path: Path) -> None:
         assert (folder / "tmpfiles.conf").exists() == (guest["architecture"] == "x86-64")
 
 
-def test_what_the_files_set_up_can_be_taken_back(
+def test_the_undo_of_the_files_restores_the_host_and_the_guest(
     host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pool, inside = tmp_path / "nr_hugepages", tmp_path / "tmpfiles.conf"
@@ -110,8 +110,8 @@ def test_what_the_files_set_up_can_be_taken_back(
     monkeypatch.setattr(mthp, "TMPFILES", str(inside))
     x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
     pool.write_text("7\n")
-    inside.touch()  # as the user would put it into the guest dense-x86
-    (needed,) = (note for note in flat["notes"] if "sets aside" in note)
+    inside.touch()  # stands for the file in the guest dense-x86
+    (needed,) = (note for note in flat["notes"] if "reserved pages" in note)
     subprocess.run(["sh", "-e", "-c", needed.partition(": ")[2]], check=True, timeout=60)
     words = (tmp_path / "out" / "flat" / "qemu.args").read_text()
     (memory,) = set(re.findall(r",size=(\d+)M", words))
@@ -122,25 +122,25 @@ def test_what_the_files_set_up_can_be_taken_back(
     assert pool.read_text() == "7\n" and not inside.exists()
 
 
-def test_a_workload_of_another_processor_or_of_half_a_run_is_told(
+def test_a_workload_of_another_processor_or_of_a_cut_run_gets_a_note(
     host: Path, tmp_path: Path
 ) -> None:
     known = replace(dense(), architecture="aarch64", cut="the capture was interrupted")
     x86, arm, _ = apply(host, tmp_path / "out", lambda _: known)["guests"]
-    cut = "the capture was interrupted: the counts are of the run up to there"
-    other = "its workload is a program for arm64, and the guest is x86-64"
+    cut = "the capture was interrupted: the counts cover the run up to there"
+    other = "its workload is a program for arm64, but the guest is x86-64"
     assert x86["notes"] == [f"dense-x86: {cut}", f"dense-x86: {other}"]
     assert arm["notes"][0] == f"dense-arm: {cut}" and other not in str(arm["notes"])
 
 
-def test_nothing_is_overwritten_unasked(host: Path, tmp_path: Path) -> None:
+def test_no_file_is_overwritten_without_force(host: Path, tmp_path: Path) -> None:
     apply(host, tmp_path / "out", curves_of)
     with pytest.raises(UsageError, match="exists"):
         apply(host, tmp_path / "out", curves_of)
     apply(host, tmp_path / "out", curves_of, force=True)
 
 
-def test_a_full_disk_leaves_all_guests_or_none(host: Path, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_files_of_all_guests_or_none(host: Path, tmp_path: Path) -> None:
     long, out = tmp_path / "long.toml", tmp_path / "parent" / "out"
     long.write_text(f'{HOST.replace("quiet", "loud")}\nkernel_arguments = "{5000 * "a"}"\n')
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -161,7 +161,7 @@ def test_a_full_disk_leaves_all_guests_or_none(host: Path, tmp_path: Path) -> No
     assert {path.name for path in out.iterdir()} == {"dense-x86", "dense-arm", "flat"}
 
 
-def test_a_guest_too_small_for_larger_pages_is_told(tmp_path: Path) -> None:
+def test_a_guest_too_small_for_larger_pages_gets_a_note(tmp_path: Path) -> None:
     table = {"workload": "dense.pwf", "memory": "10%", "storage": "optane-ssd"}
     path = tmp_path / "host.toml"
     lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())
@@ -169,17 +169,19 @@ def test_a_guest_too_small_for_larger_pages_is_told(tmp_path: Path) -> None:
     (guest,) = apply(path, tmp_path / "out", curves_of)["guests"]
     assert guest["page_bytes"] == 4096
     assert "the only size of the guest that could be judged" in guest["notes"][1]
-    assert "wants a kernel with base pages of 4 KiB" in guest["notes"][2]
+    assert "needs a kernel with base pages of 4 KiB" in guest["notes"][2]
 
 
-def test_a_kernel_that_is_not_there_is_told(host: Path, tmp_path: Path) -> None:
+def test_a_missing_kernel_gets_a_note(host: Path, tmp_path: Path) -> None:
     (tmp_path / "it's small").touch()
     x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
-    assert x86["notes"] == [] and not any("not here" in note for note in flat["notes"])
-    assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which is not here"]
+    assert x86["notes"] == [] and not any("does not exist" in note for note in flat["notes"])
+    assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which does not exist here"]
 
 
-def test_a_guest_without_an_answer_is_named_and_nothing_written(host: Path, tmp_path: Path) -> None:
+def test_a_guest_without_an_answer_is_named_and_no_file_is_written(
+    host: Path, tmp_path: Path
+) -> None:
     host.write_text(HOST.replace('"16MiB"', '"64KiB"', 1))
     with pytest.raises(UsageError, match=r"host\.toml: vm 'dense-x86': .*too small"):
         apply(host, tmp_path / "out", curves_of)
@@ -194,35 +196,35 @@ GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
     [
         ({}, "no guest"),
         ({"vm": []}, "no guest"),
-        ({"vm": [1]}, "no table"),
+        ({"vm": [1]}, "not a table"),
         ({"vm": [{}]}, "needs 'name'"),
         ({"vm": [GUEST | {"name": "../a"}]}, "not a name"),
         ({"vm": [GUEST | {"name": ".."}]}, "not a name"),
         ({"vm": [GUEST | {"name": "a" * 65}]}, "not a name"),
-        ({"vm": [GUEST, GUEST]}, "two guests are named 'a'"),
+        ({"vm": [GUEST, GUEST]}, "two guests have the name 'a'"),
         ({"vm": [GUEST | {"storag": "hdd"}]}, "vm 'a' has unknown entries: storag"),
         ({"vm": [{"name": "a", "workload": "a.pwf", "storage": "hdd"}]}, "needs 'memory'"),
         ({"vm": [GUEST | {"architecture": "mips"}]}, "no architecture 'mips'"),
         ({"vm": [GUEST | {"host_huge_pages": "no"}]}, "true or false"),
         ({"vm": [GUEST | {"kernel_arguments": "a\nb"}]}, "one line"),
         ({"vm": [GUEST | {"system_memory": "lots"}]}, "vm 'a': system_memory: not a size"),
-        ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is no size"),
-        ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is no size"),
+        ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is not a size"),
+        ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is not a size"),
         ({"vm": [GUEST], "kernels": {"mips": {}}}, "unknown entries: mips"),
-        ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "no table"),
+        ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "not a table"),
         ({"vm": [GUEST], "kernels": {"arm64": {"big": "vmlinuz"}}}, "not a size"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "no base page of this"),
-        ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "no base page of this"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": ["k"]}}}, "no path on one line"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": "k\n-snapshot"}}}, "no path on one line"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "not a base page of this"),
+        ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "not a base page of this"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": ["k"]}}}, "not a path on one line"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": "k\n-snapshot"}}}, "not a path on one line"),
     ],
 )
-def test_what_a_file_is_refused_for(spec: dict[str, object], complaint: str) -> None:
+def test_an_invalid_file_is_refused_with_its_fault(spec: dict[str, object], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parse(spec, Path())
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput):
         load(tmp_path / "absent.toml")
     path = tmp_path / "bad.toml"
@@ -253,7 +255,7 @@ def test_every_guest_of_the_paper_has_an_answer(tmp_path: Path) -> None:
             assert all(Path(file).read_text() for file in guest["files"])
 
 
-def test_the_scenarios_of_the_paper_are_files() -> None:
+def test_the_scenarios_of_the_paper_ship() -> None:
     hosts = [load(path) for path in HOSTS]
     assert [len(host) for host in hosts] == [3, 3, 2, 2, 2]
     guests = [guest for host in hosts for guest in host]

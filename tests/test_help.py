@@ -15,7 +15,7 @@ TYPES = re.compile(r"<[^<>\s][^<>]*>|\b((bool|str|int|float)\b|list\[)|BOOLEAN|I
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command and group, with the words that lead to it."""
+    """Every command and group, with the words that select it."""
     yield path, group
     for name, command in getattr(group, "commands", {}).items():
         yield from commands(command, (*path, name))
@@ -38,10 +38,10 @@ def test_help_names_no_type_and_wraps_no_example(
     assert (status, diagnostics) == (0, "")
     prose, _, examples = text.partition("\nExamples:\n")
     assert not TYPES.search(prose), TYPES.search(prose)
-    told = [line.strip() for line in examples.splitlines() if line]
-    assert told == (ALL[path].epilog or "").splitlines()
-    assert all(example.removeprefix("sudo ").startswith("pagewise ") for example in told)
-    # Nothing is cut: only what cannot be broken, such as a long option, goes beyond the width.
+    result = [line.strip() for line in examples.splitlines() if line]
+    assert result == (ALL[path].epilog or "").splitlines()
+    assert all(example.removeprefix("sudo ").startswith("pagewise ") for example in result)
+    # Only lines that cannot be wrapped, such as a long option, exceed the width.
     wide = [line for line in prose.splitlines()[1:] if len(line) > columns]
     assert all(len(line.split()) <= 2 for line in wide), wide
 
@@ -54,13 +54,13 @@ def test_every_option_of_a_command_is_in_its_help(capsys: pytest.CaptureFixture[
             assert all(name in text for name in names), (path, names)
 
 
-def test_all_that_is_missing_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    told = 0
+def test_all_missing_arguments_are_named_together(capsys: pytest.CaptureFixture[str]) -> None:
+    result = 0
     for path, command in ALL.items():
         required = [param for param in command.params if param.required]
         if not required or not hasattr(command, "callback"):
             continue
-        told += 1
+        result += 1
         status, output, diagnostics = ran(*path, capsys=capsys)
         assert (status, output) == (2, ""), path
         first, *rest = diagnostics.splitlines()
@@ -68,7 +68,7 @@ def test_all_that_is_missing_is_told_at_once(capsys: pytest.CaptureFixture[str])
             name = param.metavar if param.param_type_name == "argument" else param.opts[-1]
             assert name in first and any(name in line for line in rest), (path, name)
         assert f"see: pagewise {' '.join(path)} --help" in rest[-1]
-    assert told > 10
+    assert result > 10
 
 
 def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:

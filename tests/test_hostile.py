@@ -1,4 +1,4 @@
-"""What is thrown at the commands: each ends with one clear line and the right status."""
+"""Hostile input to commands: each ends with one clear line and the right status."""
 
 import json
 import os
@@ -26,14 +26,14 @@ ABSENT = object()
 
 
 def ran(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The real command, started as a shell would."""
+    """Runs the command in a new process, as a shell does."""
     command = [*PAGEWISE, *map(str, arguments)]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run(command, text=True, check=False, timeout=120, **streams)
 
 
 def shell(line: str) -> subprocess.CompletedProcess[str]:
-    """A line of shell in which $P is the command, with the status of the first in a pipe."""
+    """Runs a line of shell, in which $P is the command; gives the status of the first in a pipe."""
     command = f"set -o pipefail; P='{' '.join(PAGEWISE)}'; {line}"
     return subprocess.run(
         ["bash", "-c", command], text=True, check=False, timeout=120, capture_output=True
@@ -41,7 +41,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
 
 
 def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The place of every value in a result, of lists only the first element."""
+    """The place of every value in a result; for lists, only the first element."""
     if path:
         yield path
     if isinstance(value, dict):
@@ -52,7 +52,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
 
 
 def shortened(value: Any) -> Any:
-    """The same with two elements in each list: enough to break, and quick to copy."""
+    """The result with at most two elements in each list, which is fast to copy."""
     if isinstance(value, dict):
         return {name: shortened(inner) for name, inner in value.items()}
     if isinstance(value, list) and all(isinstance(inner, (dict, list)) for inner in value):
@@ -61,7 +61,7 @@ def shortened(value: Any) -> Any:
 
 
 def with_wrong(result: Any, path: tuple[str | int, ...], wrong: object) -> Any:
-    """A copy of the result with one value replaced, or taken out."""
+    """A copy of the result with one value replaced or removed."""
     changed = json.loads(json.dumps(result))
     place = changed
     for step in path[:-1]:
@@ -133,24 +133,24 @@ def test_report_names_file_and_field(tmp_path: Path, text: str, message: str) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["misses", "TRACE", "--policy", "lru", "--frames", "1" + "0" * 30], "no sensible size"),
-        (["misses", "TRACE", "--policy", "lru", "--frames", "9" * 5000], "no sensible size"),
+        (["misses", "TRACE", "--policy", "lru", "--frames", "1" + "0" * 30], "not a possible size"),
+        (["misses", "TRACE", "--policy", "lru", "--frames", "9" * 5000], "not a possible size"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "5000000000"], "4,294,967,295"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "100B"], "holds no frame"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "1.5"], "holds no frame"),
-        (["slice", "TRACE", "--from", "9" * 30, "-o", "OUT"], "no sensible time"),
-        (["slice", "TRACE", "--to", "300000d", "-o", "OUT"], "no sensible time"),
+        (["slice", "TRACE", "--from", "9" * 30, "-o", "OUT"], "not a possible time"),
+        (["slice", "TRACE", "--to", "300000d", "-o", "OUT"], "not a possible time"),
         (
             ["simulate", "TRACE", "--architecture", "flash", "--fast-tier", "1e99GiB", *DEVICES],
             "digits and a unit, as in 256MiB",
         ),
         (
             ["simulate", "TRACE", "--architecture", "flash", "--fast-tier", "9" * 20, *DEVICES],
-            "no sensible size: the most is 8 EiB",
+            "not a possible size: the limit is 8 EiB",
         ),
     ],
 )
-def test_numbers_beyond_reason_are_usage(
+def test_impossible_numbers_are_usage_errors(
     trace: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     names = {"TRACE": str(trace), "OUT": str(tmp_path / "out.parquet")}
@@ -160,20 +160,20 @@ def test_numbers_beyond_reason_are_usage(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_frames_are_fine_when_asked_for(trace: Path) -> None:
+def test_a_memory_of_zero_frames_is_accepted(trace: Path) -> None:
     run = ran("misses", trace, "--policy", "lru", "--frames", "0", "--json")
     assert (run.returncode, run.stderr) == (0, "")
     assert json.loads(run.stdout)["misses"]["lru"]["0"] == json.loads(run.stdout)["requests"]
 
 
 @pytest.mark.parametrize("command", ["--help", "advise swap --help", "list", "list --json"])
-def test_a_reader_that_leaves_early_or_never_came(command: str) -> None:
+def test_a_missing_reader_ends_a_command_quietly(command: str) -> None:
     for line in (f"$P {command} | head -1 > /dev/null", f"$P {command} >&-"):
         run = shell(line)
         assert (run.returncode, run.stdout, run.stderr) == (0, "", ""), line
 
 
-def test_a_full_disk_is_told_once() -> None:
+def test_a_full_disk_is_reported_once() -> None:
     run = shell("$P list --json > /dev/full")
     assert run.returncode == 3
     assert run.stderr == "pagewise: input or output: No space left on device\n"
@@ -195,8 +195,8 @@ def test_without_arguments_the_help_is_printed_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("loaded", ["pagewise._core", "typer", "rich.console", "pagewise.commands"])
-def test_an_interrupt_while_modules_load(loaded: str) -> None:
-    """The process reports each module it has loaded; the interrupt comes right after this one."""
+def test_an_interrupt_while_modules_load_ends_with_status_130(loaded: str) -> None:
+    """The process reports each module that it loads; the interrupt arrives after this module."""
     command = [sys.executable, "-X", "importtime", "-m", "pagewise", "list"]
     with (
         running(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process,
@@ -241,7 +241,7 @@ def test_an_input_without_an_end_is_refused(command: str, tmp_path: Path) -> Non
     assert "/dev/zero: not a regular file" in run.stderr and run.returncode == status, run.stderr
 
 
-def test_a_terminal_that_lacks_letters(recording: Path, tmp_path: Path) -> None:
+def test_a_terminal_without_a_character_gets_an_escape(recording: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     foreign = tmp_path / os.fsdecode("señal.csv".encode())
     foreign.write_bytes(recording.read_bytes())
@@ -258,7 +258,7 @@ def test_nothing_recorded_is_a_finding(tmp_path: Path) -> None:
     empty.write_text("time_s,event,process,page,state,kind\n")
     run = ran("advise", "swap", empty, *DEVICES)
     assert (run.returncode, run.stdout) == (1, "")
-    assert f"{empty}: no access is recorded" in run.stderr
+    assert f"{empty}: no accesses were recorded" in run.stderr
     for command in (
         ["analyze", empty],
         ["misses", empty, "--policy", "lru", "--frames", "8"],
@@ -269,7 +269,7 @@ def test_nothing_recorded_is_a_finding(tmp_path: Path) -> None:
         assert cli.run([str(argument) for argument in command]) == 0, command
 
 
-def test_what_reference_names_is_checked(trace: Path, tmp_path: Path) -> None:
+def test_the_file_of_reference_is_checked(trace: Path, tmp_path: Path) -> None:
     reference = tmp_path / "reference.json"
     for text in ('{"slow": 7}', '{"slow": {"reads": "x", "writes": 1}}', "{", '{"mode": 1}'):
         reference.write_text(text)

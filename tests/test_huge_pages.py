@@ -1,4 +1,4 @@
-"""The switches of huge pages, on a folder that looks like them; the real ones: tests/live."""
+"""The switches of huge pages, in a folder of fakes; tests/live has the real switches."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def switches(tmp_path: Path) -> Path:
     for name, word in WORDS.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        # The kernel shows every word; a fake can only show what was written last.
+        # The kernel shows every word; a fake shows only the word written last.
         path.write_text(f"always inherit [{word}] other")
     (folder / "hugepages-8kB").mkdir()
     (folder / "hugepages-8kB" / "shmem_enabled").write_text("[never]")
@@ -47,7 +47,7 @@ def test_sizes_are_those_of_anonymous_memory(switches: Path, tmp_path: Path) -> 
     assert (sizes(tmp_path / "none"), present(tmp_path / "none")) == ([], {})
 
 
-def test_one_size_is_given_to_who_asks_and_no_other() -> None:
+def test_only_programs_that_ask_get_the_size_and_no_other_size() -> None:
     assert CHOSEN == {
         "enabled": "madvise",
         "hugepages-16kB/enabled": "never",
@@ -57,7 +57,7 @@ def test_one_size_is_given_to_who_asks_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("ending", [None, ValueError, KeyboardInterrupt, SystemExit])
-def test_everything_is_put_back(
+def test_all_switches_are_restored(
     switches: Path, log: Path, ending: type[BaseException] | None
 ) -> None:
     def inside() -> None:
@@ -84,7 +84,7 @@ def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal
     try:
         with changed(CHOSEN, switches, log):
             signal.raise_signal(number)
-            pytest.fail("the block goes on")
+            pytest.fail("the block continues")
     finally:
         signal.signal(number, before)
     assert obeyed == [WORDS]
@@ -94,7 +94,9 @@ UNSEEN = [signal.SIGKILL, signal.SIGUSR1, signal.SIGALRM, signal.SIGSEGV]
 
 
 @pytest.mark.parametrize("number", UNSEEN, ids=lambda number: number.name)
-def test_a_killed_run_is_put_back_too(switches: Path, log: Path, number: signal.Signals) -> None:
+def test_the_switches_of_a_killed_run_are_restored(
+    switches: Path, log: Path, number: signal.Signals
+) -> None:
     child = os.fork()
     if child == 0:
         try:
@@ -104,7 +106,7 @@ def test_a_killed_run_is_put_back_too(switches: Path, log: Path, number: signal.
                 if present(switches) == CHOSEN:
                     os.kill(os.getpid(), number)
         finally:
-            os._exit(1)  # not the tests after this one, a second time
+            os._exit(1)  # the child must not run the remaining tests too
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
     assert within(60, lambda: log.read_text() == "")
     assert present(switches) == WORDS
@@ -116,11 +118,11 @@ def test_the_keeper_has_nothing_to_do_after_a_run_that_ended_well(
     with changed(CHOSEN, switches, log):
         pass
     (switches / "enabled").write_text("[never]")
-    assert put_back(switches, log) == {}  # nobody holds the lock any more
+    assert put_back(switches, log) == {}  # the lock is free
     assert present(switches)["enabled"] == "never"
 
 
-def test_what_is_left_where_the_keeper_was_killed_as_well(switches: Path, log: Path) -> None:
+def test_undo_restores_what_a_killed_keeper_left(switches: Path, log: Path) -> None:
     log.parent.mkdir()
     log.write_text(json.dumps(WORDS))
     for name, word in CHOSEN.items():
@@ -130,7 +132,7 @@ def test_what_is_left_where_the_keeper_was_killed_as_well(switches: Path, log: P
     assert present(switches) == WORDS
 
 
-def test_the_next_run_puts_back_first(switches: Path, log: Path) -> None:
+def test_the_next_run_restores_first(switches: Path, log: Path) -> None:
     log.parent.mkdir()
     log.write_text(json.dumps(WORDS))
     (switches / "enabled").write_text("[never]")
@@ -139,7 +141,7 @@ def test_the_next_run_puts_back_first(switches: Path, log: Path) -> None:
     assert present(switches) == WORDS
 
 
-def test_one_run_at_a_time(switches: Path, log: Path) -> None:
+def test_a_second_run_is_refused(switches: Path, log: Path) -> None:
     with changed(CHOSEN, switches, log):
         for attempt in (lambda: put_back(switches, log), changed(CHOSEN, switches, log).__enter__):
             with pytest.raises(Refused, match="another pagewise"):
@@ -147,7 +149,7 @@ def test_one_run_at_a_time(switches: Path, log: Path) -> None:
         assert present(switches) == CHOSEN
 
 
-def test_a_switch_that_refuses(switches: Path, log: Path) -> None:
+def test_a_switch_that_cannot_be_set_is_named(switches: Path, log: Path) -> None:
     missing = {**CHOSEN, "hugepages-32kB/enabled": "madvise"}
     with pytest.raises(UnwritableOutput, match="hugepages-32kB"), changed(missing, switches, log):
         pytest.fail("it was not refused")
@@ -155,21 +157,21 @@ def test_a_switch_that_refuses(switches: Path, log: Path) -> None:
 
 
 @pytest.mark.parametrize("holds", [json.dumps(WORDS)[:-4].encode(), b"[1]", b"\xff"])
-def test_a_log_that_was_cut_off(switches: Path, log: Path, holds: bytes) -> None:
+def test_an_incomplete_log_is_refused(switches: Path, log: Path, holds: bytes) -> None:
     log.parent.mkdir()
     log.write_bytes(holds)
-    with pytest.raises(UnreadableInput, match="nothing was changed"):
+    with pytest.raises(UnreadableInput, match="before it changed anything"):
         put_back(switches, log)
 
 
-def test_a_place_that_cannot_be_written(switches: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(switches: Path) -> None:
     with pytest.raises(Refused), changed(CHOSEN, switches, Path("/proc/pagewise/undo.json")):
         pytest.fail("it was not refused")
     assert present(switches) == WORDS
     assert settings.UNDO.is_absolute()
 
 
-def test_without_root_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_root_a_trial_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(settings, "sizes", lambda: [65536])
     with pytest.raises(Refused, match="needs root") as refused:

@@ -16,7 +16,7 @@ CELLS = {"a" * 64: '{"io_time_s":1.5}', "b" * 64: '{"note":"line\\nbreak"}', "c"
 
 def test_a_torn_tail_is_ignored_at_every_length():
     whole = encode(CELLS)
-    # A line is whole with its last brace, even if the line break is missing.
+    # A line is complete with its last brace, even without the line break.
     ends = [len(encode(dict(list(CELLS.items())[:count]))) - 1 for count in range(1, 4)]
     for length in range(len(whole) + 1):
         assert len(decode(whole[:length])) == sum(end <= length for end in ends)
@@ -31,7 +31,7 @@ def test_damage_costs_only_the_lines_that_it_hits():
         damaged[place] ^= 1 << bit
         found = decode(bytes(damaged))
         hit = sum(start <= place for start in starts) - 1
-        # A line break that is lost makes one line of two.
+        # A lost line break joins two lines.
         ends_line = place + 1 == starts[hit] + lines[hit]
         lost = {list(CELLS)[hit]} | ({list(CELLS)[hit + 1]} if ends_line and hit < 2 else set())
         assert set(CELLS) - set(found) <= lost and all(CELLS[key] == found[key] for key in found)
@@ -54,7 +54,7 @@ def test_a_later_run_finds_what_was_appended_around_a_torn_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize("content", ["", "my notes\n", "57 0badc0de {}\n", "pagewise-journal 2\n"])
-def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(tmp_path: Path, content: str):
+def test_a_file_that_is_not_a_journal_is_refused_and_unchanged(tmp_path: Path, content: str):
     path = tmp_path / "results.parquet.journal"
     path.write_text(content)
     before = path.stat()
@@ -74,7 +74,7 @@ def test_a_link_is_not_followed(tmp_path: Path, is_dangling: bool):
     assert path.is_symlink() and target.exists() != is_dangling
 
 
-def test_a_journal_without_a_cell_is_not_left(tmp_path: Path):
+def test_a_journal_without_cells_is_removed(tmp_path: Path):
     with open_journal(str(tmp_path / "results.parquet")):
         assert (tmp_path / "results.parquet.journal").read_bytes() == HEADER
     assert not list(tmp_path.iterdir())
@@ -111,7 +111,7 @@ def _open(results: str, answers: "multiprocessing.Queue[str]") -> None:
         answers.put(str(error))
 
 
-def test_a_second_run_of_the_same_results_is_kept_out(tmp_path: Path):
+def test_a_second_run_with_the_same_output_is_refused(tmp_path: Path):
     results = str(tmp_path / "results.parquet")
     context = multiprocessing.get_context("spawn")
     answers = context.Queue()
@@ -128,11 +128,11 @@ def test_a_second_run_of_the_same_results_is_kept_out(tmp_path: Path):
 def test_two_runs_into_one_object_store_keep_each_others_cells():
     pytest.importorskip("fsspec", reason="fsspec comes with the extra 'ray'")
     address = "memory://grids/shared.parquet.journal"
-    one, other = RemoteJournal(address), RemoteJournal(address)
-    one.append({"a": "{}"})
+    first, other = RemoteJournal(address), RemoteJournal(address)
+    first.append({"a": "{}"})
     other.append({"b": "{}"})
     assert RemoteJournal(address).finished == {"a": "{}", "b": "{}"}
-    one.remove()
+    first.remove()
     assert RemoteJournal(address).finished == {}
 
 

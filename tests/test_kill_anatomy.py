@@ -1,4 +1,4 @@
-"""The study of kills: medians, laws and verdicts of kills whose times were made up, by hand."""
+"""The study of kills: medians, laws and verdicts of kills with made-up times."""
 
 import json
 from pathlib import Path
@@ -19,14 +19,15 @@ MIB = 1 << 20
 def kill(
     experiment: str, threads: int, mib: int, others: int = 0, wait: float = 0.0, **changes: Any
 ) -> dict[str, Any]:
-    """2 us of delivery and 20 of handling a thread, 50 us of unmapping a MiB and 1 of its tables.
+    """A kill: per thread 2 us of delivery and 20 of handling; per MiB 50 us of unmapping, 1 of
+    tables.
 
     Each of ``others`` adds a tenth to the unmapping; ``wait`` is time that the threads waited.
     """
     signal, handling = 2.0 * threads, 20.0 * threads + wait
     unmap, tables = 50.0 * mib * (1 + others / 10), 1.0 * mib
     begins, total = signal + handling, signal + handling + unmap + tables
-    told = {
+    result = {
         "pid": 7,
         "comm": "victim",
         "threads": threads,
@@ -46,7 +47,7 @@ def kill(
         ],
     }
     asked = {"experiment": experiment, "threads": threads, "mib": mib, "others": others, "round": 0}
-    return {**asked, "pid": 7, "from_ns": 0, "to_ns": 9, "kill": {**told, **changes}}
+    return {**asked, "pid": 7, "from_ns": 0, "to_ns": 9, "kill": {**result, **changes}}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -60,7 +61,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def write(folder: Path, given: list[dict[str, Any]], **changes: Any) -> Path:
-    told = {
+    result = {
         "schema": "pagewise.kill-runs/1",
         "kernel": "6.18",
         "machine": "x86_64, 2 processors",
@@ -72,16 +73,16 @@ def write(folder: Path, given: list[dict[str, Any]], **changes: Any) -> Path:
         **changes,
     }
     folder.mkdir()
-    (folder / "kills.json").write_text(json.dumps(told))
+    (folder / "kills.json").write_text(json.dumps(result))
     return folder
 
 
 def column(result: dict[str, Any], table: str, name: str) -> list[Any]:
-    found = next(one for one in result["tables"] if one["name"] == f"kill-anatomy-{table}")
+    found = next(each for each in result["tables"] if each["name"] == f"kill-anatomy-{table}")
     return [row[found["columns"].index(name)] for row in found["rows"]]
 
 
-def test_laws_are_those_that_the_times_were_made_by(tmp_path: Path) -> None:
+def test_the_study_finds_the_laws_behind_the_times(tmp_path: Path) -> None:
     found = {
         (law.phase, law.against): law for law in laws(read_kill_runs(write(tmp_path / "k", rows())))
     }
@@ -131,22 +132,22 @@ def test_memory_that_falls_early_is_seen(tmp_path: Path) -> None:
     assert last["verdict"] == "needs a reading"
 
 
-def test_kills_that_were_not_seen_are_losses(tmp_path: Path) -> None:
+def test_unseen_kills_count_as_losses(tmp_path: Path) -> None:
     unseen = {**kill("paper", 13, 60), "kill": None}
     folder = write(tmp_path / "k", [*rows(), unseen], lost=3)
     result = study([folder], tmp_path, seed=1)
     assert [loss["count"] for loss in result["losses"]["k"]] == [3, 1]
 
 
-def test_what_no_kill_left_is_refused(tmp_path: Path) -> None:
-    one = kill("paper", 13, 60)
-    del one["kill"]["unmap_us"]
-    for name, given, said in (
-        ("cut", [one], "no field 'unmap_us'"),
+def test_a_folder_without_kills_is_refused(tmp_path: Path) -> None:
+    row = kill("paper", 13, 60)
+    del row["kill"]["unmap_us"]
+    for name, given, message in (
+        ("cut", [row], "no field 'unmap_us'"),
         ("empty", [], "no kill was seen"),
         ("odd", [kill("paper", 13, 60, total_us="x")], "could not convert"),
     ):
-        with pytest.raises(UnreadableInput, match=said):
+        with pytest.raises(UnreadableInput, match=message):
             read_kill_runs(write(tmp_path / name, given))
     with pytest.raises(UnreadableInput, match="No such file"):
         read_kill_runs(tmp_path / "none.json")
@@ -155,7 +156,7 @@ def test_what_no_kill_left_is_refused(tmp_path: Path) -> None:
         study([folder, folder], tmp_path, seed=1)
 
 
-def test_the_command_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = write(tmp_path / "k", rows())
     output = tmp_path / "out"
     assert cli.run(["study", "kill-anatomy", str(folder), "-o", str(output), "--json"]) == 0

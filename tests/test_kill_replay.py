@@ -1,4 +1,4 @@
-"""Replays of a recording against kill policies: examples/kills/grow.py says what was recorded."""
+"""Replays of a recording against kill policies; examples/kills/grow.py made the recording."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from pagewise import cli
 
 RECORDING = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
 MIB = 1 << 20
-# 80 MiB for whoever has adj 800 at least, 40 MiB for all.
+# Below 80 MiB, candidates of adj 800 and more; below 40 MiB, all.
 LEVELS = {"minfree": {"minfree_levels": "10240:0,20480:800", "file_cache_counts": "false"}}
 
 
@@ -27,18 +27,18 @@ def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
     (victim,) = decision["victims"]
     assert victim["adj"] == 800
     assert 60 * MIB < victim["resident_bytes"] < 80 * MIB
-    # The same child that its parent killed seconds later.
+    # The victim is the child that its parent killed seconds later.
     assert decision["judgement"] == "needed"
     (kill,) = result["recorded"]
     assert kill["process"] == victim["process"] and not kill["is_of_kernel"]
     assert decision["time_s"] < kill["time_s"] < decision["time_s"] + 10
-    # It fired at the first moment below its level.
+    # The policy kills at the first moment below its level.
     below = [point for point in result["memory"] if point["time_s"] <= decision["time_s"]]
     assert result["total_bytes"] == 200 * MIB and len(below) > 3
     assert decision["available_bytes"] == below[-1]["available_bytes"]
 
 
-def test_a_recording_without_moments_at_kills_says_what_it_cannot_tell(
+def test_kills_without_a_moment_are_reported_as_unknown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # The recording is older than moments at kills, and killd did not make its kills.
@@ -47,16 +47,16 @@ def test_a_recording_without_moments_at_kills_says_what_it_cannot_tell(
     assert [kill["has_moment"] for kill in result["recorded"]] == [False]
     named = ("victims_named", "victims_not_named", "victims_unknown")
     counts = [[policy[name] for name in named] for policy in result["policies"]]
-    # minfree names the victim before the time of its kill.
+    # minfree kills the recorded victim earlier than it died.
     assert counts == [[1, 0, 0], [0, 0, 1]]
     command = ["replay-kills", str(RECORDING), "--policy", "largest"]
     assert cli.run([*command, "--option", "largest.memory_percent=1"]) == 0
     printed = capsys.readouterr()
-    assert "the recording cannot tell whom a policy would have killed then" in printed.err
+    assert "kills fall between two recorded moments" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
 
 
-def test_info_tells_what_a_recording_of_kills_holds(capsys: pytest.CaptureFixture[str]) -> None:
+def test_info_describes_a_recording_of_kills(capsys: pytest.CaptureFixture[str]) -> None:
     info = pw.info(RECORDING)
     result = pw.replay_kills(RECORDING, policy="largest")
     assert (info["events"]["kill"], info["events"]["moment"]) == (1, result["moments"])
@@ -83,8 +83,8 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
     rows = json.loads(capsys.readouterr().out)["kill-policies"]
     names = ",".join(row["name"] for row in rows)
     assert cli.run(["replay-kills", str(RECORDING), "--policy", names]) == 0
-    told = capsys.readouterr().out
-    assert all(row["name"] in told for row in rows)
+    result = capsys.readouterr().out
+    assert all(row["name"] in result for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -103,14 +103,14 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
         (["--policy", "largest", "--window", "soon"], 2, "not a time"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(
+def test_invalid_options_are_refused(
     arguments: list[str], status: int, named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["replay-kills", str(RECORDING), *arguments]) == status
     assert named in capsys.readouterr().err
 
 
-def test_what_is_no_such_recording_is_refused(
+def test_a_file_without_kills_is_refused(
     tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = RECORDING.read_bytes()
@@ -121,29 +121,29 @@ def test_what_is_no_such_recording_is_refused(
         assert "other.pgr" in capsys.readouterr().err
 
 
-def test_a_recording_that_was_cut_is_replayed_up_to_there(
+def test_a_cut_recording_is_replayed_up_to_the_cut(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "cut.pgr"
     path.write_bytes(RECORDING.read_bytes()[:15_000])
     assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 0
-    told = capsys.readouterr()
-    assert "the end of the recording is missing" in told.err and "largest" in told.out
+    printed = capsys.readouterr()
+    assert "the end of the recording is missing" in printed.err and "largest" in printed.out
 
 
 @pytest.mark.parametrize(
-    ("policies", "said"), [("minfree,lmkd", True), ("minfree", True), ("largest", False)]
+    ("policies", "is_warned"), [("minfree,lmkd", True), ("minfree", True), ("largest", False)]
 )
-def test_a_recording_without_watermarks_says_so(
-    policies: str, said: bool, capsys: pytest.CaptureFixture[str]
+def test_policies_that_need_watermarks_give_a_warning_without_them(
+    policies: str, is_warned: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
-    assert ("has neither watermarks nor what the kernel keeps" in errors) == said
+    assert ("has neither watermarks nor what the kernel keeps" in errors) == is_warned
     assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
 
 
-def test_the_report_shows_it(tmp_path: Path) -> None:
+def test_the_report_shows_the_replay(tmp_path: Path) -> None:
     result = pw.replay_kills(RECORDING, policy="minfree", options=LEVELS)
     page = tmp_path / "report.html"
     pw.report([result], page)
@@ -151,7 +151,7 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     assert "kill-replay-decisions" in text and "Would this killer have fired" in text
 
 
-def test_the_command_says_if_a_recording_has_no_weights(
+def test_the_command_warns_if_a_recording_has_no_weights(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     result = pw.replay_kills(RECORDING, policy="minfree", options=LEVELS)
@@ -159,7 +159,8 @@ def test_the_command_says_if_a_recording_has_no_weights(
     (row,) = result["policies"]
     assert [victim["weight_bytes"] for victim in row["decisions"][0]["victims"]] == [None]
     assert cli.run(["replay-kills", str(RECORDING), "--policy", "minfree"]) == 0
-    told = capsys.readouterr().err
+    answer = capsys.readouterr().err
     assert (
-        "no weights of processes" in told and "`pagewise-agent record --kills` of pagewise" in told
+        "no weights of processes" in answer
+        and "`pagewise-agent record --kills` of pagewise" in answer
     )

@@ -1,4 +1,4 @@
-"""Recordings with larger pages than the 4 KiB that they were made with."""
+"""Recordings of 4 KiB pages, analyzed with larger pages."""
 
 import json
 import os
@@ -17,8 +17,8 @@ DEVICES = {"fast": "zram-lz4", "slow": "ufs-3.1"}
 
 
 @pytest.mark.parametrize("text", ["0", "2KiB", "12KiB", "2GiB", "4097"])
-def test_what_is_no_page_size_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no page size"):
+def test_an_invalid_page_size_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not a page size"):
         parse_page_size(text)
 
 
@@ -26,8 +26,8 @@ def test_what_is_no_page_size_is_refused(text: str) -> None:
 def test_events_are_counted_by_larger_pages(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    # Of process 10 pages 1 and 2 are one, of process 20 pages 1 and 7 are two. Page 2 leaves with
-    # page 1; what leaves a second time, clean, writes nothing.
+    # Pages 1 and 2 of process 10 form one large page, pages 1 and 7 of process 20 two. Page 2
+    # leaves with page 1; a page that leaves a second time, clean, is not written.
     path = request.getfixturevalue(kind)
     analysis = pw.analyze(path, page_size="16KiB")
     assert (analysis["accesses"], analysis["pages"], analysis["writes"]) == (6, 3, 3)
@@ -52,7 +52,7 @@ def test_times_are_those_of_the_device_for_that_size() -> None:
     assert outcome["at_4_kib"]["io_time_s"] > outcome["io_time_s"]
 
 
-def test_a_page_of_the_recording_changes_nothing(trace: Path) -> None:
+def test_the_page_size_of_the_recording_changes_nothing(trace: Path) -> None:
     assert pw.analyze(trace, page_size="4KiB") == pw.analyze(trace)
     arguments = {"architecture": "hybrid", "fast_tier": "8KiB", **DEVICES}
     assert pw.simulate(trace, page_size=4096, **arguments) == pw.simulate(trace, **arguments)
@@ -74,20 +74,20 @@ def test_advice_is_on_larger_pages_beside_those_recorded() -> None:
             page_size=page_size,
             **DEVICES,
         )
-        told = recorded if page_size is None else advice
-        assert told["alone"]["io_time_s"]["typical"] == pytest.approx(alone["io_time_s"]), name
-        assert told["today"]["io_time_s"]["typical"] == pytest.approx(chosen["io_time_s"]), name
+        result = recorded if page_size is None else advice
+        assert result["alone"]["io_time_s"]["typical"] == pytest.approx(alone["io_time_s"]), name
+        assert result["today"]["io_time_s"]["typical"] == pytest.approx(chosen["io_time_s"]), name
     assert recorded["footprint_bytes"] == pw.analyze(EXAMPLE)["pages"] * 4096
     assert "at_4_kib" not in pw.advise(EXAMPLE, **DEVICES)
 
 
-def test_what_does_not_tell_the_time_of_a_larger_page_is_refused(trace: Path) -> None:
+def test_times_of_small_pages_are_refused_for_larger_pages(trace: Path) -> None:
     bare = {"fast": "4/5us", "slow": "ufs-3.1"}
     for ask in (
         lambda: pw.simulate(trace, architecture="flash", fast_tier=0, page_size="16KiB", **bare),
         lambda: pw.advise(trace, page_size="16KiB", **bare),
     ):
-        with pytest.raises(UsageError, match=r"4/5us does not tell what 16 KiB take"):
+        with pytest.raises(UsageError, match=r"4/5us does not give the time of a 16 KiB page"):
             ask()
 
 
@@ -95,16 +95,16 @@ def test_a_pipe_is_refused_since_it_is_read_twice(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, "-"):
-        with pytest.raises(UsageError, match="read twice"):
+        with pytest.raises(UsageError, match="second pass"):
             pw.analyze(path, page_size="16KiB")
-        with pytest.raises(UsageError, match="read twice"):
+        with pytest.raises(UsageError, match="second pass"):
             pw.advise(path, page_size="16KiB", **DEVICES)
 
 
 def test_a_trace_without_neighbours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "generated.parquet"
     _core.write_scenario(json.dumps({"apps": 2, "footprint_mib": 16, "memory_mib": 32}), path)
-    with pytest.raises(UsageError, match="does not tell which pages are neighbours"):
+    with pytest.raises(UsageError, match="neighbouring pages are unknown"):
         pw.analyze(path, page_size="16KiB")
 
 
@@ -132,6 +132,6 @@ def test_the_commands_show_both_sizes(capsys: pytest.CaptureFixture[str]) -> Non
         [name, size] for name in ("priority", "slow device alone") for size in ("4 KiB", "16 KiB")
     ]
     _, output, _ = ran("advise", "swap", EXAMPLE, *devices, *size, capsys=capsys)
-    # The recording is too short to carry a size, so only the slow device is compared.
+    # The recording has too little evidence for a size, so only the slow device is compared.
     assert "pages of 16 KiB\tinstead of 4 KiB:" in output
     assert output.count(" instead of ") == 2 and "ufs-3.1 alone" in output

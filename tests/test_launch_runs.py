@@ -1,4 +1,4 @@
-"""Run folders are read whole, or refused with what is wrong and where."""
+"""Run folders are read completely, or refused with the reason and the file."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pagewise.errors import UnreadableInput
 from pagewise.studies.launch_runs import read_run, read_runs
 
 
-def test_a_run_is_what_its_plan_and_visits_say(tmp_path: Path) -> None:
+def test_a_run_has_the_fields_of_its_plan_and_visits(tmp_path: Path) -> None:
     visits = rounds(2, 3.0, 1.0, bytes_in=6, bytes_out=4, swap_in_bytes=1, swap_out_bytes=2)
     visits[3]["launch_s"] = None
     run = read_run(write_run(tmp_path / "kill-1g", visits, mode="kill", threshold=0.35))
@@ -23,7 +23,7 @@ def test_a_run_is_what_its_plan_and_visits_say(tmp_path: Path) -> None:
     assert (run.unfinished, run.owners(), run.recording_path("swap")) == (None, None, None)
 
 
-def test_a_run_that_ended_early_says_why(tmp_path: Path) -> None:
+def test_a_run_that_ended_early_has_the_reason(tmp_path: Path) -> None:
     run = read_run(write_run(tmp_path / "cut", rounds(1, 1.0), unfinished="interrupted"))
     assert run.unfinished == "interrupted"
 
@@ -37,7 +37,7 @@ def test_a_run_made_before_a_column_was_added_is_read(tmp_path: Path) -> None:
     assert (new.oom_kills, old.oom_kills) == (3 * len(visits), 0)
 
 
-def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_runs_with_one_name_get_different_names(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / day / "run", rounds(1, 1.0)) for day in ("1", "2")]
     assert [run.name for run in read_runs(folders)] == ["run", "run (2)"]
 
@@ -66,7 +66,7 @@ def broken(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("no run.toml", "run.toml: No such file"),
         ("not TOML", "not TOML"),
@@ -79,16 +79,16 @@ def broken(folder: Path, how: str) -> None:
         ("another type", "a value of another type in the column round"),
     ],
 )
-def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path, how: str, said: str) -> None:
+def test_a_broken_run_is_refused_with_the_reason(tmp_path: Path, how: str, message: str) -> None:
     folder = write_run(tmp_path / "run", rounds(1, 1.0))
     broken(folder, how)
-    with pytest.raises(UnreadableInput, match=said) as refusal:
+    with pytest.raises(UnreadableInput, match=message) as refusal:
         read_run(folder)
     assert "pagewise-agent launch" in str(refusal.value.hint)
 
 
 @pytest.mark.parametrize("launch_s", [-0.5, 1e308])
-def test_a_launch_time_that_none_can_be_is_refused(tmp_path: Path, launch_s: float) -> None:
+def test_an_impossible_launch_time_is_refused(tmp_path: Path, launch_s: float) -> None:
     with pytest.raises(UnreadableInput, match="in the column launch_s"):
         read_run(write_run(tmp_path / "run", rounds(1, launch_s)))
 

@@ -1,4 +1,4 @@
-"""The study of simulated launches: end to end on small phones, and its parts by hand."""
+"""The study of simulated launches: end to end on small phones, its parts against hand counts."""
 
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def test_the_panel_names_the_longest_wait() -> None:
     assert drawn.finding == "swap on: 66.7 % of a launch goes to swap-ins."
 
 
-def test_a_real_run_is_held_to_a_life_of_its_plan(tmp_path: Path) -> None:
+def test_a_real_run_is_compared_with_a_life_of_its_plan(tmp_path: Path) -> None:
     def visits(cold_s: float) -> list[dict[str, Any]]:
         """Two apps in two rounds: they need 100 MiB each, and come back after 10 MiB from swap."""
         first = [
@@ -92,7 +92,7 @@ def test_the_model_is_judged_by_its_medians_and_their_order() -> None:
     assert HOLDS not in of_model(*crossed).values()
 
 
-def test_simulated_stands_alone() -> None:
+def test_simulated_takes_no_runs() -> None:
     assert found("launch", has_runs=False, is_simulated=True).simulates
     with pytest.raises(UsageError, match="takes no runs"):
         found("launch", has_runs=True, is_simulated=True)

@@ -19,7 +19,7 @@ KILLS = {"small": 2, "middle": 4, "large": 17}
 
 
 def runs(folder: Path, slowdowns: dict[str, float], **waits: float) -> list[Path]:
-    """An ample run, in which each app needs what `NEEDS` says and takes 1 s, and a short one."""
+    """A run in ample memory, in which each app needs its `NEEDS` and takes 1 s, and a short run."""
     used = 0
     ample: list[dict[str, Any]] = []
     for app, mib in NEEDS.items():
@@ -42,7 +42,7 @@ def judged(result: dict[str, Any]) -> dict[str, str]:
     return {f"{row['check']} {row['part']}": row["verdict"] for row in result["verdicts"]}
 
 
-def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
+def test_a_claim_holds_if_the_runs_show_it(tmp_path: Path) -> None:
     folders = runs(
         tmp_path, {"small": 1.4, "middle": 1.7, "large": 3.3}, kill_s=0.2, io_stall_s=0.5
     )
@@ -51,13 +51,13 @@ def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
     table = next(table for table in result["tables"] if table["name"] == "launches")
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
     assert [row["need, MiB"] for row in rows] == [60, 100, 500]
-    assert rows[0]["free memory less by, MiB"] == 50
+    assert rows[0]["free memory falls by, MiB"] == 50
     assert rows[2]["slowdown"] == pytest.approx(3.3) and rows[2]["kills a launch"] == 17
     waits = next(table for table in result["tables"] if table["name"] == "waits")
     row = dict(zip(waits["columns"], waits["rows"][0], strict=True))
     assert row["slower by, s"] == pytest.approx(0.4)
     assert row[launch.WAITS["kill_s"]] == pytest.approx(0.2)
-    assert row[launch.WAITS["kswapd_s"]] is None, "what the run does not tell is no 0"
+    assert row[launch.WAITS["kswapd_s"]] is None, "a column that the run lacks is not 0"
     assert "rank correlation" in markdown(result)
 
 
@@ -74,7 +74,7 @@ def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path)
     for name, minfree, launch_s in (
         ("serial", 'minfree = { kills = "serial", reclaim = "never" }', 2.0),
         ("batch", 'minfree = { kills = "batch", reclaim = "never" }', 1.5),
-        # What a plan does not say.
+        # The plan does not give these.
         ("usual", "", 1.2),
     ):
         short = [{"app": app, "cold": True, "launch_s": launch_s, **waits} for app in NEEDS]
@@ -102,11 +102,11 @@ def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path)
     bars = parts["minfree, serial kills, reclaim late (usual)"]
     assert bars["small", "own time"] == 0.5
     assert bars["small", "other storage"] == pytest.approx(0.2)
-    assert bars["small", "not told"] == pytest.approx(0.1)
-    assert parts["ample memory"]["large", "not told"] == 1, "nothing else was told of it"
+    assert bars["small", "unexplained"] == pytest.approx(0.1)
+    assert parts["ample memory"]["large", "unexplained"] == 1, "nothing else was recorded"
 
 
-def test_what_is_not_seen_does_not_hold(tmp_path: Path) -> None:
+def test_a_claim_does_not_hold_if_the_runs_do_not_show_it(tmp_path: Path) -> None:
     folders = runs(tmp_path, {"small": 1.9, "middle": 1.7, "large": 1.1})
     verdicts = judged(launch.study(folders, tmp_path, seed=1, progress=None))
     assert verdicts["ACC-S2-1 order"] == verdicts["ACC-S2-1 largest"] == FAILS
@@ -127,7 +127,7 @@ def test_ample_and_short_memory_are_both_needed(tmp_path: Path) -> None:
 
 
 def asked(*arguments: str | Path, visits: int) -> list[str]:
-    """What need.py says when it is visited so often."""
+    """The answers of need.py to ``visits`` visits."""
     command = [sys.executable, NEED, *arguments]
     text = "visit\n" * visits
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)

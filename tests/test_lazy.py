@@ -1,4 +1,4 @@
-"""The preload library under programs that know nothing of it, and the command that loads it."""
+"""The preload library in unmodified programs, and the command that loads it."""
 
 import os
 import shutil
@@ -27,7 +27,7 @@ from lazy_programs import (
 CALLS = Path(__file__).with_name("lazy_calls.c")
 pytestmark = NEEDED
 
-# Retention with every decision taken often: little is hot, and what is freed soon goes.
+# Retention that decides often: few pages stay hot, and freed memory is returned soon.
 HASTY = {"HOT_MAX": "1MiB", "LAZY_AFTER": "1ms", "DISCARD_AFTER": "3ms", "ZERO_MAX": "1MiB"}
 SETTINGS: dict[str, dict[str, str]] = {
     "fast": {},
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @SETTING
 @pytest.mark.parametrize(("threads", "forks"), [(1, 4), (3, 2)])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_every_answer_is_right(
+def test_every_call_returns_the_right_answer(
     folder: Path, setting: str, threads: int, forks: int, seed: int
 ) -> None:
     program = compiled(CALLS.read_text(), folder / "calls")
@@ -88,7 +88,7 @@ def test_use_after_free_ends_the_program_where_memory_is_guarded(
     assert ended == (0 if setting == "fast" else -signal.SIGSEGV)
 
 
-def test_the_option_goes_before_the_environment_and_that_before_the_file(
+def test_an_option_overrides_the_environment_which_overrides_the_file(
     folder: Path, tmp_path: Path
 ) -> None:
     program = compiled(FREED, folder / "freed")
@@ -104,7 +104,7 @@ def test_the_option_goes_before_the_environment_and_that_before_the_file(
     assert asked == (-signal.SIGSEGV, -signal.SIGSEGV, 0, 0)
 
 
-def test_a_pipe_instead_of_a_file_of_knobs_stops_no_program(tmp_path: Path) -> None:
+def test_a_pipe_as_the_file_of_knobs_does_not_block_a_program(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert status(Path("/bin/true"), FILE=str(tmp_path / "pipe"))[0] == 0
 
@@ -132,7 +132,7 @@ static long use(void)
 int main(void)
 {
     int pipes[2];
-    /* One fault is one page, whatever the machine's huge pages are set to. */
+    /* Makes each fault a single page, with any huge-page setting of the machine. */
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0 || pipe(pipes) != 0)
         return 2;
     long first = use(), again = use();
@@ -154,13 +154,13 @@ int main(void)
 def test_freed_memory_is_used_again_without_faults_also_after_a_fork(folder: Path) -> None:
     program = compiled(REUSE, folder / "reuse")
     pages = 16 * MIB // 4096
-    # Without the helper, since it gives all back when other programs press the machine.
+    # Without the helper, which returns all memory when other programs need it.
     environment = loaded(LAZY_AFTER="1000s", HELPER="off")
     answer = subprocess.check_output([program], env=environment, text=True, timeout=300)
     first, again, forked = map(int, answer.split())
     assert pages <= first < 1.1 * pages
     assert again < 0.1 * pages
-    # Little was carried across the fork, so that little is copied: as much as is fresh.
+    # Little is kept across the fork, so that little is copied: as much as is fresh.
     assert forked < 1.2 * pages
 
 
@@ -187,7 +187,7 @@ def test_counters_of_a_running_program_are_read() -> None:
     assert f"pages held hot now: {report['hot_pages'] / 256:.1f} MiB" in text
 
 
-def test_counters_of_a_wrapper_name_the_child_that_is_served() -> None:
+def test_counters_of_a_wrapper_name_the_child_with_the_library() -> None:
     command: list[str | Path] = [AGENT, "lazy", "--", "sh", "-c", '"$@"; :', "sh"]
     with running([*command, sys.executable, "-c", HOLDER], loaded(HELPER="off")) as shell:
         assert shell.stdout is not None
@@ -222,11 +222,11 @@ def test_a_program_without_the_library_has_no_counters() -> None:
     assert "pagewise-agent lazy -- PROGRAM" in done.stderr or "denied" in done.stderr
 
 
-def test_a_process_that_is_missing_is_named() -> None:
+def test_a_missing_process_is_named() -> None:
     command = [AGENT, "lazy", "--stats", "4294967295"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    told = "pagewise-agent: process 4294967295: there is no such process\n"
-    assert (done.returncode, done.stderr) == (3, told)
+    message = "pagewise-agent: process 4294967295: there is no such process\n"
+    assert (done.returncode, done.stderr) == (3, message)
 
 
 EMPTY = "int main(void) { return 0; }"
@@ -255,7 +255,7 @@ int main(void) { return malloc(100000) == NULL; }
         ("asan", EMPTY, ["-fsanitize=address"], "own malloc|sanitizer"),
     ],
 )
-def test_it_stands_aside_and_says_why(
+def test_the_library_stands_aside_and_says_why(
     folder: Path, name: str, source: str, options: list[str], reason: str
 ) -> None:
     program = compiled(source, folder / name, *options)
@@ -265,26 +265,26 @@ def test_it_stands_aside_and_says_why(
     assert any(word in done.stderr for word in reason.split("|")), done.stderr
 
 
-def test_knobs_that_make_no_sense_are_said_and_ignored(folder: Path) -> None:
+def test_invalid_knobs_are_reported_and_ignored(folder: Path) -> None:
     program = compiled(EMPTY, folder / "empty")
-    ended, said = status(program, HOT_MAX="much")
+    ended, diagnostics = status(program, HOT_MAX="much")
     assert ended == 0
     expected = "PAGEWISE_LAZY_HOT_MAX=much: expected a size such as 32MiB; ignored"
-    assert said == f"pagewise-lazy: {expected}\n"
-    ended, said = status(program, SWITCH="off")
-    assert (ended, said) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
+    assert diagnostics == f"pagewise-lazy: {expected}\n"
+    ended, diagnostics = status(program, SWITCH="off")
+    assert (ended, diagnostics) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
     settings = folder / "lazy.conf"
     settings.write_text("# comment\nmode = guarded\nspeed = high\n")
-    _, said = status(program, FILE=str(settings))
-    assert said.startswith(f"pagewise-lazy: {settings}: speed=high: expected a name of docs")
+    _, diagnostics = status(program, FILE=str(settings))
+    assert diagnostics.startswith(f"pagewise-lazy: {settings}: speed=high: expected a name of docs")
 
 
-def test_a_smallest_request_above_the_largest_is_said_and_ignored(folder: Path) -> None:
+def test_a_smallest_request_above_the_largest_is_reported_and_ignored(folder: Path) -> None:
     program = compiled(FREED, folder / "freed")
-    ended, said = status(program, "free", MODE="guarded", BLOCK_MIN="8MiB", BLOCK_MAX="4MiB")
+    ended, diagnostics = status(program, "free", MODE="guarded", BLOCK_MIN="8MiB", BLOCK_MAX="4MiB")
     assert ended == -signal.SIGSEGV, "a block of 1 MiB was not served"
     names = "PAGEWISE_LAZY_BLOCK_MIN is above PAGEWISE_LAZY_BLOCK_MAX"
-    assert said == f"pagewise-lazy: {names}; both ignored\n"
+    assert diagnostics == f"pagewise-lazy: {names}; both ignored\n"
 
 
 def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (0, "an argument\n", "")
 
 
-def test_it_stands_aside_where_address_space_is_limited(folder: Path) -> None:
+def test_the_library_stands_aside_if_address_space_is_limited(folder: Path) -> None:
     program = compiled(EMPTY, folder / "empty")
     limit = f"ulimit -v {512 << 10}; exec {program}"
     done = subprocess.run(
@@ -313,7 +313,7 @@ def test_it_stands_aside_where_address_space_is_limited(folder: Path) -> None:
     assert done.returncode == 0 and "RLIMIT_AS" in done.stderr
 
 
-# Each frees something first, so that the arena is there when its address space goes.
+# Each frees a block first, so that the arena exists when its address space is taken.
 RETIRED = {
     "a limit of address space": """
 import resource
@@ -339,7 +339,7 @@ if ctypes.CDLL(None, use_errno=True).mlockall(3) != 0:
 
 @pytest.mark.parametrize("setting", ["fast", "guarded"])
 @pytest.mark.parametrize("what", RETIRED)
-def test_its_address_space_goes_where_the_program_needs_that(what: str, setting: str) -> None:
+def test_the_arena_gives_up_address_space_that_the_program_needs(what: str, setting: str) -> None:
     script = f"""
 x = bytearray(9 << 20)
 {RETIRED[what]}
@@ -359,8 +359,8 @@ assert resident < 1 << 29, resident
     assert (done.returncode, done.stderr) == (0, "")
 
 
-# Takes all mappings that the kernel grants but as many as the first word says, and then uses blocks
-# and looks at what they hold. Ends with 9 where the kernel grants more than it takes.
+# Takes all mappings that the kernel grants except the number in the first word, then uses blocks
+# and checks their content. Exits with 9 if the kernel grants more than the program takes.
 SHORT = r"""
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -420,13 +420,13 @@ int main(int count, char **words)
 @pytest.mark.parametrize("setting", ["fast", "guarded", "faithful"])
 def test_a_program_short_of_mappings_is_served(folder: Path, setting: str, left: str) -> None:
     program = compiled(SHORT, folder / "short")
-    ended, said = status(program, left, HOT_MAX="8MiB", HELPER="off", **SETTINGS[setting])
+    ended, diagnostics = status(program, left, HOT_MAX="8MiB", HELPER="off", **SETTINGS[setting])
     if ended == 9:
         pytest.skip("the kernel grants more than 100,000 mappings (vm.max_map_count)")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
-def test_no_memory_is_an_error_as_in_libc() -> None:
+def test_running_out_of_memory_is_an_error_as_in_libc() -> None:
     script = """
 import ctypes, os
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""Advice for huge pages, as numpy gives it for every large array, leaves freed memory reusable."""
+"""Huge-page advice, which numpy gives for every large array, leaves freed memory reusable."""
 
 import json
 import mmap
@@ -49,7 +49,7 @@ print(json.dumps([use(None), use(mmap.MADV_HUGEPAGE), use(None)]))
 )
 def test_memory_advised_to_be_huge_is_kept_and_zeroed() -> None:
     ages = dict.fromkeys(("PAGEWISE_LAZY_LAZY_AFTER", "PAGEWISE_LAZY_DISCARD_AFTER"), "600s")
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, **ages, "LD_PRELOAD": str(LIBRARY)},
         check=True,
@@ -57,6 +57,6 @@ def test_memory_advised_to_be_huge_is_kept_and_zeroed() -> None:
         text=True,
         timeout=300,
     )
-    uses = json.loads(told.stdout)
-    assert all(is_zero for _, is_zero in uses), told.stdout
-    assert uses[-1][0] < PAGES / 2, told.stdout
+    uses = json.loads(result.stdout)
+    assert all(is_zero for _, is_zero in uses), result.stdout
+    assert uses[-1][0] < PAGES / 2, result.stdout

@@ -1,4 +1,4 @@
-"""Programs with an allocator or a sanitizer of their own, under the preload library."""
+"""Programs with their own allocator or a sanitizer, under the preload library."""
 
 import os
 import re
@@ -327,7 +327,7 @@ void *take(void *block, size_t size)
 }
 """
 
-# The plugin is found where the program's own DT_RUNPATH says, so dlopen has to know who calls.
+# Only the program's own DT_RUNPATH finds the plugin, so dlopen must see the program as its caller.
 HOST = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -386,8 +386,8 @@ def test_switched_off_it_makes_no_system_calls_of_its_own(folder: Path) -> None:
     for call in plain:
         if call in more:
             more.remove(call)
-    # Calls of the loader for a library: open, read, stat, map its parts, close; and for a library
-    # that it needs besides libc.
+    # Calls of the loader for the library: open, read, stat, map its parts, close; and for another
+    # library that it needs besides libc.
     loading = {"read", "pread64", "newfstatat", "fstat", "mmap", "mprotect", "close"}
     others = [call for call in more if call not in loading]
     assert all(call.startswith("openat") and ".so" in call for call in others), others

@@ -1,4 +1,4 @@
-"""What the preload library costs a program by being there."""
+"""The cost of the preload library for a program that hardly allocates."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from lazy_programs import LIBRARY, NEEDED, compiled, holder, loaded, running, wa
 pytestmark = NEEDED
 KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
 TABLES_KIB = 128
-"""Less than what is kept of 64 MiB in pieces, and more than what is kept of nothing."""
+"""A limit below the memory kept of 64 MiB in pieces, and above that of a program without blocks."""
 
 USE = r"""
 #include <stdio.h>
@@ -44,7 +44,7 @@ def anonymous_kib(process: int) -> int:
     return int(found[1])
 
 
-def test_a_program_that_holds_nothing_pays_for_nothing(tmp_path: Path) -> None:
+def test_a_program_without_blocks_pays_no_memory_for_them(tmp_path: Path) -> None:
     program = compiled(USE, tmp_path / "use")
     knobs = {"LAZY_AFTER": "10ms", "DISCARD_AFTER": "20ms"}
     with (
@@ -59,7 +59,7 @@ def test_a_program_that_holds_nothing_pays_for_nothing(tmp_path: Path) -> None:
 
 
 def helpers(process: int) -> list[Path]:
-    """The library's thread, once it has its name."""
+    """The library's threads, once they have their names."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return [task for task in tasks if (task / "comm").read_text() == "pagewise-lazy\n"]
 
@@ -70,7 +70,7 @@ def test_the_program_sees_no_file_of_the_library() -> None:
     with holder() as child:
         wait_until(lambda: bool(helpers(child.pid)))
         [helper] = helpers(child.pid)
-        # Its table has none of the program's files, and the program's none of its.
+        # The descriptor tables of program and library have no file in common.
         wait_until(lambda: not own <= {file.name for file in (helper / "fd").iterdir()})
         for _ in range(20):
             assert {file.name for file in Path(f"/proc/{child.pid}/fd").iterdir()} == own

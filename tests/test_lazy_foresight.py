@@ -1,4 +1,4 @@
-"""Fresh memory that is mapped before its first touch, and that of programs which leave it alone."""
+"""Fresh memory that is mapped before its first touch, and programs that do not touch it."""
 
 import os
 import re
@@ -15,10 +15,10 @@ pytestmark = [
 PAGES = MIB // 4096
 BLOCKS = 40
 MAPPED = PAGES - PAGES // 16
-"""Of a fresh block of 1 MiB; the rest is left to the program."""
+"""Pages mapped ahead of a fresh block of 1 MiB; the program touches the rest first."""
 
-# Uses a block as the first word says, `whole` or `first` page alone, frees it, and then takes 40
-# more at once, which it uses as the second word says.
+# Uses a block as the first word says, `whole` or only its `first` page, and frees it. Then takes 40
+# blocks together, and uses them as the second word says.
 USES = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,13 +61,13 @@ def mapped_and_resident(folder: Path, before: str, after: str, **knobs: str) -> 
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
-def test_what_is_touched_whole_is_mapped_ahead(tmp_path: Path, mode: str) -> None:
+def test_blocks_that_are_touched_whole_are_mapped_ahead(tmp_path: Path, mode: str) -> None:
     mapped, _ = mapped_and_resident(tmp_path, "whole", "whole", MODE=mode)
-    # The first of the blocks is the one that was freed.
+    # The first of the blocks reuses the freed block.
     assert mapped == (BLOCKS - 1) * MAPPED
 
 
-def test_what_is_left_alone_is_not_mapped(tmp_path: Path) -> None:
+def test_blocks_that_are_not_touched_are_not_mapped_ahead(tmp_path: Path) -> None:
     mapped, resident = mapped_and_resident(tmp_path, "first", "first")
     assert mapped == 0 and resident < 8 * MIB
 
@@ -78,5 +78,5 @@ def test_a_program_that_changes_its_ways_pays_for_one_block(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("knobs", [{"FORESIGHT": "off"}, {"MODE": "thp"}])
-def test_it_may_be_off(tmp_path: Path, knobs: dict[str, str]) -> None:
+def test_mapping_ahead_can_be_turned_off(tmp_path: Path, knobs: dict[str, str]) -> None:
     assert mapped_and_resident(tmp_path, "whole", "whole", **knobs)[0] == 0

@@ -31,7 +31,7 @@ MALLOC = (
     *("mxfast", "obstack", "posix_memalign", "pvalloc", "realloc", "reallocarray"),
     *("tcfree1", "tcfree2", "tcfree3", "trim1", "valloc"),
 )
-# Not linux-mremap1: it asks for an address that it has just unmapped, which stays mapped here.
+# Without linux-mremap1: it maps an address that it has just unmapped, which stays mapped here.
 TESTS = {
     **{name: f"malloc/tst-{name}.c" for name in MALLOC},
     **{name: f"posix/tst-{name}.c" for name in ("mmap", "mmap-offset")},
@@ -43,20 +43,20 @@ TESTS = {
     "mlock2": "sysdeps/unix/sysv/linux/tst-mlock2.c",
 }
 MODES = ("fast", "guarded")
-# Headers of glibc's own that the tests include; more of them would hide those of the machine.
+# glibc's own headers that the tests include; more would hide headers of the machine.
 HEADERS = (
     *("include/libc-diag.h", "include/libc-pointer-arith.h", "include/intprops.h"),
     *("include/array_length.h", "sysdeps/x86_64/stackinfo.h"),
     *("sysdeps/generic/mmap_info.h", "sysdeps/unix/sysv/linux/mremap-failure.h"),
 )
 WANTED = ("support/", "malloc/", "posix/tst-mmap", "misc/tst-mremap", "libio/tst-mmap")
-# What the build of glibc tells its test support.
+# The settings that glibc's build passes to its test support.
 ROOTS = "srcdir_root objdir_root install_prefix libdir_prefix bindir_prefix sbindir_prefix"
 TEXTS = ("NAME_MAX=255", "TIMEOUTFACTOR=10", "MODULE_NAME=testsuite", "libc_hidden_proto(x)=")
 
 
 class Sources:
-    """glibc's sources, and what of its test support this machine compiles."""
+    """glibc's sources, and the part of its test support that this machine compiles."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +72,7 @@ class Sources:
         self.compile_support()
 
     def wanted(self, sources: tarfile.TarFile) -> list[tarfile.TarInfo]:
-        """The members that are needed, without the folder that all lie in."""
+        """The needed members of the archive, without their common folder."""
 
         def is_wanted(path: str) -> bool:
             return path.startswith(WANTED) or path in (*HEADERS, *TESTS.values(), "test-skeleton.c")
@@ -80,14 +80,15 @@ class Sources:
         return [each for each in sources if is_wanted(each.name.partition("/")[2])]
 
     def compiled(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """What the compiler says."""
+        """The result of the compiler."""
         places = [f"-idirafter{self.root / name}" for name in ("", "support", "malloc")]
         options = ["-O1", "-w", "-std=gnu11", "-fno-builtin", "-D_GNU_SOURCE", f"-I{self.headers}"]
         command = [str(CC), *options, *(f"-D{text}" for text in TEXTS), *places, *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
 
     def compile_support(self) -> None:
-        """All of it but what needs more of glibc than its headers; no test here asks for that."""
+        """Compiles the test support, except parts that need more of glibc than headers; no test
+        here does."""
         objects = self.folder / "objects"
         objects.mkdir()
         roots = objects / "roots.c"
@@ -118,7 +119,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 
 def status(program: Path, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """How the test ends; its driver kills what hangs, and so does this."""
+    """The exit status of a test; its driver kills a test that hangs, and so does this."""
     done = subprocess.run(
         [program],
         cwd=folder,
@@ -138,7 +139,7 @@ def test_a_test_of_glibc_passes(sources: Sources, tmp_path: Path, name: str) -> 
     built = sources.compiled(sources.root / TESTS[name], sources.support, "-o", program, "-pthread")
     assert built.returncode == 0, built.stderr
     for mode in MODES:
-        ended, said = status(program, tmp_path, loaded(MODE=mode))
+        ended, diagnostics = status(program, tmp_path, loaded(MODE=mode))
         if ended != 0 and status(program, tmp_path, dict(os.environ))[0] != 0:
-            pytest.skip(f"fails here without the library, too: {said}")
-        assert ended == 0, (mode, said)
+            pytest.skip(f"fails here without the library, too: {diagnostics}")
+        assert ended == 0, (mode, diagnostics)

@@ -14,10 +14,10 @@ from lazy_programs import HUNG_S, NEEDED, compiled, loaded
 pytestmark = NEEDED
 MODES = ("fast", "guarded", "thp")
 STARTED_MIB = 4
-"""Memory of the library, its tables and its thread, in any program."""
+"""Memory of the library, its tables and its thread in every program."""
 MIB = 1 << 20
 
-# Does the same work twice. The second time, between two traps, every symbol is bound already.
+# Does the same work twice. The second time, between two traps, all symbols are already bound.
 PAIRS_OF_CALLS = r"""
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-"""What programs do with themselves that a library with a thread and a lock of its own could break:
-end their main thread, enter namespaces, confine themselves, cancel threads, fork amid handlers."""
+"""Acts of a program that a library with its own thread and lock could break: to end the main
+thread, enter namespaces, forbid system calls, cancel threads, and fork with handlers."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 
-# Frees so much that the library starts its thread at the next call.
+# Frees enough for the library to start its thread at the next call.
 FREES = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -83,11 +83,11 @@ int main(void)
 def test_a_program_with_one_thread_enters_namespaces(tmp_path: Path) -> None:
     program = compiled(FREES + NAMESPACES, tmp_path / "namespaces")
     if status(program, SWITCH="off")[0] != 0:
-        pytest.skip("namespaces are not to be had here: needs root, or a kernel that grants them")
+        pytest.skip("no namespaces here: needs root, or a kernel that allows them to users")
     assert status(program) == (0, "")
 
 
-# Children that no handler of forks runs in, one with memory of its own and one with the parent's.
+# Children in which no fork handler runs: one with its own memory, one with the parent's.
 RAW_CHILDREN = r"""
 static void confine(int kinds)
 {
@@ -153,12 +153,12 @@ int main(int count, char **words)
 
 
 @pytest.mark.parametrize("when", ["at first", "later"])
-def test_a_program_that_forbids_system_calls_lives_on(tmp_path: Path, when: str) -> None:
+def test_a_program_that_forbids_system_calls_keeps_running(tmp_path: Path, when: str) -> None:
     program = compiled(FREES + CONFINED, tmp_path / "confined")
-    ended, said = status(program, "first" if when == "at first" else "later")
+    ended, diagnostics = status(program, "first" if when == "at first" else "later")
     if ended == 9:
         pytest.skip("the kernel has no filters of system calls")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
 CANCELLED = r"""
@@ -195,7 +195,7 @@ def test_no_thread_is_cancelled_while_it_asks_for_memory(tmp_path: Path) -> None
     assert status(program) == (0, "")
 
 
-# A library whose handlers are registered before the preload library's constructor runs.
+# A library that registers its handlers before the preload library's constructor runs.
 HANDLERS = r"""
 #include <pthread.h>
 #include <stdlib.h>
@@ -270,7 +270,9 @@ int main(void)
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
-def test_handlers_of_forks_ask_for_memory_and_wait_for_who_does(tmp_path: Path, mode: str) -> None:
+def test_handlers_of_forks_may_allocate_and_wait_for_threads_that_allocate(
+    tmp_path: Path, mode: str
+) -> None:
     library = compiled(HANDLERS, tmp_path / "libhandlers.so", "-shared", "-fPIC")
     found = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", f"-l{library.stem.removeprefix('lib')}"]
     program = compiled(FREES + FORKS, tmp_path / "forks", *found)

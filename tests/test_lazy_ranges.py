@@ -1,4 +1,4 @@
-"""Ranges of addresses that are not what they look like under the preload library."""
+"""Address ranges under the preload library: refused, reserved, sealed and growing ranges."""
 
 import subprocess
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_range_beyond_all_addresses_is_refused_whole(tmp_path: Path, mode: str
     assert status(program, MODE=mode) == (0, "")
 
 
-# In the child the kernel is asked for the place that the parent kept from it.
+# The child asks the kernel for the range that the parent kept from it.
 KEPT = r"""
 static int child(char *kept)
 {
@@ -92,9 +92,7 @@ int main(void)
 
 
 @MODES
-def test_what_children_do_not_have_is_no_place_for_other_mappings(
-    tmp_path: Path, mode: str
-) -> None:
+def test_memory_that_children_do_not_inherit_stays_reserved(tmp_path: Path, mode: str) -> None:
     program = compiled(HEAD + KEPT, tmp_path / "kept")
     assert status(program, MODE=mode) == (0, "")
 
@@ -120,12 +118,12 @@ int main(void)
 
 
 @MODES
-def test_sealed_memory_is_given_to_nobody_else(tmp_path: Path, mode: str) -> None:
+def test_sealed_memory_is_never_given_to_another_block(tmp_path: Path, mode: str) -> None:
     program = compiled(HEAD + SEALED, tmp_path / "sealed")
-    ended, said = status(program, MODE=mode)
+    ended, diagnostics = status(program, MODE=mode)
     if ended == 9:
         pytest.skip("the kernel seals no memory (before Linux 6.10)")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
 GROWN = r"""
@@ -146,7 +144,7 @@ int main(void)
         if (data == MAP_FAILED || data[5] != 7 || data[size - 1] != 1 || data[2 * size - 1] != 0)
             return 2;
     }
-    /* Freed parts whose attributes had changed are mapped anew. */
+    /* Freed parts whose attributes had changed are mapped again. */
     char *parts = mmap(NULL, 64 * 4096, open, kind, -1, 0);
     memset(parts, 3, 64 * 4096);
     for (int page = 0; page < 64; page += 2)
@@ -182,7 +180,7 @@ static int check(int is_block)
         free(memory);
     else
         munmap(memory, SIZE);
-    /* Whoever is given memory next changes none of what the pipe holds. */
+    /* The next owner of the memory changes nothing that the pipe holds. */
     for (int step = 0; step < 4; step++) {
         free(memset(calloc(1, SIZE), 'b', SIZE));
         munmap(memset(map(), 'c', SIZE), SIZE);
@@ -257,7 +255,7 @@ int main(void)
 
 
 @MODES
-def test_what_the_kernel_refuses_is_refused(tmp_path: Path, mode: str) -> None:
+def test_calls_that_the_kernel_refuses_are_refused(tmp_path: Path, mode: str) -> None:
     program = compiled(HEAD + REFUSED, tmp_path / "refused")
     assert subprocess.run([program], timeout=HUNG_S).returncode == 0
     assert status(program, MODE=mode) == (0, "")

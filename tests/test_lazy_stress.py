@@ -8,7 +8,7 @@ import pytest
 from lazy_programs import HUNG_S, NEEDED, loaded
 
 STRESS = shutil.which("stress-ng")
-# With what bounds the memory that it takes, where it would take a share of the machine's.
+# With a bound on memory for stressors that would take a share of the machine's.
 STRESSORS = {
     "malloc": ["--malloc-bytes", "64M"],
     "mmap": ["--mmap-bytes", "64M"],
@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
 def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
-    """All at once, a process each; a failure names its stressor."""
+    """Runs all stressors at the same time, a process each; a failure names its stressor."""
     command = [str(STRESS), "--timeout", str(SECONDS), "--verify", "--oom-avoid"]
     command += ["--temp-path", str(tmp_path)]
     for stressor, bounds in STRESSORS.items():
@@ -45,7 +45,7 @@ def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
         )
 
     done = run(loaded(MODE=mode))
-    said = done.stdout + done.stderr
+    diagnostics = done.stdout + done.stderr
     if done.returncode != 0 and run(None).returncode != 0:
-        pytest.skip(f"it fails here without the library, too: {said[-300:]}")
-    assert done.returncode == 0, said[-2000:]
+        pytest.skip(f"it fails here without the library, too: {diagnostics[-300:]}")
+    assert done.returncode == 0, diagnostics[-2000:]

@@ -1,4 +1,4 @@
-"""The study of lazy unmapping: its model of time by hand, and on the recordings of examples/."""
+"""The study of lazy unmapping: its model of time against hand counts, and on examples/."""
 
 import json
 import subprocess
@@ -25,37 +25,37 @@ def replay(faults: int, **counts: int) -> Replay:
 
 
 def program(**replays: Replay) -> Program:
-    """One that takes 20 ms and has 5,000 faults."""
+    """A program that takes 20 ms and has 5,000 faults."""
     info = {"minor_faults": 5000, "processor_ns": 20_000_000}
     return Program("p", info, {"no-pool": replay(4000, calls=100), **replays}, {}, COSTS)
 
 
-def test_the_model_by_hand() -> None:
-    one = program(lazy=replay(1000, pages_zeroed=3000, lazy_touches=500, calls=20))
-    assert one.fault_share == pytest.approx(0.25)
-    assert one.reduction("lazy") == pytest.approx(0.6)
-    assert one.reduction_of_large("lazy") == pytest.approx(0.75)
-    # 3 ms of faults less 0.3 ms of clearing and 0.1 ms of touches; fewer calls earn nothing.
-    assert one.saving("lazy") == pytest.approx(2.6 / 20)
+def test_the_model_gives_the_figures_computed_by_hand() -> None:
+    measured = program(lazy=replay(1000, pages_zeroed=3000, lazy_touches=500, calls=20))
+    assert measured.fault_share == pytest.approx(0.25)
+    assert measured.reduction("lazy") == pytest.approx(0.6)
+    assert measured.reduction_of_large("lazy") == pytest.approx(0.75)
+    # 3 ms of faults less 0.3 ms of clearing and 0.1 ms of touches; fewer calls save nothing.
+    assert measured.saving("lazy") == pytest.approx(2.6 / 20)
     more = program(lazy=replay(1000, calls=600))
     assert more.saving("lazy") == pytest.approx((3 - 1) / 20)
 
 
 def cut(recording: Path, output: Path, share: float) -> Path:
-    """The first bytes of a recording, as of one whose recorder was killed."""
+    """The first bytes of a recording, as a killed recorder leaves it."""
     whole = recording.read_bytes()
     output.write_bytes(whole[: int(share * len(whole))])
     return output
 
 
-def test_a_cut_recording_is_said_to_be_cut(tmp_path: Path) -> None:
+def test_a_cut_recording_is_reported_as_cut(tmp_path: Path) -> None:
     empty = cut(RECORDINGS[0], tmp_path / "cut.pgr", 0.7)
     assert allocations_info(empty)["is_cut"] and not allocations_info(RECORDINGS[0])["is_cut"]
     with pytest.raises(UnreadableInput, match="was cut before the first block"):
         study([empty], tmp_path, seed=1)
 
 
-def test_a_recording_is_told_alike_from_a_file_and_from_a_pipe(tmp_path: Path) -> None:
+def test_info_is_the_same_from_a_file_and_from_a_pipe(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pagewise", "info", "--json"]
     recording = RECORDINGS[0]
     file = subprocess.check_output([*command, recording], text=True, timeout=120)
@@ -67,8 +67,8 @@ def test_a_recording_is_told_alike_from_a_file_and_from_a_pipe(tmp_path: Path) -
     assert json.loads(file) == json.loads(pipe)
     assert json.loads(pipe)["schema"] == "pagewise.allocations/1"
     words = [*command[:-1], cut(recording, tmp_path / "cut.pgr", 0.7)]
-    told = subprocess.check_output(words, text=True, timeout=120)
-    assert "stops before its end" in told
+    result = subprocess.check_output(words, text=True, timeout=120)
+    assert "stops before its end" in result
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: str(path.stem))
@@ -77,10 +77,10 @@ def test_the_identity_of_the_paper_holds(recording: Path) -> None:
     names = ["no-pool", *POOLS]
     asked = [{"allocator": name} for name in names]
     replays = dict(zip(names, map(Replay, replay_allocations(recording, asked)), strict=True))
-    one = Program(recording.stem, allocations_info(recording), replays, {})
+    measured = Program(recording.stem, allocations_info(recording), replays, {})
     for pool in POOLS:
-        assert one.saving(pool) <= one.reduction(pool) * one.fault_share + 1e-12
-        assert replays[pool].faults <= one.baseline.faults
+        assert measured.saving(pool) <= measured.reduction(pool) * measured.fault_share + 1e-12
+        assert replays[pool].faults <= measured.baseline.faults
 
 
 def test_the_examples_are_recordings_of_allocations() -> None:
@@ -108,7 +108,9 @@ def test_the_study_judges_and_draws(tmp_path: Path) -> None:
     assert f"our pool leaves: {recording.stem} " in text
 
 
-def test_what_is_no_recording_of_allocations_is_refused(recording: Path, tmp_path: Path) -> None:
+def test_other_files_are_refused_as_recordings_of_allocations(
+    recording: Path, tmp_path: Path
+) -> None:
     with pytest.raises(UnreadableInput, match="no recording of allocations"):
         study([recording], tmp_path, seed=1)
     with pytest.raises(UnreadableInput, match="no such file"):

@@ -1,4 +1,4 @@
-"""Lives of phones from Python: the example of the documentation, refusals, and Ctrl-C's way in."""
+"""Lives of phones from Python: the example in the documentation, refusals and interrupts."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def phone(**changes: Any) -> dict[str, Any]:
-    """Five small apps, gone through twice."""
+    """Five small apps, visited twice each."""
     apps = [
         {"name": f"app{n}", "anonymous_mib": 12, "file_mib": 4, "cold_ms": 500, "warm_ms": 50}
         for n in range(5)
@@ -37,7 +37,7 @@ def test_the_example_of_the_document_runs() -> None:
     assert len(names["life"]["visits"]) == 27
 
 
-def test_a_launch_takes_its_parts() -> None:
+def test_the_parts_of_a_launch_add_up() -> None:
     life = pw.lifecycle(phone(swap_mib=500, memory_mib=24), slow="90/40us")
     assert life["schema"] == "pagewise.lifecycle/1"
     parts = [name for name in life["visits"][0] if name.endswith("_ns") and name != "launch_ns"]
@@ -48,7 +48,7 @@ def test_a_launch_takes_its_parts() -> None:
     assert sum(visit["swap_ins"] for visit in life["visits"]) > 0
 
 
-def test_swap_off_kills_and_starts_anew() -> None:
+def test_without_swap_apps_are_killed_and_start_cold() -> None:
     rule = {"by": "policy", "name": "minfree", "options": {"minfree_levels": "1024:0,2048:900"}}
     life = pw.lifecycle(phone(killer={"rule": rule}), slow="90/40us")
     assert life["kills"] and all(kill["trigger"] != "out-of-memory" for kill in life["kills"])
@@ -66,11 +66,11 @@ def test_many_lives_come_back_in_order() -> None:
     [
         ({"memory_mib": 3}, "memory_mib = 3"),
         ({"visits": [7]}, "a visit of app 7"),
-        ({"killer": {"rule": {"by": "policy", "name": "nobody"}}}, 'no kill policy "nobody"'),
+        ({"killer": {"rule": {"by": "policy", "name": "no-such"}}}, 'no kill policy "no-such"'),
         ({"memory": 3}, "memory"),
     ],
 )
-def test_what_makes_no_sense_is_named(changes: dict[str, Any], named: str) -> None:
+def test_an_invalid_parameter_is_named(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(UsageError, match=named):
         pw.lifecycle(phone(**changes))
 

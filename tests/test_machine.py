@@ -1,4 +1,4 @@
-"""What a recording says of its machine: the options and settings of an advice that follow."""
+"""The machine of a recording, and the options and settings that follow from it."""
 
 import json
 import shlex
@@ -80,14 +80,14 @@ PHONE: dict[str, Any] = {
 
 
 def phone(**system: Any) -> dict[str, Any]:
-    """The phone's machine, with other facts about its swap."""
+    """The phone's machine, with some facts about its swap replaced."""
     machine = recorded({"recorder": deepcopy(PHONE)})
     assert machine is not None
     return {**machine, **system}
 
 
 def disk(**facts: Any) -> dict[str, Any]:
-    """A phone without swap areas and zram, whose root lies on this disk."""
+    """A phone without swap areas and zram, and with its root on this disk."""
     return phone(areas=[], zram={}, root={**UFS, **facts})
 
 
@@ -99,19 +99,19 @@ def test_every_option_follows_from_a_phone():
     found = defaults(phone())
     assert (found.fast, found.slow, found.memory) == ("zram-zstd", "ufs-3.1", 4096 * MIB)
     assert found.compression == 3
-    told = {default.option: default.why for default in found.defaults}
-    assert list(told) == ["fast", "slow", "memory", "compression"]
-    assert told["slow"] == "the recorded machine's sda is UFS 3.1"
-    assert told["fast"] == "the recorded machine's zram0 compresses with zstd"
-    assert "300 MiB in 100 MiB" in found.compression_source == told["compression"]
+    reasons = {default.option: default.why for default in found.defaults}
+    assert list(reasons) == ["fast", "slow", "memory", "compression"]
+    assert reasons["slow"] == "the recorded machine's sda is UFS 3.1"
+    assert reasons["fast"] == "the recorded machine's zram0 compresses with zstd"
+    assert "300 MiB in 100 MiB" in found.compression_source == reasons["compression"]
 
 
-def test_what_is_given_stays():
+def test_options_of_the_caller_override_the_machine():
     given = {"fast": "dram", "slow": "emmc-5.1", "memory": "1GiB", "compression": 2.0}
     found = defaults(phone(), **given)
     assert found == Completed(**given, defaults=[])
     assert found.compression_source == "given by the caller"
-    # zram's ratio is none of another fast device, which it would put into memory.
+    # zram's ratio does not apply to another fast device, and would make it a tier in memory.
     assert defaults(phone(), fast="optane-ssd").compression is None
     assert defaults(phone(), fast="zram-zstd").compression == 3
 
@@ -163,7 +163,7 @@ def test_an_error_names_every_option_that_is_needed():
     assert defaults(None, fast="dram", slow="hdd").defaults == []
 
 
-def test_names_are_those_of_devices():
+def test_the_defaults_are_names_of_devices():
     known = {device["name"] for device in _core.devices()["devices"]}
     by_version = {name for versions in SLOW_BY_VERSION.values() for name in versions.values()}
     assert {FAST, *SLOW.values(), *by_version, *SLOW_ALGORITHMS.values()} <= known
@@ -178,7 +178,7 @@ def test_zram_without_enough_pages_has_no_ratio():
     assert defaults(random).compression == 1
 
 
-def test_the_fast_device_is_the_closest_one():
+def test_the_fast_device_is_the_closest_device():
     lzo = phone(zram={"zram0": {**COUNTS, "algorithm": "lzo-rle"}})
     found = defaults(lzo)
     assert found.fast == "zram-lz4" and "closest" in found.defaults[0].why
@@ -211,7 +211,7 @@ def test_recordings_that_do_not_say_have_no_machine():
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """600 pages that go out one after the other and come in again, twenty times in two minutes."""
+    """600 pages go out one after the other and come in again, twenty times in two minutes."""
     path = tmp_path_factory.mktemp("machine") / "work.csv"
     lines = ["time_s,event,process,page,state,kind"]
     for number in range(24_000):
@@ -223,7 +223,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def work(plain: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same, recorded on the phone."""
+    """The plain recording with the phone as its machine."""
     known = Trace.info
 
     def info(trace: Trace, **options: Any) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_info_says_which_machine(plain: Path):
     assert "machine: Linux 6.12.1, aarch64, 8 processors, 4 GiB of memory" in text
     assert "/dev/sda5, partition on sda (UFS 3.1, KLUDG4UHDC-B0E1), 2 GiB, priority -2" in text
     assert "zram0: zstd, 512 MiB, 3 to 1" in text
-    assert "zram, pages of zeros kept out of swap, PSI, cgroup version 2" in text
+    assert "zram, pages of zeros not written to swap, PSI, cgroup version 2" in text
 
 
 def memory_board() -> Board:
@@ -278,7 +278,7 @@ def memory_board() -> Board:
 
 
 def texts(machine: Mapping[str, Any] | None, architecture: str, swap_mib: int = 700) -> list[str]:
-    """What to paste for 256 MiB of zram, and how to take it back."""
+    """The settings for 256 MiB of zram, each with its undo."""
     place = Place(machine, swap_mib * MIB, "zram-lz4")
     found = stock_linux.settings(memory_board(), 256 * MIB, architecture, place)
     assert len(found) == 3
@@ -289,12 +289,12 @@ BARE: dict[str, Any] = {"areas": [], "zram": {}}
 
 
 @pytest.mark.parametrize("architecture", ["priority", "hierarchical"])
-def test_a_file_is_made_where_there_is_no_area(architecture: str):
+def test_a_swap_file_is_made_if_there_is_no_area(architecture: str):
     for text in texts(phone(**BARE), architecture):
         lines = text.replace("\\\n", "").splitlines()
         made = next(line for line in lines if line.startswith("fallocate"))
         path = "/swapfile.pagewise"
-        # zram holds 256 of the 700 MiB; pages in zswap's pool have a place in the area as well.
+        # zram holds 256 of the 700 MiB; pages in zswap's pool also have slots in the area.
         size = 768 if "zswap" in text else 512
         for part in (f"-l {size}M {path}", f"chmod 600 {path}", f"mkswap {path}", "swapon -p 1"):
             assert part in made
@@ -311,11 +311,11 @@ def test_the_machines_own_area_stays(architecture: str):
     assert "swap-priority = 201" in generator and "swapon -p 201 /dev/zram0" in by_hand
 
 
-def test_what_the_fast_tier_holds_needs_no_file_but_a_reserve():
+def test_a_fast_tier_that_holds_all_swap_gets_a_reserve_file():
     assert all("-l 256M" in text for text in texts(phone(**BARE), "priority", swap_mib=100)[:2])
 
 
-def test_the_machines_own_zram_comes_back():
+def test_undo_restores_the_machines_own_zram():
     place = Place(phone(), 700 * MIB, "zram-lz4")
     generator, by_hand, zswap = stock_linux.settings(memory_board(), 256 * MIB, place=place)
     first = by_hand.apply.splitlines()[0]
@@ -344,13 +344,13 @@ def test_a_mapped_device_lies_before_the_machines_own_area(architecture: str):
     assert all("/swapfile" not in setting.note for setting in mapped(phone(**BARE)))
 
 
-def test_without_a_fast_tier_an_area_of_its_own_is_enough():
+def test_without_a_fast_tier_the_machines_own_area_is_enough():
     assert stock_linux.settings(None, None, place=Place(phone(), 700 * MIB)) == []
     (setting,) = stock_linux.settings(None, None, place=Place(phone(**BARE), 700 * MIB))
     assert "fallocate -l 768M" in setting.apply
 
 
-def test_a_kernel_without_zswap_is_told_nothing_about_it(work: Path):
+def test_a_kernel_without_zswap_gets_no_setting_for_it(work: Path):
     advice = pw.advise(work)
     assert PHONE["system"]["features"]["zswap"] is None
     assert advice["today"]["architecture"] == "priority"
@@ -370,13 +370,15 @@ def test_a_kernel_without_zswap_is_told_nothing_about_it(work: Path):
         ("zram-lz4", None, "lz4"),
     ],
 )
-def test_the_algorithm_is_one_that_the_kernel_has(fast: str, algorithm: str | None, expected: str):
+def test_the_compression_algorithm_is_one_of_the_kernels(
+    fast: str, algorithm: str | None, expected: str
+):
     machine = phone(zram={"zram0": {**COUNTS, "algorithm": algorithm}})
     assert Place(machine, 0, fast).algorithm == expected
 
 
 @pytest.mark.parametrize("path", ["/x; reboot/zram0", "/x$(reboot)/zram0", "/x'`reboot`'/zram0"])
-def test_names_in_a_recording_are_no_commands(path: str):
+def test_names_in_a_recording_never_run_as_commands(path: str):
     machine = phone(areas=[{**ZRAM, "path": path}], zram={})
     lines = "\n".join(texts(machine, "hierarchical")).splitlines()
     named = [shlex.split(line.removesuffix("\\")) for line in lines if "reboot" in line]

@@ -38,7 +38,7 @@ PEAK = """
 import re
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
-"""What a child says last: the most memory that it had, in KiB."""
+"""Makes a child print its peak memory, in KiB, at the end."""
 SWEEP = """
 import json, sys
 from pagewise.grids.run import sweep
@@ -47,7 +47,7 @@ assert not sweep(json.loads(sys.argv[1]), sys.argv[2])["failed"]
 
 
 def peak_of(script: str, *arguments: object, **options: Any) -> int:
-    """Bytes that a Python of its own had at the most; ru_maxrss would count this one's, too."""
+    """Peak bytes of a separate Python process; ru_maxrss would include those of this process."""
     command = [sys.executable, "-c", script + PEAK, *map(str, arguments)]
     options = {"timeout": 300, "check": True, "stdout": subprocess.PIPE} | options
     return int(subprocess.run(command, text=True, **options).stdout.split()[-1]) * 1024
@@ -62,7 +62,7 @@ def game(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def bound(trace: Path) -> int:
-    """What cells that run at once may take together with all else."""
+    """Bytes that a process with concurrent cells may take in all."""
     pages = pw.read(trace).header["pages"]
     assert pages > 300_000
     running = memory.cores() * memory.cells_of_pass(memory.cores())
@@ -95,7 +95,7 @@ def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) 
 
 
 def named_lines(count: int, length: int) -> Iterator[bytes]:
-    """A recording of requests, each by a process whose name nobody else has."""
+    """A recording of requests, each by a process with a unique name."""
     yield b"proces,device,rw_flag,sector,size,timestamp\n"
     for first in range(0, count, 1000):
         numbers = range(first, min(first + 1000, count))
@@ -116,9 +116,9 @@ def test_import_and_info_of_very_many_process_names(
         recording,
         trace,
     )
-    told = peak_of(f"{script} assert cli.run(['info', sys.argv[1], '--json']) == 0", trace)
+    result = peak_of(f"{script} assert cli.run(['info', sys.argv[1], '--json']) == 0", trace)
     direct = peak_of(f"{script} assert cli.run(['info', sys.argv[1]]) == 0", recording)
-    assert max(imported, told, direct) <= BASE
+    assert max(imported, result, direct) <= BASE
     info = pw.info(trace)
     assert info["processes_all"] == count
     assert len(info["processes"]) == len(info["header"]["processes"]) == min(count, 2**16)
@@ -137,7 +137,7 @@ def test_passes_fill_the_room_and_none_is_empty() -> None:
     assert list(passes([], 4, 100, lambda n: n)) == []
 
 
-def test_a_cell_is_taken_for_64_bytes_a_page() -> None:
+def test_a_cell_holds_at_most_64_bytes_a_page() -> None:
     size, beside = Size(pages=1000, events=50_000), memory.BYTES_BESIDE
     assert bytes_of({"architecture": "hybrid", "ranges": "yes"}, size) == beside + 64_000
     assert bytes_of({"architecture": "adaptive"}, size) == beside + 64_000
@@ -155,7 +155,8 @@ GROUPS = {"cgroup2": "0::{path}\n", "cgroup": "4:cpu:/other\n3:memory:{path}\n0:
 
 
 def machine(root: Path, version: str, path: str, inside: str, limits: dict[str, int]) -> Path:
-    """The files of a kernel whose groups have these limits; each holds 1000 MB, 400 of it files."""
+    """A kernel's files, with control groups of these limits; each uses 1000 MB, 400 of them
+    files."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/meminfo").write_text(MEMINFO)
     (root / "proc/self/cgroup").write_text(GROUPS[version].format(path=path))
@@ -184,7 +185,7 @@ def test_free_memory_respects_the_limits_of_groups(tmp_path: Path, version: str)
     assert free_bytes(above) == 600 * MB
     full = machine(tmp_path / "4", version, "/a", "/", {"a": 500 * MB})
     assert free_bytes(full) == 0
-    # A container sees its own group as the root of what is mounted.
+    # In a container, the process's own group is the root of the mount.
     inside = machine(tmp_path / "5", version, "/docker/1f", "/docker/1f", {"": 1100 * MB})
     assert free_bytes(inside) == 500 * MB
     named = machine(tmp_path / "6", version, "/docker/1f", "/", {"": 1100 * MB})
@@ -204,7 +205,7 @@ SPEC = {
 
 
 @pytest.mark.parametrize(("room_cells", "at_once"), [(0, 1), (1, 1), (2, 2), (100, 3)])
-def test_cells_wait_where_they_would_not_fit(
+def test_cells_wait_until_they_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room_cells: int, at_once: int
 ) -> None:
     plain, bounded = tmp_path / "plain.parquet", tmp_path / "bounded.parquet"
@@ -231,14 +232,14 @@ def test_cells_wait_where_they_would_not_fit(
     assert bounded.read_bytes() == plain.read_bytes()
 
 
-def test_one_task_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_least_one_task_always_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "room_bytes", lambda: 0)
     engine, task = LocalEngine(4), cells.Task(TraceSource("large"), "", (), held_bytes=10**15)
     assert engine._has_room([], task)
     assert not engine._has_room([task], task)
 
 
-def test_lives_wait_where_they_would_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lives_wait_until_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     app = {"name": "app", "anonymous_mib": 8, "cold_ms": 100, "warm_ms": 10}
     phone = {"memory_mib": 24, "apps": [app] * 3, "killer": {"rule": {"by": "none"}}}
     lives = [Life({**phone, "visits": [0, 1, 2][:count]}) for count in (3, 1, 2)]
@@ -252,7 +253,7 @@ def test_lives_wait_where_they_would_not_fit(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_recording_gives_the_bytes_that_its_trace_file_gives(
     recording: Path, trace: Path, tmp_path: Path
 ) -> None:
-    """Foreign recordings are numbered in a copy; what is simulated does not change."""
+    """Foreign recordings are numbered in a copy, which must not change the simulation."""
     outcomes = []
     for name, path in (("foreign", recording), ("ours", trace)):
         output = tmp_path / f"{name}.parquet"
@@ -261,7 +262,7 @@ def test_a_recording_gives_the_bytes_that_its_trace_file_gives(
         rows = _core.read_table(str(output))["columns"]
         outcomes.append(next(column["values"] for column in rows if column["name"] == "outcome"))
     assert outcomes[0] == outcomes[1]
-    told = [pw.advise(path, **DEVICES) for path in (recording, trace)]
-    for advice in told:
+    result = [pw.advise(path, **DEVICES) for path in (recording, trace)]
+    for advice in result:
         del advice["trace"]
-    assert told[0] == told[1]
+    assert result[0] == result[1]

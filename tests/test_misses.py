@@ -51,34 +51,34 @@ def test_results_bear_the_options(trace: Path) -> None:
         ("lru,k=2", "options are written NAME:OPTION=VALUE"),
     ],
 )
-def test_what_cannot_be_set_is_refused(
+def test_an_invalid_policy_option_is_refused(
     policy: str, expected: str, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--policy", policy, "--frames", "1"]
-    status, _, said = ran("misses", trace, *arguments, capsys=capsys)
-    assert status == 2 and expected in said.replace('"', "'"), said
+    status, _, diagnostics = ran("misses", trace, *arguments, capsys=capsys)
+    assert status == 2 and expected in diagnostics.replace('"', "'"), diagnostics
 
 
-def test_several_traces_are_a_list_of_what_each_gives(
+def test_several_traces_give_a_list_of_results(
     trace: Path, other: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--policy", "lru,opt", "--frames", "1,2", "--json"]
     status, output, _ = ran("misses", trace, other, *arguments, capsys=capsys)
     both = json.loads(output)
     assert (status, both["schema"]) == (0, "pagewise.misses-of-traces/1")
-    for path, one in zip((trace, other), both["traces"], strict=True):
+    for path, each in zip((trace, other), both["traces"], strict=True):
         _, output, _ = ran("misses", path, *arguments, capsys=capsys)
-        assert json.loads(output) == one
-    # The report draws each trace.
+        assert json.loads(output) == each
+    # The report accepts such a list, and draws each trace.
     pw.report([both], tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()
     assert "small, lru" in html and "other, opt" in html
 
 
-def test_a_table_has_the_share_that_misses_or_hits(
+def test_a_table_has_the_share_of_misses_or_hits(
     other: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Of 20 requests LRU with two frames misses the first two and then every second.
+    # With two frames, LRU misses the first two of 20 requests, and then every second.
     arguments = [other, "--policy", "lru", "--frames", "2,8"]
     _, output, _ = ran("misses", *arguments, capsys=capsys)
     assert output.splitlines()[0] == "20 requests to 3 pages"
@@ -104,7 +104,7 @@ def test_several_traces_are_rows_of_a_table_for_each_size(
     assert last[-1] == "other\t15.0 %\t15.0 %"
 
 
-def test_traces_of_one_name_are_told_apart_by_their_paths(
+def test_traces_of_the_same_name_are_shown_by_path(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     twin = tmp_path / trace.name

@@ -1,4 +1,4 @@
-"""Commands to paste come through a terminal of any width as they stand in the JSON."""
+"""Commands to paste are printed as in the JSON, on a terminal of any width."""
 
 import dataclasses
 import json
@@ -29,13 +29,13 @@ ADVICE = {
     **{target: f"{PAGE_SIZE} {target}" for target in ("x86-mthp", "arm64-16k", "boot-line")},
     "pagesize": "pagesize examples/page-size/photo.pwf --storage optane-ssd --target x86-mthp",
 }
-"""Commands whose advice has settings."""
+"""Commands with settings in their advice."""
 EXAMPLES = {line.split()[2]: line for line in study.EXAMPLES[::-1]}
 
 
 @cache
 def settings(name: str) -> list[dict[str, str]]:
-    """The settings of an advice, as its JSON has them."""
+    """The settings in the JSON of an advice."""
     command = [PAGEWISE, *ADVICE[name].split(), "--json"]
     printed = subprocess.check_output(command, cwd=ROOT, timeout=HUNG_S)
     answer = json.loads(printed)
@@ -110,7 +110,7 @@ HINTS = {
         "pagewise devices probe FOLDER",
     ),
 }
-"""Commands that print another one in a hint."""
+"""Commands that print another command in a hint."""
 
 
 @pytest.mark.parametrize("columns", [40, 200])
@@ -143,7 +143,7 @@ def test_a_recorded_command_can_be_pasted(recording: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 200])
-def test_what_guests_need_can_be_pasted(columns: int, tmp_path: Path) -> None:
+def test_the_reserve_line_of_a_guest_can_be_pasted(columns: int, tmp_path: Path) -> None:
     spec, guests = tmp_path / "vms.toml", tmp_path / "a folder of guests"
     workload = ROOT / "examples" / "page-size" / "photo.pwf"
     spec.write_text(
@@ -155,7 +155,7 @@ def test_what_guests_need_can_be_pasted(columns: int, tmp_path: Path) -> None:
     (guest,) = json.loads(printed)["guests"]
     shown = on_a_terminal([PAGEWISE, *command], columns, has_errors=True)
     assert guest["notes"] and all(f"note: {note}\n" in shown for note in guest["notes"])
-    assert f"{guests}: one guest; how to take it back: {guests}/NAME/undo\n" in shown
+    assert f"{guests}: one guest; to undo, see {guests}/NAME/undo\n" in shown
     (reserve,) = (note for note in guest["notes"] if "nr_hugepages" in note)
     scripts = [reserve.partition("starts: ")[2], (guests / "vm-1/undo").read_text()]
     scripts += [setting[part] for setting in guest["settings"] for part in ("apply", "undo")]

@@ -1,8 +1,8 @@
 """Never two kills where one would have been enough, over the lives of `study launch --simulated`.
 
-What it takes for another kill to be needed is told anew for each policy, as its documentation tells
-it: by what was free when the victim was chosen and what earlier victims still had, from the rows of
-the life. What the killer made of both is not asked.
+Whether another kill is needed is decided here again for each policy, as in its documentation: from
+the free memory when the victim was chosen and the memory of earlier victims, both in the rows of
+the life. The killer's own decision is not used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Rule = Mapping[str, Any]
 
 
 def once_back(seen: Row) -> dict[str, int]:
-    """What the killer saw, with what is on its way back as if it were there."""
+    """What the killer saw, with the memory of dying victims counted as free."""
     coming, slots = seen["coming_pages"], seen["coming_swap_pages"]
     return {
         "free": seen["free_pages"] + coming,
@@ -58,8 +58,8 @@ def by_minfree(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
 
 
 def by_lmkd(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
-    """The memory that the rule speaks of is short; a rule of stalls and refaults alone has its
-    victim, and says nothing of a second one until that is gone."""
+    """The memory in the rule is short. A rule with only stalls and refaults has its victim, and
+    needs no second one until that is gone."""
     now = once_back(kill["seen"])
     low, _, high = life["watermarks"]
     is_swap_low = is_within(now["swap_free"], life["slots"], options["swap_free_low_percentage"])
@@ -95,7 +95,8 @@ def by_pressure(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
 
 
 def by_restart_cost(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
-    """Less is available than the dead must bring about; less than the least, if nobody dies yet."""
+    """Less is available than kills must restore; less than the minimum, if no victim is dying
+    yet."""
     now = once_back(kill["seen"])
     is_first = kill["seen"]["coming_pages"] == 0
     percent = options["low_percent" if is_first else "high_percent"]
@@ -112,13 +113,13 @@ POLICIES: dict[str, Callable[[Row, Row, Mapping[str, str]], bool]] = {
 
 
 def needless(life: Row, killer: Row) -> list[Row]:
-    """The kills of a life that earlier ones had made needless."""
+    """The kills of a life that were needless after earlier kills."""
     return [kill for kill in life["kills"] if not is_needed(life, kill, killer["rule"])]
 
 
 def is_needed(life: Row, kill: Row, rule: Rule) -> bool:
     if kill["trigger"] == "out-of-memory":
-        # The kernel's own: nothing else comes back.
+        # The kernel kills only if no other memory comes back.
         return bool(kill["seen"]["coming_pages"] == 0)
     if rule["by"] == "threshold":
         return bool(once_back(kill["seen"])["anonymous"] > rule["share"] * life["frames"])
@@ -127,7 +128,7 @@ def is_needed(life: Row, kill: Row, rule: Rule) -> bool:
 
 
 def left_out(life: Row) -> Iterable[Row]:
-    """Victims of `restart-cost` that died at one instant with others who would have been enough."""
+    """Victims of `restart-cost` that died together with others that would have been enough."""
     options = OPTIONS["restart-cost"]
     target = life["frames"] * int(options["high_percent"]) // 100
     for _, group in groupby(life["kills"], key=lambda kill: kill["at_ns"]):
@@ -140,21 +141,21 @@ def left_out(life: Row) -> Iterable[Row]:
 
 
 def killed_by(life: Life, policy: str, order: str) -> Life:
-    """The same phone under another killer."""
+    """The phone with another killer."""
     killer = {"rule": {"by": "policy", "name": policy}, "order": order}
     return replace(life, phone={**life.phone, "killer": killer})
 
 
 @pytest.fixture(scope="module")
 def corpus() -> dict[Key | str, Life]:
-    """The lives of the papers' phones, and those of the plans of real runs."""
+    """Lives of the papers' phones, and of the plans of real runs."""
     real = read_runs(EXAMPLES)
     plans = {f"plan {number}": life for number, (_, life) in enumerate(plan_lives(real))}
     return {**paper_lives(real, seeds=1), **plans}
 
 
 def assert_none(lives: Mapping[object, Life], least: int) -> None:
-    """No kill of any of the lives is needless, of `least` at least."""
+    """Asserts that the lives have at least ``least`` kills, none of them needless."""
     kills = 0
     for (name, life), outcome in zip(lives.items(), live_all(list(lives.values())), strict=True):
         kills += len(outcome["kills"])
@@ -162,15 +163,15 @@ def assert_none(lives: Mapping[object, Life], least: int) -> None:
         assert not (found := needless(outcome, killer)), (name, killer, len(found), found[0])
         if killer["rule"].get("name") == "restart-cost":
             assert not list(left_out(outcome)), (name, killer)
-    assert kills >= least, f"{kills} kills: too few to say anything"
+    assert kills >= least, f"{kills} kills are too few for a conclusion"
 
 
-def test_the_catalog_has_a_statement_for_each_policy() -> None:
+def test_each_policy_of_the_catalog_has_a_statement() -> None:
     assert list(POLICIES) == list(OPTIONS)
 
 
 def small(corpus: Mapping[Key | str, Life]) -> dict[object, Life]:
-    """One life of each phone and plan, by the first of its readings."""
+    """One life of each phone and plan, with the first reading."""
     first: dict[object, Life] = {}
     for key, life in corpus.items():
         first.setdefault((key.phone, key.below) if isinstance(key, Key) else key, life)

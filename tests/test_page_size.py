@@ -21,8 +21,8 @@ def flat(setup_ns: float, ns_per_byte: float = 0.0) -> Storage:
     )
 
 
-def test_the_formula_by_hand():
-    # 8 of 100 references miss the TLB, 4 the memory, of which 2 are first touches that write.
+def test_the_formula_gives_the_figures_computed_by_hand():
+    # Of 100 references, 8 miss the TLB and 4 fault; 2 of these are first touches that write.
     curve = HandCurve(pages=3, depths={70: 1, 65: 4}, cold_written=2)
     curves = HandCurves({4096: curve}, references=1000, steps=100)
     hardware = Hardware(tlb_ns=1, dram_ns=50, fault_ns=1000, zero_ns_per_byte=0.25)
@@ -38,7 +38,7 @@ def test_the_formula_by_hand():
     assert times.data_ns == pytest.approx(50 + 0.002 * (1000 + 13096) + 0.002 * (1000 + 1024))
 
 
-def test_a_second_level_of_tlb_is_asked_where_the_first_misses():
+def test_a_second_tlb_level_is_used_on_misses_of_the_first():
     curves = HandCurves({4096: HandCurve(10, {100: 20, 2000: 5})}, steps=100)
     machine = Machine(OPTANE, Hardware(), Terms(tlb_levels=2))
     rates = machine.rates(curves, 4096, 8 * MIB)
@@ -83,7 +83,7 @@ def test_sizes_with_too_few_frames_are_not_judged():
 
 
 def test_a_small_gain_is_not_worth_a_change():
-    # All pages differ in is one TLB miss in a thousand references.
+    # The page sizes differ only by one TLB miss in a thousand references.
     curves = HandCurves(
         {size: HandCurve(1, {100: 9 if size == 4096 else 1}) for size in IDEAL_BYTES}, steps=100_000
     )
@@ -92,7 +92,7 @@ def test_a_small_gain_is_not_worth_a_change():
 
 
 def test_the_interval_holds_the_gain_and_knows_a_cliff():
-    # 16 KiB pages need 8 MiB; one page less and everything faults.
+    # 16 KiB pages need 8 MiB; with one page less, every reference to a new page faults.
     curves = HandCurves(
         {
             size: HandCurve(64, {512 if size == 16384 else 100: 1000 if size != 4096 else 1100})

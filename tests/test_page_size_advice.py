@@ -1,4 +1,4 @@
-"""Advice on a page size: what a target has, what it is told to paste, and what was foretold."""
+"""Advice on a page size: targets, settings, notes and forecasts."""
 
 import json
 import mmap
@@ -56,7 +56,7 @@ def test_sizes_of_this_kernel_are_taken() -> None:
     assert mthp.sizes(is_here=False) == list(mthp.USUAL)
 
 
-def test_words_of_the_kernel() -> None:
+def test_boot_arguments_and_switches_use_the_words_of_the_kernel() -> None:
     assert mthp.boot_arguments(65536) == "thp_anon=64K:always"
     assert mthp.boot_arguments(2 * MIB) == "thp_anon=2M:always"
     lines = mthp.tmpfiles(16384).splitlines()
@@ -67,7 +67,7 @@ def test_words_of_the_kernel() -> None:
     assert ElementTree.fromstring(machines.LIBVIRT).find("hugepages/page") is not None
 
 
-def test_an_unknown_target_names_the_known() -> None:
+def test_an_unknown_target_is_refused_with_the_known_targets() -> None:
     with pytest.raises(UsageError, match="no target 'arm'") as error:
         target("arm")
     assert "arm64-16k" in str(error.value.hint)
@@ -86,14 +86,14 @@ def test_the_target_is_that_of_the_programs_processor(architecture: str, name: s
     assert asked["target"] == "qemu"
 
 
-def test_what_is_missing_of_the_run_is_among_the_notes() -> None:
+def test_a_cut_run_gets_a_note() -> None:
     curves = replace(dense(), cut="the file was cut off")
     advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-mthp")
-    assert advice["notes"][0] == "the file was cut off: the counts are of the run up to there"
+    assert advice["notes"][0] == "the file was cut off: the counts cover the run up to there"
 
 
 @pytest.mark.parametrize("kept", ["kernel=kernel8.img\n[pi4]\nkernel=other.img\n", "# none\n"])
-def test_the_undo_of_the_raspberry_pi_puts_back_what_was(tmp_path: Path, kept: str) -> None:
+def test_the_undo_of_the_raspberry_pi_restores_its_configuration(tmp_path: Path, kept: str) -> None:
     config = tmp_path / "config.txt"
     config.write_text(kept)
     (setting,) = (each for each in arm64.kernel_16k() if "Raspberry" in each.title)
@@ -112,10 +112,10 @@ def test_the_undo_of_the_raspberry_pi_puts_back_what_was(tmp_path: Path, kept: s
 
 
 @pytest.mark.parametrize("ways", [arm64.kernel_16k, arm64.kernel_64k])
-def test_the_undo_of_a_kernel_of_ones_own_puts_back_its_configuration(
+def test_the_undo_of_your_own_kernel_restores_its_configuration(
     tmp_path: Path, ways: Callable[[], list[Setting]]
 ) -> None:
-    (setting,) = (each for each in ways() if "of your own" in each.title)
+    (setting,) = (each for each in ways() if "Your own" in each.title)
     config = tmp_path / ".config"
     config.write_text("CONFIG_ARM64_4K_PAGES=y\nCONFIG_OTHER=m\n")
     changing = "sed -i s/4K/larger/ .config && true"
@@ -149,15 +149,15 @@ def test_advice_is_restricted_to_the_target() -> None:
     assert whole["page_bytes"] == 65536 and whole["gain"]["typical"] > advice["gain"]["typical"]
 
 
-def test_nothing_is_to_be_set_for_pages_of_today() -> None:
-    # Larger pages change nothing but the memory they take.
+def test_pages_of_4_kib_need_no_setting() -> None:
+    # Larger pages only take more memory.
     curves = HandCurves({512 << step: HandCurve(1024, {90: 1}, 1024) for step in range(13)})
     advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-thp")
     assert (advice["page_bytes"], advice["settings"]) == (4096, [])
 
 
-def test_a_gain_too_small_to_take_is_told() -> None:
-    # One fault instead of 64, in a billion references.
+def test_a_gain_too_small_to_take_gets_a_note() -> None:
+    # A billion references have one fault instead of 64.
     curves = HandCurves(
         {size: HandCurve(64, {}, 64) for size in (512 << step for step in range(13))},
         steps=1_000_000_000,
@@ -165,9 +165,9 @@ def test_a_gain_too_small_to_take_is_told() -> None:
     curves.sizes[65536] = HandCurve(1, {}, 1)
     advice = advise_page_size(curves, memory="8MiB", storage="optane-ssd", target="arm64-64k")
     assert advice["page_bytes"] == 4096
-    assert "64 KiB is the quickest of these sizes with this memory" in str(advice["notes"])
+    assert "64 KiB is the fastest of these sizes with this memory" in str(advice["notes"])
     larger = advise_page_size(dense(), memory="8MiB", storage="optane-ssd", target="arm64-64k")
-    assert larger["page_bytes"] == 65536 and "quickest" not in str(larger["notes"])
+    assert larger["page_bytes"] == 65536 and "fastest" not in str(larger["notes"])
 
 
 def test_a_margin_that_leaves_no_memory_is_named() -> None:
@@ -175,12 +175,12 @@ def test_a_margin_that_leaves_no_memory_is_named() -> None:
         advise_page_size(dense(), memory="4MiB", storage="optane-ssd", margin=1.0)
 
 
-def test_transparent_pages_come_back_in_pieces() -> None:
+def test_transparent_pages_with_short_memory_get_a_note() -> None:
     asked = {"storage": "optane-ssd", "target": "x86-mthp"}
     short = advise_page_size(dense(), memory="80%", **asked)
     assert short["page_bytes"] > 4096 and "reads transparent huge pages back" in short["notes"][-1]
     ample = advise_page_size(dense(), memory="16MiB", **asked)
-    assert ample["page_bytes"] > 4096 and "if every page grows" in ample["notes"][-1]
+    assert ample["page_bytes"] > 4096 and "that every page grows" in ample["notes"][-1]
     base = advise_page_size(dense(), memory="80%", storage="optane-ssd", target="arm64-16k")
     assert not any("transparent" in note or "grows" in note for note in base["notes"])
 
@@ -191,8 +191,8 @@ def test_memory_is_a_size_or_a_share_of_the_footprint() -> None:
     assert memory_of(4096, 1000) == 4096
 
 
-def test_a_forecast_by_hand() -> None:
-    # 100 pages of anonymous memory become 10; files are mapped by 64 KiB with either size.
+def test_a_forecast_has_the_figures_computed_by_hand() -> None:
+    # 100 pages of anonymous memory become 10; files are mapped by 64 KiB at both sizes.
     curves = HandCurves(
         {
             4096: HandCurve(pages=140, depths={100: 1000}, cold_written=100),
@@ -200,17 +200,17 @@ def test_a_forecast_by_hand() -> None:
         }
     )
     hardware = Hardware(fault_ns=1000, zero_ns_per_byte=0.125, second_tlb_ns=10, dram_ns=50)
-    told = forecast(curves, 65536, hardware)
-    assert told["minor_faults"] == {"base": 103, "chosen": 13}
+    result = forecast(curves, 65536, hardware)
+    assert result["minor_faults"] == {"base": 103, "chosen": 13}
     in_faults = 100 * (1000 + 512) - 10 * (1000 + 8192)
-    assert told["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
+    assert result["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
     in_walks = (1140 - 13) * 10 + (140 - 13) * 50
-    assert told["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
+    assert result["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
 
 
 @pytest.fixture(scope="module")
 def dense_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A program that goes through 8 MiB five times, a reference each 512 bytes."""
+    """A program that goes through 8 MiB five times, with a reference every 512 bytes."""
     folder = tmp_path_factory.mktemp("dense")
     text, trace = folder / "dense.csv", folder / "dense.pwf"
     places = "\n".join(hex(0x10000000 + place) for place in range(0, 8 * MIB, 512))
@@ -252,7 +252,7 @@ def test_advise_pagesize_is_pagesize(
         json.loads(ran(*words, *options, "--json", capsys=capsys)[1])
         for words in (["advise", "pagesize"], ["pagesize"])
     )
-    # What `advise pagesize --json` always had, and beside it all that `pagesize --json` has.
+    # `advise pagesize --json` has its own fields, and all of those of `pagesize --json`.
     assert found == {**answer, **answer["advice"]}
     assert found["schema"] == "pagewise.advice-page-size/1"
     (tmp_path / "advice.json").write_text(json.dumps(found))
@@ -260,7 +260,7 @@ def test_advise_pagesize_is_pagesize(
 
 
 def advise_size(output: str) -> int:
-    """The size that the text takes."""
+    """The recommended size in the text."""
     found = re.search(r"pages of (\d+) KiB", output)
     assert found
     return int(found[1]) * 1024
@@ -273,11 +273,11 @@ def advise_size(output: str) -> int:
         (["--target", "vax"], 2, "no target"),
         (["--memory", "64KiB"], 2, "too small"),
         (["--memory", "lots"], 2, "not a size"),
-        (["--verify"], 2, "--verify runs the program"),
+        (["--verify"], 2, "--verify needs the program"),
         (["--", "true"], 2, "only --verify runs true"),
     ],
 )
-def test_what_the_command_refuses(
+def test_an_invalid_command_is_refused_with_a_reason(
     dense_trace: Path,
     capsys: pytest.CaptureFixture[str],
     change: list[str],
@@ -289,13 +289,15 @@ def test_what_the_command_refuses(
     assert found == status and message in diagnostics
 
 
-def test_what_is_neither_trace_nor_program(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_neither_trace_nor_program_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     words = ["advise", "pagesize", "absent.pwf", "--memory", "100%", "--storage", "optane-ssd"]
     status, _, diagnostics = ran(*words, capsys=capsys)
     assert status == 3 and "absent.pwf: neither a trace" in diagnostics
 
 
-def test_a_host_by_the_command(
+def test_the_command_writes_the_guests_of_a_host(
     dense_trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "host.toml"
@@ -305,7 +307,7 @@ def test_a_host_by_the_command(
     )
     output = tmp_path / "guests"
     status, text, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
-    assert status == 0 and "one wants a kernel with base pages of 64 KiB" in diagnostics
+    assert status == 0 and "one needs a kernel with base pages of 64 KiB" in diagnostics
     assert "one" in text and (output / "one" / "qemu.args").read_text().startswith("-name one")
     status, _, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
     assert status == 2 and "--force" in diagnostics

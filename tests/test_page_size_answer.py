@@ -29,7 +29,9 @@ def test_the_curve_is_that_of_the_advice():
     found = answered(dense())
     assert flaw("page-size", json.loads(json.dumps(found))) is None
     assert found["memory_bytes"] == round(0.8 * 4 * MIB)
-    asked = next(one for one in found["memories"] if one["memory_bytes"] == found["memory_bytes"])
+    asked = next(
+        each for each in found["memories"] if each["memory_bytes"] == found["memory_bytes"]
+    )
     total = {
         str(size): translation + data
         for size, translation, data in zip(
@@ -42,14 +44,14 @@ def test_the_curve_is_that_of_the_advice():
 
 
 def test_memories_without_a_size_to_judge_are_left_out():
-    # A tenth of 256 KiB has no 64 frames, however small.
-    shares = [one["share"] for one in answered(dense(64), memory="1MiB")["memories"]]
+    # A tenth of 256 KiB has fewer than 64 frames at every page size.
+    shares = [each["share"] for each in answered(dense(64), memory="1MiB")["memories"]]
     assert shares == pytest.approx([0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 4.0], rel=1e-4)
 
 
-def test_what_was_assumed_is_told():
+def test_the_assumptions_are_in_the_answer():
     found = answered(scattered(), terms=TODAY)
     assert found["assumed"]["terms"]["cold"] == "file-only"
     assert found["assumed"]["hardware"]["tlb_entries"] == 64
-    # Every piece of 512 bytes takes a whole page, however large.
+    # Every piece of 512 bytes takes a whole page at every page size.
     assert found["program"]["footprint_factors"]["65536"] == 16

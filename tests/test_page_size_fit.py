@@ -25,7 +25,7 @@ def test_each_fit_finds_its_own_form():
 
 
 def test_a_fit_in_linear_space_misses_what_only_a_slow_device_sees():
-    # 1e-2 falls to 1e-6 and rises to 1e-4 again: nothing beside 1e-2, everything at 8 ms a fault.
+    # Rates fall from 1e-2 to 1e-6 and rise to 1e-4: tiny beside 1e-2, but decisive at 8 ms a fault.
     valley = np.array([1e-2, 1e-4, 1e-5, 1e-6, 2e-6, 1e-5, 5e-5, 1e-4])
     off = np.abs(two_exponentials(KIB, valley)(KIB) - valley)
     assert (off**2).sum() < 0.03 * ((valley - valley.mean()) ** 2).sum()
@@ -40,7 +40,7 @@ def test_four_samples_keep_both_ends():
 
 @st.composite
 def programs(draw) -> HandCurves:
-    """Any counts at all, with fewer pages the larger they are."""
+    """Arbitrary counts; the larger the pages, the fewer there are."""
     pages = sorted(draw(st.lists(st.integers(1, 5000), min_size=8, max_size=8)), reverse=True)
     depths = st.dictionaries(st.integers(65, 40_000), st.integers(1, 10**6), max_size=6)
     return HandCurves(

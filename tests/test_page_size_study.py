@@ -30,7 +30,7 @@ def program(name: str, curves: HandCurves) -> Program:
 
 def cliff() -> HandCurves:
     """A program that goes over 4000 pieces of 2 KiB in a round: half of its 16 MiB holds them in
-    pages of 2 KiB, and not in larger ones."""
+    pages of 2 KiB, but not in larger pages."""
     return HandCurves(
         {
             size: HandCurve(16 * MIB // size, {4000: 80_000 * 2048 // min(size, 2048)})
@@ -55,13 +55,13 @@ def test_the_page_is_what_the_command_says_of_the_traces_that_ship(
     monkeypatch.chdir(ROOT)
     study = page_size.study(Path("examples"), tmp_path, seeds=1, progress=None)
     page = (ROOT / "docs" / "studies" / "page-size.md").read_text()
-    # Fits, which come behind, may differ in the last digit with the version of SciPy.
+    # The last digit of fits, which come last, depends on the version of SciPy.
     exact = "\n## Models against counts\n"
     assert markdown(study).split(exact)[0] == page.split(exact)[0]
     assert set(study["inputs"]) == {f"{name}.pwf" for name in page_size.PROGRAMS}
     assert (tmp_path / "page-size.json").is_file()
-    # With one input of each there is nothing to carry over to.
-    assert "carry-over" not in {one["name"] for one in study["tables"]}
+    # With one input of each program, there is no other input to carry the choice over to.
+    assert "carry-over" not in {each["name"] for each in study["tables"]}
     footprints = {row["program"]: row["footprint"] for row in table(study, "programs")}
     assert footprints["photo"] == "9.9 MiB"
     exact = [row for row in table(study, "fits") if row["model"] == "exact"]
@@ -83,7 +83,7 @@ def test_a_study_that_fails_leaves_no_folder_of_its_own(tmp_path: Path):
 
 
 def table(result: dict, name: str) -> list[dict]:
-    found = next(one for one in result["tables"] if one["name"] == name)
+    found = next(each for each in result["tables"] if each["name"] == name)
     return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
 
@@ -108,21 +108,21 @@ def test_long_traces_lack_nothing():
     assert coverage.lacking(long_enough()) == {}
 
 
-def test_a_check_names_what_its_traces_lack():
+def test_a_check_names_what_its_traces_do_not_cover():
     # 500 pages: fewer than a second TLB holds, and 6 frames of 32 KiB where office has 10 %.
     lacks = coverage.lacking({**long_enough(), "office": program("office", dense(500))})
     assert "saturation" not in lacks and lacks["hdd_flat"] == (
-        "these traces are too short: 32 KiB leaves 64 frames from a footprint of 5 MiB (office, "
-        "here 2.0 MiB) on; a second TLB of 1,536 entries holds every page of office"
+        "these traces are too short: for 64 frames of 32 KiB the footprint is too small of office "
+        "(5 MiB, has 2.0 MiB); a second-level TLB of 1,536 entries holds every page of office"
     )
-    assert "20 MiB (office, here 2.0 MiB)" in lacks["scarce"]
+    assert "office (20 MiB, has 2.0 MiB)" in lacks["scarce"]
     assert "TLB" not in lacks["model"]
-    # What only others have to do with stays judged.
+    # Checks that need only other programs stay judged.
     photo = coverage.lacking({**long_enough(), "photo": program("photo", dense(1700))})
     assert photo.keys() == {"monotone", "model", "fit_trust"}
 
 
-def test_what_is_not_measured_stands_beside_the_long_run(tmp_path: Path):
+def test_unmeasured_figures_show_those_of_the_long_run(tmp_path: Path):
     small = [program(name, dense(500)) for name in page_size.PROGRAMS]
     study = page_size.assembled(small, tmp_path, {}, tmp_path)
     judged = {row["part"]: row for row in study["verdicts"]}
@@ -136,7 +136,7 @@ def test_what_is_not_measured_stands_beside_the_long_run(tmp_path: Path):
 def test_figures_of_the_long_run_are_those_of_its_page():
     text = (ROOT / "docs" / "studies" / "page-size-2g.md").read_text()
     cells = (line.split(" | ") for line in text.splitlines() if line.startswith("| ACC-S4"))
-    page = {row[0].removeprefix("| "): row[4:7] for row in cells}
+    page = {row[0].removeprefix("| "): [row[3], row[2], row[5].removesuffix(" |")] for row in cells}
     for row in coverage.long_rows().values():
         assert page.pop(row.pop("check")) == list(row.values())
     assert not page
@@ -146,7 +146,7 @@ def test_the_twelve_machines_stand_beside_the_paper(result):
     rows = table(result[0], "vms")
     assert [row["VM"] for row in rows] == [vm.name for vm in VMS]
     assert rows[1]["paper"] == "1 KiB (19.0 %)"
-    # `dense` never gets worse with the page, so it takes the largest that leaves 64 frames.
+    # Larger pages never hurt `dense`, so it takes the largest page that leaves 64 frames.
     assert rows[3]["optane-ssd"].startswith("32 KiB")
     assert rows[3]["targets, optane-ssd"].startswith("64 KiB")
 

@@ -16,7 +16,7 @@ from pagewise.references import is_references
 
 ADVISE = ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1"]
 PIECES = 1200
-"""Of 512 bytes, each in a page of 4 KiB of its own: a footprint of 4.7 MiB."""
+"""Pieces of 512 bytes, each in its own page of 4 KiB: a footprint of 4.7 MiB."""
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,13 @@ def test_a_trace_is_answered_with_curve_choice_interval_and_snippet(trace, capsy
     assert found["schema"] == "pagewise.page-size/1"
     assert found["program"]["footprint_bytes"] == PIECES * 4096
     advice = found["advice"]
-    # Larger pages hold the pieces as well: all of them are within the TLB's reach at 64 KiB.
+    # Larger pages hold the pieces too, and at 64 KiB the TLB covers all of them.
     assert advice["page_bytes"] > 4096 and advice["settings"]
     assert pw.page_size(trace, storage="optane-ssd", target="x86-mthp")["advice"] == advice
     assert advice["gain"]["low"] <= advice["gain"]["typical"] <= advice["gain"]["high"]
-    asked = next(one for one in found["memories"] if one["memory_bytes"] == found["memory_bytes"])
+    asked = next(
+        each for each in found["memories"] if each["memory_bytes"] == found["memory_bytes"]
+    )
     assert len(asked["sizes_bytes"]) == len(asked["data_ns"]) > 4
 
 
@@ -66,7 +68,7 @@ def test_options_may_follow_the_trace(trace, capsys):
     assert answered(capsys, trace, "--memory", "2MiB")["memory_bytes"] == 2 << 20
 
 
-def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
+def test_the_text_has_the_advice_and_the_curve(trace, tmp_path, capsys):
     page = tmp_path / "answer.html"
     assert run(["pagesize", "--memory", "2MiB", "--report", str(page), str(trace)]) == 0
     shown = capsys.readouterr().out
@@ -75,23 +77,23 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--memory", "100KiB"], "too small"),
-        (["--memory", "200%"], "more than all that the program uses"),
+        (["--memory", "200%"], "more than the program uses"),
         (["--memory", "-5%"], "not a share"),
         (["--storage", "emmc-5.1"], "another size"),
         (["--margin", "3"], "not a share"),
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),
-        (["--verify"], "runs the program"),
-        (["--report", "office.pwf"], "end it in .html"),
-        (["--keep", "office.pwf"], "is a trace already"),
+        (["--verify"], "needs the program"),
+        (["--report", "office.pwf"], "must end in .html"),
+        (["--keep", "office.pwf"], "is a trace;"),
     ],
 )
-def test_what_makes_no_sense_is_refused(trace, capsys, words, told):
+def test_an_invalid_request_is_refused(trace, capsys, words, message):
     assert run(["pagesize", *words, str(trace)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -111,29 +113,29 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
     assert found["advice"]["page_bytes"] >= 4096
 
 
-def test_nothing_given_is_replaced(trace, tmp_path, capsys):
+def test_no_input_is_replaced(trace, tmp_path, capsys):
     page, kept, older = (tmp_path / name for name in ("trace.html", "kept.pwf", "older.html"))
     page.hardlink_to(trace)
     older.write_text("mine")
     kept.write_text("mine")
     before = trace.read_bytes()
-    for words, told in (
-        (["--report", str(page), str(trace)], "is an input as well"),
-        (["--report", str(page), str(page)], "is an input as well"),
-        (["--report", str(page), "--", "cat", str(page)], "is an input as well"),
-        (["--keep", str(kept), "--", "cat"], "exists already"),
-        (["--report", str(older), str(trace)], "exists already"),
+    for words, result in (
+        (["--report", str(page), str(trace)], "is also an input"),
+        (["--report", str(page), str(page)], "is also an input"),
+        (["--report", str(page), "--", "cat", str(page)], "is also an input"),
+        (["--keep", str(kept), "--", "cat"], " exists"),
+        (["--report", str(older), str(trace)], " exists"),
     ):
         assert run(["pagesize", *words]) == 2, words
-        assert told in capsys.readouterr().err
+        assert result in capsys.readouterr().err
     assert run(["pagesize", "--force", "--report", str(page), str(trace)]) == 2
-    assert "is an input as well" in capsys.readouterr().err
+    assert "is also an input" in capsys.readouterr().err
     assert trace.read_bytes() == before and kept.read_text() == older.read_text() == "mine"
-    told = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
-    assert run(["pagesize", *told]) == 0 and older.stat().st_size > 10_000
+    result = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
+    assert run(["pagesize", *result]) == 0 and older.stat().st_size > 10_000
 
 
-def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):
+def test_every_command_reports_a_missing_program_in_the_same_words(tmp_path, capsys):
     trace = str(tmp_path / "t.pwf")
     for words in (
         ["capture", "-o", trace, "--"],
@@ -149,13 +151,13 @@ def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):
 
 @pytest.mark.parametrize("place", [".", os.devnull, "pyproject.toml", "absent.pwf"])
 @pytest.mark.parametrize("command", [["pagesize"], ADVISE])
-def test_a_place_that_is_neither_trace_nor_program_is_called_that(capsys, command, place):
+def test_a_path_that_is_neither_trace_nor_program_is_refused_as_such(capsys, command, place):
     assert run([*command, place]) == 3
     assert f"{place}: neither a trace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("holds", [b"", b"PWRE", bytes(5000)])
-def test_a_file_that_is_no_trace_is_called_that(tmp_path, capsys, holds):
+def test_a_file_that_is_not_a_trace_is_refused_as_such(tmp_path, capsys, holds):
     path = tmp_path / "damaged.pwf"
     path.write_bytes(holds)
     assert run(["pagesize", str(path)]) == 3

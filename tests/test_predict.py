@@ -1,4 +1,4 @@
-"""The visit before foretells a visit: numbers counted by hand, for both forms of a run folder."""
+"""Prediction of a visit from the visit before: numbers counted by hand, for both forms of a run."""
 
 import json
 import struct
@@ -14,8 +14,8 @@ from pagewise.studies.launch_runs import read_run
 
 # Two applications: a is process 10 (and 11), b is process 20. Pages that come back by visit: a at
 # 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11, at 6 s 3 5; b at 3 s 1, at 5 s
-# 8. Process 20's page 2 comes back while a is visited: it is none of a's. Between 2 and 4 s leave 1
-# and another page of a.
+# 8. Process 20's page 2 comes back during a visit of a, and does not belong to a. Page 1 and
+# another page of a leave between 2 and 4 s.
 EVENTS = """\
 time_s,event,process,page,state,kind
 0.0,out,10,1,D,anon
@@ -50,12 +50,12 @@ def run_folder(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES)
 
 
-def test_shares_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
-    a, b, again = predict.foretold(read_run(run_folder), tmp_path)
-    # Of 1 2 5 7 come back 1 2; new are 3 and the other process's 9, which has no neighbour.
+def test_shares_equal_those_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
+    a, b, again = predict.predictions(read_run(run_folder), tmp_path)
+    # Of 1 2 5 7, pages 1 2 come back; 3 and the other process's 9, without a neighbour, are new.
     assert (a.app, a.round, a.pages) == ("a", 3, 4)
     assert (a.recall, a.precision, a.adjacency) == (2 / 4, 2 / 4, 3 / 4)
-    # 7 had left and was not wanted; 1 had, and 2 must have, being back.
+    # 7 left and was not needed; 1 left, and 2 must have left, since it came back.
     assert (a.recall_all, a.precision_out) == (2 / 4, 2 / 3)
     # 3 came back at the last visit, 5 at the one before that.
     assert (again.pages, again.recall, again.recall_all) == (2, 1 / 2, 1)
@@ -72,7 +72,7 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
     assert rows["b"]["precision, of those out"] is None
     assert {verdict["verdict"] for verdict in result["verdicts"]} == {"does not hold"}
     assert (
-        "all visits before together brought in 50% of a visit's 2 pages"
+        "all visits before together brought in 50 % of a visit's 2 pages"
         in result["verdicts"][0]["why"]
     )
     assert [figure["name"] for figure in result["figures"]] == [
@@ -86,7 +86,7 @@ def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> Non
     start_ns = 7 * SECOND
     folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
     (folder / "run.pgw.zst").write_bytes(cut(start_ns))
-    a, b, _ = predict.foretold(read_run(folder), tmp_path)
+    a, b, _ = predict.predictions(read_run(folder), tmp_path)
     assert (a.pages, a.recall, a.adjacency, b.recall) == (4, 0.5, 0.75, 0)
 
 
@@ -118,19 +118,19 @@ def cut(start_ns: int) -> bytes:
 def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", VISITS)
     with pytest.raises(UnreadableInput, match="nothing was recorded") as refusal:
-        list(predict.foretold(read_run(folder), tmp_path))
+        list(predict.predictions(read_run(folder), tmp_path))
     assert "--record" in str(refusal.value.hint)
 
 
-def test_the_recording_of_another_run_is_told(tmp_path: Path) -> None:
+def test_the_recording_of_another_run_is_refused(tmp_path: Path) -> None:
     folder = write_run(
         tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES, start_ns=10**15
     )
     with pytest.raises(NothingRecorded, match="no page was swapped in during a visit"):
-        list(predict.foretold(read_run(folder), tmp_path))
+        list(predict.predictions(read_run(folder), tmp_path))
 
 
-def test_what_the_recording_lost_is_told(
+def test_losses_of_the_recording_are_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = write_run(

@@ -1,4 +1,4 @@
-"""What `make demo` asks of a machine: one apt line, what recording needs included."""
+"""The prerequisites of `make demo`: a single apt line, which includes those of recording."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ RECORDING = "clang pkg-config libelf-dev zlib1g-dev"
 def asked(
     folder: Path, user: int, *, has_compiler: bool = True, has_bpf: bool = False
 ) -> tuple[int, str, str]:
-    """Exit status, what apt-get was called with, and the messages, on a machine that has this."""
+    """Exit status, arguments of apt-get, and messages, on a machine with these programs."""
     log = folder / "apt.log"
     stubs = {
         "id": f"echo {user}",
@@ -24,7 +24,7 @@ def asked(
         "python3": f'exec {sys.executable} "$@"',
     }
     if has_compiler:
-        # A compiler with the headers of libelf, or without.
+        # A compiler with or without the headers of libelf.
         stubs["cc"] = "cat > /dev/null" if has_bpf else "cat > /dev/null; exit 1"
     if has_bpf:
         stubs |= {"clang": "true", "pkg-config": "true"}
@@ -44,20 +44,20 @@ def asked(
 
 
 @pytest.mark.parametrize("has_compiler", [True, False])
-def test_root_gets_what_recording_needs(tmp_path: Path, has_compiler: bool) -> None:
+def test_root_gets_the_packages_for_recording(tmp_path: Path, has_compiler: bool) -> None:
     status, apt, _ = asked(tmp_path, 0, has_compiler=has_compiler)
     assert status == 0
     (install,) = (line for line in apt.splitlines() if line.startswith("install"))
     assert install.endswith(RECORDING) and ("gcc" in install) != has_compiler
 
 
-def test_others_get_one_line_to_paste(tmp_path: Path) -> None:
-    status, apt, said = asked(tmp_path, 1000, has_compiler=False)
+def test_other_users_get_a_line_to_paste(tmp_path: Path) -> None:
+    status, apt, errors = asked(tmp_path, 1000, has_compiler=False)
     assert (status, apt) == (2, "")
-    assert f"sudo apt-get install -y gcc {RECORDING}\n" in said
+    assert f"sudo apt-get install -y gcc {RECORDING}\n" in errors
 
 
-def test_recording_is_no_condition_of_the_demo(tmp_path: Path) -> None:
+def test_the_demo_does_not_require_the_packages_for_recording(tmp_path: Path) -> None:
     assert asked(tmp_path, 1000)[:2] == (0, "")
 
 

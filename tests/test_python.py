@@ -53,7 +53,7 @@ def test_a_foreign_recording_answers_like_its_trace(recording: Path, trace: Path
     assert answers(recording) == answers(trace)
 
 
-def test_answers(trace: Path) -> None:
+def test_answers_have_the_figures_counted_by_hand(trace: Path) -> None:
     analysis = pw.analyze(trace)
     assert [analysis[name] for name in ("accesses", "pages", "writes")] == [ACCESSES, PAGES, WRITES]
     assert analysis["single_access"] == {"pages": 2 / 4, "accesses": 2 / 7}
@@ -61,19 +61,19 @@ def test_answers(trace: Path) -> None:
     assert misses["requests"] == ACCESSES and misses["pages"] == PAGES
     assert misses["misses"]["lru"] == {"4": PAGES, "1": 7}
     outcome = pw.simulate(trace, architecture="flash", fast_tier=0, fast="dram", slow="90/40us")
-    # The clean page-out finds its copy still valid: four of five page-outs are written.
+    # The copy of the clean page is still valid, so four of five page-outs are written.
     assert outcome["slow"]["reads"] == 2 and outcome["slow"]["writes"] == 4
     assert outcome["io_time_s"] == pytest.approx((2 * 90 + 4 * 40) * 1e-6)
 
 
-def test_info_and_slice(trace: Path, tmp_path: Path) -> None:
+def test_info_describes_a_slice(trace: Path, tmp_path: Path) -> None:
     info = pw.read(trace).info()
     assert info["header"]["format"] == "events"
     assert info["duration_s"] == 4.0
     part = tmp_path / "part.parquet"
     pw.slice_trace(trace, part, start="1s", stop="2500ms")
     assert pw.read(part).column("kind").size == 3
-    with pytest.raises(pw.UsageError, match="nothing lies from 3 to 1"):
+    with pytest.raises(pw.UsageError, match="the time from 3 to 1 is empty"):
         pw.slice_trace(trace, tmp_path / "none.parquet", start=3, stop=1)
     assert not (tmp_path / "none.parquet").exists()
 
@@ -89,7 +89,7 @@ def test_info_and_slice(trace: Path, tmp_path: Path) -> None:
         ({"fast_tier": "much"}, "not a size"),
     ],
 )
-def test_requests_that_make_no_sense(
+def test_invalid_requests_are_refused(
     trace: Path, request_: dict[str, object], message: str
 ) -> None:
     sensible: dict[str, object] = {
@@ -102,7 +102,7 @@ def test_requests_that_make_no_sense(
         pw.simulate(trace, **(sensible | request_))  # type: ignore[arg-type]
 
 
-def test_errors_say_where(tmp_path: Path) -> None:
+def test_errors_have_path_position_and_hint(tmp_path: Path) -> None:
     with pytest.raises(pw.UnreadableInput) as caught:
         pw.analyze(tmp_path / "absent.parquet")
     assert caught.value.path == str(tmp_path / "absent.parquet")
@@ -131,7 +131,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_progress_is_told_and_can_stop_the_work(long: Path, tmp_path: Path) -> None:
+def test_progress_is_reported_and_can_stop_the_work(long: Path, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     pw.misses(
         long, policy="lru", frames=100, progress=lambda done, total: calls.append((done, total))
@@ -161,6 +161,6 @@ print(pw.misses("-", policy="lru", frames=2)["requests"])
 
 
 def test_other_threads_run_meanwhile() -> None:
-    # What is asked about comes from another thread: it would wait for ever if none could run.
+    # Another thread writes the recording; the question would wait for ever if no thread could run.
     run = subprocess.run([sys.executable, "-c", FED], capture_output=True, text=True, timeout=120)
     assert run.stdout == "300000\n", run.stderr

@@ -30,7 +30,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def cluster():
-    """A Ray of this machine alone, for this module."""
+    """A Ray cluster on this machine, for this module."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     ray.init(
         num_cpus=WORKERS,
@@ -43,7 +43,7 @@ def cluster():
 
 
 def workers() -> list[int]:
-    """Processes of Ray workers that run a task of ours just now."""
+    """Processes of Ray workers that are running a task of ours."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
@@ -57,7 +57,7 @@ def workers() -> list[int]:
 
 
 def kill_one_in_the_middle(journal: Path, killed: list[int], until: float) -> None:
-    """Waits for the first finished cells, then kills a worker that is at work."""
+    """Waits for the first finished cells, then kills a busy worker."""
     while time.monotonic() < until:
         if journal.exists() and journal.stat().st_size and (running := workers()):
             os.kill(running[0], signal.SIGKILL)
@@ -107,7 +107,7 @@ def test_same_bytes_as_local_though_a_worker_dies(cluster, tmp_path: Path):
 
 @contextmanager
 def swept(folder: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
-    """The grid as a command with a Ray of its own, whose temporary files go to ``place``."""
+    """Runs the grid as a command with its own Ray cluster and temporary files in ``place``."""
     (folder / "grid.toml").write_text(SPEC)
     command = [sys.executable, "-m", "pagewise", "sweep", "grid.toml", "-o", "results.parquet"]
     pipe = subprocess.PIPE
@@ -136,28 +136,26 @@ def test_json_is_all_of_standard_output_though_a_worker_dies(tmp_path: Path, pla
     with swept(tmp_path, place) as process:
         journal = tmp_path / "results.parquet.journal"
         kill_one_in_the_middle(journal, killed, time.monotonic() + 120)
-        shown, said = process.communicate(timeout=300)
+        shown, diagnostics = process.communicate(timeout=300)
     assert killed, "no worker was at work when the killer looked"
-    assert process.returncode == 0, said
+    assert process.returncode == 0, diagnostics
     assert json.loads(shown)["failed"] == []
 
 
-def test_a_killed_run_leaves_nothing_that_the_next_does_not_remove(
-    tmp_path: Path, place: Path
-) -> None:
+def test_the_next_run_removes_what_a_killed_run_left(tmp_path: Path, place: Path) -> None:
     with swept(tmp_path, place) as process:
         journal = tmp_path / "results.parquet.journal"
         assert waiting.within(120, lambda: journal.exists() and bool(workers()))
         process.kill()
         process.wait(60)
-        assert list(place.iterdir()), "nothing was left to remove"
-        assert waiting.within(120, lambda: not workers()), "Ray goes on without its driver"
+        assert list(place.iterdir()), "the killed run left nothing to remove"
+        assert waiting.within(120, lambda: not workers()), "Ray keeps running without its driver"
     with swept(tmp_path, place) as process:
-        _, said = process.communicate(timeout=300)
-        assert process.returncode == 0, said
+        _, diagnostics = process.communicate(timeout=300)
+        assert process.returncode == 0, diagnostics
 
     def is_clear() -> bool:
-        # Workers of the run may just be ending.
+        # Workers of the run may still be ending.
         scratch.clear(place)
         return not list(place.iterdir())
 

@@ -1,4 +1,4 @@
-"""Curves of references: counts, JSON, and what is refused; against memories that see every one."""
+"""Curves of references: counts against memories that see every reference, JSON, and refusals."""
 
 import json
 import random
@@ -19,7 +19,7 @@ Reference = tuple[str, int, int]
 
 
 def program(length: int, seed: int = 7) -> list[Reference]:
-    """Letter of lackey, address and bytes; some cross a page."""
+    """References as lackey's letter, address and bytes; some cross a page."""
     dice = random.Random(seed)
     references: list[Reference] = []
     for index in range(length):
@@ -103,33 +103,33 @@ def test_json_has_the_fields_that_others_rely_on(
     sizes = ["--page-sizes", "512,4KiB", "--frames", "64,1MiB", "--tlb", "64,512"]
     options = [*sizes, "--second-tlb", "1536x12"]
     assert cli.run(["curves", str(path), *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     curves = pagewise.curves(path, page_sizes=[512, 4096], second_tlb="1536x12")
-    assert told["schema"] == "pagewise.curves/1"
-    assert told["references"] == curves.references
-    assert told["exact_from"] == EXACT_FROM
-    assert list(told["faults"]) == ["512", "4096"]
-    assert list(told["faults"]["512"]) == ["64", "2048"]
-    assert list(told["faults"]["4096"]) == ["64", "256"]
+    assert result["schema"] == "pagewise.curves/1"
+    assert result["references"] == curves.references
+    assert result["exact_from"] == EXACT_FROM
+    assert list(result["faults"]) == ["512", "4096"]
+    assert list(result["faults"]["512"]) == ["64", "2048"]
+    assert list(result["faults"]["4096"]) == ["64", "256"]
     for size, curve in curves.sizes.items():
         of = str(size)
-        assert told["cold"][of] == curve.cold
-        assert told["faults"][of]["64"] == curve.faults(64)
-        assert told["tlb_misses"][of] == {
+        assert result["cold"][of] == curve.cold
+        assert result["faults"][of]["64"] == curve.faults(64)
+        assert result["tlb_misses"][of] == {
             "64": curve.tlb_misses(64),
             "512": curve.tlb_misses(512),
         }
-        assert curve.cold <= told["second_tlb_misses"][of]["1536x12"] <= curve.tlb_misses(64)
-        by_kind = [told["by_kind"][kind]["faults"][of]["64"] for kind in KINDS]
-        assert sum(by_kind) == told["faults"][of]["64"] and min(by_kind) > 0
+        assert curve.cold <= result["second_tlb_misses"][of]["1536x12"] <= curve.tlb_misses(64)
+        by_kind = [result["by_kind"][kind]["faults"][of]["64"] for kind in KINDS]
+        assert sum(by_kind) == result["faults"][of]["64"] and min(by_kind) > 0
 
 
-def test_people_get_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_is_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["curves", str(path), "--frames", "64,1MiB"]) == 0
     heads, *rows = capsys.readouterr().out.splitlines()[1:]
     assert "faults in 1MiB" in heads and len(rows) == len(PAGE_SIZES)
     assert rows[3].startswith("4 KiB") and "+" not in rows[3]
-    # 1 MiB holds 32 pages of 32 KiB, and none of 2 MiB.
+    # 1 MiB holds 32 pages of 32 KiB, and no page of 2 MiB.
     assert "+" in rows[6] and "-" in rows[12]
 
 
@@ -143,7 +143,9 @@ def test_people_get_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ({"second_tlb": "10x4"}, "sets of 4"),
     ],
 )
-def test_what_does_not_exist_is_refused(path: Path, options: dict[str, object], named: str) -> None:
+def test_unknown_sizes_and_policies_are_refused(
+    path: Path, options: dict[str, object], named: str
+) -> None:
     with pytest.raises(UsageError, match=named):
         pagewise.curves(path, **options)  # type: ignore[arg-type]
 
@@ -161,43 +163,43 @@ def test_a_memory_without_frames_and_an_unknown_kind_are_refused(path: Path) -> 
     "options",
     [["--tlb", "1.5"], ["--tlb", "64KiB"], ["--frames", "1.5"], ["--read-ahead", "2.5"]],
 )
-def test_numbers_are_whole(
+def test_numbers_must_be_whole(
     path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["curves", str(path), "--frames", "64", *options]) == 2
     assert f"not a whole number: '{options[1]}'" in capsys.readouterr().err
 
 
-def test_what_is_no_trace_of_references_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused_as_reference_traces(tmp_path: Path) -> None:
     text = tmp_path / "lackey.txt"
     text.write_text("I  400000,4\n")
     with pytest.raises(UnreadableInput, match="import --as refs"):
         pagewise.curves(text)
 
 
-def test_policies_and_read_ahead_are_of_the_memories_asked_for(
+def test_policies_and_read_ahead_use_the_requested_memories(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes = ["--page-sizes", "512,4KiB", "--frames", "32,64,1MiB"]
     options = [*sizes, "--policy", "clock,two-list", "--read-ahead", "1,8"]
     assert cli.run(["curves", str(path), *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     curves = pagewise.curves(path, page_sizes="512,4KiB")
     for size, memories in {"512": ["64", "2048"], "4096": ["64", "256"]}.items():
         curve = curves.sizes[int(size)]
-        assert list(told["policy_faults"][size]) == ["clock", "two-list"]
-        for counts in told["policy_faults"][size].values():
+        assert list(result["policy_faults"][size]) == ["clock", "two-list"]
+        for counts in result["policy_faults"][size].values():
             assert list(counts) == memories
             assert all(faults >= curve.cold for faults in counts.values())
         for frames in memories:
-            plain = told["read_ahead"][size]["1"][frames]
+            plain = result["read_ahead"][size]["1"][frames]
             assert plain == {
                 "faults": curve.faults(int(frames)),
                 "cold": curve.cold,
                 "brought": 0,
                 "unused": 0,
             }
-            eight = told["read_ahead"][size]["8"][frames]
+            eight = result["read_ahead"][size]["8"][frames]
             assert eight["cold"] < curve.cold and eight["unused"] <= eight["brought"]
     assert cli.run(["curves", str(path), *options]) == 0
     output, diagnostics = capsys.readouterr()
@@ -205,7 +207,7 @@ def test_policies_and_read_ahead_are_of_the_memories_asked_for(
 
 
 def test_policies_and_read_ahead_need_memories(path: Path) -> None:
-    with pytest.raises(UsageError, match="need memories"):
+    with pytest.raises(UsageError, match="need memory sizes"):
         pagewise.curves(path, policy="clock")
     with pytest.raises(UsageError, match="lru"):
         pagewise.curves(path, policy="lru", frames=64)
@@ -213,7 +215,7 @@ def test_policies_and_read_ahead_need_memories(path: Path) -> None:
         pagewise.curves(path, read_ahead=6, frames=64)
 
 
-def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repeated_name_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def table(frames: str, tlb: str, shapes: str, policies: str, windows: str) -> str:
         options = ["--page-sizes", "4096", "--frames", frames, "--tlb", tlb]
         options += ["--second-tlb", shapes, "--policy", policies, "--read-ahead", windows]
@@ -225,7 +227,7 @@ def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixtu
     assert twice == once and once.count("faults in 64") == 1
 
 
-def test_numbers_beyond_all_memory_are_told_or_hold_everything(
+def test_huge_numbers_are_refused_or_hold_every_page(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["curves", str(path), "--page-sizes", "4096", "--frames", "64TiB,9223372036854775807"]
@@ -233,4 +235,4 @@ def test_numbers_beyond_all_memory_are_told_or_hold_everything(
     assert capsys.readouterr().err == ""
     for more in (["--policy", "clock"], ["--read-ahead", "4"], ["--second-tlb", f"{2**21}x4"]):
         assert cli.run([*asked, *more]) == 2
-        assert "no sensible number" in capsys.readouterr().err
+        assert "is too large" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Traces of memory references: import, info, and what is wrong with a file."""
+"""Reference traces: import, info, and faults of files."""
 
 import gzip
 import json
@@ -30,23 +30,25 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_references_are_imported_and_told(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_references_are_imported_and_described(
+    text: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trace = text.with_suffix(".pwf")
     arguments = ["import", text, "--as", "refs", "-o", trace]
     status, output, diagnostics = ran(*arguments, "--json", capsys=capsys)
     assert status == 0 and ":5: expected I, L, S or M" in diagnostics
     report = json.loads(output)
     assert (report["format"], report["references"], report["rejected"]) == ("lackey", 4, 1)
-    # The two data references share a block until the modification crosses into the next.
+    # The two data references share a block until the modification crosses into the next block.
     assert (report["instructions"], report["reads"], report["writes"]) == (2, 1, 1)
     assert report["steps"] == 3
     status, output, _ = ran("info", trace, "--json", capsys=capsys)
-    told = json.loads(output)
-    assert status == 0 and told["schema"] == "pagewise.references/1"
-    assert told["origin"]["command"] == [str(text)] and told["ending"]["stop"] == "end"
-    assert all(told[field] == report[field] for field in ("references", "reads", "steps"))
+    result = json.loads(output)
+    assert status == 0 and result["schema"] == "pagewise.references/1"
+    assert result["origin"]["command"] == [str(text)] and result["ending"]["stop"] == "end"
+    assert all(result[field] == report[field] for field in ("references", "reads", "steps"))
     status, output, _ = ran("info", trace, capsys=capsys)
-    assert status == 0 and "lackey.txt" in output and "came to its end" in output
+    assert status == 0 and "lackey.txt" in output and "the trace is complete" in output
 
 
 def test_a_compressed_trace_is_read(text: Path, tmp_path: Path) -> None:
@@ -54,15 +56,15 @@ def test_a_compressed_trace_is_read(text: Path, tmp_path: Path) -> None:
     import_references(text, trace)
     packed = tmp_path / "packed.pwf.gz"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
-    told = {**references_info(packed), "file_bytes": trace.stat().st_size}
-    assert told == references_info(trace)
+    result = {**references_info(packed), "file_bytes": trace.stat().st_size}
+    assert result == references_info(trace)
     assert pagewise.info(packed) == references_info(packed)
     questions = {"page_sizes": ["4KiB"], "frames": ["64"]}
     of_both = [pagewise.curves(path, **questions) for path in (packed, trace)]
     assert of_both[0].references == of_both[1].references == 4
 
 
-def test_refusals_say_where(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refusal_names_the_place(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = text.with_suffix(".pwf")
     arguments = ["import", text, "--as", "refs", "-o", trace]
     status, _, diagnostics = ran(*arguments, "--strict", capsys=capsys)
@@ -84,7 +86,7 @@ def test_refusals_say_where(text: Path, capsys: pytest.CaptureFixture[str]) -> N
         ("", " at byte 0: is empty"),
     ],
 )
-def test_a_file_without_a_reference_makes_no_trace(
+def test_a_file_without_references_is_refused(
     text: Path, content: str, complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trace = text.with_suffix(".pwf")
@@ -115,16 +117,16 @@ def test_a_file_cut_off_before_its_first_whole_frame_is_refused(
     trace = tmp_path / "cut.pwf"
     trace.write_bytes(whole[:5000])
     status, _, diagnostics = ran(command[0], trace, *command[1:], capsys=capsys)
-    assert status == 3 and "cut off before its first whole frame" in diagnostics
+    assert status == 3 and "cut off before its first complete frame" in diagnostics
 
 
-def test_a_cut_file_is_told_from_a_damaged_one(text: Path) -> None:
+def test_a_cut_file_is_readable_and_a_damaged_file_is_refused(text: Path) -> None:
     trace = text.with_suffix(".pwf")
     import_references(text, trace)
     whole = trace.read_bytes()
     trace.write_bytes(whole[:-1])
-    told = references_info(trace)
-    assert told["ending"] is None and told["steps"] == 3
+    result = references_info(trace)
+    assert result["ending"] is None and result["steps"] == 3
     trace.write_bytes(whole[:-9] + b"damaged!!")
     status = cli.run(["info", str(trace)])
     assert status == 3

@@ -1,4 +1,4 @@
-"""The report as a file: whole, self-contained, and deaf to hostile names."""
+"""The report as a file: complete, self-contained, and safe against hostile names."""
 
 import copy
 import json
@@ -50,7 +50,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Elements:
     return parser
 
 
-def test_nothing_is_loaded(page: Elements) -> None:
+def test_the_page_loads_nothing(page: Elements) -> None:
     for tag, attributes in page.elements:
         assert tag not in ("iframe", "object", "embed", "base", "form", "img")
         for name in ("src", "href", "srcset", "action"):
@@ -86,15 +86,15 @@ def test_hostile_names_stay_text(page: Elements) -> None:
     assert all(EVIL not in text for text in page.blocks.values())
 
 
-def test_evidence_exists(page: Elements) -> None:
+def test_every_link_leads_to_a_section(page: Elements) -> None:
     identifiers = {attributes.get("id") for _, attributes in page.elements}
     links = [a["href"] for tag, a in page.elements if tag == "a"]
     assert all(link and link[1:] in identifiers for link in links)
 
 
-def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
-    with pytest.raises(UnreadableInput, match="no result of pagewise"):
+    with pytest.raises(UnreadableInput, match="not a result of pagewise"):
         pw.report([{"schema": "other/1"}], output)
     broken = tmp_path / "broken.json"
     broken.write_text("{")
@@ -120,10 +120,10 @@ def test_series_differ_without_colour() -> None:
     assert styles(["x", "adaptive"])["adaptive"] == styles(["adaptive"])["adaptive"]
 
 
-def test_no_report_replaces_what_it_is_made_from_or_what_is_no_file(tmp_path: Path) -> None:
+def test_a_report_never_replaces_an_input_or_a_special_file(tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     result.write_text("{}")
-    with pytest.raises(pw.UsageError, match="is an input as well"):
+    with pytest.raises(pw.UsageError, match="is also an input"):
         pw.report([result], result, force=True)
     with pytest.raises(pw.UsageError, match="is not a regular file"):
         pw.report([result], tmp_path, force=True)
@@ -145,9 +145,7 @@ KINDS = {result["schema"].split(".")[1].split("/")[0]: result for result in ever
         (["page-size", "study"], ["page-size", "papers"]),
     ],
 )
-def test_the_verdict_has_three_findings_as_far_as_the_inputs_reach(
-    kinds: list[str], evidence: list[str]
-) -> None:
+def test_the_verdict_has_up_to_three_findings(kinds: list[str], evidence: list[str]) -> None:
     inputs = gather([KINDS[kind] for kind in kinds])
     shown = {panel.identifier for make in PANELS if (panel := make(inputs))}
     findings = verdict(inputs, shown).findings
@@ -156,14 +154,14 @@ def test_the_verdict_has_three_findings_as_far_as_the_inputs_reach(
         assert finding.figure and finding.statement.endswith(".") and finding.interval
 
 
-def test_without_advice_the_cells_say_what_needs_the_least_io_time() -> None:
+def test_without_advice_the_verdict_has_the_least_io_time_of_the_cells() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
-    # By the made-up gain the last architecture at the largest size is the best.
+    # With the made-up gain, the last architecture at the largest size is the best.
     assert finding.figure == "adaptive, 1 GiB"
     assert "50.0 % of the slow device alone" in finding.statement
 
 
-def test_wear_is_told_per_year_everywhere() -> None:
+def test_wear_is_given_per_year_everywhere() -> None:
     inputs = gather([KINDS["sweep"]])
     panel = next(panel for make in PANELS if (panel := make(inputs)))
     table = panel.tables[0]
@@ -220,7 +218,7 @@ def test_page_sizes_have_bars_by_memory_and_lines_of_fits(tmp_path: Path) -> Non
     assert [name for name, series in drawn.items() if series.is_line] == [
         "the paper's fits", "from four sizes"
     ]  # fmt: skip
-    # 4 KiB takes 2070 ns, over five times the best: in the table, not in the chart.
+    # 4 KiB takes 2070 ns, over five times the best, so it is only in the table.
     assert drawn["data access"].points[0][0] == "16K"
     assert [series.name for series in scarce.series] == ["address translation", "data access"]
     assert len(panel.tables[0].rows) == 7

@@ -1,4 +1,4 @@
-"""The report in a real browser: quiet, working, readable at every width."""
+"""The report in a real browser: without errors, and readable at every width."""
 
 import json
 import shutil
@@ -41,7 +41,7 @@ def browser() -> Iterator["sync_api.Browser"]:
 
 
 class Opened:
-    """The report in a window, with everything it complained about or asked for."""
+    """The report in a window, with its errors and its requests to the network."""
 
     def __init__(self, browser: "sync_api.Browser", report: Path, width: int, scheme: str) -> None:
         self.context = browser.new_context(
@@ -62,7 +62,7 @@ class Opened:
     ("name", "width", "scheme"),
     [("wide", WIDE, "light"), ("phone", PHONE, "light"), ("dark", WIDE, "dark")],
 )
-def test_it_opens_quietly_and_fits(
+def test_the_page_opens_without_errors_and_fits(
     browser: "sync_api.Browser", report: Path, name: str, width: int, scheme: str
 ) -> None:
     opened = Opened(browser, report, width, scheme)
@@ -137,7 +137,7 @@ def test_copy_gives_settings_and_their_undo_as_the_json_has_them(
 ) -> None:
     command = [Path(sys.executable).with_name("pagewise"), *SWAP.split(), "--json"]
     advice = json.loads(subprocess.check_output(command, cwd=ROOT, timeout=300))
-    # What a page, or the writing of units in one, could change.
+    # Characters that HTML, or the handling of units on a page, could change.
     odd = "echo 4 MiB 5 % 6 s  'two  blanks' <b> &amp; \"$x\"\n\ttab \\\n  end"
     advice["settings"].append({"title": "Odd", "note": "", "apply": odd, "undo": f"{odd}\n"})
     drawn = tmp_path / "report.html"
@@ -188,7 +188,7 @@ def test_settings_scroll_within_their_box_on_a_phone(
     for left, right, scrolled, last_left, last_right, shades in boxes:
         assert left >= 0 and right <= PHONE
         assert scrolled > 0 and left < last_left and last_right < right
-        # An edge beyond which there is more is shaded.
+        # An edge with more content beyond it is shaded.
         assert "local" in shades
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
     opened.context.close()
@@ -235,7 +235,7 @@ def test_kills_and_stalls_share_the_axis_of_the_traffic(
 
     assert drawings("kills", "stroke") == 2
     assert drawings("all tasks stalled", "stroke") >= 1
-    # An area for each of the others; the swatch is a rectangle.
+    # Each other series has an area, and a rectangle in the legend.
     assert drawings("others", "fill") >= 1
     texts = page.locator("#traffic-0 svg text").all_text_contents()
     assert "stalled for memory" in [text.strip() for text in texts]

@@ -1,4 +1,4 @@
-"""The report's picture of traffic over time, with kills and stalls; charts of one bar; caches."""
+"""The report's chart of traffic over time, with kills and stalls; charts of one bar; caches."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def test_traffic_is_stacked_by_name_with_kills_and_stalls_on_the_same_axis() -> 
     ]  # fmt: skip
     drawn = {series.name: series for series in chart.views[0].series}
     assert list(drawn) == [EVIL, "others", "some tasks stalled", "all tasks stalled", "kills"]
-    # Steps of half a second: 300, 100 and 200 pages, so twice as many a second.
+    # Steps of half a second have 300, 100 and 200 pages, which is twice that per second.
     rates = [(0.0, 600 * PAGE), (0.5, 200 * PAGE), (1.0, 400 * PAGE), (1.5, 400 * PAGE)]
     assert drawn[EVIL].points == rates and not drawn[EVIL].is_reference
     assert drawn["others"].is_reference
@@ -43,13 +43,13 @@ def test_traffic_is_stacked_by_name_with_kills_and_stalls_on_the_same_axis() -> 
     assert writes[EVIL][0] == (0.0, 600 * PAGE) and writes[EVIL][1] == (0.5, 0)
 
 
-def test_what_stands_out_is_said() -> None:
+def test_the_finding_names_the_busiest_process_kills_and_stalls() -> None:
     panel = traffic.panel(gather([analysis("busy", 0.5)]))
     assert panel is not None
     assert panel.finding == (
         f"On busy, 60.0 % of the accesses are by {EVIL}, more than by any other name. All together "
         "peak at 3.1 MiB a second, at 1 s. On busy, 2 processes died by SIGKILL, 1 of them by the "
-        "kernel. Some task of the machine stalled for memory at most 50.0 % of the time, at 0 s."
+        "kernel. At worst, at 0 s, some task of the machine stalled for memory 50.0 % of the time."
     )
     assert panel.notes == ["busy: 3 later kills are not shown."]
     names, kills = panel.tables
@@ -66,7 +66,7 @@ def test_accesses_that_are_all_reads_have_one_view() -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "step_s", "told"),
+    ("series", "step_s", "message"),
     [
         ({"reads": [1], "writes": [1, 2]}, 1, r"traffic.series\[0\]: expected 1 counts"),
         ({"reads": [], "writes": []}, 1, r"traffic.series\[0\]: expected 1 counts"),
@@ -74,12 +74,12 @@ def test_accesses_that_are_all_reads_have_one_view() -> None:
     ],
 )
 def test_traffic_without_all_its_figures_is_refused(
-    series: dict[str, list[int]], step_s: int, told: str
+    series: dict[str, list[int]], step_s: int, message: str
 ) -> None:
     result = analysis("busy", 0.5)
     named = {"name": "x", "processes": 1, **series}
     result["traffic"] = {"step_s": step_s, "series": [named]}
-    with pytest.raises(pw.UnreadableInput, match=told):
+    with pytest.raises(pw.UnreadableInput, match=message):
         gather([result])
 
 
@@ -143,7 +143,7 @@ def test_no_page_has_a_chart_of_one_bar(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A hundred objects in a loop, and ten that come again and again."""
+    """A hundred objects in a loop, and ten that come more often."""
     path = tmp_path_factory.mktemp("cache") / "loop.csv"
     rows = []
     for turn in range(20):
@@ -153,9 +153,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_cache_trace_is_titled_as_one_and_judged_among_policies(
-    cache: Path, tmp_path: Path
-) -> None:
+def test_a_cache_trace_has_its_title_and_is_judged_by_policies(cache: Path, tmp_path: Path) -> None:
     page = tmp_path / "cache.html"
     pw.report([cache], page)
     text = page.read_text()
@@ -176,7 +174,7 @@ def test_a_cache_trace_is_titled_as_one_and_judged_among_policies(
     assert counted["misses"]["lru"]["11"] == counted_again["11"]
 
 
-def test_policies_are_compared_at_sizes_that_all_were_counted_at() -> None:
+def test_policies_are_compared_at_their_common_sizes() -> None:
     counted = {"lru": {"10": 90, "1000": 20}, "arc": {"10": 80}, "opt": {"10": 70}}
     misses = {"name": "loop", "requests": 100, "misses": counted}
     found = fewest_misses(Inputs(misses=[misses]), set())
@@ -198,7 +196,7 @@ def test_memory_of_caches_is_counted_in_objects_beside_that_in_bytes(cache: Path
     assert "On loop, a cache of" in panel.finding and "of memory halves" in panel.finding
 
 
-def test_names_lose_what_controls_and_what_turns_the_direction(tmp_path: Path) -> None:
+def test_names_lose_control_characters_and_direction_marks(tmp_path: Path) -> None:
     odd = "\x1b[31mred\x07\x9b1m\u202egpj\u2066.exe\x00"
     result = analysis(odd, 0.5)
     result["processes"][0]["name"] = odd
@@ -208,7 +206,7 @@ def test_names_lose_what_controls_and_what_turns_the_direction(tmp_path: Path) -
     pw.report([result], page, title=odd)
     text = page.read_text()
     assert "redgpj.exe" in text and "[31m" not in text
-    # Scripts aside, which hold such characters in their own tables.
+    # Except scripts, which have such characters in their own tables.
     written = re.sub(r"<script>.*?</script>", "", text, flags=re.DOTALL)
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", written

@@ -1,4 +1,4 @@
-"""What a killed process leaves in folders for a while, the next one removes; nothing else."""
+"""The next process removes the temporary folders of a killed process, and no others."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder for temporary files of this test's own."""
+    """A folder for temporary files, only for this test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
@@ -56,9 +56,7 @@ def holding(kind: str, place: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("kind", ["scratch", "shared", "replacing"])
-def test_a_killed_process_leaves_nothing_that_the_next_does_not_remove(
-    kind: str, place: Path
-) -> None:
+def test_the_next_process_removes_what_a_killed_process_left(kind: str, place: Path) -> None:
     with holding(kind, place) as process:
         (held,) = place.iterdir()
         if kind == "replacing":
@@ -67,7 +65,7 @@ def test_a_killed_process_leaves_nothing_that_the_next_does_not_remove(
             (place / "other").unlink()
         else:
             scratch.clear(place)
-        assert list(place.iterdir()) == [held], "it is in use"
+        assert list(place.iterdir()) == [held], "a folder in use was removed"
         process.send_signal(signal.SIGKILL)
         process.wait(60)
         assert list(place.iterdir()) == [held]
@@ -81,7 +79,7 @@ def test_a_killed_process_leaves_nothing_that_the_next_does_not_remove(
     assert list(place.iterdir()) == []
 
 
-def test_only_folders_that_are_ours_are_removed(place: Path) -> None:
+def test_only_our_own_folders_are_removed(place: Path) -> None:
     results, marked, open_to_all, linked = (
         place / f"pagewise-{name}" for name in ("results", "marked", "open", "link")
     )

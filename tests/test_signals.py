@@ -1,4 +1,4 @@
-"""Signals that end a command: what each holds is let go, and the exit status names the signal."""
+"""Signals that end a command: it cleans up, and its exit status names the signal."""
 
 import fcntl
 import os
@@ -22,14 +22,14 @@ every_signal = pytest.mark.parametrize("number", ENDING, ids=lambda number: numb
 
 
 @every_signal
-def test_a_signal_ends_the_block_and_is_obeyed_after_it(number: signal.Signals) -> None:
+def test_a_signal_ends_the_block_and_acts_after_it(number: signal.Signals) -> None:
     came: list[str] = []
     before = signal.signal(number, lambda *_: came.append("obeyed"))
     try:
         with obeyed_after():
             try:
                 signal.raise_signal(number)
-                pytest.fail("the block goes on")
+                pytest.fail("the block continues")
             finally:
                 came.append("let go")
     finally:
@@ -37,13 +37,13 @@ def test_a_signal_ends_the_block_and_is_obeyed_after_it(number: signal.Signals) 
     assert came == ["let go", "obeyed"]
 
 
-def test_ctrl_c_is_a_keyboard_interrupt_to_who_calls_from_python() -> None:
+def test_ctrl_c_is_a_keyboard_interrupt_for_a_python_caller() -> None:
     with pytest.raises(KeyboardInterrupt), obeyed_after():
         signal.raise_signal(signal.SIGINT)
 
 
 @every_signal
-def test_what_is_let_go_is_let_go_whole(number: signal.Signals) -> None:
+def test_a_second_signal_does_not_interrupt_the_cleanup(number: signal.Signals) -> None:
     before = signal.signal(number, lambda *_: None)
     done = []
     try:
@@ -55,14 +55,14 @@ def test_what_is_let_go_is_let_go_whole(number: signal.Signals) -> None:
             try:
                 signal.raise_signal(number)
             finally:
-                signal.raise_signal(signal.SIGTERM)  # a second one, of any kind
+                signal.raise_signal(signal.SIGTERM)  # a second signal, of any kind
                 done.append("after the second")
     finally:
         signal.signal(number, before)
     assert done == ["after the first", "after the second"]
 
 
-def test_what_is_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with obeyed_after() as ending:
@@ -72,7 +72,7 @@ def test_what_is_ignored_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_other_threads_are_left_alone() -> None:
+def test_signals_in_other_threads_do_nothing() -> None:
     came = []
 
     def enter() -> None:
@@ -98,7 +98,7 @@ def test_a_command_that_waits_for_a_silent_pipe_ends(number: signal.Signals) -> 
     try:
         with running(command, stdin=reading, stderr=subprocess.PIPE) as process:
             os.write(writing, b"PWREFS")
-            assert within(60, lambda: unread(reading) == 0), "it does not begin to read"
+            assert within(60, lambda: unread(reading) == 0), "the command does not read"
             process.send_signal(number)
             assert process.wait(60) == status_of(number)
             assert process.stderr is not None and b"Traceback" not in process.stderr.read()
@@ -108,7 +108,7 @@ def test_a_command_that_waits_for_a_silent_pipe_ends(number: signal.Signals) -> 
 
 
 def unread(pipe: int) -> int:
-    """Bytes that wait in a pipe."""
+    """How many unread bytes a pipe has."""
     (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
     return int(count)
 
@@ -129,7 +129,7 @@ __main__.main()
 
 
 @every_signal
-def test_a_command_lets_go_and_ends_with_the_signals_status(number: signal.Signals) -> None:
+def test_a_command_cleans_up_and_ends_with_the_signals_status(number: signal.Signals) -> None:
     run = subprocess.run(
         [sys.executable, "-c", LATE, str(int(number))], capture_output=True, timeout=60
     )
@@ -158,12 +158,12 @@ except signals.Ended as ended:
 """
 
 
-def test_what_lets_go_is_not_ended_for_being_slow() -> None:
+def test_a_slow_cleanup_is_not_ended() -> None:
     run = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, timeout=60)
     assert (run.returncode, run.stdout) == (status_of(signal.SIGTERM), b"let go\n"), run.stderr
 
 
-def test_nohup_is_heeded() -> None:
+def test_nohup_keeps_a_command_running() -> None:
     ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-c"]
     both = LATE.replace("        while", "        os.kill(os.getpid(), 15)\n        while")
     run = subprocess.run(
@@ -172,10 +172,10 @@ def test_nohup_is_heeded() -> None:
     assert run.returncode == status_of(signal.SIGTERM), run.stderr
 
 
-def test_a_terminal_that_is_gone_is_no_error_of_its_own() -> None:
+def test_a_closed_terminal_is_not_another_error() -> None:
     controller, terminal = os.openpty()
     source = "import os; from pagewise import signals; os.read(3, 1); signals.leave_terminal();"
-    source += "print('said to nobody', flush=True)"
+    source += "print('without a reader', flush=True)"
     reading, writing = os.pipe()
     command = [sys.executable, "-c", source]
     try:
@@ -188,13 +188,13 @@ def test_a_terminal_that_is_gone_is_no_error_of_its_own() -> None:
             os.close(terminal)
             os.close(controller)
             os.write(writing, b"x")
-            _, said = process.communicate(timeout=60)
-            assert process.returncode == 0, said
+            _, diagnostics = process.communicate(timeout=60)
+            assert process.returncode == 0, diagnostics
     finally:
         os.close(reading)
         os.close(writing)
 
 
-def test_every_ending_signal_is_told_apart() -> None:
+def test_every_ending_signal_has_its_own_message() -> None:
     assert {status_of(number) for number in ENDING} == {130, 143, 129, 131}
     assert signals.PATIENCE_S < 60

@@ -1,4 +1,4 @@
-"""The rules by which a size of the fast tier is advised."""
+"""The rules for the size of the fast tier."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def test_a_ladder_climbs_in_pages_to_the_footprint(footprint_bytes: int):
 
 
 def test_the_knee_of_a_curve_with_one_bend():
-    # Nothing until 64 MiB, everything there, nothing more afterwards.
+    # No saving below 64 MiB, all of it at 64 MiB, and no more above.
     curve = {size * MIB: 10.0 if size < 64 else 1.0 for size in (16, 32, 64, 128, 256)}
     assert worth_buying(curve, 10.0) == 64 * MIB
     assert max(surpluses(curve, 10.0).values()) == surpluses(curve, 10.0)[64 * MIB]
@@ -30,7 +30,7 @@ def test_a_straight_line_has_no_knee_and_is_worth_its_whole_length():
     assert worth_buying(curve, 10.0) == 256 * MIB
 
 
-def test_what_saves_nothing_is_not_worth_buying():
+def test_a_size_that_saves_nothing_is_not_worth_buying():
     assert worth_buying({16 * MIB: 10.5, 32 * MIB: 9.95}, 10.0) is None
     assert worth_buying({}, 10.0) is None
     assert worth_buying({16 * MIB: 0.0}, 0.0) is None
@@ -39,7 +39,7 @@ def test_what_saves_nothing_is_not_worth_buying():
 @given(
     st.lists(st.floats(min_value=0.0, max_value=2.0), min_size=2, max_size=12),
 )
-def test_no_smaller_size_comes_as_close(shares: list[float]):
+def test_the_size_worth_buying_is_the_smallest_near_the_knee(shares: list[float]):
     curve = {(index + 1) * MIB: share for index, share in enumerate(shares)}
     chosen = worth_buying(curve, 1.0)
     if chosen is None:

@@ -1,4 +1,4 @@
-"""Files are written aside and renamed, in places that no other user can prepare."""
+"""Files are written in a private folder and renamed, so that no other user can plant a link."""
 
 import os
 import stat

@@ -49,7 +49,7 @@ def test_parameters_agree() -> None:
         assert kinds == stubbed, name
 
 
-def test_the_package_is_typed_and_lists_what_it_has() -> None:
+def test_the_package_is_typed_and_lists_its_names() -> None:
     listed = [name for name in dir(pagewise) if not re.fullmatch(r"__\w+__", name)]
     assert listed == sorted(pagewise.__all__) == pagewise.__all__
     assert not any(inspect.ismodule(getattr(pagewise, name)) for name in listed)
@@ -75,7 +75,7 @@ def test_the_package_exports_its_interface_and_nothing_else() -> None:
     subprocess.run([sys.executable, "-c", source], check=True, timeout=300)
 
 
-def test_everything_is_documented() -> None:
+def test_every_exported_name_is_documented() -> None:
     document = (ROOT / "docs" / "python.md").read_text()
     named = re.findall(r"^\| `(\w+)", document, re.MULTILINE)
     assert sorted(named) == pagewise.__all__, "docs/python.md: a row for each name of the interface"

@@ -1,4 +1,4 @@
-"""The studies run from inputs to verdicts; on small generated stand-ins for the recordings."""
+"""The studies, from inputs to verdicts, on small generated recordings."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def stand_in(name: str, memory_mib: int, seed: int = 9, **more: object) -> Workl
 
 @pytest.fixture
 def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every workload and phone small, and three sizes of the fast tier."""
+    """Makes every workload and phone small, with three sizes of the fast tier."""
 
     def recording(folder: Path, name: str, output: Path) -> Workload:
         return stand_in(name, 24 if name == "phone-1g" else 44)

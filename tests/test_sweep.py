@@ -1,4 +1,4 @@
-"""Grids: what is finished is kept, and the bytes do not depend on how the run went."""
+"""Grids: finished cells are kept, and the bytes do not depend on interruptions."""
 
 import gzip
 import json
@@ -45,7 +45,7 @@ def test_every_cell_has_a_row_and_flash_ignores_the_fast_tier(tmp_path: Path):
     assert all(row["error"] is None for row in rows)
     flash = [row for row in rows if row["architecture"] == "flash" and row["seed"] == 0]
     assert len({row["slow_reads"] for row in flash}) == 1
-    # With no fast tier every architecture is flash.
+    # Without a fast tier, every architecture is flash.
     none = [row for row in rows if row["fast_tier_bytes"] == 0 and row["seed"] == 0]
     assert {row["slow_reads"] for row in none} == {flash[0]["slow_reads"]}
     outcome = json.loads(rows[0]["outcome"])
@@ -67,15 +67,15 @@ def test_a_finished_grid_runs_nothing_again_and_a_larger_one_only_what_is_new(tm
 
 
 def test_the_order_of_the_spec_and_the_number_of_jobs_do_not_matter(tmp_path: Path):
-    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
-    sweep(SPEC, one, jobs=1)
+    first, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    sweep(SPEC, first, jobs=1)
     turned = {**SPEC, "sizes": SPEC["sizes"][::-1], "architecture": SPEC["architecture"][::-1]}
     sweep(turned, other, jobs=3)
-    assert one.read_bytes() == other.read_bytes()
+    assert first.read_bytes() == other.read_bytes()
 
 
-def test_a_failing_cell_is_reported_with_its_inputs_and_takes_no_other_down(tmp_path: Path):
-    # What is damaged far behind its beginning can be opened.
+def test_a_failing_cell_is_reported_with_its_inputs_and_stops_no_other(tmp_path: Path):
+    # A file that is damaged far behind its beginning can still be opened.
     lines = (f"{time}.0,out,10,{time * 7919 % 99991:#x},D,anon\n" for time in range(200_000))
     whole = gzip.compress(("time_s,event,process,page,state,kind\n" + "".join(lines)).encode())
     damaged = tmp_path / "damaged.csv.gz"
@@ -111,7 +111,7 @@ name = "hydra"
 """
 
 
-def test_a_spec_that_cannot_be_run_is_refused_whole_and_leaves_nothing(
+def test_an_invalid_spec_is_refused_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     spec, temporary = tmp_path / "grid.toml", tmp_path / "tmp"
@@ -120,11 +120,13 @@ def test_a_spec_that_cannot_be_run_is_refused_whole_and_leaves_nothing(
     spec.write_text(REFUSED)
     (tmp_path / "notes.txt").write_text("no recording at all\n")
     before = sorted(tmp_path.rglob("*"))
-    status, shown, said = ran("sweep", spec, "-o", tmp_path / "results.parquet", capsys=capsys)
+    status, shown, diagnostics = ran(
+        "sweep", spec, "-o", tmp_path / "results.parquet", capsys=capsys
+    )
     assert (status, shown) == (2, "")
     assert sorted(tmp_path.rglob("*")) == before
-    told, *problems = said.splitlines()
-    assert told == f"pagewise: {spec}: {len(problems)} problems; nothing was run"
+    result, *problems = diagnostics.splitlines()
+    assert result == f"pagewise: {spec}: {len(problems)} problems; nothing was run"
     for place, what in (
         ("sizes, entry 2", "64 parsecs"),
         ("traces, entry 1", "absent.parquet"),
@@ -145,23 +147,23 @@ def test_one_problem_has_its_place_and_hint(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):
+def test_a_file_of_another_kind_is_not_overwritten(tmp_path: Path):
     output = tmp_path / "results.parquet"
     output.write_text("my thesis")
-    with pytest.raises(UsageError, match="holds no results"):
+    with pytest.raises(UsageError, match="does not hold results"):
         sweep(SPEC, output)
     assert output.read_text() == "my thesis"
 
 
 @pytest.mark.parametrize("name", ["results.parquet", "results.parquet.journal"])
-def test_what_is_no_file_is_not_replaced(tmp_path: Path, name: str):
+def test_a_special_file_is_not_replaced(tmp_path: Path, name: str):
     os.mkfifo(tmp_path / name)
     with pytest.raises(UsageError, match="not a regular file"):
         sweep(SPEC, tmp_path / "results.parquet")
     assert (tmp_path / name).is_fifo()
 
 
-def test_a_changed_simulator_answers_nothing_from_old_results(tmp_path: Path, monkeypatch):
+def test_a_changed_simulator_reuses_no_old_results(tmp_path: Path, monkeypatch):
     output = tmp_path / "results.parquet"
     first = sweep(SPEC, output)
     monkeypatch.setattr("pagewise.grids.run.this_build", lambda: "0.1.0, build of tomorrow")
@@ -169,7 +171,7 @@ def test_a_changed_simulator_answers_nothing_from_old_results(tmp_path: Path, mo
     assert (again["kept"], again["computed"]) == (0, first["cells"])
 
 
-def test_traces_of_the_same_content_share_their_runs_and_have_rows_of_their_own(tmp_path: Path):
+def test_traces_of_the_same_content_share_runs_but_have_their_own_rows(tmp_path: Path):
     twins = [{**SMALL, "name": name, "memory_mib": 24} for name in ("one", "other")]
     output = tmp_path / "results.parquet"
     seen: list[tuple[int, int]] = []
@@ -231,7 +233,7 @@ def pausing(journal, cells):
 LocalJournal.append = pausing
 __main__.main()
 """
-"""The command, which waits for the test after every append to its journal."""
+"""The command as a process that waits for the test after every append to its journal."""
 
 
 def test_the_file_spans_the_same_grid() -> None:
@@ -240,14 +242,14 @@ def test_the_file_spans_the_same_grid() -> None:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of the grid from a run that nothing disturbed."""
+    """The results of the grid from an uninterrupted run."""
     output = tmp_path_factory.mktemp("undisturbed") / "results.parquet"
     sweep(SPEC, output)
     return output
 
 
 def temporary_of(folder: Path) -> Path:
-    """The folder for temporary files of a grid in its own folder."""
+    """The folder for temporary files inside the grid's own folder."""
     temporary = folder / "tmp"
     temporary.mkdir(exist_ok=True)
     return temporary
@@ -255,7 +257,7 @@ def temporary_of(folder: Path) -> Path:
 
 @contextmanager
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """The grid as a command of its own, in its own folder, once some cells are finished."""
+    """The grid as a command in its own folder, with some cells finished."""
     spec, results = folder / "grid.toml", folder / "results.parquet"
     spec.write_text(GRID)
     pipe = subprocess.PIPE
@@ -271,14 +273,14 @@ def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def test_killed_in_the_middle_the_next_run_goes_on_and_ends_with_the_same_bytes(
+def test_after_a_kill_the_next_run_continues_and_writes_the_same_bytes(
     tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ):
     temporary = temporary_of(tmp_path)
     with started(tmp_path) as process:
         process.kill()
         process.wait(60)
-    assert list(temporary.iterdir()), "its traces were generated there"
+    assert list(temporary.iterdir()), "no trace was generated there"
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     assert not (tmp_path / "results.parquet").exists()
     # A kill in the middle of an append leaves a torn line.

@@ -35,22 +35,22 @@ ARCHITECTURES = {
 
 
 def rows_of(spec: dict[str, Any], output: Path) -> list[dict[str, Any]]:
-    """The rows of a grid, all of which succeed."""
+    """The rows of a grid in which every cell succeeds."""
     assert sweep(spec, output)["failed"] == []
     return results.read(str(output))
 
 
-def test_every_row_has_what_misses_counts(trace: Path, tmp_path: Path) -> None:
+def test_every_row_has_the_counts_of_misses(trace: Path, tmp_path: Path) -> None:
     rows = rows_of({**SPEC, "scenario": [], "traces": [str(trace)]}, tmp_path / "results.parquet")
     assert len(rows) == CELLS
     for row in rows:
         policy = written(row["policy"], json.loads(row["options"]))
-        told = pw.misses(trace, policy=policy, frames=row["frames"])
-        assert row["misses"] == told["misses"][policy][str(row["frames"])]
-        assert (row["requests"], row["pages"]) == (told["requests"], told["pages"])
+        result = pw.misses(trace, policy=policy, frames=row["frames"])
+        assert row["misses"] == result["misses"][policy][str(row["frames"])]
+        assert (row["requests"], row["pages"]) == (result["requests"], result["pages"])
         assert row["miss_ratio"] == row["misses"] / row["requests"]
         outcome = json.loads(row["outcome"])
-        assert outcome == {name: told[name] for name in outcome}
+        assert outcome == {name: result[name] for name in outcome}
         assert row["architecture"] is None and row["fast_tier_bytes"] is None
 
 
@@ -58,16 +58,16 @@ def test_sizes_are_pages_bytes_or_a_share_of_the_pages(tmp_path: Path) -> None:
     rows = rows_of(SPEC, tmp_path / "results.parquet")
     lru = {row["size"]: row for row in rows if row["policy"] == "lru"}
     pages = lru["7"]["pages"]
-    assert pages % 10, "the share must have a rest"
+    assert pages % 10, "the share must not be a whole number of pages"
     frames = {size: row["frames"] for size, row in lru.items()}
     assert frames == {"7": 7, "1MiB": 256, "10%": math.ceil(pages / 10)}
-    # The same rule as `pagewise analyze` has for a share of pages, without its rounding errors.
+    # The rule of `pagewise analyze` for a share of pages, without rounding errors.
     assert parse_memory("10%").of(70) == 7
     assert parse_memory("0.1%").of(1001) == 2
     assert parse_memory("100%").of(1001) == 1001
 
 
-def test_policies_stand_beside_architectures_and_only_what_is_new_runs(tmp_path: Path) -> None:
+def test_policies_can_be_added_to_architectures_and_only_new_cells_run(tmp_path: Path) -> None:
     output = tmp_path / "results.parquet"
     alone = rows_of(SPEC, output)
     report = sweep({**SPEC, **ARCHITECTURES}, output)
@@ -96,7 +96,7 @@ def test_policies_stand_beside_architectures_and_only_what_is_new_runs(tmp_path:
         ({"name": "lru", "sizes": ["100B"]}, "holds no frame"),
     ],
 )
-def test_what_makes_no_sense_is_refused(policy: dict[str, Any], complaint: str) -> None:
+def test_an_invalid_request_is_refused(policy: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parse({"scenario": [SMALL], "policy": [policy]})
 
@@ -109,8 +109,8 @@ def test_policies_and_options_are_checked_before_the_first_cell(tmp_path: Path) 
     ]
     with pytest.raises(UsageError) as refused:
         sweep({"scenario": [SMALL], "policy": policies}, tmp_path / "results.parquet")
-    told, *problems = str(refused.value).splitlines()
-    assert told == "3 problems; nothing was run"
+    result, *problems = str(refused.value).splitlines()
+    assert result == "3 problems; nothing was run"
     for number, (problem, what) in enumerate(
         zip(problems, ("mru", "from 1 to 4", "no option k"), strict=True), start=1
     ):
@@ -127,7 +127,7 @@ def test_the_report_draws_the_policies_of_a_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sweep.toml", "policies.toml"])
-def test_the_grids_of_the_examples_can_be_run(name: str) -> None:
+def test_the_grids_of_the_examples_are_valid(name: str) -> None:
     grid = load(Path(__file__).parents[1] / "examples" / name)
     assert len(grid) > 10
     assert all(Path(str(source.address)).exists() for source in grid.traces)

@@ -1,4 +1,4 @@
-"""What a spec file spans, and what it is refused for."""
+"""The grid that a spec file spans, and the faults for which it is refused."""
 
 from datetime import date
 from pathlib import Path
@@ -36,14 +36,14 @@ def test_every_trace_meets_every_combination():
     )
 
 
-def test_seeds_multiply_generated_traces_alone():
+def test_seeds_multiply_only_generated_traces():
     grid = parse({**SPEC, "seeds": [1, 2], "scenario": [{"name": "phone", "memory_mib": 600}]})
     names = [(trace.name, trace.seed) for trace in grid.traces]
     assert names == [("a.parquet", None), ("phone", 1), ("phone", 2)]
     assert dict(grid.traces[1].scenario) == {"memory_mib": 600, "seed": 1}
 
 
-def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
+def test_paths_are_relative_to_the_folder_of_the_spec(tmp_path: Path):
     path = tmp_path / "grid.toml"
     path.write_text(
         'traces = ["a.parquet", "s3://bucket/b.parquet"]\nsizes = [4096]\n'
@@ -60,11 +60,11 @@ def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
         ({"size": ["1MiB"]}, "unknown entries: size"),
         ({"sizes": ["64 parsecs"]}, "not a size"),
         ({"sizes": [1.5]}, "not a size"),
-        ({"seeds": ["a"]}, "seed is a whole number"),
-        ({"seeds": [-1]}, "seed is a whole number"),
-        ({"seeds": [2**63]}, "seed is a whole number"),
-        ({"scenario": [{"memory_mib": [1, 2]}]}, "memory_mib is neither number nor text"),
-        ({"scenario": [{"memory_mib": date(2026, 1, 1)}]}, "memory_mib is neither"),
+        ({"seeds": ["a"]}, "seed must be a whole number"),
+        ({"seeds": [-1]}, "seed must be a whole number"),
+        ({"seeds": [2**63]}, "seed must be a whole number"),
+        ({"scenario": [{"memory_mib": [1, 2]}]}, "memory_mib must be a number or text"),
+        ({"scenario": [{"memory_mib": date(2026, 1, 1)}]}, "memory_mib must be"),
         ({"traces": []}, "neither traces nor scenarios"),
         ({"device": [{"fast": "dram"}]}, "needs 'slow'"),
         ({"device": [{"fast": "dram", "slow": "drum"}]}, "drum"),
@@ -72,12 +72,12 @@ def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
         ({"schema": "pagewise.sweep/9"}, "pagewise.sweep/9"),
     ],
 )
-def test_a_spec_that_makes_no_sense_is_refused_by_name(change: dict, complaint: str):
+def test_an_invalid_spec_is_refused_with_the_name_of_its_fault(change: dict, complaint: str):
     with pytest.raises(UsageError, match=complaint):
         parse({**SPEC, **change})
 
 
-def test_all_that_makes_no_sense_is_named_at_once_with_its_place():
+def test_all_faults_of_a_spec_are_named_together_with_their_places():
     wrong = {
         "traces": ["a.parquet"],
         "seeds": [0, -1],
@@ -89,8 +89,8 @@ def test_all_that_makes_no_sense_is_named_at_once_with_its_place():
     }
     with pytest.raises(UsageError) as refused:
         parse(wrong)
-    told, *problems = str(refused.value).splitlines()
-    assert told == f"{len(problems)} problems; nothing was run"
+    result, *problems = str(refused.value).splitlines()
+    assert result == f"{len(problems)} problems; nothing was run"
     places = [
         "the spec has unknown entries: machine",
         "seeds, entry 2: ",
@@ -111,7 +111,7 @@ def test_a_profile_is_text_whatever_it_looks_like():
     assert {request.profile for request in grid.requests} == {"3"}
 
 
-def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):
+def test_missing_and_broken_files_have_different_errors(tmp_path: Path):
     with pytest.raises(UnreadableInput):
         load(tmp_path / "absent.toml")
     broken = tmp_path / "broken.toml"
@@ -140,14 +140,14 @@ def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):
         {"scenario": [1]},
     ],
 )
-def test_what_should_be_a_table_is_told(change: dict):
+def test_an_entry_that_must_be_a_table_is_named(change: dict):
     spec = {
         "traces": ["t.parquet"],
         "sizes": ["0"],
         "device": [{"fast": "4/5us", "slow": "90/40us"}],
         "architecture": [{"name": "flash"}],
     }
-    with pytest.raises(UsageError, match="is no table"):
+    with pytest.raises(UsageError, match="is not a table"):
         parse({**spec, **change})
 
 

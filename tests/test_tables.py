@@ -1,4 +1,4 @@
-"""Tables: aligned on a terminal, separated by tabs elsewhere, for cut, awk and column."""
+"""Tables: aligned on a terminal, and with tabs elsewhere, for cut and awk."""
 
 import subprocess
 import sys
@@ -55,7 +55,7 @@ def test_piped_tables_are_not_padded(
         assert len(widths) == 1, block
 
 
-def test_tools_cut_the_columns(trace: Path) -> None:
+def test_cut_and_awk_read_the_columns(trace: Path) -> None:
     command = [PAGEWISE, "analyze", trace, "--by", "process"]
     piped = subprocess.run(command, stdout=subprocess.PIPE, timeout=300, check=True).stdout
     awk = ["awk", "-F\\t", '$1 == "accesses" { print $2 }']

@@ -1,4 +1,4 @@
-"""What a terminal obeys in names: nothing of it is shown, and JSON keeps it."""
+"""Escape sequences in names are never printed to a terminal; JSON keeps them."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from commands import ran
 
 from pagewise.terminal import printable
 
-# As in crates/types/src/shown.rs.
+# The cases of crates/types/src/shown.rs.
 SEQUENCES = [
     ("\x1b[31mred\x1b[0m", "red"),
     ("\x9b1;31mred\x9bm", "red"),
@@ -16,7 +16,7 @@ SEQUENCES = [
     ("\x1b]8;;http://a.b/\x1b\\link\x1b]8;;\x07", "link"),
     ("\x9d0;a title\x9cname", "name"),
     ("\x1bP1$q\x1b\\a\x98b\x9cc", "ac"),
-    ("\x1b]8;;http://a.b/ is not there", " is not there"),
+    ("\x1b]8;;http://a.b/ is missing", " is missing"),
     ("\x1b]0;\x1b[31mred", "red"),
     ("\x1b(Ba\x1bcb\x1b", "ab"),
     ("\x1b[31", ""),
@@ -33,7 +33,7 @@ TEXT = "".join(
 
 
 @pytest.mark.parametrize(("text", "expected"), SEQUENCES)
-def test_sequences_vanish_whole(text: str, expected: str) -> None:
+def test_escape_sequences_are_removed_completely(text: str, expected: str) -> None:
     assert printable(text) == expected
 
 
@@ -62,12 +62,12 @@ def test_no_command_shows_what_a_terminal_obeys(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recording, output = tmp_path / f"{EVIL}.txt", tmp_path / f"{EVIL}.out"
-    # A link that opens a web page, in a line that cannot be read.
+    # A link that opens a web page, in an unreadable line.
     recording.write_text(f"# tracer: nop\n{TEXT} {EVIL}-7 [001] 9.0: block_rq_issue: {EVIL}\n")
     words = [word.replace("FILE", str(recording)).replace("OUT", str(output)) for word in command]
-    _, shown, said = ran(*words, capsys=capsys)
-    assert shown + said
-    assert not [part for part in LEFT_OVER if part in shown + said], shown + said
+    _, shown, diagnostics = ran(*words, capsys=capsys)
+    assert shown + diagnostics
+    assert not [part for part in LEFT_OVER if part in shown + diagnostics], shown + diagnostics
 
 
 def test_json_keeps_names_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +85,6 @@ def test_the_command_that_reads_kills_shows_nothing_that_a_terminal_obeys(
     recording = tmp_path / f"{EVIL}.pgr"
     example = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
     recording.write_bytes(example.read_bytes())
-    status, shown, said = ran("info", recording, capsys=capsys)
+    status, shown, diagnostics = ran("info", recording, capsys=capsys)
     assert status == 0 and "pagewise replay-kills" in shown
-    assert not [part for part in LEFT_OVER if part in shown + said], shown + said
+    assert not [part for part in LEFT_OVER if part in shown + diagnostics], shown + diagnostics

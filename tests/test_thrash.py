@@ -1,4 +1,4 @@
-"""S0's checks on made-up runs whose figures are known by hand."""
+"""S0's checks on made-up runs with figures computed by hand."""
 
 import json
 from pathlib import Path
@@ -15,8 +15,8 @@ from pagewise.studies.text import markdown, ruling
 from pagewise.studies.thrash_phones import phones_of
 from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
 
-# Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each, so that
-# the top 10 % (one block of ten) take 10 of 19 accesses.
+# Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each. So the
+# top 10 %, one block, take 10 of 19 accesses.
 BLOCKS = "time,op,sector,size\n" + "".join(
     f"{number},{'W' if number == 18 else 'R'},{8 * max(0, number - 8) * (number < 18)},4096\n"
     for number in range(19)
@@ -62,11 +62,11 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
     # 60 MiB against 10 a visit; mean 5.625 s and median 5.5 s against 2 s.
     assert (found["2", "1 GB"]["ours"], found["2", "2 GB"]["ours"]) == ("6.00x", "1.20x")
     assert found["4", "1 GB"]["ours"] == "2.75x to 2.81x"
-    # 10 of 19 accesses are of the top 10 %: (1 - .526) x 6 is left, more than 1.6.
+    # 10 of 19 accesses go to the top 10 %, so (1 - 0.526) x 6 is left, more than 1.6.
     assert (found["3", "1 GB"]["ours"], found["3", "1 GB"]["verdict"]) == ("2.84x", FAILS)
     assert (found["1", "1 GB"]["ours"], found["1", "1 GB"]["verdict"]) == ("52.6 %", FAILS)
     assert "b (kill at 0.4) 10 MiB a visit" in found["3", "1 GB"]["why"]
-    assert "processes killed by the kernel for want of memory" in found["3", "1 GB"]["why"]
+    assert "processes killed by the kernel when memory ran out" in found["3", "1 GB"]["why"]
     assert found["1", "swap off"]["verdict"] == UNMEASURED
     assert found["1", "swap off"]["why"].startswith("needs block requests recorded")
 
@@ -91,7 +91,7 @@ def test_a_run_as_it_ships_has_its_block_requests(tmp_path: Path) -> None:
     assert list(result["inputs"]) == ["on/run.toml", "on/visits.parquet", "on/on.blocks.csv.zst"]
 
 
-def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
+def test_missing_runs_are_named(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "only", rounds(2, 2.0, 2.0))
     found = by_part(thrash.study([folder], tmp_path, seed=1, progress=None))
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}
@@ -104,7 +104,7 @@ def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
     assert "plans/kill-1g.toml" in found["1", "swap off"]["why"]
 
 
-def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:
+def test_the_killer_decides_which_runs_are_compared_and_is_named(tmp_path: Path) -> None:
     folders = [
         write_run(tmp_path / "on", rounds(2, 2.0, 2.0, bytes_in=60)),
         write_run(tmp_path / "tight", rounds(2, 2.0, 2.0, bytes_in=10), mode="kill"),
@@ -120,7 +120,7 @@ def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_runs_of_other_applications_or_budgets_are_not_held_against_each_other(
+def test_runs_of_other_applications_or_budgets_are_not_compared(
     tmp_path: Path,
 ) -> None:
     folders = [
@@ -140,7 +140,7 @@ def test_runs_of_other_applications_or_budgets_are_not_held_against_each_other(
     assert not [figure for figure in result["figures"] if "killer" in figure["name"]]
 
 
-def test_a_phone_is_told_by_the_plan_and_not_by_the_name(tmp_path: Path) -> None:
+def test_the_plan_and_not_the_name_identifies_a_phone(tmp_path: Path) -> None:
     runs = [
         read_run(write_run(tmp_path / name, rounds(apps, 1.0), budget=budget, mode=mode))
         for name, apps, budget, mode in (
@@ -182,7 +182,7 @@ def test_a_run_that_never_answered_breaks_nothing(tmp_path: Path) -> None:
     assert found["4", "1 GB"]["why"].startswith("no launch of the rounds that count")
 
 
-def test_the_result_is_one_and_reads_as_page_and_report(tmp_path: Path) -> None:
+def test_the_result_renders_as_page_and_report(tmp_path: Path) -> None:
     folders = paper_like(tmp_path)
     result = thrash.study(folders, tmp_path, seed=1, progress=None)
     assert json.loads((tmp_path / "thrash.json").read_text()) == result

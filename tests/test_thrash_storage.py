@@ -1,4 +1,4 @@
-"""How accesses fall on pages, with and without those to files, beside `analyze` as the oracle."""
+"""How accesses fall on pages, with and without file pages, with `analyze` as the oracle."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pagewise.studies.thrash_storage import of_pages
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
-# Ten pages swapped once, the first of them three times more; a file page asked for five times.
+# Ten pages swapped once, the first three times more; a file page requested five times.
 EVENTS = "time_s,event,process,page,state,kind\n" + "\n".join(
     [f"{page},out,1,{page},D,anon" for page in range(10)]
     + ["11,in,1,0,,anon", "12,out,1,0,D,anon", "13,in,1,0,,anon"]
@@ -25,11 +25,11 @@ def test_files_count_apart(tmp_path: Path) -> None:
     swap, both = found["swap"], found["swap and files"]
     assert (swap["pages"], swap["accesses"]) == (10, 13)
     assert (swap["top_share"]["0.1"], swap["single_access"]["pages"]) == (4 / 13, 9 / 10)
-    # 80 % of 13 accesses are 11: four of the first page and seven pages more.
+    # 80 % of 13 accesses are 11: four of the first page, and one each of seven others.
     assert swap["pages_for_80_percent"] == 8 / 10
     assert swap["single_out"] == {"pages": 9 / 10, "outs": 9 / 11}
     assert swap["top_10_percent_classes"] == {"anonymous": {"pages": 1, "accesses": 1}}
-    # ceil(.1 x 11) are two pages: that of the file with five accesses, the swapped one with four.
+    # ceil(0.1 x 11) is two pages: the file page with five accesses, and the swapped page with four.
     assert (both["pages"], both["accesses"], both["top_share"]["0.1"]) == (11, 18, 9 / 18)
     assert both["top_10_percent_classes"] == {
         "anonymous": {"pages": 0.5, "accesses": 4 / 9},
@@ -37,7 +37,7 @@ def test_files_count_apart(tmp_path: Path) -> None:
     }
 
 
-def test_without_files_it_is_what_analyze_says() -> None:
+def test_without_files_the_skew_equals_that_of_analyze() -> None:
     trace = pw.read(EXAMPLES / "phone-2g" / "phone-2g.pgw.zst")
     found, expected = of_pages(trace), pw.analyze(trace)
     assert list(found) == ["swap"]
@@ -50,7 +50,7 @@ def test_without_files_it_is_what_analyze_says() -> None:
             assert value == expected[name], name
 
 
-def test_nothing_is_no_access(tmp_path: Path) -> None:
+def test_no_events_give_no_accesses(tmp_path: Path) -> None:
     recording = tmp_path / "events.csv"
     recording.write_text("time_s,event,process,page,state,kind\n0.0,exit,1,,,\n")
     found = of_pages(pw.read(recording))

@@ -1,4 +1,4 @@
-"""The rules of the house that a machine can check; docs/architecture.md gives the reasons."""
+"""The project's rules that a machine can check; docs/architecture.md gives the reasons."""
 
 import ast
 import itertools
@@ -16,7 +16,7 @@ from pagewise.studies import STUDIES
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Who may depend on whom among the crates; dev-dependencies may add testkit.
+# The crates that each crate may depend on; dev-dependencies may add testkit.
 MAY_DEPEND_ON = {
     "types": set(),
     "policy": {"types"},
@@ -113,7 +113,7 @@ def test_files_stay_readable() -> None:
         if (lines := len(path.read_text().splitlines())) > LINES_MAX
         and relative(path) not in WRITTEN_BY_TOOLS
     }
-    assert not long, f"over {LINES_MAX} lines; which idea in them wants its own room? {long}"
+    assert not long, f"over {LINES_MAX} lines; which idea in them needs its own file? {long}"
 
 
 def test_unsafe_stays_where_it_is_allowed() -> None:
@@ -157,11 +157,11 @@ def test_only_trace_knows_foreign_formats() -> None:
 
 
 def waits_without_limit(call: ast.Call) -> bool:
-    """Whether it starts a command and waits for its end, however long that takes."""
+    """Whether a call starts a command and waits for its end without a timeout."""
     function = ast.unparse(call.func)
     waits = re.fullmatch(r"subprocess\.(run|call|check_\w+)|.*\.communicate", function)
     named = {keyword.arg for keyword in call.keywords}
-    # What a dictionary of options holds is not known here.
+    # The options in a dictionary are unknown, so they count as a timeout.
     return bool(waits) and not named & {"timeout", None}
 
 
@@ -199,7 +199,7 @@ def test_no_path_of_a_machine() -> None:
     assert not named, named
 
 
-def test_nothing_installs_a_stranger() -> None:
+def test_no_command_installs_pagewise_from_a_registry() -> None:
     # Another project has the name pagewise in the Python registry.
     installs = re.compile(r"\b(pip3?|pipx|uvx?)\b.*['\" ]pagewise\b")
     found = [
@@ -211,7 +211,7 @@ def test_nothing_installs_a_stranger() -> None:
     assert not found, found
 
 
-def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
+def test_dependencies_have_a_reason_and_a_pin() -> None:
     section = (ROOT / "Cargo.toml").read_text().split("[workspace.dependencies]")[1].split("\n[")[0]
     previous = ""
     for line in filter(None, section.splitlines()):
@@ -283,7 +283,7 @@ def test_skipped_tests_are_counted() -> None:
             )
 
 
-def test_the_allocation_logs_speak_the_language_of_recordings() -> None:
+def test_allocation_logs_use_the_numbers_of_recordings() -> None:
     # The library may depend on libc alone, so it writes the numbers of kinds and flags itself.
     constant = re.compile(r"pub const (\w+): u8 = (\d+);")
     written = constant.findall((ROOT / "crates/allocations/src/log.rs").read_text())

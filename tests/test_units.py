@@ -1,4 +1,4 @@
-"""Sizes, times and shares as users write them."""
+"""Sizes, times and shares: parsing and printing."""
 
 from typing import Any
 
@@ -24,18 +24,18 @@ from pagewise.units import (
     ("text", "size_bytes"),
     [("0", 0), ("4096", 4096), ("256MiB", 2**28), ("1.2GB", 1_200_000_000), ("64 kb", 64_000)],
 )
-def test_sizes(text: str, size_bytes: int) -> None:
+def test_sizes_are_parsed(text: str, size_bytes: int) -> None:
     assert parse_size(text) == size_bytes
 
 
 @pytest.mark.parametrize("text", ["", "MiB", "-1", "1e9", "1 XB", "1MiB 2"])
-def test_what_is_no_size(text: str) -> None:
+def test_an_invalid_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="not a size"):
         parse_size(text)
 
 
 @pytest.mark.parametrize("value", [1.5, None, b"1MiB", [4096]])
-def test_what_is_neither_text_nor_a_whole_number(value: Any) -> None:
+def test_a_size_must_be_text_or_a_whole_number(value: Any) -> None:
     for parse in (parse_size, parse_frames):
         with pytest.raises(UsageError, match="not a size"):
             parse(value)
@@ -63,12 +63,12 @@ def test_figures_have_three_digits_and_no_exponent() -> None:
     ]
 
 
-def test_one_thing_is_no_plural() -> None:
+def test_a_count_of_one_is_singular() -> None:
     counts = [format_counted(count, "cell") for count in (0, 1, 2700)]
     assert counts == ["0 cells", "1 cell", "2,700 cells"]
 
 
-def test_times() -> None:
+def test_times_are_parsed() -> None:
     assert parse_time("10s") == 10 * 10**9
     assert parse_time("1500ms") == parse_time(1.5) == 1_500_000_000
     assert parse_time("90us") == 90_000
@@ -83,7 +83,7 @@ def test_times() -> None:
     ]
 
 
-def test_shares_and_frames() -> None:
+def test_shares_and_frames_are_parsed() -> None:
     assert parse_share("5%") == parse_share("0.05") == 0.05
     with pytest.raises(UsageError):
         parse_share("500%")

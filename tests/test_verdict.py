@@ -1,4 +1,4 @@
-"""When a paper's statement holds, does not hold, or needs a reading."""
+"""The verdict on a paper's statement: it holds, does not hold, or needs a reading."""
 
 import itertools
 
@@ -32,13 +32,13 @@ def readings(outcomes: list[bool]) -> list[Reading]:
     ]
 
 
-def test_all_none_and_no_readings():
+def test_a_check_holds_with_all_none_or_no_readings():
     assert judge(CHECK, "data", readings([True] * 8)).verdict == HOLDS
     assert judge(CHECK, "data", readings([False] * 8)).verdict == FAILS
     assert judge(CHECK, "data", []).verdict == UNMEASURED
 
 
-def test_a_cause_is_told_where_a_check_does_not_always_hold():
+def test_a_check_that_does_not_always_hold_names_the_cause():
     for outcomes, why in (([True] * 8, "because"), ([False] * 8, "because. Seen here: rain")):
         assert with_cause(judge(CHECK, "data", readings(outcomes)), "rain").why == why
     assert with_cause(judge(CHECK, "data", []), "rain").why == "because"
@@ -51,14 +51,14 @@ def test_the_one_choice_that_decides_is_named():
     assert (verdict.holding, verdict.readings) == (4, 8)
 
 
-def test_two_choices_are_named_where_one_is_not_enough():
+def test_two_choices_are_named_if_one_is_not_enough():
     # Holds exactly where bit = 1 and moment = 0.
     verdict = judge(CHECK, "data", readings([False] * 4 + [True, False, True, False]))
     assert verdict.needs == (("bit", "1"), ("moment", "0"))
 
 
 @given(st.lists(st.booleans(), min_size=8, max_size=8).filter(any))
-def test_what_is_named_is_enough_and_nothing_shorter_is(outcomes: list[bool]):
+def test_the_named_choices_are_the_fewest_that_decide(outcomes: list[bool]):
     all_readings = readings(outcomes)
     named = needed(all_readings)
 

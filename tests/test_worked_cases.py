@@ -1,4 +1,4 @@
-"""The worked cases that ship as `events` files give the counts that their comments state."""
+"""The worked cases, which ship as `events` files, give the counts in their comments."""
 
 import re
 from pathlib import Path

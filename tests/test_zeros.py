@@ -1,4 +1,4 @@
-"""How `info` and the report show pages of zeros, which no device writes since Linux 6.12."""
+"""Pages of zeros in `info` and the report; no device writes them since Linux 6.12."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ UNMARKED = "pages of zeros: the recording does not mark them"
 
 
 def quality(**facts: Any) -> dict[str, Cell]:
-    """The row of a recording with these facts in the report's table of data quality."""
+    """The row of a recording with these counts in the report's table of data quality."""
     panel = data_quality.panel(gather([{**analysis("one", 0.5), **facts}]))
     assert panel is not None
     (table, *_) = panel.tables
@@ -30,7 +30,7 @@ def test_the_report_says_if_the_recording_does_not_mark_them() -> None:
     row = quality(not_recorded=[UNMARKED])
     assert row["zeros"] is None
     assert "pages of zeros (no device writes or reads them since Linux 6.12)" in str(row["absent"])
-    # An analysis of an earlier pagewise.
+    # An analysis by an earlier pagewise.
     assert "zeros" not in str(quality()["absent"])
 
 

@@ -1,4 +1,4 @@
-"""Waiting in tests, always with an end to it: the time only says that something hangs."""
+"""Waits for tests. Every wait has a limit, which only a hang exceeds."""
 
 import os
 import select
@@ -14,12 +14,12 @@ from typing import Any
 
 @contextmanager
 def running(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[Any]]:
-    """A command in a process group of its own; after the block the whole group is gone."""
+    """A command in a new process group; after the block the whole group is killed."""
     process = subprocess.Popen(command, process_group=0, **options)
     try:
         yield process
     finally:
-        # Even if it has ended: what it started may live on.
+        # Even if it has ended, its children may live on.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(60)
@@ -29,7 +29,7 @@ def running(command: Sequence[str | Path], **options: Any) -> Iterator[subproces
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Whether it holds before the time is over."""
+    """Waits until ``holds`` is true; returns whether it was within the time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if holds():
@@ -39,13 +39,13 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
 
 
 def line_of(stream: Any, seconds: float = 120) -> str:
-    """The next line of a pipe; empty where none comes in time."""
+    """The next line of a pipe; empty if none comes in time."""
     ready, _, _ = select.select([stream], [], [], seconds)
     return str(stream.readline()) if ready else ""
 
 
 def is_running(process: int) -> bool:
-    """Whether there is such a process, and more of it than its exit status."""
+    """Whether the process exists and is not a zombie."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -54,8 +54,7 @@ def is_running(process: int) -> bool:
 
 @contextmanager
 def killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Kills a process that hangs, and in any case after a block that failed: reading from it ends
-    then."""
+    """Kills a process that hangs, and also if the block fails, so that reading from it ends."""
     timer = threading.Timer(seconds, process.kill)
     timer.start()
     try:

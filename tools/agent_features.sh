@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints how cargo must build pagewise-agent here: with BPF where clang, libelf and zlib are there,
-# else without it, which the agent and one line on standard error then say.
+# Prints how cargo must build pagewise-agent here: with BPF if clang, libelf and zlib are installed,
+# else without it, as the agent and one line on standard error then report.
 set -eu
 headers='#include <gelf.h>
 #include <zlib.h>'

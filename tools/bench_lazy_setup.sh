@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what `make bench-lazy` compares: Debian's allocators and programs (as root), the newest
-# mimalloc from PyPI. Compiles the programs of bench/lazy and draws their inputs.
+# Installs the peers of `make bench-lazy`: Debian's allocators and programs (as root), the newest
+# mimalloc from PyPI. Compiles the programs of bench/lazy and generates their inputs.
 set -eu
 cd "$(dirname "$0")/.."
 build=build/bench-lazy

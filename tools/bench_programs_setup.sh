@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the programs that `make bench-programs` runs, from Debian, as root. Does nothing where they are. A package
+# Installs the programs that `make bench-programs` runs, from Debian, as root. Skips those installed. A package
 # that cannot be installed is named; its programs are then skipped with the reason.
 set -eu
 cd "$(dirname "$0")/.."
@@ -47,7 +47,7 @@ need $libraries/libtcmalloc_minimal.so libgoogle-perftools-dev
 # The package list is meant to be split into words.
 # shellcheck disable=SC2086
 tools/install_packages.sh $packages || {
-    # All at once failed; one that Debian lacks must not keep the others away.
+    # Installing all at once failed; a package that Debian lacks must not prevent the others.
     for package in $packages; do
         tools/install_packages.sh "$package" || echo "cannot install $package" >&2
     done

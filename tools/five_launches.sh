@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the runs of S2 Fig. 1: five applications ten times alone, then in short memory with each way to kill.
-# A run that is there and complete is kept, so an interrupted series goes on where it stopped.
+# Makes the runs of S2 Fig. 1: five applications ten times with ample memory, then in short memory with each
+# way to kill. A complete run is kept, so an interrupted series resumes.
 # Usage: tools/five_launches.sh OUT
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages named, as root on a machine with apt; else names them in one apt line
-# and ends with status 2. Does nothing without a name.
+# Installs the named Debian packages, as root on a machine with apt; else prints one apt line with
+# them and exits with status 2. Does nothing without arguments.
 set -eu
 [ $# -gt 0 ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then

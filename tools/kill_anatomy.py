@@ -1,12 +1,12 @@
-"""Kills real processes and has each kill taken apart, for `pagewise study kill-anatomy`.
+"""Kills real processes and measures the phases of each kill, for `pagewise study kill-anatomy`.
 
-Victims (tools/victim.c) lie in memory cgroups of their own, and die by SIGKILL: of 13 and 41
-threads, of growing memory, of growing numbers of threads, among others that die at once, and by the
-kernel's killer at the limit of their cgroup. Cells take turns, so that what else runs on the
-machine weighs on all alike. Leaves in FOLDER: kills.json (each kill with what was asked for),
-kills.pgk (what the kernel told), and trace.json (for ui.perfetto.dev).
+Victims (tools/victim.c) are in memory cgroups of their own, and die by SIGKILL: with 13 and 41
+threads, with growing memory, with growing numbers of threads, among others that die at once, and by
+the kernel's killer at the limit of their cgroup. Cells take turns, so that other load on the
+machine affects all equally. Leaves in FOLDER: kills.json (each kill with its parameters),
+kills.pgk (the kernel's events), and trace.json (for ui.perfetto.dev).
 
-Needs root, a memory cgroup, a C compiler and tracefs, which it mounts for its recorder alone.
+Needs root, a memory cgroup, a C compiler and tracefs, which it mounts only for its recorder.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ SCHEMA = "pagewise.kill-runs/1"
 MIB = 1 << 20
 SLACK_MIB = 64
 NICE = -15
-"""Of victims and recorder, so that what else runs disturbs less."""
+"""Priority of victims and recorder, so that other load disturbs less."""
 DEADLINE_S = 120
-"""A victim or recorder that has not done its part by then hangs."""
+"""A victim or recorder that has not done its part by then is considered hung."""
 LONGEST = "2h"
-"""The recorder ends by then, also where this program was killed."""
+"""The recorder ends by then, even if this program was killed."""
 SETTLE_S = 0.1
 """Longer than the recorder takes to notice a process of the group."""
-# In a mount namespace of its own, so that a machine without tracefs stays without.
+# Mounted in a private mount namespace, so that the machine stays without tracefs.
 WITH_TRACEFS = """
 test -d /sys/kernel/tracing/events || mount -t tracefs nodev /sys/kernel/tracing || exit 99
 exec "$@"
@@ -49,8 +49,8 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Cell:
-    """Victims of one kind: ``others`` like them die at once, and one that ``overruns`` the limit of
-    its cgroup is killed by the kernel.
+    """Victims of one kind: ``others`` like them die at once, and a victim that ``overruns`` the
+    limit of its cgroup is killed by the kernel.
     """
 
     experiment: str
@@ -67,11 +67,11 @@ TOGETHER = tuple(Cell("together", 13, 60, others) for others in (0, 1, 2, 4, 8, 
 OVERRUN = (Cell("overrun", 13, 60, overruns=True),)
 ALL = (*PAPER, *MEMORY, *THREADS, *TOGETHER, *OVERRUN)
 SMALL = (Cell("paper", 3, 8), Cell("together", 2, 4, 2), Cell("overrun", 2, 16, overruns=True))
-"""For a test of this program."""
+"""Cells for a test of this program."""
 
 
 def main() -> None:
-    """Measures all cells, and says how many kills were not seen."""
+    """Measures all cells, and prints how many kills were not recorded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15)
@@ -89,51 +89,51 @@ def main() -> None:
         )
     (arguments.folder / "kills.json").write_text(json.dumps(runs, indent=1) + "\n")
     missing = sum(row["kill"] is None for row in runs["rows"])
-    print(f"{arguments.folder}: {len(runs['rows'])} kills, {missing} of them not seen")
+    print(f"{arguments.folder}: {len(runs['rows'])} kills, {missing} of them not recorded")
 
 
 def measure(
     folder: Path, group: Path, victim: Path, cells: Sequence[Cell], rounds: int
 ) -> dict[str, Any]:
-    """Kills the victims of every cell in turn; each with its row, None where there is none."""
+    """Kills the victims of every cell in turn; returns each with its kill, or None if missing."""
     recording = folder / "kills.pgk"
     recording.unlink(missing_ok=True)
     load_before = os.getloadavg()[0]
     with recorder(recording, group) as answers:
         asked = [
-            {**one, "round": number}
+            {**death, "round": number}
             for number in range(rounds)
             for cell in cells
-            for one in killed(cell, group, victim)
+            for death in killed(cell, group, victim)
         ]
-    (told,) = answers
-    rows = [{**one, "kill": row_of(told["kills"], one)} for one in asked]
+    (report,) = answers
+    rows = [{**death, "kill": row_of(report["kills"], death)} for death in asked]
     write_trace(recording, folder / "trace.json")
     return {
         "schema": SCHEMA,
-        "kernel": told["kernel"],
+        "kernel": report["kernel"],
         "machine": f"{platform.machine()}, {os.cpu_count()} processors",
-        "backend": told["backend"],
+        "backend": report["backend"],
         "load": [load_before, os.getloadavg()[0]],
-        "lost": told["lost"],
-        "absent": told["absent"],
+        "lost": report["lost"],
+        "absent": report["absent"],
         "rows": rows,
     }
 
 
-def row_of(kills: Sequence[dict[str, Any]], one: dict[str, Any]) -> dict[str, Any] | None:
-    """The kill of a process: its number may be another's earlier or later, its time is its own."""
+def row_of(kills: Sequence[dict[str, Any]], death: dict[str, Any]) -> dict[str, Any] | None:
+    """The kill of a process: others may have its id earlier or later, so times must match."""
     found = [
         kill
         for kill in kills
-        if kill["pid"] == one["pid"] and one["from_ns"] <= kill["start_ns"] <= one["to_ns"]
+        if kill["pid"] == death["pid"] and death["from_ns"] <= kill["start_ns"] <= death["to_ns"]
     ]
     return found[0] if len(found) == 1 else None
 
 
 @contextlib.contextmanager
 def memory_group() -> Iterator[Path]:
-    """A memory cgroup that holds those of the victims; gone afterwards."""
+    """A memory cgroup for those of the victims; removed afterwards."""
     first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
     mount = first if (first / "cgroup.procs").exists() else second
     group = mount / f"pagewise-kills-{os.getpid()}"
@@ -149,7 +149,7 @@ def memory_group() -> Iterator[Path]:
 
 
 def remove(group: Path) -> None:
-    """Ends what is left in a group, and removes it; the kernel needs a moment for either."""
+    """Kills what remains in a group, and removes it; the kernel needs a moment for both."""
     until = time.monotonic() + DEADLINE_S
     while group.exists():
         for pid in (group / "cgroup.procs").read_text().split():
@@ -164,7 +164,7 @@ def remove(group: Path) -> None:
 
 @contextlib.contextmanager
 def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
-    """Runs the recorder; its answer is in what this yields, afterwards."""
+    """Runs the recorder; its report is in the yielded list afterwards."""
     answers: list[dict[str, Any]] = []
     options = ("--json", "--buffer", "32MiB", "--for", LONGEST)
     command = [AGENT, "killtrace", "--cgroup", group, "-o", recording, *options]
@@ -176,10 +176,10 @@ def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
     )
     try:
         assert process.stderr is not None
-        said = line_of(process.stderr)
-        if not said.startswith("waiting for kills"):
+        heading = line_of(process.stderr)
+        if not heading.startswith("waiting for kills"):
             process.kill()
-            raise SystemExit(f"killtrace: {said}{process.communicate(timeout=DEADLINE_S)[1]}")
+            raise SystemExit(f"killtrace: {heading}{process.communicate(timeout=DEADLINE_S)[1]}")
         yield answers
         time.sleep(SETTLE_S)
         process.send_signal(signal.SIGINT)
@@ -193,41 +193,41 @@ def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
 
 
 def line_of(stream: Any) -> str:
-    """The next line; empty where none comes in time."""
+    """The next line; empty if none comes in time."""
     ready, _, _ = select.select([stream], [], [], DEADLINE_S)
     return str(stream.readline()) if ready else ""
 
 
 def killed(cell: Cell, group: Path, victim: Path) -> list[dict[str, Any]]:
-    """Starts the victims of a cell, kills them at once, and says who died when."""
+    """Starts the victims of a cell, kills them at once, and returns each with its times."""
     with contextlib.ExitStack() as stack:
         victims = [
             stack.enter_context(living(cell, group / f"victim-{number}", victim))
             for number in range(cell.others + 1)
         ]
         time.sleep(SETTLE_S)
-        for one in victims:
+        for dying in victims:
             if not cell.overruns:
-                one.process.kill()
-        for one in victims:
-            one.process.wait(timeout=DEADLINE_S)
+                dying.process.kill()
+        for dying in victims:
+            dying.process.wait(timeout=DEADLINE_S)
         to_ns = time.monotonic_ns()
     about = {"experiment": cell.experiment, "threads": cell.threads, "mib": cell.mib}
     return [
         {
             **about,
             "others": cell.others,
-            "pid": one.process.pid,
-            "from_ns": one.from_ns,
+            "pid": dying.process.pid,
+            "from_ns": dying.from_ns,
             "to_ns": to_ns,
         }
-        for one in victims
+        for dying in victims
     ]
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A victim, and when its number was its own: it dies later than that."""
+    """A victim, and a time from which its process id is its own: it dies later."""
 
     process: subprocess.Popen[str]
     from_ns: int
@@ -235,9 +235,9 @@ class Victim:
 
 @contextlib.contextmanager
 def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
-    """A victim in a group of its own, which holds its memory; gone with the group afterwards.
+    """A victim in a group of its own, which holds its memory; both are removed afterwards.
 
-    The group of one that overruns has half the room.
+    If the victim overruns, the limit of its group is half of its memory.
     """
     group.mkdir()
     try:
@@ -266,7 +266,7 @@ def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
 
 
 def limit(group: Path, mib: int) -> None:
-    """Limits what a group has in memory, and keeps it out of swap."""
+    """Limits the memory of a group, and keeps it out of swap."""
     limits = {
         "memory.limit_in_bytes": mib * MIB,
         "memory.memsw.limit_in_bytes": mib * MIB,
@@ -279,7 +279,7 @@ def limit(group: Path, mib: int) -> None:
 
 
 def write_trace(recording: Path, trace: Path) -> None:
-    """The recording for ui.perfetto.dev."""
+    """Converts the recording for ui.perfetto.dev."""
     trace.unlink(missing_ok=True)
     subprocess.run(
         [AGENT, "killtrace", "--read", recording, "--chrome", trace, "--json"],

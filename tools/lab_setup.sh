@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the applications that plans/applications.toml starts: Debian's packages (as root) and the
-# TypeScript compiler from npm; then compiles the Java programs and draws Inkscape's map.
+# TypeScript compiler from npm; then compiles the Java programs and generates Inkscape's map.
 set -eu
 cd "$(dirname "$0")/.."
 

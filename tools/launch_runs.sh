@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the runs that the studies and the recordings in examples/ come from, one folder each.
-# A run that is there and complete is kept, so an interrupted series goes on where it stopped.
+# Makes the runs behind the studies and the recordings in examples/, one folder each.
+# A complete run is kept, so an interrupted series resumes.
 # Usage: tools/launch_runs.sh OUT [PLAN...]
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Captures what `pagewise study page-size` runs on: five Debian programs, each on a first input, one
-# alike (same kind and size) and one unlike (another size). Traces that are there already stay.
+# Captures the traces of `pagewise study page-size`: five Debian programs, each on a first input, a
+# similar one (same kind and size) and a different one (another size). Existing traces are kept.
 # Usage: tools/page_size_traces.sh FOLDER [full|small]
-# full: at most 2,000,000,000 references of each. small: the first 20 to 70 million of the first
-# input alone, about 1 MB a trace, as in examples/page-size.
+# full: at most 2,000,000,000 references of each. small: only the first 20 to 70 million of the first
+# input, about 1 MB a trace, as in examples/page-size.
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 size=${2:-full}
@@ -25,7 +25,7 @@ policy=/usr/share/doc/debian-policy/policy.pdf.gz
 # shellcheck disable=SC2086
 tools/install_packages.sh $packages
 
-# What the programs read and write lies in a scratch folder; the game draws and plays nowhere.
+# Inputs and outputs of the programs are in a scratch folder; the game needs neither display nor sound card.
 pagewise=$PWD/.venv/bin/pagewise
 make_sheet=$PWD/tools/page_size_sheet.py
 mkdir -p "$folder/inputs"
@@ -61,14 +61,14 @@ trace() { # NAME REFERENCES_IF_SMALL COMMAND...
     case $size-$name in small-*-*like) return ;; esac
     [ -e "$folder/$name.pwf" ] && return
     echo "capturing $name"
-    # The option, where there is one, is meant to be split off.
+    # The option, if any, is meant to be split off.
     # shellcheck disable=SC2086
     "$pagewise" capture $threads --max-refs "$references" -o "$folder/$name.pwf" -- "$@"
 }
 game() { # NAME WAD DEMO
     trace "$1" 20000000 chocolate-doom -nosound -iwad "$wads/$2" -timedemo "$3"
 }
-office() { # Shares its work out among eight threads, every run in another way.
+office() { # Divides its work among eight threads, differently in every run.
     threads=--threads
     trace "$1" 20000000 ssconvert "$2" out.xlsx
     threads=

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks what the build needs before anything is built. Names every missing Debian package in one
-# apt line; installs them itself only when run as root on a machine with apt. What only recording pages
-# needs (clang, libelf) is in that line too, but the build goes on without it.
+# Checks the prerequisites of the build before anything is built. Prints every missing Debian package in one
+# apt line; installs them only when run as root on a machine with apt. Packages needed only for recording
+# pages (clang, libelf) are in that line too, but the build continues without them.
 # Usage: tools/prerequisites.sh [demo|test|bench]
 set -eu
 purpose=${1:-demo}
@@ -22,7 +22,7 @@ done
 if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v chromium >/dev/null 2>&1 || need chromium
     command -v fio >/dev/null 2>&1 || need fio
-    # Guests with kernels of other kinds, for tests/vm.
+    # Guests with other kernels, for tests/vm.
     command -v qemu-system-x86_64 >/dev/null 2>&1 || need qemu-system-x86
     command -v qemu-system-aarch64 >/dev/null 2>&1 || need qemu-system-arm
     command -v qemu-x86_64 >/dev/null 2>&1 || need qemu-user
@@ -33,7 +33,7 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v dmsetup >/dev/null 2>&1 || need dmsetup
     command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
     command -v stress-ng >/dev/null 2>&1 || need stress-ng
-    # What the preload library is tried with: other allocators, a server of that kind, a tracer.
+    # The preload library is tested with these: other allocators, a server with its own, a tracer.
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2" ] || need libjemalloc2
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libmimalloc.so.2" ] || need libmimalloc2.0
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libtcmalloc_minimal.so.4" ] || need libtcmalloc-minimal4
@@ -48,7 +48,7 @@ install=$(dirname "$0")/install_packages.sh
 if [ -n "$packages" ]; then
     "$install" $packages $recording
 elif [ "$(id -u)" = 0 ]; then
-    # What is missing then is said where the agent is built.
+    # The build of the agent reports what is missing then.
     "$install" $recording || true
 fi
 

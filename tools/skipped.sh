@@ -1,6 +1,6 @@
 #!/bin/sh
-# Says how many tests were skipped, and why: the last lines of `make test` and `make check`.
-# Usage: tools/skipped.sh LEDGER, the file that tests add a line to when they skip.
+# Prints how many tests were skipped, and why: the last lines of `make test` and `make check`.
+# Usage: tools/skipped.sh LEDGER, the file to which tests add a line when they skip.
 set -eu
 ledger=$1
 [ -s "$ledger" ] || { echo "no test was skipped"; exit 0; }

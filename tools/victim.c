@@ -1,6 +1,6 @@
-/* A process to be killed: THREADS threads, the first included, touch MIB MiB of anonymous memory together,
- * in pages of 4 KiB, and wait. Says "ready" when all have. Dies with whoever started it. With FILE one of
- * them reads it, which on a file system that stalls no signal ends.
+/* A process to kill: THREADS threads, including the first, together touch MIB MiB of anonymous memory
+ * in pages of 4 KiB, and wait. Prints "ready" after that. Dies with its parent. With FILE, one of the
+ * threads reads it; on a file system that stalls, no signal interrupts that read.
  * Usage: victim THREADS MIB [FILE] */
 #include <fcntl.h>
 #include <pthread.h>

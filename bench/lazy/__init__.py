@@ -1,1 +1,1 @@
-"""Lazy unmapping beside other allocators, on real programs: `make bench-lazy`."""
+"""Compares lazy unmapping with other allocators on real programs: `make bench-lazy`."""

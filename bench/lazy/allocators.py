@@ -1,4 +1,4 @@
-"""The catalog of allocators under comparison: how a command is started with each."""
+"""The catalog of compared allocators, and how a command is started with each."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class Allocator:
     preload: Sequence[Path] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     prefix: Sequence[str] = ()
-    """Words before the command."""
+    """A prefix of the command."""
     switch: Path | None = None
-    """A file of the machine that says `always` while the command works."""
+    """A file of the machine that contains `always` while the command works."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is the library of this project."""
+        """Whether it is this project's library."""
         return bool(self.prefix)
 
     def absent(self) -> str | None:
-        """What is missing to run it here, if anything is."""
+        """The missing file that prevents it from running here, or None."""
         needed = [*self.preload, *map(Path, self.prefix[:1]), *filter(None, [self.switch])]
         return next((str(path) for path in needed if not path.exists()), None)
 
     @contextmanager
     def machine(self) -> Iterator[None]:
-        """Sets its switch, and puts it back."""
+        """Sets its switch, and restores it."""
         if self.switch is None:
             yield
             return
@@ -50,7 +50,7 @@ class Allocator:
             self.switch.write_text(before)
 
     def environment(self) -> dict[str, str]:
-        """The environment for a command."""
+        """The environment of a command."""
         cleared = {
             name: value
             for name, value in os.environ.items()
@@ -122,4 +122,4 @@ ALLOCATORS = {
     )
 }
 HUGE = {"glibc huge pages", "glibc mTHP", "thp", "browser thp"}
-"""Those that use larger pages."""
+"""Allocators that use larger pages."""

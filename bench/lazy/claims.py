@@ -1,4 +1,4 @@
-"""What must be reached, and whether it is."""
+"""The required results, and whether they are reached."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAPER_FAULTS, PAPER_RESPONSE = 0.54, 0.94
 
 @dataclass(frozen=True)
 class Claim:
-    """A figure beside what it must reach; ``is_reached`` is None where nothing was measured."""
+    """A figure with its target; ``is_reached`` is None if nothing was measured."""
 
     what: str
     target: str
@@ -34,7 +34,7 @@ class Claim:
 
 
 def claims(summary: Summary) -> list[Claim]:
-    """All of them, in the order of the table."""
+    """All claims, in the order of the table."""
     return [
         *swipes(summary),
         *churn(summary),
@@ -47,7 +47,7 @@ def claims(summary: Summary) -> list[Claim]:
 
 
 def swipes(summary: Summary) -> Iterator[Claim]:
-    """Traps with the browser profile, and what the anonymous pool alone does."""
+    """Traps with the browser profile, and the effect of only the anonymous pool."""
     for ours in ("browser", "browser thp"):
         for theirs, most in ((GLIBC, 0.10), (FIXED, 0.04), ("jemalloc", 0.04), ("scudo", 0.04)):
             yield at_most(summary, WEBKIT, "traps a swipe", ours, theirs, SWIPE_TRAPS, most)
@@ -63,7 +63,7 @@ def swipes(summary: Summary) -> Iterator[Claim]:
 def identity(summary: Summary) -> Claim:
     """The paper's bound: a program saves at most the time of the faults that it saves.
 
-    The bound leaves out the mapping calls that are saved, too, so their share is printed beside it.
+    The bound ignores the saved mapping calls, so their share is printed beside it.
     """
     traps = summary.ratio(*WEBKIT, "fast", FIXED, SWIPE_TRAPS)
     response = summary.ratio(*WEBKIT, "fast", FIXED, RESPONSE)
@@ -98,7 +98,7 @@ def churn(summary: Summary) -> Iterator[Claim]:
 
 
 def exchange(summary: Summary) -> Iterator[Claim]:
-    """Blocks that other threads free: peak memory where it is bounded, and throughput."""
+    """Blocks that other threads free: peak memory if it is bounded, and throughput."""
     for ours in MODES:
         for program in EXCHANGES:
             where = ("exchange", program)
@@ -110,7 +110,7 @@ def exchange(summary: Summary) -> Iterator[Claim]:
 
 
 def small(summary: Summary) -> Iterator[Claim]:
-    """Blocks that go on to glibc cost what they cost without the library."""
+    """Blocks that go to glibc cost the same as without the library."""
     for ours in MODES:
         for program in SMALL:
             yield at_most(summary, ("small", program), "CPU", ours, GLIBC, CPU, 1.05)
@@ -132,7 +132,7 @@ def nearest(summary: Summary, program: str) -> Claim:
 
 
 def small_page_peers(summary: Summary) -> list[str]:
-    """Peers whose memory held no huge page when it was looked at."""
+    """Peers whose memory held no huge page when it was sampled."""
     return [
         name
         for name, row in ALLOCATORS.items()
@@ -153,7 +153,7 @@ def idle(summary: Summary) -> Iterator[Claim]:
 
 
 def pressure(summary: Summary) -> Iterator[Claim]:
-    """Who survives the burst, and what it costs."""
+    """The runs that survive the burst, and its cost."""
     where = ("pressure", "pressure")
     for ours in ("fast", "guarded", "faithful"):
         runs = summary.figures(*where, ours)
@@ -169,7 +169,7 @@ def pressure(summary: Summary) -> Iterator[Claim]:
 
 
 def forks(summary: Summary) -> Iterator[Claim]:
-    """The parent's next block."""
+    """CPU time of the parent's next block."""
     where = ("forks", "forks")
     for ours in ("fast", "guarded"):
         yield at_most(summary, where, "CPU of the next block", ours, GLIBC, field("shared_s"), 1.2)
@@ -184,7 +184,7 @@ def at_most(
     measure: Measure,
     most: float,
 ) -> Claim:
-    """Ours over theirs, by medians over what was measured in turn."""
+    """Ours over theirs, by medians over measurements in turn."""
     part, program = where
     ratio = summary.ratio(part, program, ours, theirs, measure)
     name = program if program in (part, "WebKitGTK") else f"{part} {program}"
@@ -205,7 +205,7 @@ def at_least(
     measure: Measure,
     least: float,
 ) -> Claim:
-    """As `at_most`, for a figure of which more is better."""
+    """`at_most` for a figure of which more is better."""
     claim = at_most(summary, where, what, ours, theirs, measure, least)
     ratio = summary.ratio(*where, ours, theirs, measure)
     return replace(

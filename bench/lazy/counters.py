@@ -1,9 +1,9 @@
-"""Counts page-fault traps of a running process, and samples what its processor time is spent on.
+"""Counts page-fault traps of a running process, and samples where its processor time goes.
 
-Through perf_event_open. Traps are the software event page-faults: pages that a system call
-populates raise no trap and are not counted. Samples are of the processors' clock with the kernel's
-call chain; one lies in fault handling if the chain holds the page-fault handler, or the handling of
-a fault on behalf of a system call that populates. Others lie in a call about mappings.
+Uses perf_event_open. Traps are the software event page-faults: pages that a system call
+populates raise no trap and are not counted. Samples are of the processors' clock, with the kernel's
+call chain. A sample counts as fault handling if its chain contains the page-fault handler, or the
+handling of a fault for a system call that populates. Others may be in a call about mappings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def open_event(
     sample: int = 0,
     flags: int = 0,
 ) -> int:
-    """One perf event of the software kind; raises OSError where the kernel refuses."""
+    """Opens one perf event of the software kind; raises OSError if the kernel refuses."""
     attribute = bytearray(ATTRIBUTE_BYTES)
     fields = (SOFTWARE, ATTRIBUTE_BYTES, config, period, sample, 0, flags)
     struct.pack_into("=IIQQQQQ", attribute, 0, *fields)
@@ -57,31 +57,31 @@ def open_event(
 
 
 class Traps:
-    """The page-fault traps of a process, of its threads now and of those they start."""
+    """The page-fault traps of a process, of its current threads and of later ones."""
 
     def __init__(self, process: int) -> None:
         threads = [int(thread) for thread in os.listdir(f"/proc/{process}/task")]
         self.events = [open_event(PAGE_FAULTS, process=thread, flags=INHERIT) for thread in threads]
 
     def count(self) -> int:
-        """How many so far."""
+        """The number of traps so far."""
         return sum(struct.unpack("=Q", os.read(event, 8))[0] for event in self.events)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Where a thread was at one tick."""
+    """State of a thread at one tick."""
 
     process: int
     thread: int
     time_s: float
     is_in_fault: bool
     is_in_call: bool
-    """In a system call about mappings, but in no fault that it handles."""
+    """In a system call about mappings, outside the faults that it handles."""
 
 
 class Sampler:
-    """Samples of all processors, one each ``period_s`` of the time that a processor is busy."""
+    """Samples all processors, once per ``period_s`` of busy time of each."""
 
     def __init__(self, period_s: float) -> None:
         self.period_s = period_s
@@ -91,7 +91,7 @@ class Sampler:
         ]
 
     def take(self) -> list[Sample]:
-        """Those since the last call."""
+        """The samples since the last call."""
         return [
             self.sample(process, thread, time_ns / 1e9, chain)
             for ring in self.rings
@@ -99,14 +99,14 @@ class Sampler:
         ]
 
     def sample(self, process: int, thread: int, time_s: float, chain: Sequence[int]) -> Sample:
-        """By what a call chain goes through."""
+        """Classifies a call chain by the functions in it."""
         is_in_fault = passes(chain, self.handlers)
         is_in_call = not is_in_fault and passes(chain, self.calls)
         return Sample(process, thread, time_s, is_in_fault, is_in_call)
 
 
 class Ring:
-    """The samples of one processor, in the memory that the kernel writes them to."""
+    """The samples of one processor, in the ring that the kernel writes."""
 
     def __init__(self, processor: int, period_ns: int) -> None:
         event = open_event(
@@ -132,19 +132,19 @@ class Ring:
         struct.pack_into("=Q", self.memory, 1032, tail)
 
     def part(self, start: int, length: int) -> bytes:
-        """Bytes of the ring, which may go around its end."""
+        """Bytes of the ring, which may wrap around its end."""
         at = start % self.size
         ahead = bytes(self.memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(at + length, self.size)])
         return ahead + bytes(self.memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(ahead)])
 
 
 def passes(chain: Sequence[int], ranges: Sequence[tuple[int, int]]) -> bool:
-    """Whether an address of a call chain lies in one of these functions."""
+    """Whether an address of a call chain is in one of these functions."""
     return any(low <= address < high for address in chain for low, high in ranges)
 
 
 def symbol_ranges(names: Sequence[str]) -> list[tuple[int, int]]:
-    """First address and end of kernel functions; those the kernel lacks are left out."""
+    """First address and end of kernel functions; functions that the kernel lacks are omitted."""
     symbols = sorted(
         (int(address, 16), name)
         for address, kind, name, *_ in map(

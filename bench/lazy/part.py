@@ -1,4 +1,4 @@
-"""What a part of the comparison is: which programs under which allocators, how often."""
+"""A part of the comparison: its programs, its allocators, and its number of rounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lazy.running import Failed, Finish
 from lazy.store import Figures, Key, Run, Store, load
 
 WITHOUT_BROWSER = tuple(name for name in ALLOCATORS if not name.startswith("browser"))
-"""The profile `browser` differs from its mode only in what a browser does."""
+"""The profile `browser` differs from its mode only for browsers."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Part:
     name: str
     programs: Sequence[str]
     start: Callable[[str, Allocator], Figures | Finish]
-    """Figures at once, or a way to wait for them while the next one works."""
+    """Returns figures at once, or a function that waits for them while the next program works."""
     rounds: int
     allocators: Sequence[str] = WITHOUT_BROWSER
     rounds_of: Callable[[str, int], int] = lambda _, rounds: rounds
-    """Rounds of one allocator, where they differ."""
+    """The number of rounds of one allocator, if it differs."""
     place: Callable[[], AbstractContextManager[object]] = nullcontext
-    """What is set up on the machine while the part runs."""
+    """A context that prepares the machine while the part runs."""
 
 
 def run(part: Part, store: Store, chosen: Sequence[str], rounds: int) -> None:
-    """Does what the store lacks, one allocator after the other in each round."""
+    """Runs what the store lacks, one allocator after the other in each round."""
     names = [name for name in part.allocators if name in chosen]
     most = max((part.rounds_of(name, rounds) for name in names), default=0)
     with part.place():
@@ -46,7 +46,7 @@ def run(part: Part, store: Store, chosen: Sequence[str], rounds: int) -> None:
 
 
 def run_round(part: Part, store: Store, names: Sequence[str], number: int) -> None:
-    """Starts each when the one before has worked, and is idle; stores each when it is over."""
+    """Starts each program when the one before idles, and stores its figures at its end."""
     idle: deque[Idle] = deque()
     for program in part.programs:
         for name in names:
@@ -59,25 +59,25 @@ def run_round(part: Part, store: Store, names: Sequence[str], number: int) -> No
             outcome = keep(store, key, partial(part.start, program, ALLOCATORS[name]))
             if callable(outcome):
                 idle.append(Idle(key, outcome, time.monotonic() + IDLE_S))
-    for one in idle:
-        one.end(store)
+    for program in idle:
+        program.end(store)
 
 
 @dataclass(frozen=True)
 class Idle:
-    """A program that has worked and is idle for a while."""
+    """A program that has done its work and idles for a while."""
 
     key: Key
     finish: Finish
     due_s: float
 
     def end(self, store: Store) -> None:
-        """Waits for it."""
+        """Waits for the end of the program, and stores its figures."""
         keep(store, self.key, self.finish)
 
 
 def keep(store: Store, key: Key, act: Callable[[], Figures | Finish]) -> Figures | Finish:
-    """Stores what a run gives, or how it failed; passes on what is to be waited for."""
+    """Stores the figures of a run, or its failure; passes on a function that still has to wait."""
     try:
         outcome = act()
     except Failed as failed:

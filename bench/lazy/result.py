@@ -23,7 +23,7 @@ PROGRAMS = (
     WEBKIT,
 )
 DRAWN = (GLIBC, FIXED, "fast", "browser")
-"""Allocators whose swipe is drawn frame by frame: before and after."""
+"""Allocators whose swipe is drawn frame by frame: without and with the pool."""
 MEASURES: dict[str, Measure] = {
     name: field(name)
     for name in (
@@ -45,7 +45,7 @@ OF_SWIPES: dict[str, Measure] = {
 
 
 def result(summary: Summary, place: str) -> dict[str, Any]:
-    """Medians of everything, the verdicts, and one swipe of each allocator frame by frame."""
+    """All medians, the verdicts, and one swipe of each allocator frame by frame."""
     return {
         "schema": "pagewise.bench-lazy/1",
         "place": place,
@@ -64,7 +64,7 @@ def result(summary: Summary, place: str) -> dict[str, Any]:
 
 
 def range_of(loads: Iterable[float]) -> dict[str, float]:
-    """The least and the greatest."""
+    """The smallest and the largest."""
     values = sorted(loads)
     return {"low": values[0], "high": values[-1]}
 
@@ -77,7 +77,7 @@ def measured(summary: Summary, part: str, program: str) -> Iterator[Allocator]:
 
 
 def rows(summary: Summary, part: str, program: str) -> Iterator[dict[str, Any]]:
-    """One program under each allocator; figures that it has not are null."""
+    """One program under each allocator; figures that it lacks are null."""
     measures = MEASURES | (OF_SWIPES if part == "swipe" else {})
     for allocator in measured(summary, part, program):
         spreads = {
@@ -96,7 +96,7 @@ def rows(summary: Summary, part: str, program: str) -> Iterator[dict[str, Any]]:
 
 
 def pressure(summary: Summary) -> Iterator[dict[str, Any]]:
-    """How many runs survived, and the time of the burst."""
+    """The number of surviving runs, and the time of the burst."""
     for allocator in measured(summary, "pressure", "pressure"):
         runs = summary.figures("pressure", "pressure", allocator.name)
         burst = summary.spread("pressure", "pressure", allocator.name, field("burst_s"))
@@ -110,7 +110,7 @@ def pressure(summary: Summary) -> Iterator[dict[str, Any]]:
 
 
 def forks(summary: Summary) -> Iterator[dict[str, Any]]:
-    """CPU time of a block before and after fork, and of fork."""
+    """CPU time of a block before and after the fork, and of the fork."""
     for allocator in measured(summary, "forks", "forks"):
         medians = {
             name: median(values) if values else None

@@ -2,9 +2,9 @@
 
     PYTHONPATH=bench .venv/bin/python -m lazy.run [PART...] [--rounds N] [--allocators A,B]
 
-Wants root, memory cgroups of version 1 and what tools/bench_lazy_setup.sh installs. What is done
-is kept in build/bench-lazy and not done again: an interrupted comparison goes on where it was.
-`--fresh` starts it anew.
+Needs root, memory cgroups of version 1 and what tools/bench_lazy_setup.sh installs. Runs are
+kept in build/bench-lazy and not repeated: an interrupted comparison resumes. `--fresh` deletes them
+first.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def main() -> None:
         part = PARTS[name]
         print(name, file=sys.stderr, flush=True)
         run(part, store, chosen, arguments.rounds or part.rounds)
-    tell(store)
+    publish(store)
 
 
-def tell(store: Store) -> None:
-    """Writes the result and the page of what is stored, and prints the page."""
-    told = result(Summary(store.runs), place())
-    RESULT.write_text(json.dumps(told, indent=1) + "\n")
-    page = document(told)
+def publish(store: Store) -> None:
+    """Writes the result and the page of the stored runs, and prints the page."""
+    compared = result(Summary(store.runs), place())
+    RESULT.write_text(json.dumps(compared, indent=1) + "\n")
+    page = document(compared)
     DOCUMENT.write_text(page)
     print(page)
 
@@ -57,26 +57,26 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--rounds", type=int, help="instead of each part's own number")
+    parser.add_argument("--rounds", type=int, help="rounds of every part; default: the part's own")
     parser.add_argument(
         "--allocators",
         type=lambda text: text.split(","),
         default=list(ALLOCATORS),
         help=f"of {', '.join(ALLOCATORS)}",
     )
-    parser.add_argument("--fresh", action="store_true", help="forget what is stored")
+    parser.add_argument("--fresh", action="store_true", help="delete the stored runs first")
     arguments = parser.parse_args()
     unknown = set(arguments.parts) - set(PARTS) | set(arguments.allocators) - set(ALLOCATORS)
     if unknown:
-        parser.error(f"neither part nor allocator: {', '.join(sorted(unknown))}")
+        parser.error(f"no such part or allocator: {', '.join(sorted(unknown))}")
     return arguments
 
 
 def present(names: list[str]) -> list[str]:
-    """Those that can run here; the others are named."""
+    """The allocators that can run here; prints the names of the others."""
     absent = {name: lacking for name in names if (lacking := ALLOCATORS[name].absent())}
     for name, lacking in absent.items():
-        print(f"{name} is left out: there is no {lacking}", file=sys.stderr)
+        print(f"{name} is skipped: no {lacking}", file=sys.stderr)
     return [name for name in names if name not in absent]
 
 

@@ -1,4 +1,4 @@
-"""Starts a program under an allocator and reads what it tells of itself."""
+"""Starts a program under an allocator and reads the figures that it prints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT_S = 240
 
 
 class Failed(Exception):
-    """A program ended without its figures; ``status`` is minus the number of a signal."""
+    """A program ended without its figures; ``status`` is negative after a signal."""
 
     def __init__(self, status: int, last_line: str) -> None:
         super().__init__(f"status {status}: {last_line}" if last_line else f"status {status}")
@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 Finish = Callable[[], Figures]
-"""Waits for what comes after the work (idle memory), and gives all figures."""
+"""Waits for the end (idle memory), and returns all figures."""
 
 
 def start(
@@ -36,32 +36,32 @@ def start(
 ) -> Finish:
     """Runs a program that prints a JSON object after its work, and may print another when idle.
 
-    Returns after the first, so that the next program can work while this one is idle. The words of
-    ``before`` run first, without the allocator's prefix.
+    Returns after the first object, so that the next program can work while this one idles. The
+    words of ``before`` run first, without the allocator's prefix.
     """
     back_memory()
-    told = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by finish
+    errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by finish
     with allocator.machine():
         process = subprocess.Popen(
             ["timeout", "--foreground", str(LIMIT_S), *before, *allocator.prefix, *command],
             env=allocator.environment() | dict(variables or {}),
             stdout=subprocess.PIPE,
-            stderr=told,
+            stderr=errors,
             text=True,
         )
         assert process.stdout
         first = process.stdout.readline()
-    return partial(finish, process, first, told)
+    return partial(finish, process, first, errors)
 
 
-def finish(process: subprocess.Popen[str], first: str, told: IO[str]) -> Figures:
+def finish(process: subprocess.Popen[str], first: str, errors: IO[str]) -> Figures:
     """The figures of all lines; raises Failed."""
     assert process.stdout
     rest = process.stdout.read()
     status = process.wait()
-    told.seek(0)
-    last = (told.read().strip().splitlines() or [""])[-1]
-    told.close()
+    errors.seek(0)
+    last = (errors.read().strip().splitlines() or [""])[-1]
+    errors.close()
     if status != 0:
         raise Failed(status, last)
     figures: Figures = {}

@@ -1,6 +1,6 @@
-"""The runs done so far, one JSON object a line, so that a comparison can be resumed.
+"""The completed runs, one JSON object per line, so that a comparison can resume.
 
-A file holds runs of one build only: the first line names it. Runs of another build are set aside.
+A file holds runs of only one build: the first line names it. Runs of another build are moved aside.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Key = tuple[str, str, str, int]
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of one program under one allocator gave."""
+    """The figures of one run of one program under one allocator."""
 
     part: str
     program: str
     allocator: str
     round: int
     figures: Figures
-    """Empty where the program failed; then ``failure`` says how."""
+    """Empty if the program failed; ``failure`` then has the reason."""
     failure: str | None = None
     load: float = 0.0
     """The machine's load average when it ended."""
 
     @property
     def key(self) -> Key:
-        """What makes it the same run."""
+        """The key that identifies the run."""
         return self.part, self.program, self.allocator, self.round
 
 
@@ -48,7 +48,7 @@ class Store:
         lines = path.read_text().splitlines() if path.exists() else []
         if lines and json.loads(lines[0])["build"] != build:
             aside = path.with_suffix(".other-build.jsonl")
-            print(f"runs of another build are set aside as {aside}")
+            print(f"runs of another build are moved to {aside}")
             path.rename(aside)
             lines = []
         if not lines:
@@ -58,7 +58,7 @@ class Store:
         self.keys = {run.key for run in self.runs}
 
     def add(self, run: Run) -> None:
-        """Keeps a run, on disk at once."""
+        """Appends a run to the file."""
         self.runs.append(run)
         self.keys.add(run.key)
         with self.path.open("a") as file:
@@ -66,7 +66,7 @@ class Store:
 
 
 def build_of(sources: Iterable[Path]) -> str:
-    """Names what is measured by the bytes of its files; absent ones count as absent."""
+    """A name of the measured build, from the bytes of its files; absent files count as absent."""
     digest = hashlib.sha256()
     for path in sorted(sources):
         digest.update(path.name.encode())
@@ -75,7 +75,7 @@ def build_of(sources: Iterable[Path]) -> str:
 
 
 def measured_files() -> list[Path]:
-    """The library, its command, the programs that are run, and what says how."""
+    """The library, its command, the measured programs, and the scripts that run them."""
     beside: Sequence[Path] = [
         path
         for folder in (AGENT.parent, AGENT.parent.parent / "lib")

@@ -1,4 +1,4 @@
-"""What the runs say together: medians over rounds, and ratios of two allocators round by round."""
+"""Summary of the runs: medians over rounds, and ratios of two allocators round by round."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Spread:
 
 
 Measure = Callable[[Figures], Sequence[float]]
-"""One or more values of a run; the same number from every run of a part."""
+"""One or more values of a run; equally many from every run of a part."""
 
 
 def field(name: str) -> Measure:
-    """The figure of that name, one or a list."""
+    """The figure with this name, a number or a list."""
 
     def values(figures: Figures) -> Sequence[float]:
         value = figures[name]
@@ -49,12 +49,12 @@ class Summary:
         self.all = list(runs)
 
     def figures(self, part: str, program: str, allocator: str) -> list[Figures]:
-        """Of the runs that succeeded."""
+        """The figures of the successful runs."""
         runs = self.runs.get((part, program, allocator), [])
         return [run.figures for run in runs if run.failure is None]
 
     def failure(self, part: str, program: str, allocator: str) -> str | None:
-        """How a run failed, if one did."""
+        """The reason of a failed run, if any failed."""
         runs = self.runs.get((part, program, allocator), [])
         return next((run.failure for run in runs if run.failure), None)
 
@@ -69,14 +69,14 @@ class Summary:
         return found
 
     def spread(self, part: str, program: str, allocator: str, measure: Measure) -> Spread | None:
-        """The median; None where nothing was measured."""
+        """The median; None if nothing was measured."""
         values = self.values(part, program, allocator, measure)
         return spread_of(values, f"{part} {program} {allocator}") if values else None
 
     def ratio(
         self, part: str, program: str, ours: str, theirs: str, measure: Measure
     ) -> Spread | None:
-        """Ours over theirs, value by value as they were measured in turn."""
+        """Ours over theirs, value by value, as measured in turn."""
         pairs = zip(
             self.values(part, program, ours, measure),
             self.values(part, program, theirs, measure),
@@ -87,7 +87,7 @@ class Summary:
 
 
 def spread_of(values: Sequence[float], name: str) -> Spread:
-    """The median and its interval; of one value, that value."""
+    """The median and its interval; for a single value, that value."""
     typical = median(values)
     low, high = interval(values, 0.5, 1, name) if len(values) > 1 else (typical, typical)
     return Spread(low, typical, high)

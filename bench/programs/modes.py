@@ -44,7 +44,7 @@ MODES = {
 
 
 def environment(folder: str) -> dict[str, str]:
-    """The environment of every program, whoever starts the comparison."""
+    """The environment of every program, independent of the caller's."""
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": folder,

@@ -1,10 +1,10 @@
-//! Sets `PAGEWISE_BUILD`: a hash of the sources whose results the module computes, so that results of a
-//! changed simulator are told from those of the one before, on every machine alike.
+//! Sets `PAGEWISE_BUILD`: a hash of the sources that compute results, the same on every machine. It
+//! distinguishes the results of a changed simulator from earlier results.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// What the module is built from, relative to this crate.
+/// Sources of the module, relative to this crate.
 const SOURCES: [&str; 7] = [
     "src",
     "../sim/src",
@@ -31,7 +31,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The file itself, or all files of the folder, in order.
+/// The file itself, or all files of a folder, in order.
 fn files_in(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -46,7 +46,7 @@ fn files_in(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// FNV-1a of 128 bits: it tells versions of files apart, nobody attacks it.
+/// FNV-1a of 128 bits: sufficient to distinguish versions of files, because there is no attacker.
 fn fnv(hash: u128, bytes: &[u8]) -> u128 {
     bytes.iter().fold(hash, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(FNV_PRIME))
 }

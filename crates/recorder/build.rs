@@ -1,4 +1,4 @@
-//! Compiles the BPF programs with clang and makes their typed access, where they are asked for.
+//! Compiles the BPF programs with clang and generates their skeletons, if the feature `bpf` is on.
 
 fn main() {
     println!("cargo::rerun-if-changed=bpf");
@@ -15,12 +15,12 @@ fn skeleton(name: &str) {
     );
     let built = libbpf_cargo::SkeletonBuilder::new()
         .source(format!("bpf/{name}.bpf.c"))
-        // Version 3 has the compare-and-swap; Linux takes it since 5.12.
+        // BPF CPU version 3 has compare-and-swap; Linux accepts it since 5.12.
         .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
         .build_and_generate(folder.join(format!("{name}.skel.rs")));
     if let Err(error) = built {
         panic!(
-            "clang could not compile the BPF programs: {error:#}\n\
+            "clang cannot compile the BPF programs: {error:#}\n\
              Install clang, libelf-dev and zlib1g-dev, or build with --no-default-features."
         );
     }

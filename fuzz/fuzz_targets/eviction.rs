@@ -1,5 +1,5 @@
-//! Every eviction policy of the catalog against its naive model: the first byte chooses the number
-//! of frames, each other byte is a request.
+//! Compares every eviction policy of the catalog with its naive model. The first byte chooses the number
+//! of frames; each other byte is a request.
 
 #![no_main]
 
@@ -14,11 +14,11 @@ const PAGES: usize = 256;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&first, requests)) = bytes.split_first() else { return };
-    // Small memories mostly, and past the 200 frames from which LIRS has more than one cold frame.
+    // Mostly small memories, and some beyond 200 frames, where LIRS has more than one cold frame.
     let frames = if first < 200 { u32::from(first) % 32 + 1 } else { u32::from(first) };
     let requests: Vec<PageId> = requests.iter().map(|&page| PageId(u32::from(page))).collect();
     for row in CATALOG {
-        let mut misses: Box<dyn FnMut(PageId) -> u64> = match row.build(&[]).expect("defaults are sound") {
+        let mut misses: Box<dyn FnMut(PageId) -> u64> = match row.build(&[]).expect("defaults are valid") {
             Build::Online(build) => {
                 let (mut policy, mut memory) = (build(frames), Residency::new(frames));
                 Box::new(move |page| policy.replay(&[page], PAGES, &mut memory))

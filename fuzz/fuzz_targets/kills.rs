@@ -1,4 +1,4 @@
-//! Recordings of kills: whatever the bytes, they are refused or give kills that add up.
+//! Reads arbitrary bytes as a recording of kills: they are refused, or the phases of each kill add up.
 
 #![no_main]
 

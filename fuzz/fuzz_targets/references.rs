@@ -1,5 +1,5 @@
-//! The target of every file of memory references: the bytes are of the format that the binary is
-//! named after. Whatever they are, reading ends without a panic, and no reference counts twice.
+//! The target of every format of memory references: reads arbitrary bytes as the format that the binary
+//! is named after. Reading ends without a panic, and no reference counts twice.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-// Operations of the malloc family and of C++'s operators.
+// Operations of the malloc family and of the C++ operators.
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -12,7 +12,7 @@
 
 enum { DENSE_MAX = 1 << 17, MAILBOX = 32 };
 
-// Sizes around every border: of bins, of what the C library maps, of what the preload library serves.
+// Sizes around every threshold: of bins, of blocks that the C library maps, of the preload library.
 static size_t any_size(uint64_t number)
 {
     uint64_t rest = number >> 8;
@@ -44,7 +44,8 @@ static void write_from(Block *block, size_t from)
         block->data[block->size - 1] = (unsigned char)block->mark;
 }
 
-// Whether the first `size` bytes of the block hold what was written, by the steps of its own size.
+// Whether the first `size` bytes of the block have the written contents, checked in steps that depend on
+// the size of the block.
 static int holds(const Block *block, size_t size)
 {
     size_t step = stride(block->size);
@@ -178,7 +179,7 @@ static void act_free(Worker *worker, const uint64_t *numbers)
     emptied(worker, numbers[0]);
 }
 
-// All that malloc_usable_size tells may be used.
+// The program may use all bytes that malloc_usable_size returns.
 static void act_usable(Worker *worker, const uint64_t *numbers)
 {
     Block *block = &worker->memory->blocks[numbers[0] % SLOTS];
@@ -194,7 +195,7 @@ static void act_usable(Worker *worker, const uint64_t *numbers)
 static void act_refused(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
-    // Through volatile variables: the compiler knows what these calls answer.
+    // Volatile variables, because the compiler knows the results of these calls.
     volatile size_t most = SIZE_MAX, half = SIZE_MAX / 2 + 1;
     void *data = NULL;
     errno = 0;
@@ -218,7 +219,7 @@ static void act_check(Worker *worker, const uint64_t *numbers)
         report("intact %d", holds(block, block->size));
 }
 
-// Calls about mappings on the whole pages inside a block, which is as it was afterwards.
+// Mapping calls on the complete pages inside a block, which must keep its contents.
 static void act_inside(Worker *worker, const uint64_t *numbers)
 {
     Block *block = &worker->memory->blocks[numbers[0] % SLOTS];
@@ -240,7 +241,7 @@ static void act_inside(Worker *worker, const uint64_t *numbers)
         break;
     case 2:
         result = mlock(from, PAGE);
-        after = munlock(from, PAGE);  // What is freed while locked, the C library may hand out locked.
+        after = munlock(from, PAGE);  // The C library may reuse a block that was freed while locked.
         break;
     case 3:
         result = mmap(from, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != from;
@@ -253,7 +254,7 @@ static void act_inside(Worker *worker, const uint64_t *numbers)
     write_from(block, 0);
 }
 
-// Blocks that whichever thread comes next frees.
+// Blocks that the next thread to come here frees.
 static struct {
     pthread_mutex_t lock;
     Block blocks[MAILBOX];
@@ -262,7 +263,7 @@ static struct {
 static void act_hand_over(Worker *worker, const uint64_t *numbers)
 {
     if (worker->depth > 0)
-        return;  // In a child another thread may have held the lock.
+        return;  // In a child, another thread may have held the lock at the fork.
     Block *block = &worker->memory->blocks[numbers[0] % SLOTS];
     pthread_mutex_lock(&mailbox.lock);
     Block theirs = mailbox.blocks[numbers[1] % MAILBOX];
@@ -272,7 +273,7 @@ static void act_hand_over(Worker *worker, const uint64_t *numbers)
     free_block(&theirs);
 }
 
-// What these answer depends on the allocator; that they do no harm does not.
+// The results of these calls depend on the allocator, but with every allocator they must do no harm.
 static void act_tune(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the program that runs scripts: build.sh PROGRAM
+# Compiles the program that runs scripts to PROGRAM: build.sh PROGRAM
 set -eu
 sources=$(dirname "$0")
 parts=$(mktemp -d)

@@ -1,4 +1,4 @@
-"""Runs a script with and without the library, and tells the first line that differs."""
+"""Runs a script with and without the library, and finds the first line that differs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "HELPER": "off",
     },
 }
-"""Environment variables of the library, without PAGEWISE_LAZY_."""
+"""Environment variables of the library for each setting, without the prefix PAGEWISE_LAZY_."""
 HUNG_S = 40.0
 SLOWER_MAX = 10
-"""A run hangs when it takes so many times the time without the library, and `HUNG_S` at least."""
+"""A run hangs if it takes this factor of the time without the library, and at least `HUNG_S`."""
 HUNG = "hung"
 STOCK_AGAIN = 4
-"""How often a script runs without the library before a difference counts."""
+"""Number of further runs without the library before a difference counts."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Observed:
-    """The lines of a run, each worker's in its order, and how it ended."""
+    """The lines of a run, those of each worker in their order, and its exit status."""
 
     lines: Sequence[str]
     status: str
@@ -60,7 +60,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a run departs from the one without the library."""
+    """The difference of a run from the run without the library."""
 
     setting: str
     stock: str
@@ -91,7 +91,7 @@ def observe(setup: Setup, script: Path, setting: str | None, hung_s: float = HUN
         output, _ = process.communicate(timeout=hung_s)
         status = str(process.returncode)
     except subprocess.TimeoutExpired:
-        # Its children, too: they are in its session.
+        # Kill its children too, which are in its process group.
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         status = HUNG
@@ -100,12 +100,12 @@ def observe(setup: Setup, script: Path, setting: str | None, hung_s: float = HUN
 
 
 def worker_of(line: str) -> str:
-    """The worker that wrote a line; lines of one stay in their order."""
+    """The worker that wrote a line; a stable sort by it keeps each worker's lines in order."""
     return line.partition(".")[0]
 
 
 def difference(stock: Observed, library: Observed, setting: str) -> Difference | None:
-    """The first line that differs, or the status."""
+    """The first line that differs, or the exit status if only that differs."""
     for ours, theirs in zip_longest(stock.lines, library.lines, fillvalue="no more lines"):
         if ours != theirs:
             return Difference(

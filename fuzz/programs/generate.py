@@ -1,4 +1,4 @@
-"""Scripts of random operations, each told by its seed."""
+"""Generates scripts of random operations; the seed determines the script."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ IN_SERIES: Mapping[str, int] = {
 }
 FORKS_MAX = 5
 RARE = ("limit", "lock_all", "family", "spawn", "leave", "background")
-"""In one of four scripts: after a limit of address space the library serves no more."""
+"""One script in four has each: after a limit of address space the library stops serving."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """A first line that says how, and a line for each operation."""
+    """A script: its settings for the first line, and a line for each operation."""
 
     pace: str
     workers: int
@@ -76,15 +76,15 @@ class Script:
     operations: Sequence[str]
 
     def text(self) -> str:
-        """As the program reads it."""
+        """The script as text for the program."""
         first = f"{self.pace} {self.workers} {self.collections}"
         return "\n".join([first, *self.operations]) + "\n"
 
 
 def generate(seed: int, without: Sequence[str] = ()) -> Script:
-    """The script of a seed: half of them serial, half parallel with a collector in most.
+    """The script of a seed: half are serial, half parallel, most of these with a collector.
 
-    The operations named by `without` are left out.
+    The script has no operation named in `without`.
     """
     random = Random(seed)
     pace = random.choice(["serial", "parallel"])
@@ -93,10 +93,10 @@ def generate(seed: int, without: Sequence[str] = ()) -> Script:
     for name in RARE:
         if name in weights and random.randrange(4):
             del weights[name]
-    # Scripts that do much of a few things meet states that a mix of everything never reaches.
+    # Scripts with many operations of a few kinds reach states that an even mix never reaches.
     for name in random.sample(sorted(weights), 6):
         weights[name] *= random.choice([1, 5, 20])
-    # A child runs operations of its parent again: more of these take minutes.
+    # A child repeats operations of its parent, so more of these would take minutes.
     for name in ("fork", "family", "spawn"):
         weights[name] = min(weights.get(name, 0), FORKS_MAX)
     count = random.choice([30, 100, 100, 300, 300, 600])
@@ -111,5 +111,5 @@ def generate(seed: int, without: Sequence[str] = ()) -> Script:
 
 
 def numbers(random: Random) -> list[str]:
-    """Four that an operation reads as it likes: slots, sizes, ways."""
+    """The four numbers of an operation, which uses them as slots, sizes or variants."""
     return [str(random.getrandbits(32)) for _ in range(NUMBERS)]

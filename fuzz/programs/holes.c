@@ -1,5 +1,5 @@
-// What a program may do with addresses that it has just unmapped, as long as no other thread maps
-// anything meanwhile: only in serial scripts.
+// Operations on addresses that the program has just unmapped. Another thread could map them meanwhile, so
+// these are only in serial scripts.
 #define _GNU_SOURCE
 #include "program.h"
 
@@ -19,7 +19,7 @@ typedef struct {
     size_t bytes;
 } Hole;
 
-// Unmaps a run of a region. `bytes` is 0 where there is none.
+// Unmaps a run of a region. `bytes` is 0 if the region has no run.
 static Hole hole_of(Worker *worker, const uint64_t *numbers)
 {
     Hole hole = {.region = &worker->memory->regions[numbers[0] % SLOTS], .from = numbers[1]};
@@ -34,7 +34,7 @@ static Hole hole_of(Worker *worker, const uint64_t *numbers)
     return hole;
 }
 
-// The hole belongs to the region again, as a fresh mapping; what is there already is replaced.
+// Fills the hole with a fresh mapping of the region, which replaces any mapping there.
 static void fill(Hole hole)
 {
     mmap(hole.at, hole.bytes, READ_WRITE, ANONYMOUS | MAP_FIXED, -1, 0);
@@ -84,7 +84,7 @@ static void act_hole_calls(Worker *worker, const uint64_t *numbers)
 
 static void act_hole_remap(Worker *worker, const uint64_t *numbers)
 {
-    // Mapped before the hole is made, else it may lie there.
+    // Map this before making the hole, otherwise it may be placed there.
     char *source = mmap(NULL, PAGES_MAX * PAGE, READ_WRITE, ANONYMOUS, -1, 0);
     Hole hole = hole_of(worker, numbers);
     store(source, 99);
@@ -99,7 +99,7 @@ static void act_hole_remap(Worker *worker, const uint64_t *numbers)
     munmap(source + hole.bytes, PAGES_MAX * PAGE - hole.bytes);
 }
 
-// A mapping grows into what was unmapped behind it.
+// A mapping grows into unmapped addresses after it.
 static void act_regrow(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
@@ -119,7 +119,7 @@ static void act_regrow(Worker *worker, const uint64_t *numbers)
     munmap(at, pages * PAGE);
 }
 
-// A stack grows down to the guard gap of what lies below it, and no page further.
+// A stack grows down to the guard gap above the next mapping, and no page further.
 static void act_grow_down(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
@@ -160,7 +160,7 @@ static void act_attach(Worker *worker, const uint64_t *numbers)
     fill(hole);
 }
 
-// Two mappings side by side end by one call.
+// One call unmaps two adjacent mappings.
 static void act_unmap_across(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;

@@ -1,9 +1,9 @@
-// Reads a script, and runs its operations in threads: one after the other (`serial`), or each
-// thread's own at once (`parallel`), while a collector stops all threads now and then.
+// Reads a script and runs its operations in threads: one after the other (`serial`), or all threads at
+// the same time (`parallel`), while a collector stops all threads now and then.
 //
 //     program SCRIPT
 //
-// The first line of a script is "serial|parallel WORKERS COLLECTIONS", each other one "WORKER KIND
+// The first line of a script is "serial|parallel WORKERS COLLECTIONS", each other line "INDEX WORKER KIND
 // NUMBERS".
 #define _GNU_SOURCE
 #include "program.h"
@@ -66,8 +66,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 {
     (void)context;
     if (!is_guarded) {
-        // An access that must not fault: the status says which signal.
-        report("signal %d, code %d, where none may come", signal, info->si_code);
+        // An access that must not fault: the exit status has the signal.
+        report("unexpected signal %d, code %d", signal, info->si_code);
         struct sigaction usual = {.sa_handler = SIG_DFL};
         sigaction(signal, &usual, NULL);
         raise(signal);
@@ -101,7 +101,7 @@ Outcome store(char *address, uint64_t value)
     return outcome;
 }
 
-// The kind of that name, of all files.
+// The kind of operation with this name, from the tables of all files.
 static const Kind *kind_of(const char *name)
 {
     const Kind *const families[] = {BLOCK_KINDS, MAP_KINDS, HOLE_KINDS, PROCESS_KINDS};
@@ -109,7 +109,7 @@ static const Kind *kind_of(const char *name)
         for (const Kind *kind = families[family]; kind->name != NULL; kind++)
             if (strcmp(kind->name, name) == 0)
                 return kind;
-    dprintf(STDERR_FILENO, "no operation is named %s\n", name);
+    dprintf(STDERR_FILENO, "unknown operation %s\n", name);
     exit(2);
 }
 
@@ -198,7 +198,7 @@ static void await_all(void)
         while (sem_wait(&acknowledged) != 0) {}
 }
 
-// As collectors of garbage do: all threads stand still, wherever they are, while memory is mapped.
+// Like a garbage collector: stops all threads at any point while it maps memory.
 static void collect(long round)
 {
     atomic_store(&is_world_stopped, 1);
@@ -252,7 +252,7 @@ static void parallel(void)
         pthread_join(threads[worker], NULL);
 }
 
-// ----- serial: each operation in the thread it names, all on the same memory -----
+// ----- serial: each operation in its worker's thread, all on the same memory -----
 
 static struct {
     pthread_mutex_t lock;
@@ -271,7 +271,7 @@ static void *run_serial(void *argument)
             continue;
         }
         act(worker, turn.next);
-        // An operation may have run others that follow it.
+        // An operation may have run further operations.
         turn.next = worker->current + 1;
         pthread_cond_broadcast(&turn.has_changed);
     }
@@ -294,7 +294,7 @@ static void serial(void)
 int main(int count, char **words)
 {
     own_path = words[0];
-    if (count == 3)  // A child that `spawn` started.
+    if (count == 3)  // A child of the operation `spawn`.
         return puts("child") == EOF || malloc(strtoul(words[2], NULL, 10)) == NULL;
     if (count != 2)
         return 2;

@@ -45,7 +45,7 @@ size_t run_of(const Region *region, size_t *from, size_t count)
     return end - first;
 }
 
-// A run somewhere in the slot, of any length; its first page in `from`.
+// A run of any length within the slot; its first page in `from`.
 static size_t any_run(const Region *region, const uint64_t *numbers, size_t *from)
 {
     *from = numbers[1];
@@ -75,7 +75,8 @@ uint64_t region_digest(const Region *region)
         for (size_t place = 0; place < sizeof PLACES / sizeof *PLACES; place++) {
             uint64_t value = 0;
             Outcome outcome = load(region->at + page * PAGE + PLACES[place], &value);
-            // What a child lacks is a hole, or closed: the library keeps its addresses.
+            // A page that a child did not inherit is a hole or inaccessible: the library keeps its
+            // addresses.
             if (region->stays[page])
                 outcome.code = 0;
             digest = mix(mix(digest, value), outcome_value(outcome));
@@ -84,7 +85,7 @@ uint64_t region_digest(const Region *region)
     return digest;
 }
 
-// A file of this many pages, every word of it told by its offset.
+// A file with `pages` pages; each word is computed from its offset.
 static int file_of(size_t pages)
 {
     int file = memfd_create("pages", MFD_CLOEXEC);
@@ -110,7 +111,7 @@ static int flags_of(uint64_t kind)
     }
 }
 
-// Maps at `at` where `fixed` says so. Files end before the last page in one of four.
+// Maps at `at` if `fixed` requires it. In one of four cases a file ends before the last page.
 static char *map_pages(char *at, size_t pages, uint64_t kind, int protection, int fixed)
 {
     int flags = flags_of(kind), file = -1;
@@ -227,7 +228,7 @@ static void act_protect(Worker *worker, const uint64_t *numbers)
     region->is_whole = 0;
 }
 
-// Content after MADV_FREE is the old one or zeros: written anew before it is looked at.
+// After MADV_FREE the contents are the old ones or zeros, so write them again before reading them.
 static void rewrite(Region *region, size_t from, size_t count)
 {
     for (size_t page = from; page < from + count; page++)
@@ -251,7 +252,7 @@ static void act_advise(Worker *worker, const uint64_t *numbers)
     int result = madvise(region->at + from * PAGE, count * PAGE, advice);
     report("%d on %zu pages: errno %d", advice, count, error_of(result));
     region->is_whole = 0;
-    // A free of protected pages cannot be undone by writing to them.
+    // Make protected pages writable, so that they can be written again.
     if (advice == MADV_FREE) {
         mprotect(region->at + from * PAGE, count * PAGE, PROT_READ | PROT_WRITE);
         rewrite(region, from, count);
@@ -289,7 +290,7 @@ static void act_sync(Worker *worker, const uint64_t *numbers)
     }
 }
 
-// Pages that were just written are in memory.
+// Pages that were just written must be in memory.
 static void act_incore(Worker *worker, const uint64_t *numbers)
 {
     unsigned char incore[64];
@@ -306,7 +307,7 @@ static void act_incore(Worker *worker, const uint64_t *numbers)
     report("errno %d, written ones are present %d", error_of(result), present >= written);
 }
 
-// What /proc/self/maps says of each page: its rights, and whether it is shared.
+// The rights of each page in /proc/self/maps, and whether the page is shared.
 static void act_look_up(Worker *worker, const uint64_t *numbers)
 {
     Region *region = region_at(worker, numbers[0]);
@@ -330,7 +331,7 @@ static void act_look_up(Worker *worker, const uint64_t *numbers)
     report("%zu pages, %016lx", found, digest);
 }
 
-// The kernel reads and writes on the program's behalf.
+// The kernel reads and writes memory for the program.
 static void act_pipe(Worker *worker, const uint64_t *numbers)
 {
     Region *region = region_at(worker, numbers[0]);
@@ -391,7 +392,7 @@ static void act_remap(Worker *worker, const uint64_t *numbers)
         moved = mremap(at, old * PAGE, pages * PAGE, MREMAP_MAYMOVE);
         break;
     case 3: {
-        // Over pages of another region.
+        // Move over pages of another region.
         pages = run_of(other, &from, old);
         if (pages == 0)
             return;
@@ -404,10 +405,10 @@ static void act_remap(Worker *worker, const uint64_t *numbers)
         return report("%016lx", region_digest(other));
     }
     default: {
-        // Twice: by MREMAP_DONTUNMAP, or a shared mapping once more.
+        // Map twice: with MREMAP_DONTUNMAP, or a second mapping of shared memory.
         int is_again = numbers[3] % 6 == 5;
         unmap_region(other);
-        // With MREMAP_DONTUNMAP the kernel takes the last argument for a wish.
+        // With MREMAP_DONTUNMAP the last argument is a hint to the kernel.
         int flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP;
         moved = is_again ? mremap(at, 0, old * PAGE, MREMAP_MAYMOVE)
                          : mremap(at, old * PAGE, old * PAGE, flags, NULL);
@@ -454,7 +455,7 @@ void release_memory(Worker *worker)
         unmap_region(region_at(worker, slot));
 }
 
-// In a child: what the parent kept from it may be mapped to something else from now on.
+// In a child: forgets pages that it did not inherit, because other mappings may use their addresses.
 void forget_not_inherited(Memory *memory)
 {
     for (int slot = 0; slot < SLOTS; slot++) {

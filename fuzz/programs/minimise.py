@@ -1,4 +1,4 @@
-"""Leaves out operations of a script as long as it still fails (delta debugging)."""
+"""Removes operations of a script as long as it still fails (delta debugging)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ LONG_ENOUGH_S = 120
 
 
 def minimise(script: Script, fails: Callable[[Script], bool]) -> Script:
-    """A script of which no operation, and no half or quarter of them, can be left out.
-
-    Or what is left after two minutes.
-    """
+    """The shortest failing script that removing operations finds within two minutes."""
     begin = time.monotonic()
     kept: Sequence[str] = script.operations
     size = max(len(kept) // 2, 1)

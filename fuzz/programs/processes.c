@@ -28,8 +28,8 @@ static int status_of(pid_t child)
     return status;
 }
 
-// The child looks at what it inherited and goes on with the script for a while; the parent then
-// runs the same operations.
+// The child checks its inherited memory and runs the next operations of the script; then the parent runs
+// the same operations.
 static void act_fork(Worker *worker, const uint64_t *numbers)
 {
     if (worker->depth == DEPTH_MAX)
@@ -52,7 +52,7 @@ static void act_fork(Worker *worker, const uint64_t *numbers)
     report("status %d", status_of(child));
 }
 
-// Several children at once, each with blocks of its own.
+// Several children at the same time, each with its own blocks.
 static void act_family(Worker *worker, const uint64_t *numbers)
 {
     pid_t children[4];
@@ -116,7 +116,7 @@ static void *run_thread(void *argument)
     return (void *)(started->numbers[3] % 7);
 }
 
-// The next operations run in a new thread, on a stack of the program's own or of the C library's.
+// The next operations run in a new thread, on a stack of the program or of the C library.
 static void act_thread(Worker *worker, const uint64_t *numbers)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -165,7 +165,7 @@ static void act_signal(Worker *worker, const uint64_t *numbers)
     report("%zu signals", (size_t)(numbers[1] % 5));
 }
 
-// A signal whose handler runs on a region, as programs do that survive a stack overflow.
+// A signal whose handler runs on a region, as in programs that survive a stack overflow.
 static void act_other_stack(Worker *worker, const uint64_t *numbers)
 {
     Region *region = &worker->memory->regions[numbers[0] % SLOTS];
@@ -180,7 +180,7 @@ static void act_other_stack(Worker *worker, const uint64_t *numbers)
     unmap_region(region);
 }
 
-// The library opens no file that the program could notice.
+// The library must not open a file descriptor that the program could notice.
 static void act_descriptor(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
@@ -210,7 +210,7 @@ static void *churn(void *argument)
     return NULL;
 }
 
-// A thread that nobody waits for: it works while the others do, and while the program ends.
+// A thread without a join: it runs during the other operations and the end of the program.
 static void act_background(Worker *worker, const uint64_t *numbers)
 {
     static atomic_int started;
@@ -227,10 +227,10 @@ static void act_leave(Worker *worker, const uint64_t *numbers)
     leaves_main_thread |= worker->depth == 0;
 }
 
-// Signals at any moment, for as long as the program runs or until the next of these.
+// Signals at any moment, until the program ends or the next operation of this kind.
 static void act_timer(Worker *worker, const uint64_t *numbers)
 {
-    // A handler in another thread may map where a serial script has just unmapped.
+    // Not in serial scripts: a handler in another thread may map addresses that the script just unmapped.
     if (worker->depth > 0 || is_serial)
         return;
     struct sigaction action = {.sa_handler = map_in_handler, .sa_flags = SA_RESTART};
@@ -240,8 +240,8 @@ static void act_timer(Worker *worker, const uint64_t *numbers)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-// A limit of address space. Below what is in use nothing more is mapped: the block is so large that no
-// allocator has it left. Above it, by the program's own count, all is as before.
+// A limit of address space. With a limit below the present use, no further mapping succeeds; the block is
+// larger than any free block of an allocator. With a limit above it, calls work as before.
 static void act_limit(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
@@ -284,7 +284,7 @@ static int ascending(const void *left, const void *right)
     return (first > second) - (first < second);
 }
 
-// What the C library allocates of itself.
+// Functions of the C library that allocate memory.
 static void act_library(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;

@@ -1,7 +1,7 @@
-// A program whose operations come from a script, and which writes down all that it may observe.
+// A program that runs the operations of a script and prints everything that it can observe.
 //
-// The same script gives the same lines whatever serves the program's memory: no line holds an
-// address, and nothing is looked at that the C library or the kernel may answer in several ways.
+// The same script prints the same lines with every allocator: no line contains an address, or a result
+// that the C library or the kernel may choose freely.
 #pragma once
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum { PAGE = 4096, SLOTS = 16, PAGES_MAX = 4096, WORKERS_MAX = 6, NUMBERS = 4 };
 
-// A block of the malloc family. `mark` tells what was written to it.
+// A block of the malloc family. `mark` determines the contents written to it.
 typedef struct {
     unsigned char *data;
     size_t size, alignment;
@@ -23,12 +23,12 @@ typedef struct {
 
 typedef enum { HOLE, MAPPED } PageState;
 
-// Pages that were mapped by one call. What became a hole may belong to anyone by now.
+// Pages that one call mapped. A hole in them may belong to another mapping by now.
 typedef struct {
     char *at;
     size_t pages;
     unsigned char state[PAGES_MAX];
-    unsigned char stays[PAGES_MAX];  // Perhaps kept from children by MADV_DONTFORK.
+    unsigned char stays[PAGES_MAX];  // May be excluded from children by MADV_DONTFORK.
     int is_whole;   // One mapping, with the same attributes throughout.
 } Region;
 
@@ -60,11 +60,11 @@ extern int leaves_main_thread;  // The main thread ends by pthread_exit, so the 
 extern const char *own_path;
 extern __thread Worker *self;
 
-// Writes one line about the current operation.
+// Prints a line about the current operation.
 void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// Runs the next `count` operations of the worker here, in a child or another thread.
+// Runs the next `count` operations of the worker in this child or thread.
 void run_next(Worker *worker, size_t count);
-// Everything the worker's slots hold, into one line.
+// Prints the contents of the worker's slots in one line.
 void report_memory(Worker *worker);
 void release_memory(Worker *worker);
 void report_blocks(Worker *worker);
@@ -81,7 +81,8 @@ Outcome store(char *address, uint64_t value);
 
 uint64_t mix(uint64_t hash, uint64_t value);
 static inline int error_of(long result) { return result == -1 ? errno : 0; }
-// How many pages among `count` from `from` on are mapped, without a hole; moves `from` there.
+// Finds mapped pages without a hole among `count` pages from `from` on; returns their number and moves
+// `from` to the first.
 size_t run_of(const Region *region, size_t *from, size_t count);
 uint64_t region_digest(const Region *region);
 void map_region(Region *region, size_t pages, uint64_t kind, int protection);

@@ -1,11 +1,11 @@
-"""Random programs with and without the preload library: what each may observe must be the same.
+"""Runs random programs with and without the preload library; both runs must observe the same.
 
     run.py PROGRAM LIBRARY --seconds 600 [--seed N]     seeds from N on, until the time is over
     run.py PROGRAM LIBRARY --seed N --once              one seed
-    run.py PROGRAM LIBRARY --script FILE                a script that was kept
+    run.py PROGRAM LIBRARY --script FILE                a kept script
 
-Ends with status 1 at the first difference: the seed, the command that repeats it and the shortest
-script that still differs are written. `fuzz/programs.sh` compiles the program and calls this.
+Exits with status 1 at the first difference, after printing the seed, the command that repeats it
+and the shortest script that still differs. `fuzz/programs.sh` compiles the program and calls this.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from minimise import minimise
 
 LINES_SHOWN = 20
 TRIES = 3
-"""How often a shortened script runs before it counts as one that does not fail."""
+"""Number of runs of a shortened script before it counts as passing."""
 SHORT_HUNG_S = 15.0
 
 
 def main() -> None:
-    """Ends with 1 where anything differs."""
+    """Exits with status 1 if any run differs."""
     arguments = parse()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     setup = Setup(arguments.program.resolve(), arguments.library.resolve())
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    """What the command line says."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -59,16 +59,16 @@ def parse() -> argparse.Namespace:
     parser.add_argument("library", type=Path)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--once", action="store_true", help="that seed only")
-    parser.add_argument("--count", type=int, help="that many seeds, however long they take")
+    parser.add_argument("--once", action="store_true", help="run only the first seed")
+    parser.add_argument("--count", type=int, help="number of seeds, without a time limit")
     parser.add_argument("--script", type=Path)
     parser.add_argument("--keep", type=Path, default=Path("."), help="where findings are written")
-    parser.add_argument("--go-on", action="store_true", help="find more after a difference")
+    parser.add_argument("--go-on", action="store_true", help="continue after a difference")
     parser.add_argument(
         "--settings",
         type=lambda text: text.split(","),
         default=list(SETTINGS),
-        help=f"of {', '.join(SETTINGS)}",
+        help=f"settings to run, of {', '.join(SETTINGS)}",
     )
     parser.add_argument(
         "--without",
@@ -83,7 +83,7 @@ def parse() -> argparse.Namespace:
 
 
 def seeds(arguments: argparse.Namespace, setup: Setup, place: Path) -> int:
-    """Runs one seed after the other; the status."""
+    """Runs one seed after the other; returns the exit status."""
     begin, seed, unstable, found = time.monotonic(), arguments.seed, 0, 0
     count = 1 if arguments.once else arguments.count
     while (
@@ -96,7 +96,7 @@ def seeds(arguments: argparse.Namespace, setup: Setup, place: Path) -> int:
         found_here = tried(setup, place, arguments.settings)
         if isinstance(found_here, Difference):
             found += 1
-            tell(arguments, setup, place, seed, script, found_here)
+            report(arguments, setup, place, seed, script, found_here)
             if not arguments.go_on:
                 return 1
         unstable += found_here == "unstable"
@@ -110,7 +110,7 @@ def seeds(arguments: argparse.Namespace, setup: Setup, place: Path) -> int:
 
 
 def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | None:
-    """The first difference; `unstable` where the script differs without the library, too."""
+    """The first difference; `unstable` if runs without the library differ from each other too."""
     stock = observe(setup, place, None)
     for setting in settings:
         found = difference(stock, observe(setup, place, setting, patience(stock)), setting)
@@ -125,11 +125,11 @@ def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | 
 
 
 def patience(stock: Observed, least_s: float = HUNG_S) -> float:
-    """Seconds after which a run beside this one hangs: a busy machine alone is no finding."""
+    """Timeout for a run with the library: a slow run on a busy machine is no finding."""
     return max(least_s, SLOWER_MAX * stock.seconds)
 
 
-def tell(
+def report(
     arguments: argparse.Namespace,
     setup: Setup,
     place: Path,
@@ -137,7 +137,7 @@ def tell(
     script: Script,
     found: Difference,
 ) -> None:
-    """Writes how to repeat it, then the shortest script."""
+    """Prints the command that repeats the difference, then the shortest script."""
     command = f"{sys.argv[0]} {setup.program} {setup.library}"
     print(f"programs: FINDING: {command} --settings '{found.setting}' --once --seed {seed}")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Writes the drawing that Inkscape opens, a map of many paths.
+"""Writes the drawing that Inkscape opens: a map of many paths.
 
 Usage: make_drawing.py PATHS OUT.svg
 """

@@ -3,7 +3,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.util.function.IntUnaryOperator;
 
-/** What the Java applications share: say "ready", answer "visit N" with "done". */
+/** Shared by the Java applications: prints "ready", answers "visit N" with "done". */
 final class Lines {
     private Lines() {}
 

@@ -29,7 +29,7 @@ final class TextIndex {
         }
         int found = 0;
         for (int query = 0; query < 400; query++) {
-            // Three queries of four are of the few common terms.
+            // Three of four queries are for the few common terms.
             int term = query % 4 == 0 ? round * 577 + query * 37 : query % 100;
             for (int document : postings.getOrDefault(word(term), new ArrayList<>())) {
                 found += documents.get(document).length() & 1;

@@ -1,4 +1,4 @@
-// The TypeScript compiler as an editor keeps it open. A visit asks for the types of the names in view.
+// The TypeScript compiler as an editor uses it. A visit requests the types of the visible names.
 "use strict";
 const path = require("node:path");
 const ts = require("typescript");

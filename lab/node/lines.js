@@ -1,4 +1,4 @@
-// What the line applications of this folder share: say "ready", answer "visit N" with "done".
+// Shared by the line applications of this folder: print "ready", and answer "visit N" with "done".
 "use strict";
 const readline = require("node:readline");
 

@@ -19,7 +19,7 @@ database.execute("create index by_plays on track (plays, rating)")
 
 
 def visit(round_number: int) -> int:
-    """Plays tracks, most of them the same at every visit, and looks artists up."""
+    """Plays tracks, most of them the same at every visit, and looks up artists."""
     for i in range(1500):
         track = i * 13 if i % 4 else (round_number * 9973 + i * 191) % TRACKS
         database.execute(

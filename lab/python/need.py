@@ -1,9 +1,9 @@
-"""An application that needs as much memory as it is told: seven tenths its own, the rest of a file.
+"""An application that needs a given amount of memory: 70 % private, the rest pages of a file.
 
-    need.py FOLDER NAME MIB               NAME needs MIB, of which 3 in 10 are FOLDER/NAME
-    need.py FOLDER --make NAME=MIB ...    makes those files, and lets none of them stay in memory
+        need.py FOLDER NAME MIB               NAME takes MIB, of which 3 in 10 are FOLDER/NAME
+        need.py FOLDER --make NAME=MIB ...    writes those files, and evicts them from memory
 
-It is ready once it has all of that. A visit reads three tenths of it again.
+It is ready once it holds all of it. A visit reads three tenths of it again.
 """
 
 import mmap
@@ -18,17 +18,17 @@ MIB = 1 << 20
 
 
 def own_mib(mib: int) -> int:
-    """What is not of the file."""
+    """The part that is not in the file."""
     return mib - mib * 3 // 10
 
 
 def content(number: int) -> bytes:
-    """A MiB that is like no other, so that nothing is shared or compressed away."""
+    """A MiB with unique content, which cannot be shared or compressed away."""
     return random.Random(number).randbytes(MIB)
 
 
 def make(folder: Path, needs: dict[str, int]) -> None:
-    """Writes the file of each application, to storage and out of memory."""
+    """Writes the file of each application to storage, and evicts it from memory."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, mib in needs.items():
         with (folder / name).open("wb") as file:
@@ -54,7 +54,7 @@ def load(path: Path, mib: int) -> tuple[list[bytearray], mmap.mmap | None]:
 
 
 def used(pieces: list[bytearray], mapped: mmap.mmap | None, visit: int) -> Iterator[memoryview]:
-    """The tenths of everything that a visit uses; which ones, goes round."""
+    """The tenths of the memory that a visit uses; each visit uses the next ones."""
     for number, piece in enumerate(pieces):
         if (number + visit) % 10 < 3:
             yield memoryview(piece)
@@ -63,10 +63,10 @@ def used(pieces: list[bytearray], mapped: mmap.mmap | None, visit: int) -> Itera
 
 
 def main() -> None:
-    """Loads, says so, and answers visits."""
+    """Loads the memory, prints "ready", and answers visits."""
     folder, name, *rest = sys.argv[1:]
     if name == "--make":
-        make(Path(folder), {one: int(mib) for one, mib in (word.split("=") for word in rest)})
+        make(Path(folder), {file: int(mib) for file, mib in (word.split("=") for word in rest)})
         pieces, mapped = [], None
     else:
         pieces, mapped = load(Path(folder) / name, int(rest[0]))

@@ -1,4 +1,4 @@
-"""What should give when memory runs short: measured, simulated and advised from recordings.
+"""Simulates, compares and recommends what a Linux machine does when memory runs short.
 
 The names and options are those of the command line::
 
@@ -9,9 +9,9 @@ The names and options are those of the command line::
     print(pw.misses(trace, policy=["lru", "s3-fifo"], frames=["64MiB"])["misses"])
 
 Results are plain dictionaries with the field names of the ``--json`` output, whose types are in
-``pagewise.types``; events and other long columns are Arrow streams that polars, pyarrow and duckdb
-take as they are. Whatever goes wrong raises a :class:`pagewise.PagewiseError`. The interface is
-``__all__``, which docs/python.md lists; everything else may change.
+``pagewise.types``; events and other long columns are Arrow streams, which polars, pyarrow and
+duckdb accept. Every error is a :class:`pagewise.PagewiseError`. The interface is ``__all__``, which
+docs/python.md lists; everything else may change.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from pagewise.errors import (
     UsageError,
 )
 
-# Not put off as the others are: its name is that of its package, and the function must win.
+# Imported at once: the function has the name of its package, and must replace it.
 from pagewise.report import report
 
-TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+TYPE_CHECKING = False  # not from typing: an interrupt could arrive while typing loads
 if TYPE_CHECKING:
     from typing import Any
 
@@ -105,12 +105,12 @@ _HOMES = {
     "sweep": ("pagewise.grids.run", "sweep"),
     "verify_page_size": ("pagewise.huge_pages.verify", "verify"),
 }
-"""Where each name comes from. They load when first used: the command line must be able to catch an
-interrupt before the compiled half is in memory."""
+"""The module and the name of each attribute. They load on first use, so that the command line can
+handle an interrupt before the compiled module is in memory."""
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the version, the types of results, or what ``_HOMES`` lists, on its first use."""
+    """Loads the version, the types of results, or a name of ``_HOMES``, on its first use."""
     if name == "__version__":
         return _import_module("pagewise._core").version()
     if name == "types":
@@ -123,6 +123,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """The names of ``__all__``, loaded or not, and those that every package has."""
+    """The names of ``__all__``, loaded or not, and the special names of every package."""
     special = (name for name in globals() if name.startswith("__") and name.endswith("__"))
     return sorted({*__all__, *special, "__version__"})

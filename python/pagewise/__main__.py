@@ -1,7 +1,7 @@
-"""The process of the command `pagewise`, also `python -m pagewise`: streams, signals, exit status.
+"""The entry point of `pagewise` and `python -m pagewise`: streams, signals and exit status.
 
-Loading the commands takes a few tenths of a second. A signal in that time ends the process as one
-that comes later does: Ctrl-C with status 130, without a traceback.
+Loading the commands takes a few tenths of a second. A signal during that time ends the process as a
+later signal does: Ctrl-C with status 130, without a traceback.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def main() -> None:
         status = run()
     except signals.Ended as ended:
         status = signals.status_of(ended.number)
-    # What is left is flushing and unloading: a second signal has nothing to stop.
+    # Only flushing and unloading is left, which a second signal must not interrupt.
     signals.heed(signal.SIG_IGN)
     sys.exit(status)
 
 
 def open_standard_streams() -> None:
-    """Opens the null device in place of every standard stream that the caller closed (`>&-`).
+    """Opens the null device for every standard stream that the caller closed (`>&-`).
 
-    Otherwise the next file opened would take the stream's number, and get what is meant for it.
-    What a terminal's character set lacks is written as an escape.
+    Otherwise the next file opened would get the stream's number, and receive its output. Characters
+    that the terminal's character set lacks are written as escapes.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:

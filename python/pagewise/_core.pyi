@@ -1,9 +1,9 @@
-"""The compiled half: thin conversions around the Rust crates. Use the functions of `pagewise`.
+"""The compiled module: thin conversions around the Rust crates. Use the functions of `pagewise`.
 
 Results are dictionaries with the field names of the ``--json`` outputs. ``format``, ``mapping``
 (``swap``, ``block``, ``objects``) and ``columns`` (pairs of role and column) say how a foreign
-recording is read. ``progress(done, total)`` is called now and then; raising in it stops the work.
-Every long call releases the interpreter lock. Refusals raise the exceptions of `pagewise.errors`.
+recording is read. ``progress(done, total)`` is called from time to time; an exception stops the
+work. Long calls release the interpreter lock. Errors are the exceptions of `pagewise.errors`.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Recordings of allocations: what they hold, and replays of their history."""
+"""Recordings of allocations: what they hold, and replays with other allocators."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ SCHEMA = "pagewise.allocations/1"
 
 
 def is_allocations(path: PathLike) -> bool:
-    """Whether a regular file is a recording of allocations; of a pipe nothing is read."""
+    """Whether a regular file is a recording of allocations; reads nothing from a pipe."""
     return os.path.isfile(path) and _core.is_allocations(os.fspath(path))
 
 
 def allocations_info(path: PathLike, *, progress: Progress | None = None) -> Allocations:
-    """What a recording of allocations holds: blocks from 64 KiB by kind and size, pages touched,
-    sums of smaller ones, time and faults of its processes, losses. ``pages_touched``,
-    ``processor_ns``, ``system_ns`` and ``minor_faults`` are None where they are not known, as of a
-    program that was killed; ``is_cut`` says that the recording stops before its end. Raises
-    UnreadableInput."""
+    """The content of a recording of allocations: blocks from 64 KiB by kind and size, pages
+    touched, sums of smaller blocks, time and faults of its processes, losses.
+
+    ``pages_touched``, ``processor_ns``, ``system_ns`` and ``minor_faults`` are None if unknown, as
+    for a program that was killed. ``is_cut`` says that the recording stops before its end. Raises
+    UnreadableInput.
+    """
     return _core.allocations_info(os.fspath(path), progress=progress)
 
 
@@ -33,9 +35,11 @@ def replay_allocations(
 ) -> list[dict[str, Any]]:
     """Replays a recording once per request, on all cores.
 
-    A request names an ``allocator`` (``pagewise list allocators``), perhaps the memory there is
-    (``budget_pages``, pages of 4 KiB) and whether an allocator in the program hears of pressure
-    before somebody is killed (``hears_pressure``). Raises UnreadableInput, UsageError.
+    A request names an ``allocator`` (``pagewise list allocators``) and may limit the memory
+    (``budget_pages``, pages of 4 KiB). With ``hears_pressure`` an allocator inside the program
+    learns of memory pressure in time to give back memory before a kill.
+
+    Raises UnreadableInput, UsageError.
     """
     text = json.dumps([dict(request) for request in requests])
     return _core.replay_allocations(os.fspath(path), text, progress=progress)

@@ -1,4 +1,4 @@
-"""What the catalog of swap architectures says about each row, to tell them apart."""
+"""The catalog of swap architectures: names by role."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def names() -> tuple[str, ...]:
 
 
 def decides_by_latency(name: str) -> bool:
-    """Whether an architecture does other things on devices of other latencies."""
+    """Whether an architecture acts differently on devices with other latencies."""
     return any(row["decides_by_latency"] for row in _rows() if row["name"] == name)
 
 
 def baseline() -> str:
-    """The architecture that all others are compared with: the slow device alone."""
+    """The architecture to compare all others with: the slow device alone."""
     (name,) = _with_role("baseline")
     return name
 
 
 def systems() -> tuple[str, ...]:
-    """The architectures one can have."""
+    """The architectures that a machine can run."""
     return _with_role("system")
 
 
 def bounds() -> tuple[str, ...]:
-    """What no architecture can go below, because it knows the future; nobody can have it."""
+    """The lower bounds: architectures that know the future, so no machine can run them."""
     return _with_role("bound")

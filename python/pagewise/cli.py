@@ -1,7 +1,7 @@
-"""The command line: gathers the commands of the catalog, and turns errors into exit statuses.
+"""The command line: collects the commands of the catalog, and turns errors into exit statuses.
 
-0 fine, 1 a finding or threshold, 2 usage or a program that is missing, 3 unreadable input, 4 data
-lost; 128 and the number of the signal that ended it: 130 after Ctrl-C, 143 after SIGTERM.
+0 success, 1 a finding or a threshold, 2 usage or a missing program, 3 unreadable input, 4 lost
+data; 128 plus the number of an ending signal: 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNWRITABLE = 3
 app = typer.Typer(
     name="pagewise",
     cls=Group,
-    help="What should give when memory runs short: measured, simulated, advised from recordings."
+    help="Simulate, compare and recommend what a Linux machine does when memory runs short."
     "\n\n`pagewise COMMAND --help` explains a command. `pagewise-agent record` makes recordings.",
     no_args_is_help=True,
     add_completion=False,
@@ -44,7 +44,7 @@ for _row in COMMANDS:
 
 
 def dress(commands: typer.Typer) -> None:
-    """Gives every command the help of this program."""
+    """Gives every command the help of `pagewise.commands.help`."""
     for command in commands.registered_commands:
         command.cls = Command
     for group in commands.registered_groups:
@@ -56,7 +56,7 @@ dress(app)
 
 
 def print_version(is_asked: bool) -> None:
-    """Prints the version and leaves, if that was asked."""
+    """Prints the version and exits, if requested."""
     if is_asked:
         print(f"pagewise {_core.version()}")
         raise typer.Exit
@@ -69,17 +69,17 @@ def options(
         typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version),
     ] = False,
 ) -> None:
-    """Takes the options that belong to no command."""
+    """Takes the options before the name of a command."""
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Runs the command that ``arguments`` (default: those of the process) name; its exit status."""
+    """Runs the command in ``arguments`` (default: sys.argv) and returns its exit status."""
     try:
         status = app(args=arguments, prog_name="pagewise", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
     except (BrokenPipeError, SystemExit):
-        # Outside its standalone mode only a console whose reader has gone makes typer exit.
+        # With standalone_mode=False, typer exits only if the reader of the console is gone.
         leave_pipes()
         return 0
     except PagewiseError as error:
@@ -103,7 +103,7 @@ def run(arguments: list[str] | None = None) -> int:
 
 
 def ended(error: Ended) -> int:
-    """Says which signal ended the command, where there is still somebody to say it to."""
+    """Prints which signal ended the command, if standard error still works."""
     with suppress(OSError):
         say(f"pagewise: {error}")
     return status_of(error.number)

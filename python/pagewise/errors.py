@@ -1,21 +1,21 @@
-"""Every exception that pagewise raises on purpose, in one family.
+"""The exceptions that pagewise raises on purpose.
 
-Each says what was wrong, where, and what to do about it; ``exit_status`` is what the command line
-then returns. A traceback is only ever our own bug.
+Each says what was wrong, where, and what to do; ``exit_status`` is the exit status of the command
+line. A traceback is always a bug in pagewise.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+TYPE_CHECKING = False  # not from typing: an interrupt could arrive while typing loads
 if TYPE_CHECKING:
     from typing import ClassVar
 
 
 class PagewiseError(Exception):
-    """Root of the family.
+    """The root of all exceptions.
 
-    ``path`` is the file concerned, ``position`` the place in it (``"byte 4096"``, ``"line 12"``),
-    ``hint`` says what to do. Each is None where there is none.
+    ``path`` is the file, ``position`` the place in it (``"byte 4096"``, ``"line 12"``), and
+    ``hint`` says what to do. Each is None if it does not apply.
     """
 
     exit_status: ClassVar[int] = 1
@@ -35,42 +35,44 @@ class PagewiseError(Exception):
 
 
 class UsageError(PagewiseError):
-    """The request makes no sense: an unknown name, a malformed size, an impossible combination."""
+    """The request is not valid: an unknown name, a malformed size, an impossible combination."""
 
     exit_status = 2
 
 
 class NothingRecorded(PagewiseError):
-    """The recording is readable and holds no access, so there is nothing to conclude from it."""
+    """The recording is readable but has no accesses, so there is nothing to analyze."""
 
     exit_status = 1
 
 
 class UnreadableInput(PagewiseError):
-    """A file is missing, truncated, corrupt or of no known format."""
+    """A file is missing, truncated, corrupt or of an unknown format."""
 
     exit_status = 3
 
 
 class DataLost(PagewiseError):
-    """The recording lost more than the limit the caller set."""
+    """The recording lost more than the limit that the caller set."""
 
     exit_status = 4
 
 
 class UnwritableOutput(PagewiseError):
-    """The operating system refused to write the result. Nothing half-written is left; of a capture
-    something may be, which the hint tells."""
+    """The operating system refused to write the result.
+
+    No partial file is left, except of a capture; the hint then says what is left.
+    """
 
     exit_status = 3
 
 
 class Missing(PagewiseError):
-    """An optional program or package is needed for this and is not installed."""
+    """An optional program or package that the request needs is not installed."""
 
     exit_status = 2
 
 
 OF_CLUSTERS = "in the folder of pagewise's source: .venv/bin/python -m pip install '.[ray]'"
-"""The hint where Ray or fsspec is missing. Never by the name pagewise, which another project has in
-the registry."""
+"""The hint if Ray or fsspec is missing. It installs from the source folder, since another project
+has the name pagewise in the registry."""

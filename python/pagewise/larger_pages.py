@@ -1,4 +1,4 @@
-"""Pages larger than those of the recording: their sizes, and what is needed to replay with them."""
+"""Pages larger than those of the recording: their sizes, and checks before a replay."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ PAGE_BYTES_MAX = GIB
 
 
 def parse_page_size(text: str | SupportsIndex | None) -> int:
-    """Bytes of ``"16KiB"``; None is the page of every recording."""
+    """Bytes of ``"16KiB"``; None means the page size of recordings."""
     if text is None:
         return PAGE_BYTES
     size = parse_size(text)
     if size & (size - 1) or not PAGE_BYTES <= size <= PAGE_BYTES_MAX:
-        raise UsageError(f"no page size: {text}", hint="a power of two from 4KiB to 1GiB, as 16KiB")
+        raise UsageError(
+            f"not a page size: {text}", hint="a power of two from 4KiB to 1GiB, e.g. 16KiB"
+        )
     return size
 
 
 def refuse_what_is_read_once(source: Trace) -> None:
-    """An error for a pipe: larger pages are compared with the recorded ones in a second pass."""
+    """Raises UsageError for a pipe: a second pass compares larger pages with the recorded ones."""
     if not os.path.isfile(source.path) and (source.path == "-" or os.path.exists(source.path)):
         raise UsageError(
-            f"{source.path}: larger pages are compared with recorded ones, so it is read twice",
+            f"{source.path}: larger pages need a second pass over the recording",
             path=source.path,
-            hint="save the recording to a file, and give that",
+            hint="save the recording to a file, and give that file",
         )
 
 
 def refuse_times_of_small_pages(page_bytes: int, *devices: str) -> None:
-    """An error for READ/WRITE times, which do not tell what a larger page takes."""
+    """Raises UsageError for READ/WRITE times, which do not give the time of a larger page."""
     for text in devices:
         if page_bytes > PAGE_BYTES and _core.device(text).get("is_exact"):
             raise UsageError(
-                f"{text} does not tell what {format_size(page_bytes)} take",
-                hint="name a device of `pagewise devices`, or a device file with [transfer]",
+                f"{text} does not give the time of a {format_size(page_bytes)} page",
+                hint="use a name from `pagewise devices`, or a device file with [transfer]",
             )

@@ -1,6 +1,6 @@
-"""Lives of phones: apps that are launched, swapped out and killed, over any swap architecture.
+"""Simulates the lives of phones: apps are launched, swapped out and killed, on any architecture.
 
-docs/lifecycle.md tells every rule, parameter and constant with its source.
+docs/lifecycle.md has every rule, parameter and constant with its source.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from pagewise.units import parse_size
 
 @dataclass(frozen=True)
 class Life:
-    """A phone, as docs/lifecycle.md names its parameters, and the storage below its memory.
+    """A phone, with the parameters of docs/lifecycle.md, and the storage below its memory.
 
-    ``fast_tier``: a size; ``fast`` and ``slow``: names of ``pagewise devices`` or READ/WRITE times.
+    ``fast_tier``: a size. ``fast`` and ``slow``: names from ``pagewise devices``, or READ/WRITE
+    times.
     """
 
     phone: Mapping[str, Any]
@@ -34,7 +35,7 @@ class Life:
     profile: str | None = None
 
     def request(self) -> dict[str, Any]:
-        """The form that the simulator takes."""
+        """The request for the simulator."""
         return {
             "phone": dict(self.phone),
             "below": {
@@ -59,11 +60,11 @@ def lifecycle(
     profile: str | None = None,
     progress: Progress | None = None,
 ) -> Lifecycle:
-    """Lives through the visits of one phone: launch times with their causes, kills, storage I/O.
+    """Simulates the visits of one phone: launch times with their causes, kills, storage I/O.
 
-    ``phone``: its parameters by name (docs/lifecycle.md). The others are those of `simulate`; the
-    swap area lies on ``slow``, behind a fast tier of this size. Fields: ``visits``, a dictionary
-    each: ``app``, ``kind`` (cold, warm, hot), ``launch_ns`` (null where the app had to be killed)
+    ``phone``: its parameters by name (docs/lifecycle.md). The others are as in `simulate`; the swap
+    area lies on ``slow``, behind a fast tier of this size. Fields: ``visits``, a dictionary
+    each: ``app``, ``kind`` (cold, warm, hot), ``launch_ns`` (null if the app had to be killed)
     and its parts ``own_ns``, ``swap_in_ns``, ``file_first_ns``, ``file_refault_ns``,
     ``direct_reclaim_ns``, ``kill_wait_ns``, ``contention_ns``, which add up to it; pages moved;
     ``kills``, ``oom_kills``. ``kills``: a dictionary each, with the phases of the kill. ``skew`` of
@@ -74,9 +75,9 @@ def lifecycle(
 
 
 def live_all(lives: Sequence[Life], *, progress: Progress | None = None) -> list[Lifecycle]:
-    """The outcomes of many lives in order, on all cores; each as `lifecycle` returns it.
+    """The outcomes of many lives in order, computed on all cores; each as `lifecycle` returns it.
 
-    Of the free memory they take no more than cells of a grid do (docs/sweep.md).
+    They take at most as much of the free memory as cells of a grid do (docs/sweep.md).
     """
     memory.give_back_what_is_freed()
     text = json.dumps([life.request() for life in lives])

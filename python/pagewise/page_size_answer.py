@@ -1,4 +1,4 @@
-"""From a program's counts to an answer: which page size, what it gains and costs, how to set it."""
+"""From a program's counts to a page size, with its gain, its cost and its settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pagewise.reference_curves import PAGE_SIZES, curves
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-"""Memories whose curve is shown, of the footprint in pages of 4 KiB."""
+"""The memories whose curves are shown, as shares of the footprint in 4 KiB pages."""
 SAMPLES_MIN = 4
 
 
@@ -31,15 +31,15 @@ def page_size(
     margin: float = MARGIN,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Which page size the program of ``trace`` (``.pwf``) should have.
+    """Recommends a page size for the program of ``trace`` (``.pwf``).
 
-    ``memory``: a size, or a share of its footprint in pages of 4 KiB (``"80%"``). ``storage``: a
-    name of `pagewise devices` that says what reads of any size take, or a device file. ``target``:
-    where the size is set (`advise_page_size`). ``terms``: what counts where the paper is silent.
+    ``memory``: a size, or a share of the footprint in 4 KiB pages (``"80%"``). ``storage``: a name
+    from `pagewise devices` with a known bandwidth, or a device file. ``target``: where to set the
+    size (`advise_page_size`). ``terms``: choices that the paper leaves open.
 
-    Fields: ``program`` (references, footprint, what larger pages make of it), ``assumed``,
-    ``advice`` as `advise_page_size` gives it, and ``memories``: by memory the sizes judged, T_A and
-    T_D counted, and T_TOTAL as the two fits have it, in nanoseconds per reference.
+    Fields: ``program`` (references, footprint, and the footprint with larger pages), ``assumed``,
+    ``advice`` as from `advise_page_size`, and ``memories``: for each memory the judged sizes, T_A
+    and T_D counted, and T_TOTAL by the two fits, in nanoseconds per reference.
     """
     return answer(
         curves(trace, progress=progress),
@@ -64,7 +64,7 @@ def answer(
     model: Model,
     margin: float,
 ) -> dict[str, Any]:
-    """The same from counts."""
+    """`page_size` for given counts."""
     machine = Machine(storage_of(storage), terms=terms)
     footprint = footprint_bytes(counted)
     asked = memory_of(memory, footprint)
@@ -99,12 +99,12 @@ def answer(
             model=model,
             margin=margin,
         ),
-        "memories": [one for one in shown if one["sizes_bytes"]],
+        "memories": [each for each in shown if each["sizes_bytes"]],
     }
 
 
 def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any]:
-    """T_TOTAL over page size with this memory, in its parts, and as the fits have it."""
+    """T_TOTAL over page size with this memory: its two parts, and by both fits."""
     sizes = [size for size in PAGE_SIZES if machine.can_judge(size, memory_bytes)]
     rates = rates_by_size(counted, sizes, memory_bytes, machine, "exact")
     times = [machine.times(rates[size], size) for size in sizes]
@@ -113,8 +113,8 @@ def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any
         "memory_bytes": memory_bytes,
         "share": memory_bytes / footprint_bytes(counted),
         "sizes_bytes": sizes,
-        "translation_ns": [float(one.translation_ns) for one in times],
-        "data_ns": [float(one.data_ns) for one in times],
+        "translation_ns": [float(time.translation_ns) for time in times],
+        "data_ns": [float(time.data_ns) for time in times],
         **{
             name: totals(rates_by_size(counted, sizes, memory_bytes, machine, model), machine)
             if len(sizes) >= SAMPLES_MIN
@@ -126,4 +126,4 @@ def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any
 
 def totals(rates: Mapping[int, Rates], machine: Machine) -> list[float]:
     """T_TOTAL of every size, in nanoseconds per reference."""
-    return [float(machine.times(one, size).total_ns) for size, one in rates.items()]
+    return [float(machine.times(rate, size).total_ns) for size, rate in rates.items()]

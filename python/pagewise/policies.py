@@ -1,4 +1,4 @@
-"""Eviction policies as users name them: ``NAME``, or ``NAME:OPTION=VALUE,...`` with options."""
+"""The syntax of eviction policies: ``NAME``, or ``NAME:OPTION=VALUE,...``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 
 def policies_in(policies: str | Sequence[str]) -> list[str]:
-    """``"lru-k:k=3,tinylfu:window=20,sample=5,lru"`` as its three policies, each once.
+    """The policies in ``"lru-k:k=3,tinylfu:window=20,sample=5,lru"`` (three), each once.
 
-    What sets an option belongs to the policy before it.
+    An option belongs to the policy before it.
     """
     if not isinstance(policies, str):
         return list(dict.fromkeys(policies))
@@ -22,7 +22,7 @@ def policies_in(policies: str | Sequence[str]) -> list[str]:
 
 
 def written(name: str, options: Mapping[str, str]) -> str:
-    """A policy with its options as one text."""
+    """A policy with its options, as text."""
     if not options:
         return name
     return f"{name}:{','.join(f'{option}={value}' for option, value in options.items())}"

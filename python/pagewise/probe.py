@@ -1,4 +1,4 @@
-"""Measures reads and writes of a disk with fio, and writes them as a device file."""
+"""Measures reads and writes of a disk with fio, and writes a device file."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pagewise.storage import refuse_unwritable, write_text
 from pagewise.units import PAGE_BYTES, parse_size
 
 REPEATS = 3
-"""Measurements of each operation; their spread is the device's range."""
+"""How often each operation is measured; the spread is the range in the device file."""
 SMALLEST_BYTES = 1 << 20
 LARGE_BYTES = 1 << 18
-"""Second size, large enough that its bytes take most of the time."""
+"""The second size, so large that the transfer takes most of the time."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,18 @@ class Times:
 
     @staticmethod
     def of(means: list[float]) -> Times:
-        """The spread of at least one measurement."""
+        """The spread of one or more measurements."""
         return Times(low=min(means), typical=sqrt(min(means) * max(means)), high=max(means))
 
 
 def probe(
     path: PathLike, output: PathLike, *, size: str = "256MiB", seconds: int = 5, force: bool = False
 ) -> dict[str, Any]:
-    """Measures random 4 KiB accesses at queue depth 1, past the page cache, and writes ``output``.
+    """Measures random 4 KiB accesses at queue depth 1, without page cache, and writes ``output``.
 
-    ``path``: a folder on the disk. ``size``: of the test file, removed afterwards. ``seconds``: of
-    each of twelve measurements. Returns the times in microseconds and the path written.
+    ``path``: a folder on the disk. ``size``: the size of the test file, which is removed
+    afterwards. ``seconds``: the length of each of twelve measurements. Returns the times in
+    microseconds and the path of the device file.
     """
     folder, target = Path(path), Path(output)
     if not folder.is_dir():
@@ -55,7 +56,7 @@ def probe(
         raise Missing("fio is not installed", hint="apt-get install -y fio")
     size_bytes = parse_size(size)
     if size_bytes < SMALLEST_BYTES or seconds < 1:
-        raise UsageError("the test file needs at least 1MiB, a measurement at least 1 second")
+        raise UsageError("the test file needs at least 1MiB, and a measurement at least 1 second")
     with scratch(folder, BESIDE) as private:
         file = str(private / "probe")
         small = measured("randread", file, PAGE_BYTES, size_bytes, seconds)
@@ -88,12 +89,12 @@ def probe(
 def measured(
     operation: str, path: str, block_bytes: int, size_bytes: int, seconds: int
 ) -> list[float]:
-    """The mean completion time of ``operation`` in each repeat, in microseconds."""
+    """The mean completion time of ``operation`` in each measurement, in microseconds."""
     return [mean_us(operation, path, block_bytes, size_bytes, seconds) for _ in range(REPEATS)]
 
 
 def transfer(small_us: list[float], large_us: list[float]) -> tuple[Times, Times] | None:
-    """Set-up (us) and bandwidth (MB/s), from each pair of a small and a large operation."""
+    """Setup time (us) and bandwidth (MB/s), from pairs of a small and a large operation."""
     setups, rates = [], []
     for small, large in zip(small_us, large_us, strict=True):
         us_per_byte = (large - small) / (LARGE_BYTES - PAGE_BYTES)
@@ -104,7 +105,7 @@ def transfer(small_us: list[float], large_us: list[float]) -> tuple[Times, Times
 
 
 def mean_us(operation: str, path: str, block_bytes: int, size_bytes: int, seconds: int) -> float:
-    """Mean time of one access in microseconds."""
+    """The mean time of an access, in microseconds."""
     command = [
         "fio",
         "--name=probe",
@@ -141,7 +142,7 @@ def device_file(
     source: str,
     write_bandwidth_mb_s: Times | None = None,
 ) -> str:
-    """The TOML text of a device; see the folder devices for others."""
+    """The text of a device file, in TOML."""
     today = date.today().isoformat()
 
     def section(heading: str, times: Times, unit: str = "_us") -> str:

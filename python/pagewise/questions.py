@@ -1,4 +1,4 @@
-"""Questions to a recording: how it accesses its pages, what a policy or an architecture would cost.
+"""Questions to a recording: its accesses, and the cost of policies and architectures.
 
 Each returns a dictionary with the field names of the command's ``--json`` output: shares as
 fractions, times in seconds, counts as integers. Fields are added, never renamed.
@@ -35,7 +35,7 @@ from pagewise.types import (
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
 TOP_PROCESSES = 20
-"""Processes that have a row of their own in `analyze` unless another number is asked for."""
+"""How many processes have their own row in `analyze` by default."""
 
 
 def info(
@@ -43,24 +43,23 @@ def info(
 ) -> Events | Allocations | References:
     """What a recording holds, what is absent or lost, and which analyses that rules out.
 
-    Fields: ``header`` (what the trace says about itself), ``kinds`` [[kind of event, count]],
-    ``accesses``, ``writes``, ``duration_s`` (null without a clock; without events the time that the
-    recorder ran), ``active_s`` (the same without idle gaps), ``gaps`` [{from_s, to_s}],
-    ``recordings`` (how many it seems to join), ``processes``, ``absent`` and ``ruled_out`` in
-    words. A recording of allocations (`allocations.info`) or a trace of references
-    (`references_info`) has fields of its own instead, and a ``schema`` that says so.
-    Reads the recording through once, so it may be a pipe.
+    Fields: ``header`` (the header of the trace), ``kinds`` [[kind of event, count]], ``accesses``,
+    ``writes``, ``duration_s`` (null without a clock; without events, how long the recorder ran),
+    ``active_s`` (the duration without idle gaps), ``gaps`` [{from_s, to_s}], ``recordings`` (how
+    many recordings it seems to join), ``processes``, ``absent`` and ``ruled_out`` in words. For a
+    recording of allocations (`allocations_info`) or a reference trace (`references_info`), the
+    fields are different, and ``schema`` says so. Reads the recording once, so it may be a pipe.
     """
     return _core.info(*read(trace).arguments(), progress=progress)[1]
 
 
 def devices() -> list[Device]:
-    """The devices that ``fast`` and ``slow`` accept by name, quickest first.
+    """The devices that ``fast`` and ``slow`` accept by name, fastest first.
 
     Each has ``name``, ``summary``, ``note``, ``read_ns`` and ``write_ns`` (nanoseconds for one page
     of 4 KiB: low, typical, high, with ``source``, ``date`` and whether it was ``verified``),
     ``transfer`` (``setup_ns`` and ``bandwidth_mb_s`` of reads of any size), ``capacity`` and
-    ``rated_cycles`` (null where none is known).
+    ``rated_cycles`` (null if unknown).
     """
     return _core.devices()["devices"]
 
@@ -73,21 +72,20 @@ def analyze(
     page_size: int | str | None = None,
     progress: Progress | None = None,
 ) -> Analyze:
-    """Skew, single accesses, reuse, and the exact LRU miss-ratio curve of every size.
+    """Skew, single accesses, reuse, and the exact LRU miss-ratio curve over every size.
 
-    ``by="process"`` adds the same figures per process: ``processes`` has all of them,
-    ``top_processes`` the ``top`` busiest, with kernel threads as one row and the rest as another;
-    and ``traffic``, reads and writes over time by name of process. Fields: ``accesses``,
-    ``pages``, ``writes``,
-    ``top_share`` {share of pages: share of accesses}, ``pages_for_80_percent``, ``single_access``
-    {pages, accesses}, and the curves. Source: S0 Fig. 1; Mattson's stack distances.
-    ``page_size`` (``"16KiB"``) groups accesses into larger pages; ``at_4_kib`` {accesses, pages,
-    writes, swap, page_bytes} then has the recorded ones.
+    ``by="process"`` adds the figures of each process: ``processes`` has all of them, and
+    ``top_processes`` the ``top`` busiest, with one row for kernel threads and one for the rest. It
+    also adds ``traffic``, reads and writes over time by name of process. Fields: ``accesses``,
+    ``pages``, ``writes``, ``top_share`` {share of pages: share of accesses},
+    ``pages_for_80_percent``, ``single_access`` {pages, accesses}, and the curves. Source: S0 Fig.
+    1; Mattson's stack distances. ``page_size`` (``"16KiB"``) groups accesses into larger pages;
+    ``at_4_kib`` {accesses, pages, writes, swap, page_bytes} then has the recorded ones.
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
     if top < 1:
-        raise UsageError(f"a table of {top} processes has no row", hint="1 or more")
+        raise UsageError(f"a table of {top} processes is not possible", hint="use 1 or more")
     source = read(trace)
     page_bytes = None if page_size is None else parse_page_size(page_size)
     if page_bytes is not None and page_bytes > PAGE_BYTES:

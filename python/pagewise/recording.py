@@ -1,4 +1,4 @@
-"""Recordings: import foreign files, read traces, cut them by time."""
+"""Recordings: import foreign formats, read traces, slice them by time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ if TYPE_CHECKING:
     from pagewise.types import Events, Header, ImportReport
 
 Progress: TypeAlias = Callable[[int, int], object]
-"""Called now and then as ``progress(done, total)``, ``total`` 0 where unknown; raising stops it."""
+"""Called from time to time as ``progress(done, total)``, with ``total`` 0 if unknown. An exception
+that it raises stops the work."""
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
 MAPPINGS = ("swap", "block", "objects")
 CLASSES = tuple(_core.classes())
-"""What pages are: ``CLASSES[flags >> 4 & 7]`` of an event's flags."""
+"""Classes of pages: ``CLASSES[flags >> 4 & 7]`` for an event's flags."""
 ROLES = ("time", "op", "id", "sector", "sectors", "size", "process", "device")
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A recording and how to read it; nothing is read before it is asked for.
+    """A recording, and how to read it. Nothing is read until it is needed.
 
-    ``path`` is a trace file of ours or any importable recording (``-`` is standard input);
+    ``path`` is a trace file or any importable recording (``-`` is standard input);
     ``format``, ``as_`` and ``map`` are as for :func:`import_trace`.
     """
 
@@ -45,11 +46,12 @@ class Trace:
 
     @property
     def header(self) -> Header:
-        """What the trace says about itself; a foreign recording is read through for it."""
+        """The header of the trace; a foreign recording is read completely for it."""
         return self.info()["header"]
 
     def sha256(self) -> str | None:
-        """sha256 of the recording's bytes; None where they cannot be read twice, as of a pipe."""
+        """The sha256 of the recording's bytes; None if they cannot be read twice, as from a
+        pipe."""
         import hashlib
 
         if not os.path.isfile(self.path):
@@ -58,11 +60,11 @@ class Trace:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def info(self, *, progress: Progress | None = None) -> Events:
-        """What is inside, what is absent or lost, and which analyses that rules out."""
+        """What the recording holds, what is absent or lost, and which analyses that rules out."""
         kind, result = _core.info(*self.arguments(), progress=progress)
         if kind != "events":
             wrong = f"{self.path} holds {kind}, not events of pages"
-            raise UsageError(wrong, hint="pagewise.info tells what is in it")
+            raise UsageError(wrong, hint="pagewise.info shows what it holds")
         return cast("Events", result)
 
     def events(self) -> _core.ArrowStream:
@@ -83,7 +85,7 @@ class Trace:
         """One column of the events as a read-only numpy array of shape (events,).
 
         ``time_ns`` int64 (ns), ``kind`` uint8 (the order of ``pagewise._core.kinds()``), ``page``
-        and ``process`` uint32, ``flags`` uint8, and what tells pages apart: ``space`` uint32 and
+        and ``process`` uint32, ``flags`` uint8, and the identity of the page: ``space`` uint32 and
         ``address`` uint64 (docs/trace-file.md).
         """
         import numpy
@@ -92,7 +94,7 @@ class Trace:
         return numpy.frombuffer(data, dtype=element)
 
     def arguments(self) -> tuple[str, str | None, str | None, list[tuple[str, str]]]:
-        """The trace as the compiled functions take it."""
+        """The trace as an argument of the compiled functions."""
         return self.path, self.format, self.as_, list(self.map)
 
 
@@ -103,11 +105,11 @@ def read(
     as_: str | None = None,
     map: Mapping[str, str] | str | None = None,
 ) -> Trace:
-    """A trace file of ours or any importable recording, ready to be asked.
+    """Describes a trace file or any importable recording, without reading it.
 
-    ``format`` names the format where its content does not tell; ``as_`` and ``map`` as for
-    :func:`import_trace`. Raises UsageError for a mapping or role that does not exist; the file
-    itself is opened by the first question.
+    ``format`` names the format if the content does not show it; ``as_`` and ``map`` are as in
+    :func:`import_trace`. Raises UsageError for an unknown mapping or role; the first question opens
+    the file.
     """
     if isinstance(path, Trace):
         return path
@@ -117,7 +119,7 @@ def read(
 
 
 def parse_map(columns: Mapping[str, str] | str | None) -> tuple[tuple[str, str], ...]:
-    """``time=ts,op=rw`` or a dictionary as pairs of role and column."""
+    """Pairs of role and column from ``time=ts,op=rw`` or a dictionary."""
     if not columns:
         return ()
     if isinstance(columns, str):
@@ -126,7 +128,7 @@ def parse_map(columns: Mapping[str, str] | str | None) -> tuple[tuple[str, str],
             raise UsageError(f"not a list of ROLE=COLUMN: {columns!r}", hint="e.g. time=ts,id=lbn")
         named = [role.strip() for role, _ in pairs]
         if twice := sorted({role for role in named if named.count(role) > 1}):
-            raise UsageError(f"two columns as {', '.join(twice)}", hint="a role has one column")
+            raise UsageError(f"two columns for {', '.join(twice)}", hint="a role has one column")
         columns = {role.strip(): column.strip() for role, column in pairs}
     for role in columns:
         if role not in ROLES:
@@ -145,15 +147,15 @@ def import_trace(
     force: bool = False,
     progress: Progress | None = None,
 ) -> ImportReport:
-    """Reads recordings of a known format, merged by time, into one trace file of ours.
+    """Converts recordings of a known format, merged by time, to one trace file.
 
-    ``format``: a name of ``pagewise list formats``, otherwise recognised by content. ``as_``:
-    ``"block"`` splits requests into 4 KiB pages, ``"objects"`` takes each record as one access to
-    the object its id names. ``map``: which column has which role, for CSV files. ``strict``: a line
-    that cannot be read is an error, not counted. ``force``: overwrite ``output``.
+    ``format``: a name from ``pagewise list formats``; by default, by content. ``as_``: ``"block"``
+    splits requests into 4 KiB pages, ``"objects"`` takes each record as one access to the object
+    its id names. ``map``: the columns of a CSV file by role. ``strict``: fail at a line that cannot
+    be read, instead of counting it. ``force``: replace ``output``.
 
     Returns counts of events, accesses, pages, skipped records and losses. Raises UnreadableInput,
-    UsageError, UnwritableOutput; ``output`` appears whole or not at all.
+    UsageError, UnwritableOutput; ``output`` is written completely or not at all.
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     trace = read(paths[0] if paths else "-", format=format, as_=as_, map=map)
@@ -178,14 +180,14 @@ def slice_trace(
     force: bool = False,
     progress: Progress | None = None,
 ) -> Header:
-    """Copies the events from ``start`` (included) to ``stop`` (excluded) of a trace file of ours.
+    """Copies the events from ``start`` (included) to ``stop`` (excluded) of a trace file.
 
     Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds.
     """
     from_ns, to_ns = (None if when is None else parse_time(when) for when in (start, stop))
     if from_ns is not None and to_ns is not None and from_ns >= to_ns:
         raise UsageError(
-            f"nothing lies from {start} to {stop}", hint="the end comes after the start"
+            f"the time from {start} to {stop} is empty", hint="the end must be after the start"
         )
     return _core.slice_trace(
         os.fspath(path),

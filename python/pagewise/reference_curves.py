@@ -1,8 +1,8 @@
-"""TLB misses and page faults of a program over every page size, exactly, from one reading.
+"""Exact TLB misses and page faults of a program at every page size, from one pass.
 
-A trace of references has passed a filter that holds the 64 blocks of 512 bytes used last. What is
-below is exact from 64 entries or frames up, and a lower bound with fewer. Source: LRU stack
-distances (Mattson et al. 1970); dirty levels (Thompson and Smith 1989) for write-backs.
+A reference trace has passed a filter that holds the 64 blocks of 512 bytes used last. Counts here
+are exact from 64 entries or frames up, and lower bounds with fewer. Source: LRU stack distances
+(Mattson et al. 1970); dirty levels (Thompson and Smith 1989) for write-backs.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     Counts = NDArray[int64]
 
 KINDS = ("instruction", "read", "write")
-"""What a reference does; a read and write by one instruction is a write."""
+"""Kinds of references; an instruction that reads and writes counts as a write."""
 
 PAGE_SIZES = tuple(512 << step for step in range(13))
-"""512 bytes to 2 MiB: the sizes there are curves of."""
+"""512 bytes to 2 MiB: the sizes with curves."""
 
 EXACT_FROM = 64
-"""Entries or frames from which on counts are exact; with fewer they are lower bounds."""
+"""Counts are exact from this many entries or frames on; with fewer they are lower bounds."""
 
 FRAMES_MAX = 2**32 - 1
-"""Of a memory that is simulated by itself, with a policy or read-ahead."""
+"""Most frames of a memory with a policy or read-ahead, which is simulated separately."""
 ENTRIES_MAX = 2**20
-"""Of a second TLB, whose entries all take memory; processors have some thousands."""
+"""Most entries of a second TLB, which all take memory; processors have some thousands."""
 
 Sizes = int | str | Iterable[int | str]
 Named = TypeVar("Named", int, str, int | str)
@@ -46,35 +46,35 @@ Named = TypeVar("Named", int, str, int | str)
 
 @dataclass(frozen=True)
 class ReadAheadCounts:
-    """What an LRU memory did that reads a whole window of pages on a fault."""
+    """Counts of an LRU memory that reads a whole window of pages on a fault."""
 
     faults: int
-    """Each reads from storage once."""
+    """Faults; each reads storage once."""
     cold: int
-    """Those of them at pages that were never used before."""
+    """Faults on pages that were never used before."""
     brought: int
-    """Pages that came along."""
+    """Pages that a fault on another page brought in."""
     unused: int
-    """Those of them that were evicted before any use."""
+    """Of the pages brought in, those evicted before any use."""
 
 
 @dataclass(frozen=True)
 class PageSizeCurve:
-    """Counts for pages of one size, LRU throughout; cold misses are part of every count."""
+    """Counts for pages of one size under LRU; every count includes cold misses."""
 
     page_bytes: int
     cold_by_kind: Mapping[str, int]
-    """First references to a page, by what they did."""
+    """First references to a page, by kind."""
     second_tlb_misses: Mapping[str, int]
-    """What misses in a TLB of 64 entries and then in a second one, by ENTRIESxWAYS."""
+    """Misses in a TLB of 64 entries and then in a second one, by ENTRIESxWAYS."""
     misses_by_kind: Counts = field(repr=False)
-    """A row for each of ``KINDS``: misses with 0, 1, 2, ... frames; the last value holds beyond."""
+    """A row for each of ``KINDS``: misses with 0, 1, 2, ... frames; then the last value repeats."""
     write_backs_by_frames: Counts = field(repr=False)
-    """Dirty pages evicted with 0, 1, 2, ... frames; the last value, 0, holds beyond."""
+    """Dirty pages evicted with 0, 1, 2, ... frames; then the last value, 0, repeats."""
     policy_faults: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Page faults under policies other than LRU, by name and frames: close, not exact."""
     read_ahead: Mapping[int, Mapping[int, ReadAheadCounts]] = field(default_factory=dict)
-    """LRU memories that read ahead, by pages of the window and frames."""
+    """LRU memories with read-ahead, by pages of the window and frames."""
 
     @property
     def pages(self) -> int:
@@ -83,40 +83,40 @@ class PageSizeCurve:
 
     @property
     def cold(self) -> int:
-        """First references to a page: misses at every size."""
+        """First references to a page, which miss at every size."""
         return sum(self.cold_by_kind.values())
 
     @property
     def cold_written(self) -> int:
-        """Those of them that wrote."""
+        """First references that wrote."""
         return self.cold_by_kind["write"]
 
     def faults(self, frames: ArrayLike, *, kind: str | None = None) -> Counts:
-        """Page faults with memories of so many frames; ``kind``: of ``KINDS`` only that one.
+        """Page faults by memory size in frames; ``kind`` limits them to one of ``KINDS``.
 
-        Raises UsageError for a memory without frames and for an unknown kind.
+        Raises UsageError for a memory without frames, and for an unknown kind.
         """
         return at(self.misses if kind is None else self.misses_of(kind), frames, "frame")
 
     def tlb_misses(self, entries: ArrayLike, *, kind: str | None = None) -> Counts:
-        """Misses of fully associative TLBs of so many entries; otherwise as `faults`."""
+        """Misses of fully associative TLBs by number of entries; ``kind`` as in `faults`."""
         return at(self.misses if kind is None else self.misses_of(kind), entries, "entry")
 
     def write_backs(self, frames: ArrayLike) -> Counts:
-        """Dirty pages that memories of so many frames evict: writes to storage.
+        """Dirty pages evicted, by memory size in frames: writes to storage.
 
-        Pages that are dirty when the program ends are not among them.
+        Excludes pages that are dirty when the program ends.
         """
         return at(self.write_backs_by_frames, frames, "frame")
 
     @cached_property
     def misses(self) -> Counts:
-        """Misses of every kind with 0, 1, 2, ... frames; the last value holds beyond."""
+        """Misses of all kinds with 0, 1, 2, ... frames; then the last value repeats."""
         total: Counts = self.misses_by_kind.sum(axis=0)
         return total
 
     def misses_of(self, kind: str) -> Counts:
-        """The row of one kind."""
+        """The misses of one kind."""
         if kind not in KINDS:
             raise UsageError(f"no kind of reference {kind!r}", hint=f"one of {', '.join(KINDS)}")
         row: Counts = self.misses_by_kind[KINDS.index(kind)]
@@ -125,7 +125,7 @@ class PageSizeCurve:
 
 @dataclass(frozen=True)
 class Curves:
-    """Counts of one program for every page size asked for."""
+    """Counts of one program for every requested page size."""
 
     trace: str
     instructions: int
@@ -133,33 +133,34 @@ class Curves:
     writes: int
     steps_by_kind: Mapping[str, int]
     sizes: Mapping[int, PageSizeCurve]
-    """By bytes of a page, ascending."""
+    """Curves by page size in bytes, ascending."""
     architecture: str | None = None
-    """The processor that a captured program is made for, as QEMU names it."""
+    """The processor of a captured program, as QEMU names it."""
     cut: str | None = None
-    """Why there is less than the whole run; None where there is not."""
+    """Why the counts cover only a part of the run; None if they cover the whole run."""
 
     @property
     def references(self) -> int:
-        """Instructions, reads and writes; one that crosses a page counts once and touches both."""
+        """Instructions, reads and writes; a reference that crosses a page counts once, for both
+        pages."""
         return self.instructions + self.reads + self.writes
 
     @property
     def steps(self) -> int:
-        """References that missed the filter: a stand-in for those that leave a small cache."""
+        """References that missed the filter; they stand for those that leave a small cache."""
         return sum(self.steps_by_kind.values())
 
     def as_dict(self, *, frames: Sizes, tlb: Sizes = ()) -> dict[str, Any]:
-        """The object that ``pagewise curves --json`` prints; keys of counts are texts.
+        """The object of ``pagewise curves --json``; keys of counts are texts.
 
-        ``frames``: numbers, or sizes with a unit, which are as many frames as fit, and left out
-        where none does. ``tlb``: entries. Fields: ``references`` and its three parts, ``steps``,
-        ``cut`` (why there is less than the whole run, or null), ``exact_from``; by page size
-        ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames: count}, ``tlb_misses``
-        {entries: count}, ``second_tlb_misses`` {shape: count}; and ``by_kind`` of reference
-        ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults`` {policy: {frames: count}}
-        and ``read_ahead`` {window: {frames: counts}} by page size are of the memories that `curves`
-        was asked about.
+        ``frames``: numbers, or sizes with a unit, which mean as many frames as fit; a size that
+        fits none is left out. ``tlb``: entries. Fields: ``references`` and its three parts,
+        ``steps``, ``cut`` (why the counts cover only a part of the run, or null), ``exact_from``;
+        by page size ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames: count},
+        ``tlb_misses`` {entries: count}, ``second_tlb_misses`` {shape: count}; and ``by_kind`` of
+        reference ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults`` {policy: {frames:
+        count}} and ``read_ahead`` {window: {frames: counts}}, by page size, are of the memories
+        given to `curves`.
         """
         entries = whole_numbers(tlb)
         memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}
@@ -202,7 +203,7 @@ class Curves:
     def misses(
         self, memories: Mapping[int, Sequence[int]], entries: Sequence[int], kind: str | None
     ) -> dict[str, Any]:
-        """Cold misses, faults and TLB misses by page size, of one kind of reference or of all."""
+        """Cold misses, faults and TLB misses by page size, for one kind of reference or all."""
         return {
             "cold": {
                 str(size): curve.cold if kind is None else curve.cold_by_kind[kind]
@@ -229,25 +230,25 @@ def curves(
     frames: Sizes = (),
     progress: Progress | None = None,
 ) -> Curves:
-    """TLB misses and page faults of a program over page sizes, from one reading of its trace.
+    """TLB misses and page faults of a program by page size, from one pass over its trace.
 
-    ``trace``: a trace of references (``.pwf``). ``page_sizes``: bytes or sizes (``"4KiB"``), powers
-    of two from 512 bytes to 2 MiB. ``second_tlb``: ``"1536x12"`` is a TLB of 1536 entries in sets
-    of 12 behind the first one of 64. ``policy``: names of ``pagewise list policies``, which see
-    only the steps of the filter, so that their faults are close and not exact. ``read_ahead``:
-    pages of a window, powers of two up to 1024. These two need ``frames``: numbers, or sizes with a
-    unit, passed over where they are fewer than 64 frames.
+    ``trace``: a reference trace (``.pwf``). ``page_sizes``: bytes or sizes (``"4KiB"``), powers of
+    two from 512 bytes to 2 MiB. ``second_tlb``: ``"1536x12"`` is a TLB of 1536 entries in sets of
+    12 behind a first TLB of 64 entries. ``policy``: names from ``pagewise list policies``; policies
+    see only the steps of the filter, so their faults are close, not exact. ``read_ahead``: pages of
+    a window, powers of two up to 1024. These two need ``frames``: numbers, or sizes with a unit;
+    sizes of fewer than 64 frames are skipped.
 
-    Memory: some hundred bytes per distinct page. Raises UnreadableInput for what is no such trace,
-    UsageError for what does not exist.
+    Memory: some hundred bytes per distinct page. Raises UnreadableInput for any other file,
+    UsageError for unknown names and impossible sizes.
     """
     sizes = sizes_of(page_sizes)
     shapes, policies, windows = texts(second_tlb), policies_in(policy), whole_numbers(read_ahead)
     memories = {size: judged(frames_of(frames, size)) for size in sizes}
     if not (policies or windows):
-        memories = {}  # LRU is counted for every memory at once
+        memories = {}  # LRU counts all memories at once
     elif not listed(frames):
-        raise UsageError("policies and read-ahead need memories", hint="say how many frames")
+        raise UsageError("policies and read-ahead need memory sizes", hint="add --frames")
     for count in (*windows, *(count for counts in memories.values() for count in counts)):
         refuse_beyond(FRAMES_MAX, count)
     question = {
@@ -265,7 +266,7 @@ def curves(
     path = os.fspath(trace)
     answer, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
     if not sum(answer["steps"].values()):
-        raise UnreadableInput(f"{path}: holds no reference, so nothing can be counted", path=path)
+        raise UnreadableInput(f"{path}: has no references, so there is nothing to count", path=path)
     width = len(columns) // len(sizes)
     return Curves(
         trace=str(path),
@@ -274,10 +275,10 @@ def curves(
         writes=answer["writes"],
         steps_by_kind=answer["steps"],
         sizes={
-            told["page_bytes"]: curve_of(
-                told, columns[rank * width : (rank + 1) * width], shapes, answer["read_aheads"]
+            answered["page_bytes"]: curve_of(
+                answered, columns[rank * width : (rank + 1) * width], shapes, answer["read_aheads"]
             )
-            for rank, told in enumerate(answer["sizes"])
+            for rank, answered in enumerate(answer["sizes"])
         },
         architecture=answer["architecture"],
         cut=answer["cut"],
@@ -285,27 +286,27 @@ def curves(
 
 
 def curve_of(
-    told: Mapping[str, Any],
+    answered: Mapping[str, Any],
     columns: Sequence[bytes],
     shapes: Sequence[str],
     read_aheads: Sequence[Mapping[str, int]],
 ) -> PageSizeCurve:
-    """The curve of one page size from what the core tells of it, and of all that reads ahead."""
+    """The curve of one page size from the core's answer, with the runs that read ahead."""
     import numpy
 
     *misses, write_backs = (numpy.frombuffer(column, dtype="<i8") for column in columns)
-    second = (sum(counts.values()) for counts in told["second_tlb_misses"])
+    second = (sum(counts.values()) for counts in answered["second_tlb_misses"])
     policy_faults: dict[str, dict[int, int]] = {}
-    for row in told["policy_faults"]:
+    for row in answered["policy_faults"]:
         policy_faults.setdefault(row["policy"], {})[row["frames"]] = row["faults"]
     read_ahead: dict[int, dict[int, ReadAheadCounts]] = {}
     for did in read_aheads:
-        if did["page_bytes"] == told["page_bytes"]:
+        if did["page_bytes"] == answered["page_bytes"]:
             counts = {field.name: did[field.name] for field in fields(ReadAheadCounts)}
             read_ahead.setdefault(did["window"], {})[did["frames"]] = ReadAheadCounts(**counts)
     return PageSizeCurve(
-        page_bytes=told["page_bytes"],
-        cold_by_kind=told["cold"],
+        page_bytes=answered["page_bytes"],
+        cold_by_kind=answered["cold"],
         second_tlb_misses=dict(zip(shapes, second, strict=True)),
         misses_by_kind=numpy.stack(misses),
         write_backs_by_frames=write_backs,
@@ -315,7 +316,7 @@ def curve_of(
 
 
 def at(counts: Counts, sizes: ArrayLike, what: str) -> Counts:
-    """The counts at these sizes; the last one holds beyond."""
+    """The counts at these sizes; the last count repeats beyond the end."""
     import numpy
 
     places = numpy.asarray(sizes, dtype=numpy.int64)
@@ -326,32 +327,32 @@ def at(counts: Counts, sizes: ArrayLike, what: str) -> Counts:
 
 
 def counted(sizes: Sequence[int], counts: Counts) -> dict[str, int]:
-    """``{"64": 17}``: counts by size."""
+    """Counts by size as JSON: ``{"64": 17}``."""
     return {str(size): int(count) for size, count in zip(sizes, counts, strict=True)}
 
 
 def listed(sizes: Sizes) -> list[int | str]:
-    """``"512,4KiB"`` or one number as a list, each once."""
+    """``"512,4KiB"`` or one number as a list without repetitions."""
     if isinstance(sizes, int):
         return [sizes]
     return once(sizes.split(",") if isinstance(sizes, str) else sizes)
 
 
 def sizes_of(page_sizes: Sizes) -> list[int]:
-    """Page sizes in bytes, ascending; raises UsageError for one there is no curve of."""
+    """Page sizes in bytes, ascending; raises UsageError for a size without a curve."""
     sizes = sorted({parse_size(size) for size in listed(page_sizes)})
     if not sizes:
         raise UsageError("curves need at least one page size")
     for size in sizes:
         if size not in PAGE_SIZES:
             raise UsageError(
-                f"no page size of {size} bytes", hint="the powers of two from 512 to 2MiB"
+                f"not a page size: {size} bytes", hint="use powers of two from 512 to 2MiB"
             )
     return sizes
 
 
 def frames_of(memories: Sizes, page_bytes: int) -> list[int]:
-    """Numbers of frames as they are, and of sizes with a unit how many pages fit: 0 for none."""
+    """Numbers of frames; for sizes with a unit, how many pages fit, perhaps 0."""
     frames = []
     for memory in listed(memories):
         if isinstance(memory, str) and any(map(str.isalpha, memory)):
@@ -362,36 +363,36 @@ def frames_of(memories: Sizes, page_bytes: int) -> list[int]:
 
 
 def judged(frames: Iterable[int]) -> list[int]:
-    """Those of which a filtered trace tells enough, once each."""
+    """The numbers of frames that a filtered trace can judge, without repetitions."""
     return sorted({count for count in frames if count >= EXACT_FROM})
 
 
 def whole_numbers(counts: Sizes) -> list[int]:
-    """Numbers of frames, TLB entries or pages. Raises UsageError for what is none, and for 0."""
+    """Numbers of frames, TLB entries or pages. Raises UsageError for any other text, and for 0."""
     numbers = []
     for count in listed(counts):
         if isinstance(count, str) and not count.strip().isdecimal():
             raise UsageError(
-                f"not a whole number: {count!r}", hint="a comma comes between numbers, as in 64,512"
+                f"not a whole number: {count!r}", hint="separate numbers by commas, as in 64,512"
             )
         numbers.append(parse_size(count))
     if 0 in numbers:
-        raise UsageError("at least 1, not 0")
+        raise UsageError("must be at least 1, not 0")
     return once(numbers)
 
 
 def texts(names: str | Sequence[str]) -> list[str]:
-    """``"clock,two-list"`` as a list, each once."""
+    """``"clock,two-list"`` as a list without repetitions."""
     return once(names.split(",") if isinstance(names, str) else names)
 
 
 def once(named: Iterable[Named]) -> list[Named]:
-    """What is named, without what was named before."""
+    """The names without repetitions."""
     return list(dict.fromkeys(named))
 
 
 def shape_of(text: str) -> tuple[int, int]:
-    """Entries and ways of ``"1536x12"``."""
+    """The entries and ways in ``"1536x12"``."""
     entries, _, ways = text.partition("x")
     if not (entries.isdecimal() and ways.isdecimal()):
         raise UsageError(f"not the shape of a TLB: {text!r}", hint="ENTRIESxWAYS, as in 1536x12")
@@ -403,4 +404,4 @@ def shape_of(text: str) -> tuple[int, int]:
 def refuse_beyond(most: int, count: int) -> None:
     """Raises UsageError for more frames, pages or entries than can be simulated."""
     if count > most:
-        raise UsageError(f"{count} is no sensible number: at most {most} are simulated")
+        raise UsageError(f"{count} is too large: at most {most} can be simulated")

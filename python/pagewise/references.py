@@ -1,4 +1,4 @@
-"""Traces of memory references: import them, say what is inside, and what is missing."""
+"""Reference traces: import them, describe them, and say what is missing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pagewise.types import ImportReferences, References
 
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
-"""First bytes of a trace of references."""
+"""First bytes of a reference trace."""
 CAPTURE = "capture"
-"""The format of a trace that was captured, among the names of formats that are imported."""
+"""The format of a captured trace; imported traces have other formats."""
 
 
 def is_references(path: PathLike) -> bool:
-    """Whether a regular file is a trace of references; of a pipe nothing is read."""
+    """Whether a regular file is a reference trace; reads nothing from a pipe."""
     if not os.path.isfile(path):
         return False
     try:
@@ -36,13 +36,13 @@ def import_references(
     force: bool = False,
     progress: Progress | None = None,
 ) -> ImportReferences:
-    """Reads a foreign file of references (``-`` is standard input) into a trace of references.
+    """Imports a foreign file of references (``-`` is standard input) as a reference trace.
 
-    ``format``: ``lackey``, ``refs3`` or ``addresses``, otherwise recognised by content. ``strict``:
-    a line that cannot be read is an error, not counted. ``force``: overwrite ``output``.
+    ``format``: ``lackey``, ``refs3`` or ``addresses``; by default, by content. ``strict``: fail at
+    a line that cannot be read, instead of counting it. ``force``: replace ``output``.
 
     Returns counts of references, instructions, reads, writes, steps and rejected lines. Raises
-    UnreadableInput, UsageError; ``output`` appears whole or not at all.
+    UnreadableInput, UsageError; ``output`` is written completely or not at all.
     """
     return _core.import_references(
         os.fspath(path),
@@ -55,17 +55,18 @@ def import_references(
 
 
 def references_info(path: PathLike, *, progress: Progress | None = None) -> References:
-    """What a trace of references holds, where it comes from and how it ends.
+    """What a reference trace holds, where it comes from and how it ends.
 
-    ``ending`` {``stop``, ...} is None where the file was cut; the counts then go up to its last
-    whole frame. ``cut`` says why there is less than the whole run, None where there is not. Of a
-    captured program ``ending`` has ``exit_status``, or ``signal``, the name of what ended it.
+    ``ending`` {``stop``, ...} is None if the file was cut off; the counts then cover its whole
+    frames. ``cut`` says why there is less than the whole run, and is None if there is not. For a
+    captured program, ``ending`` has ``exit_status``, or ``signal``, the name of the signal that
+    ended it.
     """
     return _core.references_info(os.fspath(path), progress=progress)
 
 
 def named_signal(number: int | None) -> str | None:
-    """``SIGSEGV`` of 11; real-time signals, which have no names, by their number."""
+    """``SIGSEGV`` for 11; the number for real-time signals, which have no names."""
     if number is None:
         return None
     try:

@@ -1,8 +1,8 @@
-"""Folders for a while. What a killed process leaves of them, the next one removes.
+"""Temporary folders. Folders that a killed process left are removed by the next process.
 
-Whoever uses a folder holds a lock on it, which the kernel releases when that process ends, even by
-kill -9. A link in the folder marks it as ours. So a marked folder without a lock is left over. Only
-folders of this user are removed, and nothing is followed to get there.
+A process that uses a folder holds a lock on it, which the kernel releases when the process ends,
+even by kill -9. A link in the folder marks it as ours, so a marked folder without a lock is left
+over. Only folders of this user are removed, and symbolic links are never followed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pathlib import Path
 from pagewise.errors import UnwritableOutput
 
 PREFIX = "pagewise-"
-"""How names in the folder for temporary files begin."""
+"""The prefix of names in the folder for temporary files."""
 BESIDE = ".pagewise-"
-"""How names beside a result begin."""
+"""The prefix of names beside a result."""
 MARK = ".made-by"
 OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 TRIES = 10
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _held: dict[Path, int] = {}
-"""Folders that this process shares with others, and the locks on them."""
+"""The folders that this process shares with others, and the locks on them."""
 
 
 def temporary() -> Path:
@@ -38,8 +38,10 @@ def temporary() -> Path:
 
 @contextmanager
 def scratch(place: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
-    """A new folder that only this user may enter, in ``place`` (default: `temporary`); gone after
-    the block."""
+    """A new folder that only this user may enter, in ``place`` (default: `temporary`).
+
+    Removes the folder after the block.
+    """
     place = place or temporary()
     clear(place, prefix)
     folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
@@ -49,7 +51,7 @@ def scratch(place: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
         _hold(lock)
         yield folder
     finally:
-        # Still locked: nobody else removes it at the same time.
+        # Still locked, so no other process removes it at the same time.
         with suppress(OSError):
             _remove(folder)
         if lock is not None:
@@ -57,10 +59,10 @@ def scratch(place: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
 
 
 def shared(name: str) -> Path:
-    """A folder in `temporary` that processes of this user share under this name; made if it is
-    missing, and held until this process ends.
+    """A folder in `temporary` that all processes of this user share under this name.
 
-    Raises UnwritableOutput where another user made it or may write to it.
+    Creates the folder if needed, and holds it until this process ends. Raises UnwritableOutput if
+    another user made it or may write to it.
     """
     folder = temporary() / f"{PREFIX}{name}"
     for _ in range(TRIES):
@@ -70,14 +72,14 @@ def shared(name: str) -> Path:
             os.close(_held.pop(folder))
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        with suppress(FileNotFoundError):  # removed before it was held
+        with suppress(FileNotFoundError):  # removed before this process locked it
             _held[folder] = _opened(folder)
             _hold(_held[folder])
-    raise UnwritableOutput(f"{folder}: cannot be kept: others remove it", path=str(folder))
+    raise UnwritableOutput(f"{folder}: other processes keep removing it", path=str(folder))
 
 
 def clear(place: Path, prefix: str = PREFIX) -> None:
-    """Removes the folders that ended processes left in ``place``."""
+    """Removes the folders in ``place`` whose processes have ended."""
     with suppress(OSError):
         names = [name for name in os.listdir(place) if name.startswith(prefix)]
         for name in names:
@@ -86,11 +88,11 @@ def clear(place: Path, prefix: str = PREFIX) -> None:
 
 
 def _opened(folder: Path) -> int:
-    """A descriptor of a folder of this user's."""
+    """A descriptor of a folder that belongs to this user."""
     foreign = UnwritableOutput(
         f"{folder}: other users made it or may write to it",
         path=str(folder),
-        hint="remove it, or set TMPDIR to a folder of your own",
+        hint="remove it, or set TMPDIR to your own folder",
     )
     try:
         lock = os.open(folder, OPENED)
@@ -105,26 +107,26 @@ def _opened(folder: Path) -> int:
 
 
 def _hold(lock: int) -> None:
-    """Locks and marks a folder. One that cannot be locked stays unmarked, so that nobody removes
-    it."""
+    """Locks and marks a folder. If it cannot be locked, it stays unmarked, so that no process
+    removes it."""
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_SH)
         os.symlink(_maker(), MARK, dir_fd=lock)
 
 
 def _maker() -> str:
-    """What a mark says. Locks of a network's file system may hold on one machine alone."""
+    """The text of a mark: the host, since locks on a network file system may be local to a host."""
     return f"pagewise on {os.uname().nodename}"
 
 
 def _is_own(lock: int) -> bool:
-    """Whether a folder is this user's and nobody else may write to it."""
+    """Whether a folder belongs to this user, and no other user may write to it."""
     found = os.fstat(lock)
     return found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
 
 
 def _is_at(folder: Path, lock: int) -> bool:
-    """Whether the path still leads to the folder that is open."""
+    """Whether the path still leads to the open folder."""
     try:
         return os.path.samestat(folder.lstat(), os.fstat(lock))
     except FileNotFoundError:
@@ -132,7 +134,7 @@ def _is_at(folder: Path, lock: int) -> bool:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Removes a marked folder that nobody holds. Raises OSError for any other."""
+    """Removes a marked folder that no process has locked. Raises OSError for any other folder."""
     lock = os.open(folder, OPENED)
     try:
         if not _is_own(lock) or os.readlink(MARK, dir_fd=lock) != _maker():
@@ -145,7 +147,8 @@ def _remove_if_left(folder: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes a folder, its mark last: what cannot be removed now is found again."""
+    """Removes a folder, and its mark last, so that a later process finds what could not be
+    removed."""
     for entry in folder.iterdir():
         if entry.name == MARK:
             continue

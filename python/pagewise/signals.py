@@ -1,14 +1,14 @@
-"""Signals that end a command: what it holds is let go first, and its exit status names the signal.
+"""Signals that end a command: it cleans up first, and its exit status names the signal.
 
-Ctrl-C (SIGINT), Ctrl-\\ (SIGQUIT), SIGTERM and the end of a terminal (SIGHUP) become the
-exception `Ended`, so that every ``finally`` on the way out runs. One that is ignored when pagewise
-starts stays ignored: SIGHUP under nohup, SIGINT in the background of a script. Python handles
-signals in its main thread alone; elsewhere nothing here does anything. Loaded before anything
-else, so it loads little.
+Ctrl-C (SIGINT), Ctrl-\\ (SIGQUIT), SIGTERM and the end of a terminal (SIGHUP) become the exception
+`Ended`, so every ``finally`` on the way out runs. A signal that is ignored when pagewise starts
+stays ignored: SIGHUP under nohup, SIGINT in the background of a script. Python handles signals only
+in its main thread; in other threads these functions do nothing. This module is loaded first, so it
+imports little.
 
-The core asks for signals as it counts, but not while it waits for a pipe that nobody writes to. So
-a thread of the command watches that each signal is heard, and else ends the process; not inside of
-a block that lets something go, however slow the machine.
+The core checks for signals while it counts, but not while it waits for a pipe without a writer. So
+a thread checks that Python handles each signal, and otherwise ends the process; it never does so
+inside a block that cleans up, however slow the machine.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 PATIENCE_S = 2.0
-"""How long a signal may go unheard before it ends the process without any ``finally``."""
+"""How long a signal may stay unhandled before it ends the process without any ``finally``."""
 
 Handler = Callable[[int, FrameType | None], object]
 
 
 class Ended(BaseException):
-    """A signal asks the process to end; no ``except Exception`` holds it up."""
+    """A signal asks the process to end; no ``except Exception`` catches this."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -43,18 +43,18 @@ class Ended(BaseException):
 
 
 def status_of(number: int) -> int:
-    """The exit status of a command that a signal ended, as shells have it."""
+    """The exit status of a command that a signal ended, as in shells."""
     return 128 + number
 
 
 def heed(handler: Handler | signal.Handlers) -> None:
-    """Has the handler called for every ending signal that is not ignored, from now on."""
+    """Installs the handler for every ending signal that is not ignored."""
     for number in _heeded():
         signal.signal(number, _hearing(handler) if callable(handler) else handler)
 
 
 def watch() -> None:
-    """Has every ending signal end the process that is not heard in time."""
+    """Makes every ending signal that is not handled in time end the process."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -62,7 +62,7 @@ def watch() -> None:
 
 
 def _watch(reading: int) -> None:
-    """Reads the number of each signal as it comes."""
+    """Reads the number of each signal when it arrives."""
     while number := os.read(reading, 1):
         if number[0] in ENDING and not _heard.wait(PATIENCE_S) and not _blocks:
             os._exit(status_of(number[0]))
@@ -70,13 +70,13 @@ def _watch(reading: int) -> None:
 
 
 _heard = threading.Event()
-"""A handler has been called."""
+"""Set when a handler has run."""
 _blocks: list[Handler] = []
 """Handlers of the blocks that the main thread is in."""
 
 
 def _hearing(handler: Handler) -> Handler:
-    """The handler, and that it was called is told to the watch."""
+    """The handler, extended to note for the watching thread that it ran."""
 
     def hear(number: int, frame: FrameType | None) -> None:
         _heard.set()
@@ -93,8 +93,8 @@ def end(number: int, _frame: FrameType | None) -> None:
 
 
 def leave_terminal() -> None:
-    """Points output nowhere that went to a terminal which is gone: what cannot be said is not an
-    error of its own."""
+    """Sends output for a closed terminal to /dev/null, so that printing to it is not another
+    error."""
     for stream in (1, 2):
         try:
             termios.tcgetattr(stream)
@@ -107,7 +107,7 @@ def leave_terminal() -> None:
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[None]:
-    """Has the handler called inside the block for every ending signal that is not ignored."""
+    """Installs the handler inside the block, for every ending signal that is not ignored."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in _heeded()} if is_main else {}
     if before:
@@ -124,8 +124,8 @@ def handled(handler: Handler) -> Iterator[None]:
 
 
 class Ending:
-    """Raises `Ended` at the first signal, and only notes those that come later or once `hold` was
-    called: what is being let go then is let go whole."""
+    """Raises `Ended` at the first signal. Only notes later signals, and signals after `hold`, so
+    that cleaning up is never interrupted."""
 
     def __init__(self) -> None:
         self.came: list[int] = []
@@ -138,14 +138,14 @@ class Ending:
             end(number, frame)
 
     def hold(self) -> None:
-        """Has signals wait for the end of the block, from now on."""
+        """Makes signals wait for the end of the block from now on."""
         self.is_held = True
 
 
 @contextmanager
 def obeyed_after() -> Iterator[Ending]:
-    """Ending signals raise `Ended` inside the block; after it the first one is obeyed as it would
-    have been without the block."""
+    """Ending signals raise `Ended` inside the block. After the block, the first of them is handled
+    as it would have been without the block."""
     ending = Ending()
     try:
         with handled(ending):
@@ -158,5 +158,5 @@ def obeyed_after() -> Iterator[Ending]:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Ending signals that are neither ignored nor handled by something that is not Python."""
+    """Ending signals that are neither ignored nor handled outside Python."""
     return [each for each in ENDING if signal.getsignal(each) not in (signal.SIG_IGN, None)]

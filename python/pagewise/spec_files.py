@@ -1,4 +1,4 @@
-"""TOML files that say what to do: reading one, and complaints that name the place."""
+"""Reads TOML specs, and reports problems with their places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 
 
 class Problems:
-    """What is wrong with a spec, to be told all at once; ``path`` is its file, if it has one."""
+    """The problems of a spec, collected and reported together; ``path`` is its file, if any."""
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
@@ -20,7 +20,7 @@ class Problems:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """Notes what is refused inside the block as a problem of this place, once."""
+        """Records an error inside the block as a problem of this place, once."""
         try:
             yield
         except PagewiseError as error:
@@ -29,7 +29,7 @@ class Problems:
             self._hints.setdefault(named, error.hint)
 
     def refuse(self) -> None:
-        """Raises UsageError that names every problem; does nothing where there is none."""
+        """Raises UsageError that names every problem, if there are any."""
         if not self._hints:
             return
         file = f"{self.path}: " if self.path else ""
@@ -42,7 +42,7 @@ class Problems:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The whole file; UnreadableInput where it cannot be read, UsageError where it is no TOML."""
+    """The content of a file. Raises UnreadableInput if unreadable, UsageError if not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -52,7 +52,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def require_text(table: Mapping[str, Any], name: str, where: str) -> str:
-    """An entry that must be there, as text."""
+    """A required entry, as text."""
     if name not in table:
         raise UsageError(f"{where} needs {name!r}")
     return str(table[name])
@@ -62,13 +62,14 @@ def require_table(value: object, where: str) -> Mapping[str, Any]:
     """The value, which must be a table."""
     if not isinstance(value, Mapping):
         raise UsageError(
-            f"{where}: {value!r} is no table", hint="a table is { name = value } or a [[section]]"
+            f"{where}: {value!r} is not a table",
+            hint="a table is { name = value } or a [[section]]",
         )
     return value
 
 
 def require_known(value: object, names: set[str], where: str) -> None:
-    """An error for a table with entries of other names: most are spelled wrong."""
+    """Raises UsageError for a table with unknown entries, most of which are misspelled."""
     unknown = sorted(set(require_table(value, where)) - names)
     if unknown:
         raise UsageError(

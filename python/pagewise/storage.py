@@ -1,6 +1,6 @@
 """Files by path or by fsspec address (``s3://bucket/key``, ``gs://...``, ``file:///...``).
 
-fsspec is needed only for addresses; it comes with the extra ``ray``.
+Only addresses need fsspec, which comes with the extra ``ray``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ FILE = "file://"
 
 
 def is_remote(address: str) -> bool:
-    """Whether the address is neither a path nor a ``file://`` address."""
+    """Whether the text is an address, neither a path nor ``file://``."""
     return "://" in address and not address.startswith(FILE)
 
 
 def local_path(address: str) -> str:
-    """The path of a path or of a ``file://`` address."""
+    """The path in a path or a ``file://`` address."""
     return address.removeprefix(FILE)
 
 
@@ -41,7 +41,7 @@ def filesystem(address: str) -> tuple[Any, str]:
 
 
 def fetch(address: str, destination: Path) -> None:
-    """Copies what the address names into the file ``destination``, which appears whole or not."""
+    """Copies the content of an address to the file ``destination``, completely or not at all."""
     files, path = filesystem(address)
     aside = destination.with_name(f"{destination.name}.{os.getpid()}.part")
     try:
@@ -53,33 +53,35 @@ def fetch(address: str, destination: Path) -> None:
 
 
 def refuse_endless(path: str | Path) -> None:
-    """An error for a pipe or a device: a second reading of a pipe is empty, and some devices never
+    """Raises an error for a pipe or a device: a pipe cannot be read twice, and some devices never
     end."""
     if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
         raise UnreadableInput(
             f"{path}: not a regular file",
             path=str(path),
-            hint="give a file; save what comes from a pipe in one",
+            hint="save what comes from a pipe to a file, and give that file",
         )
 
 
 def refuse_special(path: Path) -> None:
-    """An error if the path is standard output, or if a pipe, a folder or a device is there."""
+    """Raises an error for standard output, and for a path that is a pipe, a folder or a device."""
     if str(path) == "-":
         raise UsageError(
-            "'-' is no name of a file",
-            hint="results appear whole or not at all, so not on standard output",
+            "'-' is not the name of a file",
+            hint="results are written completely or not at all, so never to standard output",
         )
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file", path=str(path))
 
 
 def refuse_unwritable(path: Path, *, force: bool = True) -> None:
-    """An error if no file can be written at the path, or one is there that may not be replaced: to
-    be told before the work for it is done."""
+    """Raises an error if the path cannot be written, or if a file exists that may not be replaced.
+
+    Call it before the work whose result goes to the path.
+    """
     refuse_special(path)
     if path.exists() and not force:
-        raise UsageError(f"{path} exists already", path=str(path), hint="--force replaces it")
+        raise UsageError(f"{path} exists", path=str(path), hint="--force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise UnwritableOutput(
             f"{path}: cannot write to the folder {path.parent}", path=str(path.parent)
@@ -96,7 +98,7 @@ def exists(address: str) -> bool:
 
 @contextmanager
 def readable(address: str) -> Iterator[Path]:
-    """A local file with the content of the path or address."""
+    """A local file with the content of a path or address."""
     if not is_remote(address):
         yield Path(local_path(address))
         return
@@ -108,9 +110,9 @@ def readable(address: str) -> Iterator[Path]:
 
 @contextmanager
 def replacing(address: str) -> Iterator[Path]:
-    """A local file to write; when the block ends well it takes the place of the path or address.
+    """A local file to write. If the block succeeds, the file replaces the path or address.
 
-    It lies in a new folder that only this user may enter, so that no link can stand in its place.
+    The file is in a new folder that only this user may enter, so no link can take its place.
     """
     if not is_remote(address):
         target = Path(local_path(address))
@@ -132,16 +134,16 @@ def replacing(address: str) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of text, which appears whole or not."""
+    """Writes a text file, completely or not at all."""
     with replacing(str(path)) as aside:
         aside.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Makes the folder; if the block then fails, what was made and is empty goes again.
+    """Creates the folder. If the block fails, removes the empty folders that it created.
 
-    Raises UnwritableOutput where it cannot be made.
+    Raises UnwritableOutput if the folder cannot be created.
     """
     made = [each for each in (folder, *folder.parents) if not each.exists()]
     try:

@@ -1,10 +1,9 @@
-"""What people see: results on standard output, progress and diagnostics on standard error.
+"""Output: results on standard output, progress and diagnostics on standard error.
 
-Tables have aligned columns on a terminal. Elsewhere tabs separate the cells, for cut, awk and
-column.
+Tables have aligned columns on a terminal. Elsewhere, tabs separate the cells for cut and awk.
 
-Names in recordings are hostile input: nothing here interprets markup, escape sequences are left
-out, and other control characters are spelled out. JSON keeps names as they are, escaped.
+Names in recordings are hostile input. Nothing here interprets markup; escape sequences are removed,
+and other control characters are spelled out. JSON keeps names as they are, escaped.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from pagewise.recording import Progress
 
 
 class QuietConsole(Console):
-    """A console that ends quietly when its reader has gone (``| head``)."""
+    """A console that exits quietly when its reader is gone (``| head``)."""
 
     def on_broken_pipe(self) -> NoReturn:
-        """Discards what is left to write."""
+        """Discards the rest of the output."""
         leave_pipes()
         raise SystemExit(0)
 
 
 def leave_pipes() -> None:
-    """Points what cannot be written nowhere, so that the interpreter can flush and close it."""
+    """Redirects broken pipes to /dev/null, so that the interpreter can flush and close them."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -47,17 +46,17 @@ def leave_pipes() -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console without markup, highlighting or emoji; NO_COLOR is obeyed."""
+    """A console without markup, highlighting or emoji; it obeys NO_COLOR."""
     return QuietConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
 def room() -> float:
-    """Columns of the terminal that a table may take; elsewhere it may have any width."""
+    """The width of the terminal, which limits tables; unlimited elsewhere."""
     return console().width if sys.stdout.isatty() else math.inf
 
 
 def show(*parts: Part) -> None:
-    """Prints each to standard output."""
+    """Prints the parts to standard output."""
     _print(console(), parts)
 
 
@@ -67,12 +66,12 @@ def say(message: str) -> None:
 
 
 def show_aside(*parts: Part) -> None:
-    """Prints each to standard error, where standard output is somebody else's."""
+    """Prints the parts to standard error, because standard output belongs to another program."""
     _print(console(stderr=True), parts)
 
 
 def _print(output: Console, parts: Iterable[Part]) -> None:
-    """Prints each. Lines of text are not wrapped: a command in one must not break when copied."""
+    """Prints the parts without wrapping lines, so that commands can be copied."""
     for part in parts:
         if isinstance(part, Verbatim):
             print(part.text, file=output.file)
@@ -88,7 +87,7 @@ def _print(output: Console, parts: Iterable[Part]) -> None:
 
 
 def show_json(result: Mapping[str, Any]) -> None:
-    """Prints one object to standard output and nothing else."""
+    """Prints one object to standard output, and nothing else."""
     json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
     sys.stdout.write("\n")
     sys.stdout.flush()
@@ -104,24 +103,26 @@ SEQUENCES = re.compile(
     """,
     re.VERBOSE,
 )
-"""Escape sequences (ECMA-48) with what belongs to them, and what turns the direction of writing.
+"""Escape sequences (ECMA-48) with their contents, and characters that change the writing direction.
 
-The string of a command ends with the word where nothing else ends it. As `shown` of
+The string of a command ends with the word if nothing else ends it. The same as `shown` in
 crates/types/src/shown.rs."""
 
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters, but for the tab and the end of a line."""
+"""Control characters except tab and newline."""
 
 
 def without_controls(text: str) -> str:
-    """The text without sequences and control characters, for a page."""
+    """The text without escape sequences and control characters, for a page."""
     return CONTROLS.sub("", SEQUENCES.sub("", text))
 
 
 def printable(text: object) -> str:
-    """The text without sequences, other control characters spelled out: no recording can drive the
-    terminal."""
+    """The text without escape sequences, with other control characters spelled out.
+
+    A recording thus cannot control the terminal.
+    """
     return "".join(
         character if character.isprintable() or character == "\n" else f"\\x{ord(character):02x}"
         for character in SEQUENCES.sub("", str(text))
@@ -135,22 +136,22 @@ def cell(text: object) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under headings, or without headings two columns: a name and what it is."""
+    """Rows of cells under headings; or, without headings, two columns: names and figures."""
 
     columns: Sequence[str | Text]
-    """Headings; one given as `Text` may have several lines."""
+    """Headings; a `Text` may have several lines."""
     rows: Sequence[Sequence[str]]
     words: int
-    """Columns of words, which come first; the others are figures."""
+    """How many columns at the left are words; the others are figures."""
 
     def lines(self) -> Iterator[str]:
-        """The rows with tabs between their cells, headings first."""
+        """The rows with tabs between cells, headings first."""
         headings = [str(heading).replace("\n", " ") for heading in self.columns]
         for row in filter(None, [headings, *self.rows]):
             yield "\t".join(cell(text).strip() for text in row)
 
     def grid(self) -> Grid:
-        """The rows in columns, of which figures are aligned right."""
+        """The rows in columns, with figures aligned right."""
         return self._of_figures() if self.columns else self._of_facts()
 
     def _of_facts(self) -> Grid:
@@ -177,7 +178,7 @@ class Table:
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> Table:
-    """Two columns without headings: what it is, and its figure."""
+    """Two columns without headings: names and figures."""
     return Table((), rows, words=2)
 
 
@@ -190,20 +191,20 @@ def figures(
 
 @dataclass(frozen=True)
 class Verbatim:
-    """Text that is printed as it is: no line of it is wrapped or cut on a narrow terminal."""
+    """Text that is printed as it is, never wrapped or cut on a narrow terminal."""
 
     text: str
 
 
 Part: TypeAlias = RenderableType | Verbatim | Table
-"""What `show` prints."""
+"""The parts that `show` prints."""
 
 UNDO = "To undo:"
-"""The line of prose between the lines of a setting and those that undo it."""
+"""The line between a setting and its undo."""
 
 
 def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[Part]:
-    """The lines of an advice's settings and of their undo."""
+    """The lines of settings and of their undo."""
     for setting in settings:
         yield ""
         yield f"{setting['title']}. {setting['note']}"
@@ -214,9 +215,10 @@ def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[Part]:
 
 @contextmanager
 def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progress | None]:
-    """A progress bar with the time left on standard error, only where that is a terminal.
+    """A progress bar with the time left, on standard error, only if that is a terminal.
 
-    With ``counted`` (``"cells"``) it tells how many are done, each of ``parts`` steps of progress.
+    With ``counted`` (``"cells"``), also shows how many are done, each of ``parts`` steps of
+    progress.
     """
     if not sys.stderr.isatty():
         yield None
@@ -237,8 +239,8 @@ def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progre
 
         def advance(done: int, total: int) -> None:
             of_all = f" of {total // parts}" if total else ""
-            told = f"{done // parts:,}{of_all} {counted}"
-            left = "left" if total else ""  # of a capture nobody knows the end
-            bars.update(task, completed=done, total=total or None, counted=told, left=left)
+            progress = f"{done // parts:,}{of_all} {counted}"
+            left = "left" if total else ""  # a capture has no known end
+            bars.update(task, completed=done, total=total or None, counted=progress, left=left)
 
         yield advance

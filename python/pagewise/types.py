@@ -9,10 +9,10 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class About(TypedDict):
-    """What is known when a recording begins."""
+    """Description of a recording, known when it begins."""
 
     pagewise: str
-    """Version of pagewise that records."""
+    """Version of pagewise that made the recording."""
     kernel: str
     """`uname -r`."""
     machine: str
@@ -26,21 +26,21 @@ class About(TypedDict):
     realtime_offset_ns: int
     """CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds."""
     backend: str
-    """How the kernel was heard: `bpf`, by owner and address, or `tracefs`, by swap slot."""
+    """Source of the events: `bpf`, with owner and address, or `tracefs`, with swap slots."""
     sources: list[str]
-    """What is recorded, by the names of the recorder's catalog."""
+    """Names of the recorded sources in the recorder's catalog."""
     absent: list[Missing]
-    """What was asked for, or belongs to a source, and cannot be had here."""
+    """Data that was requested or belongs to a source, but is not available on this machine."""
     knows_zeros: NotRequired[bool]
-    """Whether page-outs of pages of zeros are marked."""
+    """Whether page-outs of zeros are marked."""
     cgroup: str | None
     """The memory cgroup that events are limited to."""
     process: int | None
     """The process that events are limited to."""
     command: list[str]
-    """The command that was run, where there is one."""
+    """The recorded command, if any."""
     system: NotRequired[System | None]
-    """Swap areas, disks and kernel features of the machine; earlier recordings do not say."""
+    """Swap areas, disks and kernel features of the machine; absent in earlier recordings."""
 
 
 class Allocations(TypedDict):
@@ -51,9 +51,9 @@ class Allocations(TypedDict):
     command: list[str]
     """The recorded command."""
     processes: list[list[Any]]
-    """Names of the processes that had a block, by how many they had."""
+    """Names of the processes with blocks, each with its number of blocks, most blocks first."""
     processes_all: int
-    """Processes of the command in all."""
+    """All processes of the command."""
     duration_ns: int
     """Nanoseconds from the first step to the last."""
     allocated: int
@@ -69,8 +69,8 @@ class Allocations(TypedDict):
     bytes: int
     """Bytes of all blocks."""
     pages_touched: int | None
-    """Pages that were touched after a block was given or discarded; none where that is not known of
-    some block."""
+    """Pages that were touched after their block was given or discarded; `None` if this is unknown
+    for any block."""
     pages: int
     """Pages of all blocks."""
     live_bytes_max: int
@@ -80,18 +80,18 @@ class Allocations(TypedDict):
     small_calls: int
     """Allocations below 64 KiB."""
     small_bytes: int
-    """Their bytes."""
+    """Bytes of the allocations below 64 KiB."""
     processor_ns: int | None
-    """Time on processors of all processes; none where a process with blocks ended unseen, as one
-    does that is killed."""
+    """CPU time of all processes; `None` if the recording lacks the end of a process with blocks, as
+    it does after a SIGKILL."""
     system_ns: int | None
-    """What of it was in the kernel."""
+    """CPU time that the processes spent in the kernel."""
     minor_faults: int | None
-    """Minor faults of the processes, of whatever memory."""
+    """Minor faults of the processes, on any memory."""
     is_cut: bool
     """Whether the recording stops before its end."""
     losses: list[Loss]
-    """What was lost, or is not known."""
+    """What the recording lost or does not know."""
 
 
 class Analyze(TypedDict):
@@ -101,7 +101,7 @@ class Analyze(TypedDict):
     schema: str
     """Name and version of this layout."""
     kind: Literal["swap", "block", "objects"]
-    """What the pages of the trace are."""
+    """Kind of the trace: what its pages are."""
     page_bytes: int
     """Bytes of a page."""
     accesses: int
@@ -109,12 +109,12 @@ class Analyze(TypedDict):
     pages: int
     """Distinct pages accessed."""
     writes: int
-    """Writes among the accesses; 0 where reads and writes are not told apart."""
+    """Writes among the accesses; 0 if the recording does not distinguish reads and writes."""
     top_share: dict[str, float]
     """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
     of pages ("0.01" ... "0.5")."""
     pages_for_80_percent: float
-    """Smallest share of pages that takes 80 % of accesses."""
+    """Smallest share of pages that receives 80 % of accesses."""
     single_access: SingleAccess
     """Pages with exactly one access."""
     single_out: SingleOut | None
@@ -124,7 +124,7 @@ class Analyze(TypedDict):
     volume: Volume
     """Bytes moved by the busiest 10 % of pages and by the rest (S0 Fig. 1)."""
     top_10_percent_classes: dict[str, ClassShare] | None
-    """What the busiest 10 % of pages are; none where the recording does not know."""
+    """Classes of the busiest 10 % of pages; none if the recording does not have them."""
     miss_ratio_curve: list[list[Any]]
     """(frames, misses per access) of LRU."""
     reuse_distance: list[list[int]]
@@ -134,18 +134,18 @@ class Analyze(TypedDict):
     swap: SwapTraffic | None
     """Pages out and in; swap traces only."""
     zero_pages: NotRequired[ZeroPages | None]
-    """Of these, pages of zeros, which no device writes or reads; absent where the recording does
-    not tell them from others."""
+    """Page-outs and page-ins of pages of zeros, which no device writes or reads; absent if the
+    recording does not distinguish them."""
     fault_time: FaultTime | None
     """How long swap-in faults took; none without durations."""
     processes: list[ProcessAnalysis] | None
-    """The same per process, if asked for."""
+    """Figures per process, if asked for."""
     top_processes: list[ProcessRow] | None
-    """The busiest of them, threads of the kernel together as one, and the others in one row."""
+    """Rows of the busiest processes: all kernel threads in one row, and the others in another."""
     traffic: Traffic | None
-    """Accesses over time by name of process, if asked for; none without a clock."""
+    """Accesses over time by process name, if asked for; none without a clock."""
     not_recorded: list[str]
-    """What the recording does not hold, and what that rules out."""
+    """Facts that the recording lacks, and the figures that this rules out."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
@@ -170,73 +170,73 @@ class AnalyzedAt4KiB(TypedDict):
 
 
 class Capacity(TypedDict):
-    """How large the device is."""
+    """Size of the device."""
 
     bytes: int
     """Bytes."""
     source: str
-    """Who measured or stated it."""
+    """Source that measured or stated it."""
     date: str
     """When it was measured or read, as an ISO date."""
     verified: bool
-    """False where the number was recalled or assumed and nobody checked it."""
+    """False if the number was recalled or assumed and not checked."""
 
 
 class ClassShare(TypedDict):
-    """One class among the busiest pages."""
+    """Shares of one class among the busiest pages."""
 
     pages: float
-    """Its share of those pages."""
+    """Share of those pages."""
     accesses: float
-    """Its share of their accesses."""
+    """Share of their accesses."""
 
 
 class Decision(TypedDict):
     """One decision to kill."""
 
     time_s: float
-    """When."""
+    """Time of the decision."""
     why: str
-    """The rule that said so."""
+    """The rule that applied."""
     available_bytes: int
-    """Available memory then, with what earlier victims would have left."""
+    """Available memory at that time, including the memory of earlier victims."""
     victims: list[Victim]
-    """Who dies."""
+    """The processes that die."""
     spared: list[Victim]
-    """Who would have been next, the first few."""
+    """The first few candidates after the victims."""
     judgement: Literal["needed", "false-alarm", "undecided"]
-    """What the recording says of it."""
+    """Judgement by the rest of the recording."""
 
 
 class Device(TypedDict):
     """A storage device."""
 
     name: str
-    """Its name in the catalog, or the text that described it."""
+    """Name in the catalog, or the text that described the device."""
     summary: str
-    """What it is, in a line."""
+    """One line that describes the device."""
     note: str
-    """What else the reader of the figures should know; may be empty."""
+    """Further facts that matter for its figures; may be empty."""
     read_ns: Latency
     """Reading one page."""
     write_ns: Latency
     """Writing one page."""
     transfer: Transfer | None
-    """Reading any number of bytes, where it is known."""
+    """Reading any number of bytes, if known."""
     capacity: Capacity | None
-    """Its size, where it has one of its own."""
+    """Capacity, if it has one of its own."""
     rated_cycles: Figure | None
-    """Its endurance, where writing wears it and the figure is known: how often every byte may be
+    """Endurance, if writing wears the device and the figure is known: how often every byte may be
     written."""
     compression: Figure | None
-    """Only where the device is the memory of the board itself: bytes of pages it holds for each
-    byte of memory it takes, 1 without compression."""
+    """Only for a device that is the board's own memory: bytes of pages it holds for each byte of
+    memory it takes, 1 without compression."""
     is_exact: NotRequired[bool]
-    """Whether it is only two latencies that the caller gave."""
+    """Whether it consists only of two latencies that the caller gave."""
 
 
 class DeviceReads(TypedDict):
-    """Device reads by what asked for them."""
+    """Device reads by their cause."""
 
     demand: int
     """Reads for the faulting page."""
@@ -273,50 +273,50 @@ class Durations(TypedDict):
     """Durations in nanoseconds."""
 
     count: int
-    """How many."""
+    """Number of faults."""
     sum_ns: int
-    """Their sum."""
+    """Sum of the durations."""
     distribution_ns: list[list[int]]
-    """Their distribution: [largest value of the bucket, count]."""
+    """Distribution: [largest value of the bucket, count]."""
 
 
 class Events(TypedDict):
-    """A trace in numbers and words."""
+    """A summary of a trace."""
 
     header: Header
-    """What the trace says about itself; complete, also of a foreign recording."""
+    """Header of the trace, complete also for a foreign recording."""
     events: dict[str, int]
-    """What the recording holds by the names of its own events, used or not; of what moves pages,
-    the pages."""
+    """Counts of all events of the recording, used or not, by the recording's own names. Events that
+    move pages count their pages."""
     lost: int
-    """How much was lost, as `header.losses` lists it."""
+    """Sum of `header.losses`."""
     sources: list[str] | None
-    """What was recorded, by the names of the recorder's sources; none where it was not ours."""
+    """Names of the recorder's sources; `None` if the recording is not of `pagewise-agent`."""
     kinds: list[list[Any]]
     """Events of each kind that occurs, by name."""
     accesses: int
     """Events that the analyses count as accesses."""
     writes: int | None
-    """Accesses that carry data towards storage; none where the recording does not tell."""
+    """Accesses that write data to storage; `None` if the recording does not distinguish them."""
     zero_pages: NotRequired[ZeroPagesBesideKernel | None]
-    """Pages of zeros; none if the recording does not mark them."""
+    """Pages of zeros; `None` if the recording does not mark them."""
     duration_s: float | None
-    """Seconds from the first event to the last; without events, those that the recorder ran; none
-    without a clock."""
+    """Seconds from the first event to the last; without events, seconds that the recorder ran;
+    `None` without a clock."""
     active_s: float | None
-    """The same without idle gaps."""
+    """Active time: the duration without idle gaps, in seconds."""
     gaps: list[Gap]
-    """Idle gaps: times without an event of a minute or more, the first thousand."""
+    """The first thousand idle gaps."""
     recordings: int
-    """How many recordings it seems to join, one after the other; 0 without a clock."""
+    """Number of recordings that the trace seems to join; 0 without a clock."""
     processes: list[ProcessEvents]
-    """The processes with how many events each has; of very many those that have most."""
+    """Processes with their number of events; of very many, those with most events."""
     processes_all: int
-    """How many processes there are."""
+    """Number of all processes."""
     absent: list[str]
-    """What the recording does not have, in words."""
+    """Data that the recording lacks, in words."""
     ruled_out: list[str]
-    """What therefore cannot be analysed, in words."""
+    """Analyses that are therefore impossible, in words."""
 
 
 class FaultTime(TypedDict):
@@ -332,13 +332,13 @@ class Features(TypedDict):
     """Features of a kernel."""
 
     zswap: bool | None
-    """Whether zswap is on; none where the kernel has none."""
+    """Whether zswap is on; `None` if the kernel has no zswap."""
     has_zram: bool
-    """Whether there are zram devices, or a module that makes some."""
+    """Whether there are zram devices, or the module for them."""
     keeps_zeros_out: bool
-    """Whether pages of zeros are kept out of swap areas."""
+    """Whether the kernel keeps pages of zeros out of swap areas."""
     has_mthp: bool
-    """Whether transparent huge pages of several sizes can be switched on."""
+    """Whether the kernel has mTHP."""
     has_psi: bool
     """Whether the kernel reports stall times (PSI)."""
     cgroup_version: int | None
@@ -346,20 +346,20 @@ class Features(TypedDict):
 
 
 class Figure(TypedDict):
-    """A figure of a device that is no time, with its range."""
+    """A figure of a device other than a time, with its range."""
 
     low: float
-    """The lowest the source gives."""
+    """The lowest value of the source."""
     typical: float
-    """What runs use."""
+    """The value that runs use."""
     high: float
-    """The highest the source gives."""
+    """The highest value of the source."""
     source: str
-    """Who measured or stated it."""
+    """Source that measured or stated it."""
     date: str
     """When it was measured or read, as an ISO date."""
     verified: bool
-    """False where the number was recalled or assumed and nobody checked it."""
+    """False if the number was recalled or assumed and not checked."""
 
 
 File = TypedDict(
@@ -372,27 +372,28 @@ File = TypedDict(
         "class": "str",
     },
 )
-"""A file of which a trace has pages; its place in `Header::files` is its number."""
+"""A file with pages in a trace; its index in `Header::files` is its number."""
 
 
 class Freeze(TypedDict):
-    """A time in which no task got on for want of memory, or the kernel's own killer had to act."""
+    """A time in which no task progressed for lack of memory, or a kill by the kernel's own
+    killer."""
 
     from_s: float
-    """Its begin."""
+    """Start of the freeze."""
     to_s: float
-    """Its end; the begin, where the kernel killed."""
+    """End of the freeze; equal to the start for a kill by the kernel."""
     is_kernel_kill: bool
-    """Whether it is a kill of the kernel's."""
+    """Whether it is a kill by the kernel."""
 
 
 class Gap(TypedDict):
     """A stretch of time without events, in seconds since the first event."""
 
     from_s: float
-    """The event before it."""
+    """Time of the event before the gap."""
     to_s: float
-    """The event after it."""
+    """Time of the event after the gap."""
 
 
 class Header(TypedDict):
@@ -401,57 +402,57 @@ class Header(TypedDict):
     schema: int
     """Version of the file's layout."""
     pagewise: str
-    """The pagewise that wrote it."""
+    """The version of pagewise that wrote the file."""
     kind: Literal["swap", "block", "objects"]
-    """What its pages are."""
+    """What the pages of the trace are."""
     format: str
-    """Catalog name of the format it was imported from."""
+    """Catalog name of the recording's format."""
     has_clock: bool
     """Whether events carry a time."""
     has_operations: bool
-    """Whether accesses tell reads from writes."""
+    """Whether accesses are marked as reads or writes."""
     has_sizes: bool
     """Whether events carry the bytes they moved."""
     has_durations: bool
-    """Whether events carry how long they took."""
+    """Whether events carry their duration."""
     start_ns: int
     """Time of the first event on the recording's own clock, in nanoseconds; 0 without a clock."""
     page_bytes: int
     """Bytes per page."""
     has_addresses: NotRequired[bool]
-    """Whether addresses tell which pages are neighbours; not in a copy with numbers for
-    addresses."""
+    """Whether the trace has addresses, so that neighbouring pages are known; false in a copy with
+    page numbers instead."""
     events: int
     """Number of events."""
     pages: int | None
-    """Distinct pages, where the pages are densely numbered; none where only (space, address) is
-    stored, because the numbering table was full during import."""
+    """Distinct pages, if the pages are densely numbered; `None` if only (space, address) is stored
+    because the numbering table was full during import."""
     processes: list[Process]
     """Processes by `ProcessId`."""
     devices: list[str]
-    """Devices seen, as the recording names them."""
+    """Devices, as the recording names them."""
     files: NotRequired[list[File]]
-    """Files of which it has pages, by number: see `FILE_PAGE_BITS`."""
+    """Files with pages in the trace, by number: see `FILE_PAGE_BITS`."""
     recorder: NotRequired[About | None]
-    """What the recorder said when it began, where it was ours."""
+    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`."""
     recorded_ns: NotRequired[int | None]
-    """How long the recorder ran, in nanoseconds; none where the recording does not tell."""
+    """Nanoseconds that the recorder ran; `None` if unknown."""
     zeros: NotRequired[Zeros | None]
-    """What is known of pages of zeros; none where their events are not marked."""
+    """Counts of pages of zeros; `None` if their events are not marked."""
     shortage: NotRequired[Shortage | None]
-    """Stalls and kills; none where the recording tells neither."""
+    """Stalls and kills; `None` if the recording has neither."""
     losses: list[Loss]
     """What was lost or skipped."""
     rejects: list[Reject]
     """The first lines that could not be read; `losses` counts them all."""
     disordered: int
-    """Events whose time lies before that of the event ahead of them; kept as they came."""
+    """Events that are earlier than the event before them; kept in the order of the recording."""
     seen: list[list[Any]]
-    """What the recording holds by the names of its own events, used or not, with counts."""
+    """Counts of all events of the recording, used or not, by the recording's own names."""
     sources: list[list[str]]
     """sha256 of each source file, in hexadecimal, with its name."""
     part: NotRequired[Part | None]
-    """Which part of another trace it is, where it was cut from one."""
+    """The part of the original trace that this trace holds; `None` if it is no slice."""
 
 
 class ImportReferences(TypedDict):
@@ -468,19 +469,19 @@ class ImportReferences(TypedDict):
     reads: int
     """Data read."""
     writes: int
-    """Data written, or read and written by one instruction."""
+    """Data written, or modified by one instruction."""
     steps: int
-    """References that the filter did not absorb."""
+    """Steps: references that the filter did not absorb."""
     rejected: int
     """Lines that could not be read."""
     rejects: list[Reject]
-    """The first ten of them."""
+    """The first ten of the unreadable lines."""
     losses: list[Loss]
     """What was lost."""
 
 
 class ImportReport(TypedDict):
-    """What an import did."""
+    """The result of an import."""
 
     schema: int
     """Version of this report's layout."""
@@ -493,103 +494,103 @@ class ImportReport(TypedDict):
     accesses: int
     """Events that are accesses."""
     writes: int
-    """Accesses that carry data towards storage."""
+    """Accesses that write data to storage."""
     pages: int | None
-    """Distinct pages; none where they were too many to number."""
+    """Distinct pages; `None` if they were too many to number."""
     renumbered: bool
-    """Whether pages are numbered; if not, an analysis numbers them when it reads the trace."""
+    """Whether pages are numbered; otherwise an analysis numbers them when it reads the trace."""
     duration_ns: int | None
-    """Nanoseconds from the first event to the latest; none without a clock."""
+    """Nanoseconds from the first event to the latest; `None` without a clock."""
     skipped: dict[str, int]
-    """Records that are understood but are no access, by reason."""
+    """Valid records that are no access, by reason."""
     rejected: int
     """Lines that could not be read."""
     rejects: list[Reject]
-    """The first ten of them."""
+    """The first ten of the unreadable lines."""
     seen: dict[str, int]
-    """What the recording holds, by the names of its own events."""
+    """Counts of the recording's events, by its own names."""
     losses: list[Loss]
     """What was lost."""
     disordered: int
-    """Records whose time lies before that of the record ahead of them; kept as they came."""
+    """Records that are earlier than the record before them; kept in the order of the recording."""
     sources: list[list[str]]
-    """sha256 and name of each file."""
+    """sha256 and name of each source file."""
 
 
 class Kill(TypedDict):
-    """A process killed. Times are microseconds; none is what the kernel does not tell. `signal_us +
-    threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us = reclaim_us`"""
+    """The kill of a process. Times are microseconds; fields that the kernel does not report are
+    `None`. `signal_us + threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us =
+    reclaim_us`"""
 
     pid: int
-    """The process."""
+    """Pid of the victim."""
     comm: str
-    """Its name, at most 15 bytes."""
+    """Name of the victim, at most 15 bytes."""
     threads: int | None
     """Threads that handled the signal."""
     rss_bytes: int | None
-    """What it had resident when its memory began to go: anonymous, of files, shared."""
+    """Resident memory when its unmapping began: anonymous, file and shared."""
     signal_us: float | None
-    """From the kill call to the signal pending at every thread."""
+    """Signal delivery: from the kill call until the signal is pending at every thread."""
     threads_us: float | None
-    """From there to the lock with which the last thread begins to give the memory back."""
+    """Signal handling: until the last thread takes the lock to free the memory."""
     reclaim_us: float | None
-    """From there to the end of the memory."""
+    """Reclaim: from that lock to the end of the memory."""
     unmap_us: float | None
-    """Of it: unmapping and freeing of pages."""
+    """Part of the reclaim: unmapping and freeing of pages."""
     pagetables_us: float | None
-    """Of it: page tables, and what is flushed and freed with them."""
+    """Part of the reclaim: freeing of page tables and TLB flushes."""
     total_us: float | None
-    """From the first of these to the last; begins behind the signal where that is not told."""
+    """All phases; without signal delivery if its time is unknown."""
     reaper_us: float | None
-    """Time of a reaper, beside the phases: `process_mrelease`, or the kernel's own."""
+    """Time of a reaper, in parallel to the phases: `process_mrelease`, or the kernel's own."""
     trigger: Literal["user", "memcg-oom", "global-oom", "oom", "kswapd", "direct-reclaim", "kernel"]
-    """Why it was killed, as far as the kernel tells."""
+    """Why the process was killed, as far as the kernel reports it."""
     killer: Killer | None
-    """Who sent the signal."""
+    """The process that sent the signal."""
     reclaiming: list[Killer]
-    """Who was making room for others when the signal was sent: `kswapd0`, or a process that ran
-    out."""
+    """Processes in reclaim when the signal was sent: `kswapd0`, or a process in direct reclaim."""
     start_ns: int
-    """CLOCK_MONOTONIC of its beginning, in nanoseconds."""
+    """Beginning of the kill by CLOCK_MONOTONIC, in nanoseconds."""
     rss_curve: list[list[Any]]
-    """Microseconds since then, and bytes still resident."""
+    """Resident bytes over time, in microseconds since the beginning of the kill."""
     steps: list[KillStep]
-    """What happened, in order."""
+    """Steps of the kill, in order."""
 
 
 class KillStep(TypedDict):
-    """One step on the way of a kill."""
+    """A step of a kill."""
 
     name: str
-    """What is done."""
+    """Name of the step."""
     thread: int
-    """By which thread."""
+    """Thread that makes the step."""
     start_us: float
-    """Microseconds since the kill began."""
+    """Start, in microseconds since the kill began."""
     duration_us: float
-    """How long; 0 of an instant."""
+    """Duration in microseconds; 0 for an instant."""
 
 
 class Killed(TypedDict):
-    """A process that was told to die."""
+    """A process that got SIGKILL."""
 
     time_ns: int
-    """When, in nanoseconds."""
+    """Time of the kill, in nanoseconds."""
     pid: int
-    """The kernel's number for it."""
+    """Pid of the process."""
     name: str
-    """Its name; empty where the recording has none."""
+    """Name of the process; empty if the recording has none."""
     is_of_kernel: bool
-    """Whether the kernel's out-of-memory killer chose it."""
+    """Whether the kernel's OOM killer chose the process."""
 
 
 class Killer(TypedDict):
-    """Who did something."""
+    """A process that sends signals or reclaims memory."""
 
     pid: int
-    """The process; the thread, where its process is not known."""
+    """Pid of the process, or thread id if the process is unknown."""
     comm: str | None
-    """Its name, where it is known."""
+    """Name of the process, if it is known."""
 
 
 class Kills(TypedDict):
@@ -615,17 +616,17 @@ class Latency(TypedDict):
     """The time one operation on one page takes, in nanoseconds."""
 
     low: int
-    """The best the source gives."""
+    """The best value of the source."""
     typical: int
-    """What runs use."""
+    """The value that runs use."""
     high: int
-    """The worst the source gives."""
+    """The worst value of the source."""
     source: str
-    """Who measured or stated it."""
+    """Source that measured or stated it."""
     date: str
     """When it was measured or read, as an ISO date."""
     verified: bool
-    """False where the number was recalled or assumed and nobody checked it."""
+    """False if the number was recalled or assumed and not checked."""
 
 
 class Lifecycle(TypedDict):
@@ -644,41 +645,41 @@ class Lifecycle(TypedDict):
     slow_device: str
     """Name of the slow device."""
     frames: int
-    """Frames that were left to the phone, less what a fast tier in memory takes."""
+    """Frames left to the phone, without those of a fast tier in memory."""
     slots: int
     """Slots of the swap area."""
     watermarks: list[int]
-    """Free frames at which apps reclaim themselves, the background reclaimer wakes, and sleeps."""
+    """Free frames at which apps reclaim directly, the background reclaimer wakes, and sleeps."""
     visits: list[Visit]
     """Every visit in order."""
     kills: list[SimulatedKill]
     """Every kill in order."""
     storage_pages: int
-    """Pages of files and of the swap area that storage was asked for, with how unevenly."""
+    """Pages of files and of the swap area with storage accesses."""
     storage_accesses: int
-    """Their accesses, reads and writes."""
+    """Number of those accesses, reads and writes."""
     skew: Skew
     """How unevenly the accesses fall on the pages."""
 
 
 class Loss(TypedDict):
-    """Something the recording or its import lost."""
+    """A kind of data that the recording or its import lost."""
 
     what: str
-    """What was lost, in words."""
+    """Description of what was lost."""
     count: int
-    """How many."""
+    """Number of lost items."""
 
 
 class MemoryPoint(TypedDict):
     """Memory at a moment."""
 
     time_s: float
-    """When."""
+    """Time of the moment."""
     available_bytes: int
-    """What could be had without swapping."""
+    """Memory available without swapping."""
     swap_free_bytes: int
-    """What is free of all swap."""
+    """Free swap of all areas."""
 
 
 class Misses(TypedDict):
@@ -691,7 +692,7 @@ class Misses(TypedDict):
     pages: int
     """Distinct pages accessed."""
     misses: dict[str, dict[str, int]]
-    """In the order asked for; in JSON an object {policy: {frames: misses}}."""
+    """Counts in the order asked for; in JSON an object {policy: {frames: misses}}."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
@@ -708,47 +709,47 @@ class MissesOfTraces(TypedDict):
 
 
 class Missing(TypedDict):
-    """Something that a recording does not have."""
+    """Data that a recording lacks."""
 
     what: str
-    """What it is."""
+    """The missing data."""
     why: str
-    """Why, and what that costs."""
+    """The reason, and the consequence."""
 
 
 class NeverReturned(TypedDict):
-    """Page-outs that no page-in followed."""
+    """Page-outs without a following page-in."""
 
     pages: float
-    """Share of the pages that went out that stayed out at the end."""
+    """Of the pages that went out, the share that was out at the end."""
     outs: float
-    """Share of page-outs that were not read before the next page-out of the page or the end."""
+    """Share of page-outs that were not read before the page's next page-out or the end."""
 
 
 class NoKillReason(TypedDict):
-    """Why nobody died for a while."""
+    """A time without kills, and its reason."""
 
     from_s: float
-    """From this moment."""
+    """First moment."""
     to_s: float
-    """To this one."""
+    """Last moment."""
     why: str
-    """The rule that said so."""
+    """The rule that applied."""
 
 
 class Origin(TypedDict):
-    """Where a trace comes from, known before its first reference."""
+    """Origin of a trace, known before its first reference."""
 
     pagewise: str
-    """The pagewise that wrote it."""
+    """Version of pagewise that wrote the trace."""
     format: str
-    """`capture`, or the catalog name of the format that it was imported from."""
+    """`capture`, or the catalog name of the imported format."""
     command: list[str]
     """The captured command, or the imported file."""
     architecture: NotRequired[str | None]
-    """The processor that the captured program is made for, as QEMU names it."""
+    """Processor architecture of the captured program, as QEMU names it."""
     follows_threads: NotRequired[bool | None]
-    """Whether a capture kept every thread, or the first alone."""
+    """Whether a capture kept every thread, or only the first."""
     block_bytes: int
     """Bytes of a block of the filter."""
     filter_blocks: int
@@ -776,55 +777,53 @@ class Part(TypedDict):
     """A part of a trace by time."""
 
     of: str
-    """sha256 of the whole trace, however many slices lie between."""
+    """sha256 of the original trace, also for a slice of a slice."""
     times_ns: list[list[int]]
-    """The times that the part has all events of, each from its start to before its end, in
-    nanoseconds on the recording's own clock; in order and apart."""
+    """Time ranges whose events the part holds, each with an exclusive end, in nanoseconds on the
+    recording's own clock; in order and disjoint."""
 
 
 class PolicyReplay(TypedDict):
-    """What one policy would have done."""
+    """Result of one policy."""
 
     policy: str
-    """Its name."""
+    """Name of the policy."""
     decisions: list[Decision]
-    """Its kills."""
+    """Its decisions to kill."""
     reasons: list[NoKillReason]
-    """Why it did nothing, a row as long as the reason stays."""
+    """Reasons not to kill, one row for as long as the reason stays the same."""
     reasons_left_out: int
-    """Rows of reasons beyond those kept."""
+    """Number of rows of reasons beyond those kept."""
     false_alarms: int
-    """Decisions after which the recording went on for the whole window without a freeze or a
-    kill."""
+    """Decisions without a freeze or a kill for the whole window after them."""
     missed_freezes: int
-    """Freezes ahead of which, and in which, it decided nothing."""
+    """Freezes without a decision before or during them."""
     victims_named: int
-    """Recorded victims that it would have killed too, at that time or within the window before
-    it."""
+    """Recorded victims that it would have killed too, at that time or within the window before."""
     victims_not_named: int
-    """Recorded victims that it would not have killed by then."""
+    """Recorded victims that it would not have killed by that time."""
     victims_unknown: int
-    """The rest of the recorded victims: their kills have no moment."""
+    """Recorded victims whose kills have no moment."""
 
 
 class Process(TypedDict):
-    """A process named by the recording."""
+    """A process of a recording."""
 
     pid: int
-    """The kernel's number for it; 0 where the recording has none."""
+    """Pid of the process; 0 if the recording has none."""
     name: str
-    """Its command name; empty where the recording has none."""
+    """Command name of the process; empty if the recording has none."""
 
 
 class ProcessAnalysis(TypedDict):
-    """One process. The pages are those it accessed, with its own accesses alone."""
+    """Figures of one process. Pages and shares are those of its own accesses."""
 
     pid: int
-    """The kernel's number for it; 0 where the recording has none."""
+    """Process id; 0 if the recording has none."""
     name: str
-    """Its command name; empty where the recording has none."""
+    """Command name; empty if the recording has none."""
     accesses: int
-    """Its accesses."""
+    """Number of its accesses."""
     pages: int
     """Distinct pages among them."""
     writes: int
@@ -833,18 +832,18 @@ class ProcessAnalysis(TypedDict):
     """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
     of pages ("0.01" ... "0.5")."""
     pages_for_80_percent: float
-    """Smallest share of pages that takes 80 % of accesses."""
+    """Smallest share of pages that receives 80 % of accesses."""
     single_access: SingleAccess
     """Pages with exactly one access."""
 
 
 class ProcessCounts(TypedDict):
-    """What one process did."""
+    """Operations of one process."""
 
     pid: int
-    """The kernel's number for it."""
+    """Process id."""
     name: str
-    """Its name."""
+    """Process name."""
     fast_reads: int
     """Pages read from the fast tier."""
     fast_writes: int
@@ -860,27 +859,27 @@ class ProcessCounts(TypedDict):
 
 
 class ProcessEvents(TypedDict):
-    """One process of a trace."""
+    """A process of a trace."""
 
     pid: int
-    """The kernel's number for it; 0 where the recording has none."""
+    """Pid of the process; 0 if the recording has none."""
     name: str
-    """Its command name; empty where the recording has none."""
+    """Command name of the process; empty if the recording has none."""
     events: int
     """Events of its pages or requests."""
 
 
 class ProcessRow(TypedDict):
-    """A process, all threads of the kernel, or all processes that have no row of their own."""
+    """A process, all kernel threads, or all processes without a row of their own."""
 
     name: str
-    """The command name of a process; `kernel workers`, `others`."""
+    """Command name of a process, `kernel workers` or `others`."""
     pid: int | None
-    """The kernel's number for a process; none of several."""
+    """Process id; none in a row of several processes."""
     processes: int
-    """How many processes it is."""
+    """Number of processes in the row."""
     accesses: int
-    """Their accesses."""
+    """Number of their accesses."""
     pages: int
     """Distinct pages among them."""
     writes: int
@@ -889,7 +888,7 @@ class ProcessRow(TypedDict):
     """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
     of pages ("0.01" ... "0.5")."""
     pages_for_80_percent: float
-    """Smallest share of pages that takes 80 % of accesses."""
+    """Smallest share of pages that receives 80 % of accesses."""
     single_access: SingleAccess
     """Pages with exactly one access."""
 
@@ -904,19 +903,19 @@ class Ranges(TypedDict):
 
 
 class RecordedKill(TypedDict):
-    """A process that was killed while it was recorded."""
+    """A process that was killed during the recording."""
 
     time_s: float
-    """When."""
+    """Time of the kill."""
     process: int
-    """Its number."""
+    """Process id."""
     name: str | None
-    """Its name, where it was seen alive."""
+    """Process name, if the process was recorded alive."""
     is_of_kernel: bool
     """Whether the kernel's out-of-memory killer chose it."""
     has_moment: bool
     """Whether the recording has the moment of this kill: memory and processes before any of the
-    victim's memory was given back. Without it the recording cannot tell what the killer saw."""
+    victim's memory was freed. Without it the recording cannot show what the killer saw."""
 
 
 class References(TypedDict):
@@ -925,7 +924,7 @@ class References(TypedDict):
     schema: str
     """Name and version of this layout."""
     origin: Origin
-    """Where it comes from."""
+    """Origin of the trace."""
     references: int
     """All references."""
     instructions: int
@@ -933,11 +932,11 @@ class References(TypedDict):
     reads: int
     """Data read."""
     writes: int
-    """Data written, or read and written by one instruction."""
+    """Data written, or modified by one instruction."""
     steps: int
-    """References that the filter did not absorb."""
+    """Steps: references that the filter did not absorb."""
     file_bytes: int
-    """Bytes of the file; 0 where that is not known."""
+    """Bytes of the file; 0 if unknown."""
     ending: ReferencesEnding | None
     """How it ends; null if the file was cut, so that the counts go up to its last whole frame."""
     cut: str | None
@@ -967,13 +966,13 @@ class Reject(TypedDict):
     """A line of a text recording that could not be read."""
 
     file: str
-    """The file."""
+    """Name of the file."""
     line: int
-    """The line, counted from 1."""
+    """Number of the line, counted from 1."""
     expected: str
-    """What a good line has there."""
+    """What the reader expected there."""
     found: str
-    """How the line begins; empty in files of an earlier pagewise."""
+    """Beginning of the line; empty in files of an earlier pagewise."""
 
 
 class ReplayKills(TypedDict):
@@ -994,21 +993,21 @@ class ReplayKills(TypedDict):
     duration_s: float
     """From the first moment to the last."""
     total_bytes: int
-    """All memory of the group or machine at the last moment."""
+    """Total memory of the group or machine at the last moment."""
     has_watermarks: bool
-    """Whether every moment has watermarks and what the kernel keeps; where not, `minfree` counts
-    that as free and `lmkd` has no rule of low free memory."""
+    """Whether every moment has watermarks and the kernel's reserve; if not, `minfree` counts the
+    reserve as free and `lmkd` has no rule of low free memory."""
     has_weights: bool
-    """Whether the recording has weights of processes. If not, memory that processes share by fork
-    counts in full for each of them."""
+    """Whether the recording has weights of processes. If not, memory shared by fork counts in full
+    for each process."""
     memory: list[MemoryPoint]
-    """Available memory over time, thinned to its lowest within equal steps."""
+    """Available memory over time, as the lowest value in each of equal steps."""
     freezes: list[Freeze]
-    """When no task got on."""
+    """The freezes."""
     recorded: list[RecordedKill]
-    """Who was killed while it was recorded."""
+    """The kills in the recording."""
     policies: list[PolicyReplay]
-    """What each policy would have done, in the order asked for."""
+    """Result of each policy, in the order asked for."""
     cgroup: str | None
     """The memory cgroup that was recorded; null for the whole machine."""
     command: list[str]
@@ -1020,13 +1019,13 @@ class ReplayKills(TypedDict):
 
 
 class SeenMemory(TypedDict):
-    """Memory at one instant, in pages; what victims of earlier kills still hold is counted as held,
-    and once more by itself."""
+    """Memory at one instant, in pages; memory that earlier victims still hold counts as held, and
+    is also listed separately."""
 
     free_pages: int
-    """Frames that nobody has."""
+    """Free frames."""
     available_pages: int
-    """What could be had without swapping, as the kernel reckons."""
+    """Pages available without swapping, by the kernel's formula."""
     file_pages: int
     """Pages of files in memory."""
     anonymous_pages: int
@@ -1034,9 +1033,9 @@ class SeenMemory(TypedDict):
     swap_free_pages: int
     """Free slots of the swap area."""
     coming_pages: int
-    """Pages in memory that are on their way back: those of victims that still die."""
+    """Pages in memory that victims still dying will free."""
     coming_swap_pages: int
-    """Slots of the swap area that are."""
+    """Slots of the swap area that victims still dying will free."""
 
 
 class Shortage(TypedDict):
@@ -1044,13 +1043,13 @@ class Shortage(TypedDict):
     own clock."""
 
     is_of_cgroup: bool
-    """Whether the stalls are those of the recorded cgroup; else they are the machine's."""
+    """Whether the stalls are those of the recorded cgroup; otherwise those of the machine."""
     stalls: list[Stall]
-    """How long tasks had stalled for memory by each of some instants."""
+    """Sums of stall time at several instants."""
     kills: list[Killed]
     """The first processes that were killed."""
     kills_left_out: int
-    """How many more were killed."""
+    """Number of further kills."""
 
 
 class Simulate(TypedDict):
@@ -1059,15 +1058,15 @@ class Simulate(TypedDict):
     schema: str
     """Version of this object."""
     architecture: str
-    """The architecture's name in the catalog."""
+    """Name of the architecture in the catalog."""
     profile: str | None
-    """The profile that was asked for."""
+    """The profile, if one was asked for."""
     options: dict[str, str]
-    """Every option with the value in effect."""
+    """Every option with its value in effect."""
     readahead: str
-    """How recorded readahead was treated."""
+    """Treatment of recorded readahead."""
     clean_evictions: str
-    """How clean evictions, which leave no event, were treated."""
+    """Treatment of clean evictions, which leave no event."""
     fast_bytes: int
     """Size of the fast tier in bytes."""
     fast_device: str
@@ -1085,26 +1084,27 @@ class Simulate(TypedDict):
     demotions: int
     """Pages that lost their frame in the fast tier to another page."""
     fast_only_pages: int
-    """Pages whose only copy the fast tier holds when the trace ends. Taking the tier out would
-    write each to the slow one; no count or time here has those writes."""
+    """Pages whose only copy is in the fast tier when the trace ends. Removing the tier would write
+    each to the slow one; no count or time here includes those writes."""
     zero_pages: NotRequired[ZeroPages | None]
-    """Page-outs and page-ins of pages of zeros, which cost nothing; absent where the trace does not
-    tell them from others."""
+    """Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
+    distinguish them."""
     io_time_s: float
     """Counts times latencies over both devices."""
     stall_time_s: float
-    """The part between a swap-in and its completion: its read and the writes it forced."""
+    """The part of the I/O time between a swap-in and its completion: its read and the writes it
+    forced."""
     wear: Wear
     """Wear of both devices."""
     ranges: Ranges | None
-    """Times over the range of the devices' latencies; absent where the counts depend on them and
-    were not replayed over the range."""
+    """Times over the range of the devices' latencies; absent if the counts depend on the latencies
+    and were not replayed over the range."""
     processes: list[ProcessCounts]
     """Operations by process, for processes that did any."""
     slices: NotRequired[list[PageOperations]]
-    """Operations by slice of the trace; absent where none was asked for."""
+    """Operations by slice of the trace; absent if no slices were asked for."""
     notes: list[str]
-    """What the reader must know beside the numbers."""
+    """Notes that the reader needs to interpret the numbers."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
@@ -1147,27 +1147,27 @@ class SimulatedKill(TypedDict):
     app: int
     """Index of the app."""
     trigger: Literal["poll", "background", "direct", "out-of-memory"]
-    """Who looked."""
+    """What started the choice of the victim."""
     why: str
     """The rule that named it."""
     adj: int
-    """Its importance on the scale of `oom_score_adj`."""
+    """Importance of the app on the scale of `oom_score_adj`."""
     seen: SeenMemory
-    """Memory when it was killed, before any of its own came back."""
+    """State of memory at the kill, before any of the victim's was freed."""
     at_ns: int
-    """Since the beginning of the life."""
+    """Time since the beginning of the life."""
     resident_pages: int
-    """Pages that it had in memory."""
+    """Pages of the app in memory."""
     threads: int
-    """Its threads."""
+    """Threads of the app."""
     signal_ns: int
-    """Delivery of the signal."""
+    """Time to deliver the signal."""
     exit_ns: int
-    """From then to the last thread's exit; 0 where the killer frees at once."""
+    """Time from delivery to the last thread's exit; 0 if the killer frees at once."""
     reclaim_ns: int | None
-    """From then until the last page was free; absent where the life ended before."""
+    """Time from the exit until the last page was free; absent if the life ended before."""
     others_dying: int
-    """Victims that were still dying when it was killed."""
+    """Earlier victims that were still dying."""
 
 
 class SingleAccess(TypedDict):
@@ -1192,30 +1192,30 @@ class SizeClass(TypedDict):
     """Blocks of similar size."""
 
     below_bytes: int | None
-    """Blocks of less than so many bytes, and not less than the class before."""
+    """Upper bound of the class, exclusive; the lower bound is that of the class before."""
     blocks: int
-    """How many."""
+    """Number of blocks."""
     bytes: int
-    """Their bytes."""
+    """Bytes of the blocks."""
 
 
 class Skew(TypedDict):
-    """Skew of a set of pages. Shares are fractions; of nothing they are 0."""
+    """Skew of a set of pages. Shares are fractions, and 0 for an empty set."""
 
     top_share: dict[str, float]
     """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
     of pages ("0.01" ... "0.5")."""
     pages_for_80_percent: float
-    """Smallest share of pages that takes 80 % of accesses."""
+    """Smallest share of pages that receives 80 % of accesses."""
     single_access: SingleAccess
     """Pages with exactly one access."""
 
 
 class Stall(TypedDict):
-    """Sums of stall time (PSI) at one instant."""
+    """Sums of stall time (PSI) at an instant."""
 
     time_ns: int
-    """When, in nanoseconds."""
+    """Time of the sums, in nanoseconds."""
     some_us: int
     """Microseconds in which some task stalled for memory, so far."""
     full_us: int
@@ -1223,14 +1223,14 @@ class Stall(TypedDict):
 
 
 class StartedProcesses(TypedDict):
-    """What a captured program started."""
+    """Threads and processes that a captured program started."""
 
     threads: int
-    """Threads, the first one included."""
+    """Threads, including the first."""
     children: int
-    """Child processes; none of them is followed."""
+    """Child processes, which are not captured."""
     programs: int
-    """Other programs in its own place (execve); none of them is followed."""
+    """Programs that replaced it (execve), which are not captured."""
 
 
 class SwapArea(TypedDict):
@@ -1241,46 +1241,45 @@ class SwapArea(TypedDict):
     kind: str
     """`file`, `partition` or `zram`."""
     bytes: int
-    """Bytes it holds."""
+    """Size in bytes."""
     priority: int
-    """Higher is used first."""
+    """Priority; the kernel uses areas of higher priority first."""
     disk: Disk | None
-    """What it lies on; none where it is memory."""
+    """The disk under the area; `None` if it is memory."""
 
 
 class SwapTraffic(TypedDict):
     """Pages out and in."""
 
     outs: int
-    """Pages that left memory, each time, anonymous or of a file, modified or not."""
+    """Page-outs, anonymous or of a file, modified or not."""
     ins: int
-    """Faults and reads that brought a page back."""
+    """Page-ins by faults and reads."""
     outs_per_page: list[list[int]]
-    """Pages by how often they went out; pages that never did are in the bucket of 0."""
+    """Distribution of page-outs per page; pages without any are in the bucket of 0."""
     ins_per_page: list[list[int]]
-    """Pages by how often they came in."""
+    """Distribution of page-ins per page."""
     pages_in_swap_max: int
     """The most pages that were in swap at once."""
     never_returned: NeverReturned
-    """What left for good."""
+    """Pages and page-outs without a return."""
     device_reads: DeviceReads | None
-    """What the device read; none where the recording has no device traffic."""
+    """Device reads; none if the recording has no device traffic."""
 
 
 class System(TypedDict):
     """The swap of a machine when a recording begins."""
 
     limit_bytes: int | None
-    """The memory that the recorded group may use, in bytes, where that is less than the machine
-    has."""
+    """Memory limit of the recorded group in bytes, if it is below the machine's memory."""
     areas: list[SwapArea]
     """The swap areas in use."""
     root: Disk | None
     """The disk under `/`."""
     zram: dict[str, Zram]
-    """Each zram device that is set up, by its name."""
+    """Each configured zram device, by name."""
     features: Features
-    """What the kernel can do."""
+    """Features of the kernel."""
 
 
 class TierCounts(TypedDict):
@@ -1295,7 +1294,7 @@ class TierCounts(TypedDict):
 
 
 class TimeRange(TypedDict):
-    """The same quantity with every latency at its low and at its high figure."""
+    """A time with every latency at its low and at its high figure."""
 
     low: float
     """Seconds with low latencies."""
@@ -1304,58 +1303,57 @@ class TimeRange(TypedDict):
 
 
 class Traffic(TypedDict):
-    """Accesses by name of process and step of time, which begin with the first event."""
+    """Accesses by process name and step of time; time begins with the first event."""
 
     step_s: float
     """Length of a step."""
     series: list[TrafficSeries]
-    """Those with most accesses, the most first, and all others."""
+    """The names with the most accesses in descending order, then all others."""
 
 
 class TrafficSeries(TypedDict):
-    """What the processes of one name did."""
+    """Accesses of the processes of one name."""
 
     name: str
-    """Their name; that of several where it is `kernel workers` or `others`."""
+    """Process name, or `kernel workers` or `others`."""
     processes: int
-    """How many they are."""
+    """Number of processes."""
     reads: list[int]
-    """Reads in each step; where the recording does not tell reads from writes, all accesses."""
+    """Reads in each step; all accesses if the recording does not distinguish reads and writes."""
     writes: list[int]
     """Writes in each step."""
 
 
 class Transfer(TypedDict):
-    """What reading, or writing, more or less than a page at once takes: a set-up and a time for
-    every byte."""
+    """Time of reading, or writing, any number of bytes: a set-up plus a time for every byte."""
 
     setup_ns: Latency
     """The part of a read that does not depend on its size."""
     bandwidth_mb_s: Figure
-    """Megabytes (10^6 bytes) a second from then on."""
+    """Read bandwidth after the set-up, in megabytes (10^6 bytes) per second."""
     write_bandwidth_mb_s: NotRequired[Figure | None]
-    """The same of writes, where it is known."""
+    """Write bandwidth, if known."""
 
 
 class Victim(TypedDict):
     """A candidate as a policy saw it."""
 
     process: int
-    """Its number."""
+    """Process id."""
     name: str
-    """Its name."""
+    """Process name."""
     adj: int
     """`oom_score_adj`."""
     resident_bytes: int
-    """What it has in memory."""
+    """Memory of the process."""
     swapped_bytes: int
-    """What it has in swap."""
+    """Swap of the process."""
     own_bytes: int | None
-    """What of its memory is no file's and no shared memory's; absent where it was not recorded."""
+    """Memory of the process without file pages and shared memory; absent if not recorded."""
     weight_bytes: int | None
-    """What its end frees of its memory; None if it has no weight."""
+    """Part of its memory that its end frees; None if it has no weight."""
     score: list[int]
-    """What the policy gave it: the first number decides, the second between equals."""
+    """Score from the policy: the first number decides, the second breaks ties."""
 
 
 class Visit(TypedDict):
@@ -1364,12 +1362,12 @@ class Visit(TypedDict):
     app: int
     """Index of the app."""
     kind: Literal["cold", "warm", "hot"]
-    """How the launch found it."""
+    """State of the app at its launch."""
     launch_ns: int | None
-    """From the request to the last page that the launch touches; absent where the kernel had to
-    kill the app itself."""
+    """From the request to the last page that the launch touches; absent if the kernel had to kill
+    the app itself."""
     own_ns: int
-    """What the launch takes with ample memory and all files in memory."""
+    """Time of the launch with ample memory and all files in memory."""
     swap_in_ns: int
     """Reads of swapped pages, and the writes that these forced."""
     file_first_ns: int
@@ -1385,13 +1383,13 @@ class Visit(TypedDict):
     kills: int
     """Apps that the killer ended during the visit."""
     oom_kills: int
-    """Apps that the kernel ended because nothing was left to reclaim."""
+    """Apps that the kernel killed because nothing was left to reclaim."""
     swap_ins: int
     """Pages that came back from the swap area."""
     file_reads: int
     """File pages read."""
     file_refaults: int
-    """Of these, pages that had been evicted."""
+    """Pages among `file_reads` that had been evicted."""
     fast_reads: int
     """Pages read from the fast tier."""
     fast_writes: int
@@ -1405,7 +1403,7 @@ class Visit(TypedDict):
     free_pages: int
     """Free frames at the visit's end."""
     anonymous_pages: int
-    """Anonymous pages in memory at its end."""
+    """Anonymous pages in memory at the visit's end."""
 
 
 class Volume(TypedDict):
@@ -1418,7 +1416,7 @@ class Volume(TypedDict):
 
 
 class VolumeSplit(TypedDict):
-    """Bytes by whose they are."""
+    """Bytes by the pages they belong to."""
 
     top_10_percent_bytes: int
     """Of the busiest 10 % of pages."""
@@ -1427,8 +1425,8 @@ class VolumeSplit(TypedDict):
 
 
 class Wear(TypedDict):
-    """Share of the tier's rated life that a day of this trace uses up; absent without a clock in
-    the trace or a rating of the device."""
+    """Share of the tier's rated life that a day of this trace uses; absent if the trace has no
+    clock or the device has no rating."""
 
     fast: float | None
     """The fast tier; its capacity is the simulated size."""
@@ -1437,7 +1435,7 @@ class Wear(TypedDict):
 
 
 class ZeroPages(TypedDict):
-    """Pages that went out and came back as zeros."""
+    """Page-outs and page-ins of pages of zeros."""
 
     outs: int
     """Page-outs that wrote nothing."""
@@ -1446,37 +1444,37 @@ class ZeroPages(TypedDict):
 
 
 class ZeroPagesBesideKernel(TypedDict):
-    """Swap-outs and swap-ins of pages of zeros, as recorded and as the kernel counted them; the
-    kernel's are none if its counters cover more than the recording, or less."""
+    """SwapOuts and SwapIns of pages of zeros, as recorded and as counted by the kernel. The
+    kernel's counts are `None` if its counters have another scope than the recording."""
 
     outs: int
-    """Page-outs."""
+    """Recorded page-outs."""
     ins: int
-    """Page-ins."""
+    """Recorded page-ins."""
     kernel_outs: int | None
-    """Page-outs, by the kernel."""
+    """Page-outs counted by the kernel."""
     kernel_ins: int | None
-    """Page-ins, by the kernel."""
+    """Page-ins counted by the kernel."""
 
 
 class Zeros(TypedDict):
     """The kernel's counts over a trace that marks pages of zeros. A count is absent if the kernel's
-    counter covers more than what was recorded, or less."""
+    counter has another scope than the recording."""
 
     kernel_outs: NotRequired[int | None]
-    """Pages of zeros that the kernel swapped out meanwhile, as it counted them (`swpout_zero`)."""
+    """Pages of zeros that the kernel swapped out during the recording (`swpout_zero`)."""
     kernel_ins: NotRequired[int | None]
-    """Those that it brought back (`swpin_zero`)."""
+    """Pages of zeros that the kernel swapped in during the recording (`swpin_zero`)."""
 
 
 class Zram(TypedDict):
-    """Compressed memory. Its counts are the recording's fullest."""
+    """A zram device, with its counts at the time when it held most."""
 
     algorithm: str | None
-    """What it compresses with."""
+    """Compression algorithm."""
     bytes: int
-    """Bytes of pages it takes."""
+    """Size of the device in bytes."""
     orig_data_bytes: int
-    """Bytes of the pages that it holds."""
+    """Uncompressed bytes of the stored pages."""
     mem_used_bytes: int
-    """Memory that they take."""
+    """Memory that the stored pages take."""

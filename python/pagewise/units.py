@@ -1,4 +1,4 @@
-"""Sizes and times with their units, as users write them and as we print them.
+"""Sizes and times with units: how to parse and how to print them.
 
 Sizes: ``256MiB`` (1024-based), ``1.2GB`` (1000-based), ``4096`` (bytes). Times: ``10s``,
 ``1500ms``, ``90us``, ``2min``; a bare number is seconds.
@@ -14,11 +14,11 @@ from typing import SupportsIndex
 from pagewise.errors import UsageError
 
 PAGE_BYTES = 4096
-"""Bytes of one page in every recording and simulator."""
+"""Bytes of a page in every recording and simulator."""
 MIB = 2**20
 GIB = 2**30
 LIMIT = 2**63
-"""Sizes in bytes and times in nanoseconds stay below this: they are 64-bit numbers further on."""
+"""The bound of sizes in bytes and times in nanoseconds, which the core holds in 64 bits."""
 
 SIZE_UNITS = {
     "": 1,
@@ -49,16 +49,16 @@ TIME_UNITS_NS = {
 }
 DAYS_PER_YEAR = 365
 YEARS_SHOWN = 1000
-"""A longer life is not told apart: no device is used that long."""
+"""Longer lives are printed as this: no device is used that long."""
 SHARE_SHOWN = 0.0005
-"""Below this a share would be written as nothing."""
+"""Smaller shares would be printed as 0."""
 DIGITS_MAX = 30
-"""More digits than any quantity of ours needs."""
+"""More digits than any quantity here needs."""
 QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Zµ]*)\s*")
 
 
 def parse_size(text: str | SupportsIndex) -> int:
-    """Bytes of a size such as ``256MiB``; an integer, also one of numpy, passes as bytes."""
+    """Bytes of a size such as ``256MiB``; integers, also those of numpy, are bytes."""
     if not isinstance(text, str):
         size_bytes = whole(text)
         if size_bytes < 0:
@@ -74,12 +74,12 @@ def parse_size(text: str | SupportsIndex) -> int:
 
 
 def whole(value: object) -> int:
-    """An integer of any kind as one of Python's."""
+    """An integer of any type as a Python int."""
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError as error:
         raise UsageError(
-            f"not a size: {value!r}", hint="a whole number, or text as '256MiB'"
+            f"not a size: {value!r}", hint="use a whole number, or text such as '256MiB'"
         ) from error
 
 
@@ -90,22 +90,22 @@ def parse_time(text: str | int | float) -> int:
     match = QUANTITY.fullmatch(str(text))
     factor = TIME_UNITS_NS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UsageError(f"not a time: {text!r}", hint="write for example 10s, 1500ms or 2min")
+        raise UsageError(f"not a time: {text!r}", hint="for example 10s, 1500ms or 2min")
     return below_limit(times(match[1], factor), str(text), "time", "292 years")
 
 
 def times(digits: str, factor: int) -> int:
-    """The number that ``digits`` say, times ``factor``; the limit where it has too many digits."""
+    """The number in ``digits`` times ``factor``; the limit if there are too many digits."""
     if len(digits) > DIGITS_MAX:
         return LIMIT
     return round(float(digits) * factor) if "." in digits else int(digits) * factor
 
 
 def below_limit(value: int, text: str, what: str, limit: str) -> int:
-    """The value, if 64 bits hold it."""
+    """The value, if 64 bits can hold it."""
     if value >= LIMIT:
         shown = text if len(text) <= DIGITS_MAX else f"{text[:DIGITS_MAX]}..."
-        raise UsageError(f"{shown} is no sensible {what}: the most is {limit}")
+        raise UsageError(f"{shown} is not a possible {what}: the limit is {limit}")
     return value
 
 
@@ -118,12 +118,12 @@ def parse_share(text: str | float) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= 1:
-        raise UsageError(f"not a share: {text!r}", hint="write for example 5% or 0.05")
+        raise UsageError(f"not a share: {text!r}", hint="for example 5% or 0.05")
     return value
 
 
 def parse_frames(text: str | SupportsIndex) -> int:
-    """Frames (pages of memory) from a count such as ``1000``, or from a size such as ``64MiB``."""
+    """Frames (pages of memory) from a count such as ``1000``, or a size such as ``64MiB``."""
     if not isinstance(text, str) or text.strip().isdecimal():
         return parse_size(text)
     size_bytes = parse_size(text)
@@ -146,7 +146,7 @@ def format_size(size_bytes: float) -> str:
 
 
 def format_size_short(size_bytes: int) -> str:
-    """A size as the kernel writes it, and as it fits under a bar: ``64K``, ``2M``."""
+    """A size as the kernel writes it, short enough for the label of a bar: ``64K``, ``2M``."""
     return format_size(size_bytes).replace(" ", "").removesuffix("iB")
 
 
@@ -179,17 +179,17 @@ def format_share(share: float | None) -> str:
 
 
 def format_number(value: float, digits: int = 2) -> str:
-    """A figure without unit in so many significant digits, never with an exponent: ``1,300``."""
+    """A figure without unit in ``digits`` significant digits, never with an exponent: ``1,300``."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
 def format_figure(value: float) -> str:
-    """A figure of a table: three digits at least, no exponent where it is large: ``52,596``."""
+    """A figure in a table: at least three digits, without an exponent: ``52,596``."""
     return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def format_years(years: float | None) -> str:
-    """A life in the unit that fits: ``3.2 years``, ``41 days``."""
+    """A life in a fitting unit: ``3.2 years``, ``41 days``."""
     if years is None:
         return "unknown"
     if years >= YEARS_SHOWN:
@@ -207,7 +207,7 @@ def format_range(value: Mapping[str, float], written: Callable[[float], str]) ->
 
 
 def format_percent(share: float) -> str:
-    """A share that may be far above 1, in three digits: ``54.6 %``, ``2,410 %``."""
+    """A share that may be far above 1, with three digits: ``54.6 %``, ``2,410 %``."""
     return f"{format_number(share * 100, 3)} %"
 
 

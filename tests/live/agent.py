@@ -1,4 +1,4 @@
-"""The agent beside this Python, and what this machine grants it."""
+"""The agent beside this Python, and the features that this machine permits."""
 
 import fcntl
 import json
@@ -12,7 +12,7 @@ LOCK = Path("/run/pagewise/launch.lock")
 
 
 def refusal(*checks: str) -> str | None:
-    """Why tests that depend on these checks of ``doctor`` cannot run here; None where they can."""
+    """Why tests that need these checks of ``doctor`` cannot run here; None if they can."""
     if os.geteuid() != 0:
         return "needs root"
     if not AGENT.exists():

@@ -1,4 +1,4 @@
-"""Memory cgroups of tests: limited, and gone with all in them at the end."""
+"""Memory cgroups for tests: limited, and removed with all their processes at the end."""
 
 import contextlib
 import itertools
@@ -16,12 +16,12 @@ NUMBERS = itertools.count()
 
 
 def entering(group: Path) -> list[str]:
-    """Words before a command that is to run in the group from its first instruction on."""
+    """The words before a command that make it run in the group from its first instruction on."""
     return ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"]
 
 
 class Group:
-    """A memory cgroup of so many bytes, and processes of ours in it."""
+    """A memory cgroup with a limit, and the test's processes in it."""
 
     def __init__(self, limit_bytes: int) -> None:
         version = 1 if (ROOTS[1] / "cgroup.procs").exists() else 2
@@ -35,10 +35,10 @@ class Group:
             self.folder.mkdir()
             (self.folder / self.limit).write_text(str(self.limit_bytes))
         except OSError as error:
-            # A container's, or one whose parent does not hand the memory controller down.
+            # In a container, or the parent group does not enable the memory controller.
             if self.folder.exists():
                 self.remove(self.folder)
-            pytest.skip(f"memory cgroups cannot be made here: {error}")
+            pytest.skip(f"memory cgroups cannot be created here: {error}")
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -50,15 +50,15 @@ class Group:
         return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]
 
     def hold(self, size: int, adj: int) -> int:
-        """Starts a process that holds so many bytes, and waits until it does."""
+        """Starts a process that holds this number of bytes, and waits until it does."""
         return self.holder(self.start(size, adj), size // 20 * 19)
 
     def grow(self, size: int, adj: int) -> int:
-        """Starts a process that will hold so many bytes if it lives that long."""
+        """Starts a process that grows to this number of bytes if it lives that long."""
         return self.holder(self.start(size, adj), 0)
 
     def start(self, size: int, adj: int) -> int:
-        # `tail` keeps what it cannot pass on.
+        # `tail` holds its input, because it cannot write it to `sleep`.
         script = (
             f'echo $$ > "{self.folder}/cgroup.procs"; echo {adj} > /proc/self/oom_score_adj; '
             f"head -c {size} /dev/zero | tail -c {size} | sleep 1000"
@@ -69,7 +69,7 @@ class Group:
         return shell.pid
 
     def holder(self, shell: int, size: int) -> int:
-        """The `tail` of a shell, once it holds so many bytes."""
+        """Waits until the `tail` of a shell holds this number of bytes, and returns its PID."""
         late = time.monotonic() + HANGS_AFTER_S
         while time.monotonic() < late:
             for process in self.processes():
@@ -80,26 +80,26 @@ class Group:
                     if is_tail and resident >= size:
                         return process
             time.sleep(0.001)
-        raise TimeoutError(f"nobody came to hold {size} bytes")
+        raise TimeoutError(f"no process holds {size} bytes")
 
     def end(self) -> None:
-        """Kills every process in the group and waits for those that it started."""
+        """Kills every process in the group, and waits for those that the test started."""
         for shell in self.started:
-            shell.kill()  # one that has not joined the group yet does not any more
+            shell.kill()  # it may not have joined the group yet
         late = time.monotonic() + HANGS_AFTER_S
         while self.processes() and time.monotonic() < late:
             for process in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, 9)
             for shell in self.started:
-                shell.poll()  # its end counts when it was asked for
+                shell.poll()  # reaps it, so that it leaves the group
             time.sleep(0.005)
         for shell in self.started:
             shell.wait(timeout=HANGS_AFTER_S)
 
     @staticmethod
     def remove(folder: Path) -> None:
-        """Removes an empty group, once the kernel lets go of it."""
+        """Removes an empty group, as soon as the kernel permits it."""
         late = time.monotonic() + HANGS_AFTER_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""A killer as a user runs it on a memory cgroup, and what it says, for tests."""
+"""killd as a user runs it on a memory cgroup, and its log, for tests."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent import AGENT
 
-# Beyond it something hangs.
+# A wait that takes longer hangs.
 HANGS_AFTER_S = 120
 
 SETTINGS = """\
@@ -25,7 +25,7 @@ metrics = "{folder}/metrics.sock"
 
 
 class Killer:
-    """A killer that runs, and what it has said so far. Left, it is ended."""
+    """A running killd and its log so far. At the end of the ``with`` block it is stopped."""
 
     def __init__(self, folder: Path, settings: Path) -> None:
         self.lines: list[str] = []
@@ -43,24 +43,24 @@ class Killer:
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
 
-    def said(self, event: str) -> list[dict[str, str]]:
-        """The lines of an event, each as its first words without blanks."""
-        events = [line for line in self.lines if line.startswith(f"event={event} ")]
+    def events(self, event: str) -> list[dict[str, str]]:
+        """The log lines of an event, each as its pairs of key and value."""
+        lines = [line for line in self.lines if line.startswith(f"event={event} ")]
         return [
             dict(word.split("=", 1) for word in line.split() if "=" in word) | {"line": line}
-            for line in events
+            for line in lines
         ]
 
     def until(self, is_done: Callable[[], object]) -> None:
         late = time.monotonic() + HANGS_AFTER_S
         while not is_done():
-            assert self.process.poll() is None, "the killer ended"
-            assert time.monotonic() < late, f"it did not come to that: {self.lines}"
+            assert self.process.poll() is None, "killd has ended"
+            assert time.monotonic() < late, f"killd hangs: {self.lines}"
             time.sleep(0.01)
 
     def __enter__(self) -> "Killer":
         try:
-            self.until(lambda: self.said("start"))
+            self.until(lambda: self.events("start"))
         except BaseException:
             self.__exit__()
             raise
@@ -85,7 +85,7 @@ def asked(path: Path, question: bytes = b"") -> str:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(HANGS_AFTER_S)
         client.connect(str(path))
-        # Who asks late is answered before.
+        # killd also answers a client that asks late, and closes the connection.
         with contextlib.suppress(BrokenPipeError):
             client.sendall(question)
         return b"".join(iter(lambda: client.recv(65536), b"")).decode()

@@ -1,4 +1,4 @@
-"""How `record` and `killtrace` hear a kernel that lacks mounted tracefs, or refuses BPF or tracefs.
+"""`record` and `killtrace` on a kernel without mounted tracefs, or that refuses BPF or tracefs.
 
 Needs root, seccomp and a mount namespace, in which tracefs is unmounted.
 """
@@ -32,7 +32,7 @@ WITH_TRACEFS = """
 mountpoint -q /sys/kernel/tracing || mount -t tracefs nodev /sys/kernel/tracing || exit 99
 exec "$@"
 """
-# Refuses system calls by a seccomp filter, for itself and what it executes.
+# Installs a seccomp filter that refuses system calls, and executes a command.
 DENYING = """
 import ctypes, os, struct, sys
 calls = [int(word) for word in sys.argv[1].split(",")]
@@ -50,7 +50,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 
 def in_namespace(script: str, *command: object, denied: tuple[str, ...] = ()) -> list[str]:
-    """The command in a mount namespace of its own after the script, without the denied calls."""
+    """The words that run a command after the script in a new mount namespace, with denied calls."""
     words = ["unshare", "-m", "sh", "-c", script, "sh"]
     if denied:
         numbers = ",".join(str(CALLS[name]) for name in denied)
@@ -59,13 +59,13 @@ def in_namespace(script: str, *command: object, denied: tuple[str, ...] = ()) ->
 
 
 def run(*command: object, denied: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """The command where tracefs is not mounted."""
+    """Runs a command where tracefs is not mounted."""
     words = in_namespace(WITHOUT_TRACEFS, *command, denied=denied)
     return subprocess.run(words, capture_output=True, text=True, timeout=HANGS_AFTER_S)
 
 
 def instances() -> set[str]:
-    """Trace instances of recorders on this machine."""
+    """The trace instances of recorders on this machine."""
     words = in_namespace(WITH_TRACEFS, "ls", "/sys/kernel/tracing/instances")
     ran = subprocess.run(words, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     return {name for name in ran.stdout.split() if name.startswith("pagewise-")}
@@ -104,13 +104,13 @@ def info_of(recording: Path) -> dict[str, Any]:
     return info
 
 
-def test_unmounted_tracefs_is_mounted_for_the_recorder_alone(tmp_path: Path) -> None:
+def test_unmounted_tracefs_is_mounted_only_for_the_recorder(tmp_path: Path) -> None:
     recording = tmp_path / "own.pgr"
     mounts = "cat /proc/self/mounts /proc/$PPID/mounts; ls /sys/kernel/tracing"
     command = ("record", "--backend", "tracefs", "--launches", "-o", recording, "--")
     finished = run(AGENT, *command, "sh", "-c", mounts)
     assert finished.returncode == 0, finished.stderr
-    # Neither its command nor the recorder's own list of mounts has it.
+    # The mount is in the mount list neither of the command nor of the recorder.
     assert finished.stdout and "tracefs" not in finished.stdout
     assert info_of(recording)["events"]["exec"] > 0
 
@@ -126,13 +126,13 @@ def test_a_killed_recorder_with_its_own_mount_leaves_no_instance(tmp_path: Path)
         assert within(HANGS_AFTER_S, lambda: not instances() - before)
 
 
-def test_record_falls_back_to_tracefs_where_bpf_is_refused(tmp_path: Path) -> None:
+def test_record_falls_back_to_tracefs_if_bpf_is_refused(tmp_path: Path) -> None:
     recording = tmp_path / "text.pgr"
     command = ("record", "--swap", "--launches", "-o", recording, "--", "true")
     finished = run(AGENT, *command, denied=("bpf",))
     assert finished.returncode == 0, finished.stderr
-    # Root is not told to become root.
-    refused = "not recorded: BPF: the kernel refuses it although this process has the rights"
+    # The message does not advise root to run it as root.
+    refused = "not recorded: BPF: the kernel refuses it although this process has the capabilities"
     assert refused in finished.stderr
     info = info_of(recording)
     assert info["header"]["recorder"]["backend"] == "tracefs"
@@ -152,7 +152,7 @@ def test_without_bpf_and_tracefs_the_error_names_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("denied", "backend"), [((), "tracepoints"), (("bpf",), "tracepoints"), (("fsopen",), "btf")]
 )
-def test_killtrace_hears_kills_by_what_is_granted(denied: tuple[str, ...], backend: str) -> None:
+def test_killtrace_uses_the_backend_that_is_granted(denied: tuple[str, ...], backend: str) -> None:
     with running(["sleep", "600"]) as victim:
         command = in_namespace(
             WITHOUT_TRACEFS, AGENT, "killtrace", "--json", "--pid", victim.pid, denied=denied
@@ -182,9 +182,9 @@ def test_doctor_gives_each_reason_once() -> None:
     assert "see tracefs and fentry" in printed
 
 
-def test_doctor_knows_that_recorders_mount_tracefs() -> None:
+def test_doctor_reports_that_recorders_mount_tracefs() -> None:
     report = json.loads(run(AGENT, "doctor", "--json").stdout)
     findings = {finding["name"]: finding for finding in report["findings"]}
-    assert "recorders mount it" in findings["tracefs"]["detail"]
+    assert "recorders mount it privately" in findings["tracefs"]["detail"]
     for name in ("tracefs", "record --backend tracefs", "killtrace"):
         assert findings[name]["is_granted"], findings[name]

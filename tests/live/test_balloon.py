@@ -1,6 +1,6 @@
-"""The balloon as a user runs it: it takes memory, gives way, and leaves nothing behind.
+"""The balloon as a user runs it: it takes memory, ends when memory is short, and leaves nothing.
 
-Needs root and memory cgroups; says what is missing where it is.
+Needs root and memory cgroups; a skipped test says what is missing.
 """
 
 import re
@@ -44,7 +44,7 @@ def wait_until_gone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["anon", "file", "dirty", "shared"])
-def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: str) -> None:
+def test_the_balloon_takes_its_target_and_frees_all_of_it(group: Group, kind: str) -> None:
     balloon = started(group, "64MiB", "--kind", kind, "--threads", "2", "--for", "60s")
     try:
         event = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', line_of(balloon.stdout))
@@ -57,14 +57,14 @@ def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: st
         assert Path(f"/proc/{holder}/comm").read_text() == "balloon\n"
         balloon.send_signal(signal.SIGTERM)
         rest, _ = balloon.communicate(timeout=HANGS_AFTER_S)
-        assert (rest, balloon.returncode) == ('event=end why="it was asked to"\n', 0)
+        assert (rest, balloon.returncode) == ('event=end why="a signal or --for ended it"\n', 0)
         assert not folder.exists()
     finally:
         balloon.kill()
         balloon.wait(timeout=HANGS_AFTER_S)
 
 
-def test_one_that_is_killed_leaves_no_process_and_no_group(group: Group) -> None:
+def test_a_killed_balloon_leaves_no_process_and_no_group(group: Group) -> None:
     balloon = started(group, "32MiB", "--for", "60s")
     try:
         event = re.search(r'cgroup="(.*)"', line_of(balloon.stdout))
@@ -77,7 +77,7 @@ def test_one_that_is_killed_leaves_no_process_and_no_group(group: Group) -> None
     wait_until_gone(Path(f"/proc/{holder}"))
 
 
-def test_it_never_takes_more_than_its_limit(group: Group) -> None:
+def test_the_balloon_never_exceeds_its_limit(group: Group) -> None:
     arguments = ["100MiB", "--limit", "32MiB", "--for", "60s"]
     balloon = started(group, *arguments)
     try:
@@ -87,23 +87,23 @@ def test_it_never_takes_more_than_its_limit(group: Group) -> None:
         balloon.wait(timeout=HANGS_AFTER_S)
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         pytest.skip("needs a machine without swap, which would take the memory")
-    why = "its cgroup or one above was at its limit, so the kernel killed it"
+    why = "the kernel killed it: its cgroup or a parent reached its limit"
     assert output.endswith(f'event=end why="{why}"\n')
     assert balloon.returncode == 1
 
 
-def test_it_ends_when_the_machine_has_too_little_left(group: Group) -> None:
+def test_the_balloon_ends_when_available_memory_is_below_the_floor(group: Group) -> None:
     balloon = started(group, "32MiB", "--floor", "4000GiB", "--for", "60s")
     try:
         output, _ = balloon.communicate(timeout=HANGS_AFTER_S)
     finally:
         balloon.kill()
         balloon.wait(timeout=HANGS_AFTER_S)
-    assert output.endswith('event=end why="the machine has too little memory left"\n')
+    assert output.endswith('event=end why="less memory was available than --floor"\n')
     assert not any(path.is_dir() for path in group.folder.iterdir())
 
 
-def test_it_leaves_the_available_memory_that_it_is_told_to(group: Group) -> None:
+def test_a_target_of_available_memory_leaves_that_memory_available(group: Group) -> None:
     balloon = started(group, "available:100MiB", "--for", "60s")
     try:
         event = re.search(r"bytes=(\d+)", line_of(balloon.stdout))
@@ -115,14 +115,14 @@ def test_it_leaves_the_available_memory_that_it_is_told_to(group: Group) -> None
 
 
 @pytest.mark.parametrize("target", ["0%", "0MiB", "300", "pressure:20", "x"])
-def test_targets_that_are_none_are_refused(target: str) -> None:
+def test_an_invalid_target_is_refused(target: str) -> None:
     command = [AGENT, "balloon", target]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 2
     assert "available:200MiB" in answer.stderr
 
 
-def test_more_threads_than_pieces_hold_all_of_it(group: Group) -> None:
+def test_more_threads_than_pieces_reach_the_target(group: Group) -> None:
     balloon = started(group, "10MiB", "--threads", "64", "--for", "60s")
     try:
         assert "event=filled bytes=10485760 " in line_of(balloon.stdout)
@@ -131,23 +131,23 @@ def test_more_threads_than_pieces_hold_all_of_it(group: Group) -> None:
         balloon.wait(timeout=HANGS_AFTER_S)
 
 
-def test_stalls_that_are_not_told_are_not_waited_for(group: Group) -> None:
+def test_a_target_of_pressure_is_refused_if_the_kernel_reports_no_stalls(group: Group) -> None:
     if (group.folder / "memory.pressure").exists():
-        pytest.skip("needs a cgroup of version 1, which tells no stalls")
+        pytest.skip("needs a cgroup of version 1, which reports no stalls")
     command = [AGENT, "balloon", "pressure:5%", "--within", group.folder, "--for", "60s"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 3
-    assert "no stalls are told of this cgroup" in answer.stderr
+    assert "reports no memory stalls of this cgroup" in answer.stderr
 
 
-def test_no_speed_is_none() -> None:
+def test_a_rate_of_zero_is_refused() -> None:
     command = [AGENT, "balloon", "5MiB", "--rate", "0B"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 2
-    assert "more than nothing" in answer.stderr
+    assert "expected a rate above 0" in answer.stderr
 
 
-def test_a_folder_that_is_not_there_is_named(group: Group) -> None:
+def test_a_missing_folder_is_named(group: Group) -> None:
     command = [AGENT, "balloon", "5MiB", "--kind", "dirty", "--folder", "/no/such", "--for", "60s"]
     command += ["--within", group.folder]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)

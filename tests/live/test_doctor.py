@@ -1,4 +1,4 @@
-"""What `pagewise-agent doctor` says, on whatever kernel this is."""
+"""`pagewise-agent doctor` on the running kernel."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ SOURCES = {
 }
 
 
-def test_every_finding_says_what_a_user_goes_without() -> None:
+def test_every_refused_finding_says_what_the_user_loses() -> None:
     answer = subprocess.run(
         [AGENT, "doctor", "--json"], capture_output=True, text=True, check=True, timeout=300
     )

@@ -1,6 +1,6 @@
-"""The low-memory killer as a user runs it, in a memory cgroup of its own: nobody else can die.
+"""killd as a user runs it, on a separate memory cgroup, so that no other process can die.
 
-Needs root and memory cgroups; says what is missing where it is.
+Needs root and memory cgroups; a skipped test says what is missing.
 """
 
 import contextlib
@@ -32,15 +32,17 @@ def group() -> Iterator[Group]:
         yield group
 
 
-def test_the_least_important_dies_and_everybody_learns_why(group: Group, tmp_path: Path) -> None:
+def test_the_least_important_process_dies_and_the_log_says_why(
+    group: Group, tmp_path: Path
+) -> None:
     with Killer(group.folder, settings(tmp_path)) as killer:
         important = group.hold(70 * MIB, adj=0)
         least = group.grow(100 * MIB, adj=900)
-        killer.until(lambda: killer.said("back"))
-        assert [line["process"] for line in killer.said("kill")] == [str(least)], killer.lines
-        assert "little memory is available" in killer.said("kill")[0]["line"]
-        # It may have died while it still grew.
-        assert int(killer.said("back")[0]["freed_bytes"]) > 40 * MIB
+        killer.until(lambda: killer.events("back"))
+        assert [line["process"] for line in killer.events("kill")] == [str(least)], killer.lines
+        assert "little memory is available" in killer.events("kill")[0]["line"]
+        # The victim may have died while it still grew.
+        assert int(killer.events("back")[0]["freed_bytes"]) > 40 * MIB
         assert important in group.processes()
         counted = json.loads(asked(tmp_path / "killd.sock"))
         assert (counted["schema"], counted["kills"]) == ("pagewise.killd/1", 1)
@@ -62,10 +64,10 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
         (frozen / "freezer.state").write_text("FROZEN")
         with Killer(group.folder, settings(tmp_path)) as killer:
             group.grow(80 * MIB, adj=0)
-            killer.until(lambda: killer.said("back"))
-            assert killer.said("kill")[0]["process"] == str(victim)
+            killer.until(lambda: killer.events("back"))
+            assert killer.events("kill")[0]["process"] == str(victim)
             killer.until(lambda: victim not in group.processes())
-            # As it was, for whoever else is in it.
+            # The group is frozen again for its other processes.
             killer.until(lambda: (frozen / "freezer.state").read_text() == "FROZEN\n")
     finally:
         (frozen / "freezer.state").write_text("THAWED")
@@ -76,7 +78,7 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
 def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again(
     group: Group, tmp_path: Path
 ) -> None:
-    """Kills killd between kill and thaw, at another moment in each round; the next must finish."""
+    """Kills killd between kill and thaw, at a different time in each round; the next finishes."""
     freezer = Path("/sys/fs/cgroup/freezer")
     if not (freezer / "cgroup.procs").exists():
         pytest.skip("needs the freezer of version 1: in version 2 a frozen process dies")
@@ -94,10 +96,10 @@ def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again
             state.write_text("FROZEN")
             with Killer(group.folder, path) as killer:
                 other = group.grow(80 * MIB, adj=0)
-                killer.until(lambda: killer.said("kill") or killer.process.poll() is not None)
+                killer.until(lambda: killer.events("kill") or killer.process.poll() is not None)
                 killer.process.kill()
                 killer.process.wait(timeout=HANGS_AFTER_S)
-                assert killer.said("kill")[0]["process"] == str(victim)
+                assert killer.events("kill")[0]["process"] == str(victim)
             with Killer(group.folder, path) as killer:
                 killer.until(lambda gone=victim: gone not in group.processes())
                 killer.until(lambda: state.read_text() == "FROZEN\n")
@@ -113,23 +115,23 @@ def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again
         group.remove(frozen)
 
 
-def test_settings_that_are_wrong_leave_those_in_force(group: Group, tmp_path: Path) -> None:
+def test_invalid_settings_leave_the_old_ones_in_force(group: Group, tmp_path: Path) -> None:
     path = settings(tmp_path)
     with Killer(group.folder, path) as killer:
         path.write_text("policy = 'largest'\n\nlow = 3\n")
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload-refused"))
-        assert f"{path}:3: unknown field" in killer.said("reload-refused")[0]["line"]
+        killer.until(lambda: killer.events("reload-refused"))
+        assert f"{path}:3: unknown field" in killer.events("reload-refused")[0]["line"]
         path.write_text("policy = 'largest'\n[options]\nmemory_percent = 30\n")
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload"))
-        assert killer.said("reload")[0]["policy"] == "largest"
+        killer.until(lambda: killer.events("reload"))
+        assert killer.events("reload")[0]["policy"] == "largest"
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("kill"))
-        assert killer.said("kill")[0]["process"] == str(victim)
+        killer.until(lambda: killer.events("kill"))
+        assert killer.events("kill")[0]["process"] == str(victim)
 
 
-def test_it_ends_with_its_group(group: Group, tmp_path: Path) -> None:
+def test_killd_ends_when_its_group_is_removed(group: Group, tmp_path: Path) -> None:
     inner = group.folder / "inner"
     inner.mkdir()
     try:
@@ -146,7 +148,7 @@ def test_it_ends_with_its_group(group: Group, tmp_path: Path) -> None:
             Group.remove(inner)
 
 
-def test_one_that_was_killed_leaves_nothing_in_the_way(group: Group, tmp_path: Path) -> None:
+def test_killd_starts_after_a_killed_killd_left_its_socket(group: Group, tmp_path: Path) -> None:
     path = settings(tmp_path)
     with Killer(group.folder, path) as killer:
         killer.process.kill()
@@ -156,7 +158,7 @@ def test_one_that_was_killed_leaves_nothing_in_the_way(group: Group, tmp_path: P
         assert json.loads(asked(tmp_path / "killd.sock"))["kills"] == 0
 
 
-def test_nobody_who_reads_is_needed(group: Group, tmp_path: Path) -> None:
+def test_killd_kills_even_if_its_log_cannot_be_written(group: Group, tmp_path: Path) -> None:
     command = [AGENT, "killd", "--cgroup", group.folder, "--config", settings(tmp_path)]
     for output in ("/dev/full", "/dev/null"):
         with open(output, "w") as stdout:
@@ -172,13 +174,13 @@ def test_nobody_who_reads_is_needed(group: Group, tmp_path: Path) -> None:
             process.wait(timeout=HANGS_AFTER_S)
 
 
-def test_a_hook_learns_of_a_kill_before_it(group: Group, tmp_path: Path) -> None:
+def test_a_hook_runs_before_the_victim_dies(group: Group, tmp_path: Path) -> None:
     written = tmp_path / "written"
     script = f"kill -0 $PAGEWISE_PROCESS && echo $PAGEWISE_PROCESS $PAGEWISE_NAME > {written}"
     hook = f'[hooks]\nbefore = ["sh", "-c", "{script}"]\ntime_max_ms = 60000\n'
     with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
+        killer.until(lambda: killer.events("back"))
     assert written.read_text() == f"{victim} tail\n", killer.lines
 
 
@@ -187,9 +189,9 @@ def test_a_missing_capability_is_named(group: Group, tmp_path: Path) -> None:
     if subprocess.run([*without, "true"], timeout=HANGS_AFTER_S).returncode != 0:
         pytest.skip("setpriv may not drop capabilities here")
     command = [*without, AGENT, "killd", "--cgroup", group.folder, "--config", settings(tmp_path)]
-    told = tmp_path / "told"
+    messages = tmp_path / "messages"
     with (
-        told.open("w") as errors,
+        messages.open("w") as errors,
         running(command, stdout=subprocess.PIPE, stderr=errors, text=True) as killer,
         killed_after(HANGS_AFTER_S, killer),
     ):
@@ -197,12 +199,12 @@ def test_a_missing_capability_is_named(group: Group, tmp_path: Path) -> None:
         assert any(line.startswith("event=start") for line in killer.stdout)
         killer.terminate()
         killer.wait(timeout=HANGS_AFTER_S)
-    adj, priority = told.read_text().splitlines()
+    adj, priority = messages.read_text().splitlines()
     assert "OOM killer may kill killd" in adj and "CAP_SYS_RESOURCE is missing" in adj
     assert "ordinary priority" in priority and "CAP_SYS_NICE is missing" in priority
 
 
-def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None:
+def test_killd_locks_less_than_2_mib(group: Group, tmp_path: Path) -> None:
     with Killer(group.folder, settings(tmp_path)) as killer:
         rollup = Path(f"/proc/{killer.process.pid}/smaps_rollup").read_text()
         locked = next(line for line in rollup.splitlines() if line.startswith("Locked:"))
@@ -231,22 +233,22 @@ def test_settings_are_checked(tmp_path: Path, text: str, status: int, expected: 
     assert expected in answer.stdout + answer.stderr
 
 
-def test_a_policy_that_there_is_not_is_a_usage_error() -> None:
+def test_an_unknown_policy_is_a_usage_error() -> None:
     command = [AGENT, "killd", "--policy", "oom"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 2
     assert "there are minfree, lmkd, largest, pressure, restart-cost" in answer.stderr
 
 
-def test_the_shipped_example_is_right() -> None:
+def test_the_shipped_example_is_valid() -> None:
     example = ROOT / "packaging" / "killd.toml"
     command = [AGENT, "killd", "check", example]
     subprocess.run(command, check=True, timeout=HANGS_AFTER_S, stdout=subprocess.DEVNULL)
     assert os.path.getsize(example) > 0
 
 
-def test_what_is_installed_fits_together_and_settings_stay(tmp_path: Path) -> None:
-    # As built: a test builds nothing.
+def test_install_places_all_files_and_keeps_edited_settings(tmp_path: Path) -> None:
+    # The agent counts as built: a test builds nothing.
     command = ["make", "-o", ".venv/.agent", "install", f"DESTDIR={tmp_path}"]
     for _ in range(2):
         done = subprocess.run(

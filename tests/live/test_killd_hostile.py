@@ -1,6 +1,6 @@
-"""What may go wrong around the low-memory killer: it says so, goes on, and leaves nothing behind.
+"""Failures around killd: it reports them, continues, and leaves nothing behind.
 
-Needs root and memory cgroups; says what is missing where it is.
+Needs root and memory cgroups; a skipped test says what is missing.
 """
 
 import os
@@ -28,7 +28,7 @@ def group() -> Iterator[Group]:
 
 
 def refused(group: Group, path: Path, files_max: int = 4096) -> str:
-    """What a killer says that does not begin."""
+    """The standard error of a killd that refuses to start."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
@@ -41,21 +41,19 @@ def refused(group: Group, path: Path, files_max: int = 4096) -> str:
     return answer.stderr
 
 
-def test_a_pipe_as_settings_is_no_file(group: Group, tmp_path: Path) -> None:
+def test_a_pipe_as_settings_is_refused(group: Group, tmp_path: Path) -> None:
     path = settings(tmp_path)
     with Killer(group.folder, path) as killer:
         path.unlink()
         os.mkfifo(path)
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload-refused"))
-        assert "it is not a file: give one" in killer.said("reload-refused")[0]["line"]
+        killer.until(lambda: killer.events("reload-refused"))
+        assert "it is not a regular file" in killer.events("reload-refused")[0]["line"]
         group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
+        killer.until(lambda: killer.events("back"))
 
 
-def test_a_hook_that_is_slow_delays_neither_new_settings_nor_the_end(
-    group: Group, tmp_path: Path
-) -> None:
+def test_a_slow_hook_delays_neither_new_settings_nor_the_end(group: Group, tmp_path: Path) -> None:
     began = tmp_path / "began"
     hook = f'[hooks]\nafter = ["sh", "-c", "echo > {began}; sleep 1000"]\ntime_max_ms = 60000\n'
     path = settings(tmp_path, SETTINGS + hook)
@@ -64,41 +62,39 @@ def test_a_hook_that_is_slow_delays_neither_new_settings_nor_the_end(
         killer.until(began.exists)
         path.write_text('policy = "largest"\n')
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload"))
+        killer.until(lambda: killer.events("reload"))
         killer.process.terminate()
-        # Not after the minute that the hook has.
+        # Earlier than the minute that the hook may take.
         assert killer.process.wait(timeout=50) == 0
 
 
-def test_a_hook_that_fails_is_told(group: Group, tmp_path: Path) -> None:
-    hook = '[hooks]\nbefore = ["sh", "-c", "echo said; exit 3"]\ntime_max_ms = 60000\n'
+def test_a_failed_hook_is_logged(group: Group, tmp_path: Path) -> None:
+    hook = '[hooks]\nbefore = ["sh", "-c", "echo output; exit 3"]\ntime_max_ms = 60000\n'
     with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
-        assert killer.said("hook-failed")[0]["process"] == str(victim)
-    # What it writes is no line of the killer's.
-    assert "said" not in killer.lines
+        killer.until(lambda: killer.events("back"))
+        assert killer.events("hook-failed")[0]["process"] == str(victim)
+    # The hook's output does not go to killd's log.
+    assert "output" not in killer.lines
 
 
-def test_too_few_open_files_are_told_and_no_reason_to_kill_others(
-    group: Group, tmp_path: Path
-) -> None:
+def test_too_few_open_files_are_refused_at_the_start(group: Group, tmp_path: Path) -> None:
     assert "open files are too few" in refused(group, settings(tmp_path), files_max=24)
 
 
-def test_thresholds_that_nobody_could_live_with_are_refused(group: Group, tmp_path: Path) -> None:
+def test_thresholds_that_kill_every_process_are_refused(group: Group, tmp_path: Path) -> None:
     text = 'policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n'
     assert "minfree would kill every process" in refused(group, settings(tmp_path, text))
 
 
-def test_a_socket_that_is_taken_ends_it_and_one_that_cannot_be_does_not(
+def test_a_used_socket_is_refused_but_killd_starts_without_an_impossible_one(
     group: Group, tmp_path: Path
 ) -> None:
     path = settings(tmp_path)
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp_path / "killd.sock"))
         other.listen(0)
-        # Its queue is full now, so that connecting would wait.
+        # Its backlog is full now, so that a blocking connect would wait.
         with socket.socket(socket.AF_UNIX) as first:
             first.connect(str(tmp_path / "killd.sock"))
             assert "another program answers there" in refused(group, path)
@@ -134,7 +130,7 @@ def checked(words: list[object], files_max: int) -> tuple[int, str]:
         (MINFREE, "", 4096, "would kill every"),
         ('policy = "largest"\n', "", 24, "open files are too few"),
         ('policy = "largest"\n', "/missing", 4096, "No such file"),
-        ('[sockets]\nmetrics = "{folder}/killd.toml"\n', "", 4096, "something else than a socket"),
+        ('[sockets]\nmetrics = "{folder}/killd.toml"\n', "", 4096, "a file that is not a socket"),
         ('[sockets]\nmetrics = "{folder}/other.sock"\n', "", 4096, "another program answers"),
         ('policy = "largest"\n[options]\nmemory_percent = 100\n', "", 4096, "memory_percent"),
     ],
@@ -159,17 +155,17 @@ def test_check_accepts_sockets_that_a_running_killd_uses(group: Group, tmp_path:
         command = [AGENT, "killd", "check", "--cgroup", group.folder, path]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
         assert ran.returncode == 0, ran.stderr
-        assert f"killd runs and answers at {tmp_path}/killd.sock" in ran.stdout
-        assert f"killd runs and answers at {tmp_path}/metrics.sock" in ran.stdout
+        assert f"a running killd already uses {tmp_path}/killd.sock" in ran.stdout
+        assert f"a running killd already uses {tmp_path}/metrics.sock" in ran.stdout
         # A second killd would take over the sockets, so it must refuse.
         assert "another program answers there" in refused(group, path)
 
 
-def test_without_arguments_check_says_what_is_in_force_here() -> None:
+def test_check_without_arguments_shows_the_settings_in_force() -> None:
     answer = subprocess.run(
         [AGENT, "killd", "check"], capture_output=True, text=True, timeout=HANGS_AFTER_S
     )
     assert "/etc/pagewise.d" in answer.stdout + answer.stderr
     if not Path("/etc/pagewise.d").exists():
         assert answer.returncode == 0
-        assert "so all is as by default" in answer.stdout
+        assert "so the defaults apply" in answer.stdout

@@ -1,4 +1,4 @@
-"""Squeezes whose right victim is known: a few of each kind of bench/killer_squeezes.py.
+"""Squeezes with a known right victim: a few of each kind of bench/killer_squeezes.py.
 
 Needs root, cc and memory cgroups of version 1; a skipped test says what is missing.
 """
@@ -46,7 +46,7 @@ def test_only_the_right_victim_dies_and_frees_what_is_reported(program: Path, nu
 def run_until(
     is_done: Callable[[str, int], bool], program: Path, policy: str, idle: list[str], hog: str
 ) -> tuple[str, dict[str, int], list[int]]:
-    """killd's log until `is_done`, the started processes by arguments, and those still alive."""
+    """Returns killd's log until `is_done`, the started processes, and the living processes."""
     squeeze = killer_squeezes.Squeeze(0, os.getpid(), "custom", 300, policy, (), None)  # type: ignore[arg-type]
     words = killer_squeezes.Program
     with killer_squeezes.Stage(squeeze, program) as stage:

@@ -1,6 +1,6 @@
-"""Kills of this machine taken apart: phases that add up, the memory that fell, and nothing left.
+"""`killtrace` on this machine: phases add up, memory falls to zero, and no trace instance is left.
 
-Needs root, tracefs, which it mounts for itself alone, and a C compiler.
+Needs root, tracefs, which it mounts privately, and a C compiler.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ exec "$@"
 
 
 def in_namespace(*command: object) -> list[str]:
-    """A command with tracefs, in a mount namespace of its own: a machine without stays without."""
+    """The words that run a command with tracefs in a new mount namespace."""
     return ["unshare", "-m", "sh", "-c", WITH_TRACEFS, "sh", *map(str, command)]
 
 
@@ -81,12 +81,12 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def saying(command: list[str], first: str, stream: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has said ``first``; asked to end afterwards, and gone whatever happens."""
+    """A process that has printed ``first``; it is terminated afterwards."""
     pipe = subprocess.PIPE
     with running(command, stdout=pipe, stderr=pipe, text=True) as process:
         try:
-            said = line_of(getattr(process, stream))
-            assert said.startswith(first), said
+            printed = line_of(getattr(process, stream))
+            assert printed.startswith(first), printed
             yield process
         finally:
             process.terminate()
@@ -102,14 +102,14 @@ def living(victim: Path, threads: int, mib: int) -> Iterator[subprocess.Popen[st
 
 @contextlib.contextmanager
 def tracing(*options: object) -> Iterator[subprocess.Popen[str]]:
-    # Ends by itself even where these tests were killed.
+    # It ends by itself even if these tests are killed.
     command = in_namespace(AGENT, "killtrace", "--json", "--for", "10m", *options)
     with saying(command, "waiting for kills", "stderr") as process:
         yield process
 
 
 def report_of(tracer: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the recorder prints when it has ended by itself, or by Ctrl-C."""
+    """The report that the recorder prints at its end."""
     out, errors = tracer.communicate(timeout=DEADLINE_S)
     assert out, errors
     report: dict[str, Any] = json.loads(out)
@@ -118,7 +118,7 @@ def report_of(tracer: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def check(kill: dict[str, Any], threads: int, mib: int) -> None:
-    """Checks that phases are reported and add up, and that the memory is what was touched."""
+    """Checks that phases are reported and add up, and that the memory is the touched memory."""
     assert kill["threads"] == threads
     phases = kill["signal_us"] + kill["threads_us"] + kill["reclaim_us"]
     assert phases == pytest.approx(kill["total_us"], rel=0.01)
@@ -130,15 +130,15 @@ def check(kill: dict[str, Any], threads: int, mib: int) -> None:
     assert fallen == sorted(fallen, reverse=True) and fallen[-1] == 0
 
 
-def test_a_named_process_ends_the_recording(victim: Path, tmp_path: Path) -> None:
+def test_the_recording_ends_with_the_process_of_pid(victim: Path, tmp_path: Path) -> None:
     recording, trace = tmp_path / "kills.pgk", tmp_path / "trace.json"
-    with living(victim, 13, 40) as one, tracing("--pid", one.pid, "-o", recording) as tracer:
-        one.kill()
+    with living(victim, 13, 40) as dying, tracing("--pid", dying.pid, "-o", recording) as tracer:
+        dying.kill()
         report = report_of(tracer)
         assert tracer.returncode == 0
     (kill,) = report["kills"]
     check(kill, 13, 40)
-    assert (kill["pid"], kill["comm"], kill["trigger"]) == (one.pid, "victim", "user")
+    assert (kill["pid"], kill["comm"], kill["trigger"]) == (dying.pid, "victim", "user")
     assert kill["killer"]["pid"] == os.getpid()
     command = [AGENT, "killtrace", "--read", recording, "--json", "--chrome", trace]
     again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
@@ -147,49 +147,49 @@ def test_a_named_process_ends_the_recording(victim: Path, tmp_path: Path) -> Non
     assert {"unmaps", "frees page tables"} <= {event["name"] for event in events}
 
 
-def test_simultaneous_kills_are_reported_apart_until_ctrl_c(victim: Path) -> None:
+def test_simultaneous_kills_are_reported_separately_until_ctrl_c(victim: Path) -> None:
     with contextlib.ExitStack() as stack:
         victims = [stack.enter_context(living(victim, 3, 10 + number)) for number in range(4)]
         tracer = stack.enter_context(tracing("--all"))
-        for one in victims:
-            one.kill()
-        for one in victims:
-            one.wait(timeout=DEADLINE_S)
-        # The recorder's loop is behind the kernel by two rounds of 20 ms; the end reads all.
+        for process in victims:
+            process.kill()
+        for process in victims:
+            process.wait(timeout=DEADLINE_S)
+        # The recorder may be 40 ms behind the kernel; at its end it reads all events.
         os.killpg(tracer.pid, signal.SIGINT)
         kills = {kill["pid"]: kill for kill in report_of(tracer)["kills"]}
-    for number, one in enumerate(victims):
-        check(kills[one.pid], 3, 10 + number)
+    for number, process in enumerate(victims):
+        check(kills[process.pid], 3, 10 + number)
 
 
-def test_both_backends_tell_the_same_of_one_kill(victim: Path) -> None:
+def test_both_backends_report_the_same_kill(victim: Path) -> None:
     refused = bpf_refusal()
     if refused:
         pytest.skip(refused)
     with (
-        living(victim, 13, 40) as one,
-        tracing("--pid", one.pid) as pages,
-        tracing("--pid", one.pid, "--backend", "btf") as programs,
+        living(victim, 13, 40) as dying,
+        tracing("--pid", dying.pid) as pages,
+        tracing("--pid", dying.pid, "--backend", "btf") as programs,
     ):
-        one.kill()
+        dying.kill()
         (by_pages,), (by_programs,) = report_of(pages)["kills"], report_of(programs)["kills"]
     for name in ("pid", "comm", "threads", "trigger", "killer"):
         assert by_programs[name] == by_pages[name], name
-    # Two clocks are read for one event, and the machine may stop between: who did what is the same.
+    # The backends read the clock separately, so times may differ, but steps and threads do not.
     assert steps(by_programs) == steps(by_pages)
     for name in ("signal_us", "threads_us", "unmap_us", "pagetables_us", "total_us"):
         assert by_programs[name] > 0 and by_pages[name] > 0, name
-    # Each processor has up to 31 pages of a kind that only the other way counts.
+    # Each processor holds back up to 31 pages of a kind, which only the tracepoints count.
     assert by_programs["rss_bytes"] == pytest.approx(by_pages["rss_bytes"], abs=2 * MIB)
 
 
 def steps(kill: dict[str, Any]) -> list[tuple[str, int]]:
-    """What was done by which thread, whatever came first."""
+    """The steps and their threads, in a fixed order."""
     return sorted((step["name"], step["thread"]) for step in kill["steps"])
 
 
 def bpf_refusal() -> str | None:
-    """Why BPF programs cannot be had; None where they can."""
+    """Why BPF programs cannot be used; None if they can."""
     command = [AGENT, "killtrace", "--all", "--backend", "btf", "--for", "100ms"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
     refused = ran.returncode == 3 and "BPF" in ran.stderr
@@ -197,11 +197,11 @@ def bpf_refusal() -> str | None:
     return ran.stderr.strip() if refused else None
 
 
-def test_a_process_that_ends_by_itself_was_not_killed() -> None:
+def test_a_process_that_ends_by_sigterm_is_no_kill() -> None:
     sleeping = ["sh", "-c", "echo ready; exec sleep 600"]
-    with saying(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
-        one.terminate()
-        one.wait(timeout=DEADLINE_S)
+    with saying(sleeping, "ready", "stdout") as process, tracing("--pid", process.pid) as tracer:
+        process.terminate()
+        process.wait(timeout=DEADLINE_S)
         assert report_of(tracer)["kills"] == []
 
 
@@ -246,7 +246,7 @@ def test_a_full_disk_leaves_a_readable_file_or_none(
             assert tracer.returncode == 3
         # The results are printed although the file is incomplete.
         assert {process.pid for process in victims} <= {kill["pid"] for kill in report["kills"]}
-        # The header alone, which describes the events, takes more than a page.
+        # The header, which describes the events, takes more than a page.
         assert recording.exists() or kibibytes < 24
         assert not recording.exists() or kibibytes > 4
         if recording.exists():
@@ -280,12 +280,12 @@ def test_a_trace_for_a_viewer_is_complete_or_absent(victim: Path, tmp_path: Path
         assert not trace.exists()
 
 
-def test_what_cannot_be_done_is_reported(tmp_path: Path) -> None:
+def test_invalid_arguments_and_files_are_refused(tmp_path: Path) -> None:
     hostile = tmp_path / "hostile.pgk"
     hostile.write_bytes(b"pgwkil\x00\x01" + b"\xff" * 400)
     other = tmp_path / "other"
     other.write_text("{}")
-    for options, status, said in (
+    for options, status, message in (
         (["--pid", "4194305"], 2, "no such process"),
         (["--read", str(hostile)], 3, "expected a block of at most"),
         (["--read", str(other)], 3, "is no recording of kills"),
@@ -294,10 +294,10 @@ def test_what_cannot_be_done_is_reported(tmp_path: Path) -> None:
     ):
         command = [AGENT, "killtrace", *options]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-        assert (ran.returncode, said in ran.stderr) == (status, True), ran.stderr
+        assert (ran.returncode, message in ran.stderr) == (status, True), ran.stderr
 
 
-def test_the_studys_runner_sees_every_kill(tmp_path: Path) -> None:
+def test_the_runner_of_the_study_records_every_kill(tmp_path: Path) -> None:
     if not any(Path(mount, "cgroup.procs").exists() for mount in groups()):
         pytest.skip("no memory cgroup")
     command = [
@@ -319,5 +319,5 @@ def test_the_studys_runner_sees_every_kill(tmp_path: Path) -> None:
 
 
 def groups() -> tuple[str, str]:
-    """Where memory cgroups may be."""
+    """The possible mount points of memory cgroups."""
     return ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")

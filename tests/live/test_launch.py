@@ -1,6 +1,6 @@
-"""Launch plans on the running kernel; the machine must be afterwards as it was before.
+"""Launch plans on the running kernel; each run must leave the machine as it was.
 
-Needs root, a memory cgroup and a freezer; says what is missing where it is.
+Needs root, a memory cgroup and a freezer; a skipped test says what is missing.
 """
 
 import json
@@ -34,7 +34,7 @@ for line in sys.stdin:
     print("done", flush=True)
 """
 
-# Says that it can be used, and then nothing more.
+# Reports that it is ready, and never answers.
 SILENT = """
 import sys  # {mark}
 print("ready", flush=True)
@@ -48,7 +48,7 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
 def state() -> dict[str, object]:
-    """What a run may change on the machine."""
+    """The state of the machine that a run may change."""
     parameters = [
         Path("/proc/sys/vm/swappiness"),
         Path("/proc/sys/kernel/task_delayacct"),
@@ -67,20 +67,20 @@ def state() -> dict[str, object]:
 
 
 def marked_processes() -> list[str]:
-    """Programs of the tests' plans that run."""
+    """Running programs of the tests' plans."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if MARK.encode() in path.read_bytes():
                 found.append(path.parent.name)
-        except OSError:  # It ended meanwhile.
+        except OSError:  # The process has ended.
             continue
     return found
 
 
 @pytest.fixture
 def machine() -> Iterator[None]:
-    """Checks that the machine is as it was before."""
+    """Checks that the test leaves the machine as it was."""
     if not is_free():
         pytest.skip("another launch is running on this machine")
     before = state()
@@ -89,7 +89,7 @@ def machine() -> Iterator[None]:
 
 
 def line(program: str, **values: object) -> dict[str, object]:
-    """An application that speaks in lines."""
+    """An application with the interface line."""
     return {
         "command": [sys.executable, "-c", program.format(mark=MARK, **values)],
         "interface": "line",
@@ -100,7 +100,7 @@ def line(program: str, **values: object) -> dict[str, object]:
 
 
 def write(path: Path, applications: dict[str, dict[str, object]], **entries: object) -> Path:
-    """A plan file."""
+    """Writes a plan file."""
     entries = {"name": path.stem, "order": list(applications)} | entries
     text = assignments(entries)
     for name, application in applications.items():
@@ -110,7 +110,7 @@ def write(path: Path, applications: dict[str, dict[str, object]], **entries: obj
 
 
 def assignments(entries: Mapping[str, object]) -> list[str]:
-    """Lines of a TOML table; JSON's strings, lists and numbers are TOML's too, its objects not."""
+    """Lines of a TOML table; strings, lists and numbers of JSON are also valid TOML."""
     return [
         f"{name} = {{ {', '.join(assignments(value))} }}"
         if isinstance(value, Mapping)
@@ -145,7 +145,7 @@ def test_applications_swap_and_answer(tmp_path: Path) -> None:
     assert table["cold"].to_list() == [True, True, False, False]
     assert table["answered"].all() and (table["launch_s"] > 0).all()
     assert (table["end_s"] - table["start_s"] >= table["launch_s"]).all()
-    # The second does not fit beside the first, which then has to come back.
+    # The second does not fit beside the first, so the first is swapped out and in.
     assert table["swap_out_bytes"][1] > 20 << 20 and table["swap_in_bytes"][2] > 20 << 20
     assert (table["memory_bytes"] <= 48 << 20).all()
 
@@ -160,7 +160,7 @@ def test_applications_swap_and_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
+def test_the_killer_kills_the_application_used_longest_ago(tmp_path: Path) -> None:
     applications = {name: line(HOLD, mib=30) for name in ("a", "b", "c")}
     plan = write(
         tmp_path / "plan.toml",
@@ -180,8 +180,10 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
 
 
 def scarce(tmp_path: Path, order: list[str], **entries: object) -> Path:
-    """A plan whose balloon leaves 300 MiB to three applications of 70 MiB, and whose killer wants
-    100 MiB free of whoever is neither visited nor was visited just before: two leave 150, three 70.
+    """A plan in which three applications of 70 MiB do not fit.
+
+    The balloon leaves 300 MiB. Two applications leave about 150 MiB free, three about 70 MiB. Below
+    100 MiB the killer kills applications other than the visited one and the one visited before it.
     """
     return write(
         tmp_path / "plan.toml",
@@ -198,15 +200,15 @@ def scarce(tmp_path: Path, order: list[str], **entries: object) -> Path:
     ("kills", "reclaim"), [("serial", "never"), ("serial", "first"), ("batch", "late")]
 )
 @pytest.mark.usefixtures("machine")
-def test_killd_spares_what_was_used_last(tmp_path: Path, kills: str, reclaim: str) -> None:
+def test_killd_spares_the_applications_used_last(tmp_path: Path, kills: str, reclaim: str) -> None:
     minfree = {"levels": "25600:900", "kills": kills, "reclaim": reclaim}
-    # A visit takes a second and more, so that killd looks before the last has ended.
+    # A visit takes more than a second, so that killd looks before the last one has ended.
     order, pause = ["a", "b", "c", "b", "c"], {"visit": "1s"}
     plan = scarce(tmp_path, order, minfree=minfree, pause=pause)
     finished = launch(plan)
     assert finished.returncode == 0, finished.stderr
     table = visits(plan)
-    # It may be told with that visit or a later one.
+    # The kill may be counted in this visit or a later one.
     assert "".join(table["killed"][2:]) == "a" and not any(table["killed"][:2])
     assert table["cold"].to_list() == [True, True, True, False, False]
     assert table["processor_s"][0] > 0 and (table["ready_s"] >= 0).all()
@@ -216,14 +218,15 @@ def test_killd_spares_what_was_used_last(tmp_path: Path, kills: str, reclaim: st
     [kill] = polars.read_parquet(folder / "kills.parquet").to_dicts()
     assert (kill["app"], f"event=kill process={kill['process']} " in log) == ("a", True)
     assert table["start_s"][2] < kill["at_s"] < table["end_s"][4]
-    # On a busy machine a killer that takes no memory itself may stop waiting before any is back.
+    # On a busy machine a killer that does not reclaim may stop waiting before any memory is back.
     is_late = f"event=late process={kill['process']} " in log
     assert is_late or kill["back_s"] is None or kill["freed_bytes"] > 50 << 20
 
 
 @pytest.mark.usefixtures("machine")
-def test_killers_are_replayed_on_the_memory_of_the_run(tmp_path: Path) -> None:
-    # Nobody kills; three of 70 leave less than 200 of 400 MiB while the last visits last.
+def test_kill_policies_are_replayed_on_the_memory_of_the_run(tmp_path: Path) -> None:
+    # The killer never kills. In the last visits, three applications of 70 MiB leave less than
+    # 200 of 400 MiB.
     plan = write(
         tmp_path / "plan.toml",
         {name: line(HOLD, mib=70) for name in ("a", "b", "c")},
@@ -248,7 +251,7 @@ def test_killers_are_replayed_on_the_memory_of_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_killer_that_ends_ends_the_run(tmp_path: Path) -> None:
+def test_the_run_ends_if_killd_ends(tmp_path: Path) -> None:
     plan = scarce(tmp_path, ["a", "b"], rounds=1000)
     folder = plan.with_suffix("")
     with running([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True) as run:
@@ -261,14 +264,16 @@ def test_a_killer_that_ends_ends_the_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_what_the_kernel_kills_is_counted_and_starts_again(tmp_path: Path) -> None:
+def test_an_application_killed_by_the_oom_killer_is_counted_and_started_again(
+    tmp_path: Path,
+) -> None:
     applications = {"large": line(HOLD, mib=32), "small": line(HOLD, mib=16)}
     plan = write(
         tmp_path / "plan.toml",
         applications,
         order=["large", "small", "large"],
         mode="kill",
-        # Less than both; the killer waits until there is more.
+        # Less than both need, but the threshold is above what they can use.
         budget="48MiB",
         kill={"threshold": 1.0},
     )
@@ -276,10 +281,10 @@ def test_what_the_kernel_kills_is_counted_and_starts_again(tmp_path: Path) -> No
     assert finished.returncode == 0, finished.stderr
     table = visits(plan)
     assert table["kills"].to_list() == [0, 0, 0] and table["cold"].all()
-    # Its victim is the largest, which is frozen.
+    # The OOM killer's victim is the largest, which is frozen.
     assert table["oom_kills"].to_list()[:2] == [0, 1] and table["answered"].to_list()[1]
     assert json.loads(finished.stdout)["oom_kills"] == table["oom_kills"].sum()
-    assert "the kernel killed 1 for want of memory" in finished.stderr
+    assert "the kernel's OOM killer killed 1" in finished.stderr
     assert "not ready in time" not in finished.stderr
 
 
@@ -299,7 +304,7 @@ def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_server_is_asked_over_http(tmp_path: Path) -> None:
+def test_a_server_answers_over_http(tmp_path: Path) -> None:
     server = {
         "command": [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}"],
         "interface": "http",
@@ -320,7 +325,7 @@ def test_a_server_is_asked_over_http(tmp_path: Path) -> None:
     shutil.which("chromium-headless-shell") is None, reason="chromium-headless-shell is missing"
 )
 @pytest.mark.usefixtures("machine")
-def test_a_page_is_asked_over_devtools(tmp_path: Path) -> None:
+def test_a_page_answers_over_devtools(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text(
         "<script>function visit(round) { return new Promise((done, failed) =>"
@@ -347,7 +352,7 @@ def test_a_page_is_asked_over_devtools(tmp_path: Path) -> None:
 
 
 def wait_for(fact: Callable[[], bool]) -> None:
-    late = time.monotonic() + 120  # only says that it hangs
+    late = time.monotonic() + 120  # a longer wait hangs
     while not fact() and time.monotonic() < late:
         time.sleep(0.02)
     assert fact()
@@ -394,7 +399,7 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
         wait_for((folder / "visits.parquet").exists)
         assert len(marked_processes()) > 0 and str(folder) in Path("/proc/swaps").read_text()
         run.send_signal(number)
-        # Ends when the guard does as well: it has the same standard error.
+        # Waits for the guard, too: it has the same standard error.
         _, errors = run.communicate(timeout=60)
     assert run.returncode == (-number if number == signal.SIGKILL else 130), errors
     assert 1 <= visits(plan).height < 2000
@@ -405,13 +410,13 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
 
 
 def children(run: int, word: bytes) -> list[int]:
-    """Processes that a run started with this word on their command line."""
+    """The processes that a run started with this word on their command line."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             is_meant = word in path.read_bytes().split(b"\0")
             parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:  # It ended meanwhile.
+        except OSError:  # The process has ended.
             continue
         if is_meant and parent == run:
             found.append(int(path.parent.name))
@@ -419,7 +424,7 @@ def children(run: int, word: bytes) -> list[int]:
 
 
 def guard_of(run: int) -> int:
-    """The process that waits for the end of a run to undo it."""
+    """The guard of a run."""
     [guard] = children(run, b"--guard")
     return guard
 
@@ -432,7 +437,7 @@ def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
         wait_for((folder / "visits.parquet").exists)
         os.kill(guard_of(run.pid), signal.SIGKILL)
         run.kill()
-    # The guard, which shares the lock, dies in its own time.
+    # The guard shares the lock, and may die later.
     wait_for(is_free)
     other = swapping(tmp_path).rename(tmp_path / "other.toml")
     refused = launch(other)
@@ -443,13 +448,13 @@ def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_zram_device_that_a_killed_run_had_not_named_is_removed() -> None:
+def test_a_zram_device_without_a_number_in_the_undo_log_is_removed() -> None:
     add = Path("/sys/class/zram-control/hot_add")
     if not add.exists():
         pytest.skip("the kernel cannot add zram devices")
     others = [path.name for path in Path("/sys/block").glob("zram*")]
     UNDO_LOG.write_text(json.dumps({"RemoveNewZram": {"others": others}}) + "\n")
-    # Reading is what adds it.
+    # Reading the file adds the device.
     added = f"zram{add.read_text().strip()}"
     assert Path("/sys/block", added).exists()
     undone = subprocess.run([AGENT, "launch", "--undo"], capture_output=True, text=True, timeout=60)
@@ -460,7 +465,7 @@ def test_a_zram_device_that_a_killed_run_had_not_named_is_removed() -> None:
 @pytest.mark.parametrize(
     ("entries", "command", "status", "message"),
     [
-        ({}, "/no/such/program", 3, "applications.first: /no/such/program: no program"),
+        ({}, "/no/such/program", 3, "first: /no/such/program: the program does not exist"),
         ({"budget": "9000GiB"}, None, 3, "must keep"),
         ({"swap_size": "9000GiB"}, None, 3, "does not fit"),
         ({"mode": "zram", "compressor": "none"}, None, 3, "cannot write none"),
@@ -481,7 +486,7 @@ def test_a_plan_that_cannot_be_run_changes_nothing(
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_dry_run_shows_the_steps_and_takes_none(tmp_path: Path) -> None:
+def test_a_dry_run_shows_the_steps_but_does_not_run_them(tmp_path: Path) -> None:
     plan = swapping(tmp_path, "zram+file")
     finished = launch(plan, "--dry-run", "--json")
     assert finished.returncode == 0, finished.stderr
@@ -492,7 +497,7 @@ def test_a_dry_run_shows_the_steps_and_takes_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_folder_that_holds_no_swap_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_whose_file_system_supports_no_swap_file_is_refused(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         output = Path(folder, "run")
         command = [AGENT, "launch", swapping(tmp_path, swap_size="1MiB"), "-o", output]
@@ -502,11 +507,11 @@ def test_a_folder_that_holds_no_swap_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
-def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     plan = swapping(tmp_path)
     results = plan.with_suffix("")
     results.mkdir()
     (results / "visits.parquet").write_text("precious")
     finished = launch(plan)
-    assert finished.returncode == 3 and "holds files already" in finished.stderr
+    assert finished.returncode == 3 and "the folder is not empty" in finished.stderr
     assert (results / "visits.parquet").read_text() == "precious"

@@ -1,6 +1,6 @@
-"""Freed memory that is still mapped is nobody's death: a burst in a small memory cgroup.
+"""Freed memory that is still mapped kills no process: a burst in a small memory cgroup.
 
-Needs root and a memory cgroup of version 1; says what is missing where it is.
+Needs root and a memory cgroup of version 1; a skipped test says what is missing.
 """
 
 import json
@@ -36,7 +36,7 @@ def refusal() -> str | None:
 
 pytestmark = pytest.mark.skipif(refusal() is not None, reason=str(refusal()))
 
-# Frees 150 MiB in blocks, then asks for 160 MiB that the library does not serve.
+# Frees 150 MiB in blocks, then maps 160 MiB that the library does not serve.
 BURST = r"""
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -72,13 +72,13 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def group() -> Iterator[Path]:
-    """A memory cgroup of 200 MiB, gone afterwards."""
+    """A memory cgroup of 200 MiB, removed afterwards."""
     with Group(200 * MIB) as group:
         yield group.folder
 
 
 def ends(program: Path, group: Path, **environment: str) -> int:
-    """The status of the program, run in the group from its first instruction on."""
+    """Runs the program in the group from its first instruction on; returns its status."""
     variables = [f"{name}={value}" for name, value in environment.items()]
     command = [*entering(group), "env", *variables, str(program)]
     return subprocess.run(command, timeout=HUNG_S).returncode
@@ -91,7 +91,9 @@ def test_a_burst_after_a_free_survives(burst: Path, group: Path, setting: str) -
     assert [ends(burst, group, **knobs) for _ in range(RUNS)] == [0] * RUNS
 
 
-def test_an_allocator_that_keeps_what_is_freed_is_killed(burst: Path, group: Path) -> None:
+def test_the_burst_is_killed_with_an_allocator_that_keeps_freed_memory(
+    burst: Path, group: Path
+) -> None:
     keeps = {"MALLOC_MMAP_THRESHOLD_": str(32 * MIB), "MALLOC_TRIM_THRESHOLD_": str(512 * MIB)}
     assert ends(burst, group, **keeps) == -9
     assert ends(burst, group) == 0
@@ -108,7 +110,7 @@ input()
 
 @contextmanager
 def freeing(*before: str) -> Iterator[subprocess.Popen[str]]:
-    """A program under the library that lets no memory go by age."""
+    """A program with the library, which frees no memory because of its age."""
     knobs = {"LD_PRELOAD": str(LIBRARY)}
     knobs |= {f"PAGEWISE_LAZY_{name}_AFTER": "1000s" for name in ("LAZY", "DISCARD")}
     command = [*before, "env", *(f"{name}={value}" for name, value in knobs.items())]
@@ -124,13 +126,13 @@ def freeing(*before: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def held(process: int) -> tuple[int, int]:
-    """Bytes held hot and lazily freed."""
+    """Bytes that the library holds hot, and lazily freed."""
     command = [AGENT, "lazy", "--stats", str(process), "--json"]
     report = json.loads(subprocess.check_output(command, timeout=HUNG_S))
     return report["hot_pages"] * 4096, report["lazy_pages"] * 4096
 
 
-def test_little_is_held_in_a_small_group(group: Path) -> None:
+def test_the_library_holds_little_in_a_small_group(group: Path) -> None:
     with freeing(*entering(group)) as child:
         hot, lazy = held(child.pid)
     most = 200 * MIB // 16
@@ -138,7 +140,7 @@ def test_little_is_held_in_a_small_group(group: Path) -> None:
 
 
 def files_of_helper(process: int) -> list[str]:
-    """What the library's thread has open."""
+    """The open files of the library's thread."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     helpers = [task for task in tasks if (task / "comm").read_text() == "pagewise-lazy\n"]
     links = []
@@ -149,20 +151,20 @@ def files_of_helper(process: int) -> list[str]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Returns when it is so, or after a time that only a program that hangs needs."""
+    """Waits until it is so; fails after a time that only a hanging program needs."""
     hung = time.monotonic() + HUNG_S
     while not is_so() and time.monotonic() < hung:
         time.sleep(0.02)
     assert is_so()
 
 
-def test_a_group_that_is_short_gets_back_what_is_held(group: Path) -> None:
+def test_a_group_that_is_short_gets_the_held_memory_back(group: Path) -> None:
     with freeing() as other, freeing(*entering(group)) as child:
         wait_until(lambda: "anon_inode:[eventfd]" in files_of_helper(child.pid))
         assert "anon_inode:[eventfd]" not in files_of_helper(other.pid)
         assert held(child.pid)[0] > 0
-        # The kernel finds nothing that it could take, and reports that.
+        # The kernel finds nothing to reclaim, and reports pressure.
         (group / "memory.force_empty").write_text("0")
         wait_until(lambda: held(child.pid) == (0, 0))
         if held(other.pid) == (0, 0):
-            pytest.skip("the whole machine is short of memory, so everybody gave it back")
+            pytest.skip("the whole machine is short of memory, so both programs freed it")

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that other users may enter."""
+    """A folder that other users can enter."""
     folder = tmp_path_factory.mktemp("programs")
     for path in (folder, folder.parent, folder.parent.parent):
         path.chmod(0o755)
@@ -73,7 +73,7 @@ def middle_peak(program: Program, mode: str, place: Path) -> int:
 
 
 def same_as_any_stock(program: Program, ours: Ran, stock: Ran, place: Path) -> str | None:
-    """None if a further stock run has the same outcome, else the difference."""
+    """None if another stock run has the same outcome, else the difference."""
     for _ in range(REPEATS):
         if run(program, MODES[STOCK], place).outcome == ours.outcome:
             return None

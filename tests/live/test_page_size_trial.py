@@ -1,4 +1,4 @@
-"""Page sizes tried on real programs: what they save, and that the machine is as before.
+"""Trials of page sizes on real programs: what they save, and that they leave the machine as it was.
 
 Needs root and a kernel with transparent huge pages of 64 KiB.
 """
@@ -27,7 +27,7 @@ PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
 # Touches 32 MiB of heap, page by page.
 TOUCH = [sys.executable, "-I", "-S", "-c", "bytearray(1) * (32 << 20)"]
 HEAP_PAGES = (32 << 20) // 4096
-# Reads each page of as much new heap, and then writes to each.
+# Reads each page of 32 MiB of new heap, and then writes to each page.
 READ_FIRST = [sys.executable, "-I", "-c"]
 READ_FIRST.append("""
 import ctypes
@@ -40,11 +40,11 @@ for byte in range(0, 32 << 20, 4096):
     heap[byte] = 1
 """)
 LIMIT_S = 240
-"""For a command that takes seconds: beyond it, it hangs."""
+"""A command takes seconds; one that takes longer than this hangs."""
 
 
 def refusal() -> str | None:
-    """Why page sizes cannot be tried here; None where they can."""
+    """Why page sizes cannot be tried here; None if they can."""
     if os.geteuid() != 0:
         return "needs root"
     if SIZE not in settings.sizes():
@@ -87,14 +87,14 @@ def test_memory_that_is_read_first_keeps_small_pages() -> None:
     assert result["chosen"]["minor_faults"]["low"] > 2 * HEAP_PAGES
 
 
-def test_only_what_asks_gets_them_and_the_base_never() -> None:
+def test_only_programs_that_ask_get_huge_pages() -> None:
     with settings.changed(settings.only_advised(SIZE, settings.present())):
         assert settings.present()[settings.switch(SIZE)] == "madvise"
         assert measure(TOUCH, "base")["minor_faults"] > HEAP_PAGES
         assert measure(TOUCH, "huge")["minor_faults"] < HEAP_PAGES / 2
 
 
-def test_memory_is_that_of_the_program_whatever_started_it() -> None:
+def test_memory_is_measured_only_of_the_program() -> None:
     ballast = bytearray(1) * (128 << 20)
     assert 32 << 20 < measure(TOUCH, "base")["max_rss_bytes"] < len(ballast) // 2
     assert "max_rss_bytes" not in measure(["true"], "base")
@@ -107,7 +107,7 @@ def test_a_program_that_fails_leaves_nothing() -> None:
         verify(["sh", "-c", "kill -9 $$"], SIZE)
 
 
-def test_a_script_without_an_interpreter_is_told(tmp_path: Path) -> None:
+def test_a_script_without_an_interpreter_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("true\n")
     script.chmod(0o755)
@@ -130,7 +130,7 @@ def started() -> subprocess.Popen[str]:
 
 
 def children(process: int) -> list[int]:
-    """Processes below this one, the launcher first."""
+    """The descendants of this process, the launcher first."""
     listed = subprocess.run(
         ["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, timeout=60
     )
@@ -139,17 +139,17 @@ def children(process: int) -> list[int]:
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_ended_in_the_middle(number: signal.Signals) -> None:
+def test_a_signal_ends_a_verification_and_restores_the_switches(number: signal.Signals) -> None:
     running = started()
     below = children(running.pid)
     running.send_signal(number)
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == status_of(number), said
-    assert str(settings.UNDO) in said and "pagewise: " in said
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == status_of(number), errors
+    assert str(settings.UNDO) in errors and "pagewise: " in errors
     assert_gone(below)
 
 
-def test_killed_in_the_middle() -> None:
+def test_the_keeper_restores_the_switches_of_a_killed_verification() -> None:
     before = settings.present()
     running = started()
     below = children(running.pid)
@@ -159,7 +159,7 @@ def test_killed_in_the_middle() -> None:
     assert settings.present() == before
 
 
-def test_killed_with_its_keeper() -> None:
+def test_undo_restores_the_switches_of_a_verification_killed_with_its_keeper() -> None:
     before = settings.present()
     running = started()
     below = children(running.pid)
@@ -180,19 +180,19 @@ def test_killed_with_its_keeper() -> None:
 
 
 def is_keeper(process: int) -> bool:
-    """Whether it waits to put back what a killed verification leaves."""
+    """Whether the process is a keeper, which restores the switches after a killed verification."""
     try:
         return b"pagewise.huge_pages.keeper" in Path(f"/proc/{process}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return False
 
 
-def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
+def test_the_launcher_starts_nothing_if_its_starter_has_ended(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait(60)
     words = [str(LAUNCHER), str(ended.pid), "1", "base", "touch", str(tmp_path / "started")]
     run = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 1 and run.stderr == "who started this has ended\n"
+    assert run.returncode == 1 and run.stderr == "the process that started this one has ended\n"
     assert not run.stdout and not list(tmp_path.iterdir())
 
 
@@ -202,7 +202,7 @@ def assert_gone(processes: list[int]) -> None:
     assert within(60, lambda: not any(map(is_running, processes)))
 
 
-def test_the_command_says_what_was_saved() -> None:
+def test_the_command_prints_the_saving() -> None:
     command = [*PAGEWISE, "verify", "--rounds", "1", "--json", "--", *TOUCH]
     result = json.loads(subprocess.check_output(command, timeout=LIMIT_S))
     assert result["schema"] == "pagewise.pagesize-verify/1"
@@ -211,7 +211,7 @@ def test_the_command_says_what_was_saved() -> None:
     assert "minor faults" in shown and "64 KiB" in shown
 
 
-def test_what_cannot_be_tried() -> None:
+def test_invalid_sizes_and_programs_are_refused() -> None:
     for words, status, message in [
         (["--page-size", "8KiB", "--", "true"], 2, "no transparent huge pages of 8 KiB"),
         (["--", "no-such-program"], 2, "no such program"),
@@ -224,12 +224,12 @@ def test_what_cannot_be_tried() -> None:
 
 
 def pasted(script: str, home: Path) -> None:
-    """Runs lines as a user would, with a home of their own."""
+    """Runs pasted lines in a shell, with a separate home."""
     environment = {**os.environ, "HOME": str(home)}
     subprocess.run(["sh", "-e", "-c", script], env=environment, check=True, timeout=60)
 
 
-def test_what_is_pasted_sets_one_size_and_its_undo_takes_it_back(tmp_path: Path) -> None:
+def test_pasted_settings_set_one_size_and_their_undo_restores_it(tmp_path: Path) -> None:
     before = settings.present()
     for way, word in [(mthp.for_process, "madvise"), (mthp.for_machine, "always")]:
         setting = way(SIZE)
@@ -290,7 +290,7 @@ def test_qemu_takes_the_huge_pages_set_aside(tmp_path: Path) -> None:
     assert pool.read_text() == before
 
 
-# Goes through 16 MiB of heap twice, a byte of each 512.
+# Touches 16 MiB of heap twice, a byte in every 512.
 HEAP = """
 #include <stdlib.h>
 int main(void)
@@ -309,14 +309,14 @@ int main(void)
     not PLUGIN.exists() or not shutil.which("qemu-x86_64") or not shutil.which("cc"),
     reason="needs the capture plugin, qemu-x86_64 and cc",
 )
-def test_what_was_foretold_comes_true(tmp_path: Path) -> None:
+def test_the_forecast_agrees_with_the_trial(tmp_path: Path) -> None:
     (tmp_path / "heap.c").write_text(HEAP)
     subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True, timeout=60)
     asked = ["--memory", "100%", "--storage", "optane-ssd", "--verify", "--rounds", "2", "--json"]
     command = [*PAGEWISE[:-1], "advise", "pagesize", *asked, "--", tmp_path / "heap"]
     trial = json.loads(subprocess.check_output(command, timeout=LIMIT_S))["verification"]
-    foretold = trial["forecast"]["minor_faults"]
+    forecast = trial["forecast"]["minor_faults"]
     base, chosen = (trial[name]["minor_faults"]["typical"] for name in ("base", "chosen"))
-    assert base == pytest.approx(foretold["base"], rel=0.03)
-    assert chosen / base == pytest.approx(foretold["chosen"] / foretold["base"], abs=0.05)
+    assert base == pytest.approx(forecast["base"], rel=0.03)
+    assert chosen / base == pytest.approx(forecast["chosen"] / forecast["base"], abs=0.05)
     assert trial["saved"]["minor_faults"]["low"] > 0.7

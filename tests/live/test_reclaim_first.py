@@ -1,7 +1,7 @@
-"""Memory that is taken from a dying process is private memory: what it shares with files and peers
-comes out whole. Killed by `killd` without grace, so that its memory is taken at once.
+"""Reclaiming a dying process's memory leaves files and shared memory intact.
 
-Needs root and memory cgroups; says what is missing where it is.
+`killd` kills it without grace, so that its memory is reclaimed at once. Needs root and memory
+cgroups; a skipped test says what is missing.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 from waiting import line_of
 
-# Many more by hand: PAGEWISE_KILLS=1000 takes minutes.
+# For more kills, set PAGEWISE_KILLS: 1000 take minutes.
 KILLS = int(os.environ.get("PAGEWISE_KILLS", "50"))
 WARNINGS = ("WARNING:", "BUG:", "Bad page", "Oops")
 HUGE_PAGES = Path("/proc/sys/vm/nr_hugepages")
@@ -36,9 +36,9 @@ grace_ms = 0
 memory_percent = 40
 """
 
-# Writes a file by a mapping without syncing it and memory that a peer has too, locks memory, takes
-# a huge page, says "ready", then grows beyond the killer's threshold of 60 MiB and waits below the
-# limit of the group: however late the killer looks, the kernel's own does not come first.
+# Writes a mapped file without syncing it, and memory that a peer shares; locks memory, takes a huge
+# page, and prints "ready". Then grows beyond killd's threshold of 60 MiB and waits below the limit
+# of the group, so that the OOM killer does not kill it even if killd is late.
 VICTIM = """
 import ctypes, mmap, os, sys, time
 path, shared, seed, with_huge_page = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -67,7 +67,7 @@ def content(seed: int) -> bytes:
 
 
 def kernel_warnings() -> list[str]:
-    """What the kernel has said against itself so far; nothing where it may not be read."""
+    """The kernel's warnings so far; empty if its log may not be read."""
     read = subprocess.run(["dmesg"], capture_output=True, text=True, timeout=HANGS_AFTER_S)
     return [line for line in read.stdout.splitlines() if any(word in line for word in WARNINGS)]
 
@@ -80,7 +80,7 @@ def group() -> Iterator[Group]:
 
 @pytest.fixture
 def huge_page() -> Iterator[str]:
-    """Whether a huge page could be had; the machine's number of them is as before afterwards."""
+    """Whether the machine has a huge page; restores the number of huge pages afterwards."""
     before = HUGE_PAGES.read_text() if HUGE_PAGES.exists() else ""
     try:
         if before:
@@ -98,8 +98,8 @@ def killer(group: Group, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
     path = tmp_path / "killd.toml"
     path.write_text(SETTINGS)
     command = [AGENT, "killd", "--cgroup", group.folder, "--config", path]
-    with (tmp_path / "said").open("w") as said:
-        process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL, text=True)
+    with (tmp_path / "log").open("w") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process
     finally:
@@ -116,7 +116,7 @@ def started(group: Group, path: Path, shared: int, seed: int, huge: str) -> "sub
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[shared])
 
 
-def test_what_a_victim_shares_comes_out_whole(
+def test_files_and_shared_memory_of_a_victim_stay_intact(
     group: Group, killer: "subprocess.Popen[str]", huge_page: str, tmp_path: Path
 ) -> None:
     kept, warned = tmp_path / "kept", kernel_warnings()
@@ -138,12 +138,12 @@ def test_what_a_victim_shares_comes_out_whole(
                 assert kept.read_bytes() == content(seed)
     finally:
         os.close(shared)
-    said = (tmp_path / "said").read_text()
+    log = (tmp_path / "log").read_text()
     late = time.monotonic() + HANGS_AFTER_S
-    # On a busy machine some give nothing back for a while, and are told as late.
-    while said.count("event=back") + said.count("event=late") < KILLS and time.monotonic() < late:
+    # On a busy machine some victims free nothing for a while, and are logged as late.
+    while log.count("event=back") + log.count("event=late") < KILLS and time.monotonic() < late:
         time.sleep(0.01)
-        said = (tmp_path / "said").read_text()
-    # Killed by the killer each time, and not by the kernel for want of memory.
-    assert said.count("event=kill ") == KILLS, said[-2000:]
+        log = (tmp_path / "log").read_text()
+    # killd killed every victim, not the kernel's OOM killer.
+    assert log.count("event=kill ") == KILLS, log[-2000:]
     assert kernel_warnings() == warned

@@ -1,7 +1,7 @@
-"""The recorder beside the kernel's own counters, on a real swap area.
+"""Recordings agree with the kernel's own counters, on a real swap area.
 
-Needs root, a memory cgroup of version 1, BPF and an agent built with it; says what is missing where
-it is.
+Needs root, a memory cgroup of version 1, BPF and an agent built with it; a skipped test says what
+is missing.
 """
 
 import json
@@ -34,7 +34,7 @@ if REFUSAL is None and not (ROOTS[1] / "memory.limit_in_bytes").exists():
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
-# Huge pages of zeros, twice as many as the budget holds.
+# Writes huge pages of zeros, twice as many as the budget holds.
 HUGE_ZEROS = """
 import mmap
 region = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -46,14 +46,14 @@ for page in range(0, len(region), 4096):
 
 @pytest.fixture
 def budget(tmp_path: Path) -> Iterator[Path]:
-    """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
+    """A memory cgroup of 48 MiB with a swap file, both removed afterwards."""
     with swap_file(tmp_path, 256), Group(48 * MIB) as group:
         yield group.folder
 
 
 @pytest.fixture
 def alone(budget: Path) -> Path:
-    """The budget, where nobody else swaps: the kernel counts for the whole machine."""
+    """The budget, if no other program swaps: the kernel's counters cover the whole machine."""
     if len(Path("/proc/swaps").read_text().splitlines()) > 2:
         pytest.skip("another swap area is in use: the kernel's counters would count its pages")
     return budget
@@ -69,7 +69,7 @@ def record(
 
 
 def wait_until_begun(recorder: subprocess.Popen[Any], recording: Path) -> None:
-    """Waits until something is recorded; a recorder that records nothing ends by itself."""
+    """Waits until the recording has begun; fails if the recorder ends."""
 
     def has_begun() -> bool:
         assert recorder.poll() is None
@@ -78,7 +78,7 @@ def wait_until_begun(recorder: subprocess.Popen[Any], recording: Path) -> None:
     assert within(60, has_begun)
 
 
-def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
+def test_totals_agree_with_the_kernel(alone: Path, tmp_path: Path) -> None:
     recording = tmp_path / "touch.pgr"
     before = counters()
     finished = record(recording, alone, TOUCH.format(mib=80, touches=20_000))
@@ -100,9 +100,7 @@ def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     assert events["device_write"] == pytest.approx(swapped_out, rel=0.01)
 
 
-def test_parts_of_a_huge_page_that_nobody_needs_are_not_swapped_out(
-    alone: Path, tmp_path: Path
-) -> None:
+def test_unused_parts_of_a_huge_page_are_not_swapped_out(alone: Path, tmp_path: Path) -> None:
     huge = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not huge.exists() or "[never]" in huge.read_text():
         pytest.skip("needs transparent huge pages")
@@ -111,7 +109,7 @@ def test_parts_of_a_huge_page_that_nobody_needs_are_not_swapped_out(
     finished = record(recording, alone, HUGE_ZEROS)
     grown = {name: count - before[name] for name, count in counters().items()}
     assert finished.returncode == 0, finished.stderr
-    # The kernel maps zeros to the zero page as it splits a huge page that does not fit into swap.
+    # As the kernel splits a huge page that does not fit into swap, it maps zeros to the zero page.
     assert grown["thp_split_page"] > 10
     swapped_out = grown["pswpout"] + grown.get("swpout_zero", 0)
     recorded = dict(info_of(recording)["kinds"]).get("swap_out", 0)
@@ -132,18 +130,20 @@ def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_
     )
     result = json.loads(answer.stdout)
     reads = dict(result["header"]["seen"])["swap_read"]
-    # A read inside the fault of the page that its slot holds is that fault's own and is left out of
-    # the trace; what is left was taken for another page's.
+    # The trace leaves out a read inside the fault of the page that its slot holds. The reads that
+    # remain were attributed to other pages.
     of_others = dict(result["kinds"]).get("device_read", 0)
     assert reads > 5_000
     assert of_others <= 0.005 * reads
 
 
-def test_the_commands_exit_status_is_passed_on(budget: Path, tmp_path: Path) -> None:
+def test_record_exits_with_the_status_of_the_command(budget: Path, tmp_path: Path) -> None:
     assert record(tmp_path / "status.pgr", budget, "raise SystemExit(7)").returncode == 7
 
 
-def test_a_time_beyond_what_the_clock_counts_never_ends(budget: Path, tmp_path: Path) -> None:
+def test_a_time_that_the_clock_cannot_represent_means_no_limit(
+    budget: Path, tmp_path: Path
+) -> None:
     finished = record(tmp_path / "long.pgr", budget, "pass", "--for", f"{2**63}s")
     assert finished.returncode == 0, finished.stderr
 
@@ -164,24 +164,24 @@ def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [[], ["--", "sleep", "1000"]])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_to_the_recorder_alone_ends_it(
+def test_a_signal_to_only_the_recorder_ends_it(
     tmp_path: Path, number: signal.Signals, command: list[str]
 ) -> None:
     output = tmp_path / "ended.pgr"
-    # What others swap meanwhile is none of this.
+    # Without swap, so that other programs' swapping does not matter.
     words = [AGENT, "record", "--launches", "-o", output, *command]
     with running(words, stderr=subprocess.PIPE) as recorder:
         wait_until_begun(recorder, output)
         recorder.send_signal(number)
         recorder.communicate(timeout=60)
-    # 130 of its own, or what the command ended with.
+    # Its own status is 130; with a command, it is the command's.
     assert recorder.returncode == (128 + signal.SIGTERM if command else 130)
     assert pw.info(output)["header"]["losses"] == []
 
 
-def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_behind_standard_output_is_an_error(tmp_path: Path) -> None:
     for arguments in (
-        ["record", "--for", "10ms", "--json", "-o", tmp_path / "told.pgr"],
+        ["record", "--for", "10ms", "--json", "-o", tmp_path / "full.pgr"],
         ["doctor"],
     ):
         with open("/dev/full", "w") as full:
@@ -203,7 +203,7 @@ def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path) -> None:
         (["--for", "soon"], 2, "such as 60s"),
     ],
 )
-def test_what_cannot_be_recorded_leaves_no_file(
+def test_a_refused_recording_leaves_no_file(
     arguments: list[str], status: int, message: str, tmp_path: Path
 ) -> None:
     recording = tmp_path / "none.pgr"
@@ -213,7 +213,7 @@ def test_what_cannot_be_recorded_leaves_no_file(
     assert message in finished.stderr
 
 
-def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     recording = tmp_path / "old.pgr"
     recording.write_text("precious")
     command = [AGENT, "record", "-o", recording, "--for", "1s"]
@@ -260,7 +260,7 @@ def test_file_pages_block_requests_and_kills(budget: Path, tmp_path: Path) -> No
     assert report["accesses"] - report["writes"] >= 8 * MIB // 4096
 
 
-def test_a_recording_of_block_requests_alone_names_the_option_that_reads_them(
+def test_info_on_a_recording_of_only_block_requests_names_the_option_that_reads_them(
     tmp_path: Path,
 ) -> None:
     recording = tmp_path / "block.pgr"
@@ -302,7 +302,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True, timeout=300)
 
 
-def test_a_full_disk_leaves_whole_blocks(budget: Path, small_disk: Path) -> None:
+def test_a_full_disk_leaves_complete_blocks(budget: Path, small_disk: Path) -> None:
     recording = small_disk / "full.pgr"
     finished = record(recording, budget, TOUCH.format(mib=80, touches=200_000), "--json")
     assert finished.returncode == 3
@@ -324,15 +324,15 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(small_disk: Path) -> 
     assert list(small_disk.iterdir()) == [filler]
 
 
-def test_what_the_command_prints_is_kept_from_the_json(tmp_path: Path) -> None:
-    command = [AGENT, "record", "--json", "-o", tmp_path / "told.pgr", "--", "echo", "hello"]
+def test_with_json_the_output_of_the_command_goes_to_standard_error(tmp_path: Path) -> None:
+    command = [AGENT, "record", "--json", "-o", tmp_path / "echo.pgr", "--", "echo", "hello"]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert json.loads(finished.stdout)["exit_status"] == 0
     # Without a swap area a warning comes first.
     assert "hello" in finished.stderr.splitlines()
 
 
-def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> None:
+def test_a_recording_outlives_its_group(budget: Path, tmp_path: Path) -> None:
     recording = tmp_path / "vanished.pgr"
     command = [AGENT, "record", "-o", recording, "--cgroup", budget.name, "--for", "2s"]
     with running(command, stderr=subprocess.PIPE, text=True) as recorder:
@@ -343,7 +343,7 @@ def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> Non
     assert info_of(recording)["lost"] == 0
 
 
-def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None:
+def test_the_programs_of_a_killed_recorder_are_unloaded(tmp_path: Path) -> None:
     recording = tmp_path / "killed.pgr"
     with running([AGENT, "record", "-o", recording, "--for", "60s"]) as recorder:
         wait_until_begun(recorder, recording)

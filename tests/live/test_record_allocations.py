@@ -1,6 +1,6 @@
-"""What a program allocates, recorded by the preload library: programs whose blocks can be counted.
+"""Recordings of allocations by the preload library, of programs with a known number of blocks.
 
-Needs no rights, but the agent and a C compiler.
+Needs no privileges, only the agent and a C compiler.
 """
 
 import json
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
 def compiled(folder: Path, body: str, *options: str) -> Path:
-    """A program whose main has this body."""
+    """Compiles a program whose main has this body."""
     source, program = folder / "program.c", folder / "program"
     source.write_text(f"{PREAMBLE}\nint main(void) {{\n{body}\n}}\n")
     subprocess.run(
@@ -81,7 +81,7 @@ def report_of(recording: Path) -> dict[str, Any]:
 
 
 def info_of(folder: Path, body: str) -> dict[str, Any]:
-    """What the recording of such a program holds."""
+    """Records a program with this body; returns the report of ``info``."""
     recording = folder / "program.pgr"
     finished = record(recording, compiled(folder, body))
     assert finished.returncode == 0, finished.stderr
@@ -92,10 +92,10 @@ def test_blocks_and_their_touched_pages_are_counted(tmp_path: Path) -> None:
     info = info_of(
         tmp_path,
         """
-        char *block = malloc(1024 * KIB);          // glibc's head touches the first page
+        char *block = malloc(1024 * KIB);          // glibc's header touches the first page
         touch(block, 10, 10); touch(block, 100, 5);
         free(block);
-        char *zeroed = calloc(3, 100 * KIB);       // held to the end
+        char *zeroed = calloc(3, 100 * KIB);       // never freed
         touch(zeroed, 1, 4);
         int how = MAP_PRIVATE | MAP_ANONYMOUS;
         char *mapped = mmap(0, 1024 * KIB, PROT_READ | PROT_WRITE, how, -1, 0);
@@ -112,7 +112,7 @@ def test_blocks_and_their_touched_pages_are_counted(tmp_path: Path) -> None:
         """,
     )
     assert (info["allocated"], info["mapped"], info["zeroed"]) == (3, 1, 2)
-    # 1 + 15 of malloc, 1 + 4 of calloc, 20 + 3 of mmap, 1 or 2 of the aligned block's heads.
+    # 1 + 15 of malloc, 1 + 4 of calloc, 20 + 3 of mmap, 1 or 2 for headers of the aligned block.
     assert info["pages_touched"] - (16 + 5 + 23) in (0, 1, 2)
     assert info["small_calls"] >= 5000 and info["small_bytes"] >= 500_000
     assert info["losses"] == []
@@ -133,7 +133,7 @@ def test_a_resized_block_is_followed(tmp_path: Path) -> None:
         return block == 0;
         """,
     )
-    # 100 KiB to 6400 KiB in seven steps, of which six resize a large block.
+    # From 100 KiB to 6400 KiB in seven steps, of which six resize a large block.
     assert (info["allocated"], info["resized"]) == (7, 6)
     assert info["losses"] == []
     assert info["live_bytes_max"] == pytest.approx(6400 * 1024, abs=8192)
@@ -164,12 +164,12 @@ def test_threads_lose_nothing(tmp_path: Path) -> None:
     assert record(recording, program).returncode == 0
     info = report_of(recording)
     assert info["allocated"] == 16_000
-    # The head and the next page, or the two behind the head's.
+    # The header's page and the next one, or also a page after them.
     assert 2 * 16_000 <= info["pages_touched"] <= 3 * 16_000
     assert info["losses"] == []
 
 
-def test_children_and_other_programs_are_processes_of_their_own(tmp_path: Path) -> None:
+def test_children_and_their_programs_are_separate_processes(tmp_path: Path) -> None:
     info = info_of(
         tmp_path,
         """
@@ -182,11 +182,11 @@ def test_children_and_other_programs_are_processes_of_their_own(tmp_path: Path) 
         """,
     )
     assert info["processes"] == [["program", 1], ["program", 1]]
-    assert info["processes_all"] == 4, "the program, two children and what one of them became"
+    assert info["processes_all"] == 4, "the program, its two children, and the program of one child"
     assert info["losses"] == []
 
 
-def test_a_program_that_closes_all_descriptors_is_recorded_on(tmp_path: Path) -> None:
+def test_recording_continues_after_a_program_closes_all_descriptors(tmp_path: Path) -> None:
     info = info_of(
         tmp_path,
         """
@@ -199,22 +199,22 @@ def test_a_program_that_closes_all_descriptors_is_recorded_on(tmp_path: Path) ->
     assert (info["allocated"], info["losses"]) == (5001, [])
 
 
-def test_what_a_killed_program_did_is_kept(tmp_path: Path) -> None:
+def test_the_allocations_of_a_killed_program_are_kept(tmp_path: Path) -> None:
     program = compiled(tmp_path, "touch(malloc(100 * KIB), 0, 9); raise(SIGKILL); return 0;")
     finished = record(tmp_path / "killed.pgr", program)
     assert finished.returncode == 128 + signal.SIGKILL
     info = report_of(tmp_path / "killed.pgr")
     assert info["allocated"] == 1
-    # The touched pages of its block, and its time.
+    # Lost are the touched pages of its block, and its CPU time.
     assert [loss["count"] for loss in info["losses"]] == [1, 1]
     unknown = ("pages_touched", "processor_ns", "system_ns", "minor_faults")
     assert [info[name] for name in unknown] == [None] * 4
     command = [PAGEWISE, "info", tmp_path / "killed.pgr"]
     words = subprocess.check_output(command, text=True, timeout=120)
-    assert "not known of every block" in words and "as one does that is killed" in words
+    assert "unknown for some blocks" in words and "as when it is killed" in words
 
 
-def test_what_a_killed_program_took_is_not_judged(tmp_path: Path) -> None:
+def test_a_study_does_not_judge_the_time_of_a_killed_program(tmp_path: Path) -> None:
     body = "for (int n = 0; n < 9; n++) { char *b = malloc(300 * KIB); touch(b, 0, 70); free(b); }"
     recordings = [tmp_path / "killed.pgr", tmp_path / "whole.pgr"]
     for recording, end in zip(recordings, ["raise(SIGKILL); return 0;", "return 0;"], strict=True):
@@ -231,13 +231,13 @@ def test_what_a_killed_program_took_is_not_judged(tmp_path: Path) -> None:
     assert {row[place] for row in table["rows"]} == {None}
     both = study(recordings, tmp_path / "both", seed=1)
     rows = {f"{row['check']} {row['part']}".strip(): row for row in both["verdicts"]}
-    assert rows["ACC-S3-2 identity"]["readings"] == len(POOLS), "of the whole recording alone"
+    assert rows["ACC-S3-2 identity"]["readings"] == len(POOLS), "only of the complete recording"
     page = tmp_path / "page.html"
     report([tmp_path / "both" / "lazy-unmap.json"], page)
     assert "Allocators on killed" in page.read_text()
 
 
-def test_a_killed_recorder_leaves_what_can_be_recovered(tmp_path: Path) -> None:
+def test_a_recording_is_recovered_after_a_killed_recorder(tmp_path: Path) -> None:
     body = 'free(malloc(100 * KIB)); printf("%d\\n", getpid()); fflush(stdout); pause(); return 0;'
     program, recording = compiled(tmp_path, body), tmp_path / "left.pgr"
     command = [AGENT, "record", "--allocations", "-o", recording, "--", program]
@@ -270,9 +270,7 @@ def tight_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", folder], check=True, timeout=300)
 
 
-def test_a_full_disk_keeps_what_a_recording_can_be_made_of(
-    tmp_path: Path, tight_disk: Path
-) -> None:
+def test_a_recording_is_recovered_after_a_full_disk(tmp_path: Path, tight_disk: Path) -> None:
     body = "for (int n = 0; n < 20000; n++) free(malloc(100 * KIB)); return 0;"
     refused = record(tight_disk / "full.pgr", compiled(tmp_path, body))
     assert refused.returncode == 3 and "--recover" in refused.stderr
@@ -291,7 +289,7 @@ def test_streams_and_status_pass_through(tmp_path: Path) -> None:
     assert not (tmp_path / "a.pgr.parts").exists()
 
 
-def test_refusals_say_what_to_do(tmp_path: Path) -> None:
+def test_refusals_give_advice(tmp_path: Path) -> None:
     nothing = record(tmp_path / "a.pgr")
     assert nothing.returncode == 2 and "--" in nothing.stderr
     absent = record(tmp_path / "a.pgr", "no-such-program")
@@ -301,7 +299,7 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["program", "program.c"]
 
 
-def test_info_and_import_take_the_recording(tmp_path: Path) -> None:
+def test_info_and_import_read_the_recording(tmp_path: Path) -> None:
     recording = tmp_path / "python.pgr"
     assert record(recording, sys.executable, "-c", "bytearray(10_000_000)").returncode == 0
     words = subprocess.run(

@@ -1,4 +1,4 @@
-"""Moments at kills: the replay of a recording names the processes that killd killed.
+"""Moments at kills: a replay of the recording names the processes that killd killed.
 
 Needs root, BPF and a memory cgroup of version 1.
 """

@@ -1,6 +1,6 @@
-"""What a recording says of the machine it was made on, beside what this machine says of itself.
+"""The header of a recording describes this machine.
 
-Needs root and an agent with BPF; one needs swap areas, zram and memory cgroups too.
+Needs root and an agent with BPF; one test also needs swap areas, zram and memory cgroups.
 """
 
 import json
@@ -30,7 +30,7 @@ SYSFS = Path("/sys")
 def recorded(
     folder: Path, *options: str, command: Sequence[str] = ("true",)
 ) -> tuple[Path, dict[str, Any]]:
-    """A trace of the command, and what it says of the machine."""
+    """Records a command; returns the trace, and its description of the machine."""
     recording, trace = folder / "work.pgr", folder / "work.parquet"
     words = [AGENT, "record", "-o", recording, *options, "--", *command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
@@ -47,7 +47,7 @@ def kernel_memory_bytes() -> int:
     return int(line.split()[1]) * 1024
 
 
-def test_a_trace_says_which_machine(tmp_path: Path) -> None:
+def test_a_trace_describes_the_machine(tmp_path: Path) -> None:
     trace, system = recorded(tmp_path)
     recorder = pw.read(trace).header["recorder"]
     assert recorder["kernel"] == platform.release()
@@ -60,15 +60,15 @@ def test_a_trace_says_which_machine(tmp_path: Path) -> None:
     assert features["keeps_zeros_out"] == ("swpout_zero" in vmstat)
     if root := system["root"]:
         assert (SYSFS / "block" / root["name"]).exists()
-    told = subprocess.check_output([PAGEWISE, "info", trace], text=True, timeout=300)
-    assert f"Linux {platform.release()}" in told
+    printed = subprocess.check_output([PAGEWISE, "info", trace], text=True, timeout=300)
+    assert f"Linux {platform.release()}" in printed
 
 
 def switched_on(path: Path) -> bool | None:
     return path.read_text().strip() == "Y" if path.exists() else None
 
 
-def test_a_recorded_group_tells_its_limit(tmp_path: Path) -> None:
+def test_a_recording_of_a_group_has_its_limit(tmp_path: Path) -> None:
     with Group(64 * MIB) as group:
         _, system = recorded(tmp_path, "--cgroup", str(group.folder))
     assert system["limit_bytes"] == 64 * MIB
@@ -76,7 +76,7 @@ def test_a_recorded_group_tells_its_limit(tmp_path: Path) -> None:
 
 @contextmanager
 def zram(algorithm: str, mib: int) -> Iterator[str]:
-    """A zram device of this size, with pages that compress; gone afterwards."""
+    """A zram device of this size, with compressible pages; removed afterwards."""
     control = SYSFS / "class/zram-control"
     name = f"zram{(control / 'hot_add').read_text().strip()}"
     try:
@@ -95,7 +95,7 @@ def zram(algorithm: str, mib: int) -> Iterator[str]:
 
 
 @pytest.mark.skipif(SWAP_REFUSAL is not None, reason=str(SWAP_REFUSAL))
-def test_areas_and_zram_are_noted_and_advice_takes_them(tmp_path: Path) -> None:
+def test_areas_and_zram_are_recorded_and_advice_uses_them(tmp_path: Path) -> None:
     with zram("lz4", 32) as name, swap_file(tmp_path, 96) as file, Group(32 * MIB) as group:
         work = [*entering(group.folder), sys.executable, "-c", TOUCH.format(mib=60, touches=2000)]
         trace, system = recorded(tmp_path, "--cgroup", str(group.folder), command=work)
@@ -113,7 +113,7 @@ def test_areas_and_zram_are_noted_and_advice_takes_them(tmp_path: Path) -> None:
         assert answer.returncode == 2 and ": --slow is needed: " in answer.stderr
         command += ["--slow", "ufs-3.1"]
         answer = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    # 1: the recording is too short to carry a size.
+    # Status 1: the recording is too short to advise a size.
     assert answer.returncode == 1, answer.stderr
     advice = json.loads(answer.stdout)
     taken = {default["option"]: default["value"] for default in advice["defaults"]}

@@ -1,4 +1,4 @@
-"""What killed recorders leave, and storms of all events: a short form of bench/recorder_kills.py.
+"""Killed recorders and storms of events: a short form of bench/recorder_kills.py.
 
 Needs root, BPF, a C compiler, a memory cgroup of version 1 and, for text events, tracefs.
 """
@@ -52,12 +52,12 @@ def test_a_killed_recorder_leaves_a_readable_file(alone: None, mode: str, tmp_pa
     assert found.recorded > 0
 
 
-def test_a_storm_of_swap_is_counted_as_the_kernel_counts_it(alone: None, tmp_path: Path) -> None:
+def test_a_swap_storm_agrees_with_the_kernels_counters(alone: None, tmp_path: Path) -> None:
     found = swap_storm(STORM_S, tmp_path)
     assert found.report["lost"] == 0
     for name, recorded, expected in found.rows:
         assert expected > 1000
-        # Other programs may swap until the recorder has ended.
+        # Other programs may swap until the recorder ends.
         assert recorded == pytest.approx(expected, rel=0.02), name
 
 

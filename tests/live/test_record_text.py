@@ -1,6 +1,6 @@
-"""The recorder without BPF beside the kernel's own counters.
+"""Recordings without BPF agree with the kernel's own counters.
 
-Needs what the other recorder tests need, and tracefs, which it mounts for itself alone.
+Needs what test_record.py needs, and tracefs, which it mounts privately.
 """
 
 import json
@@ -18,7 +18,7 @@ from test_record import PAGEWISE, REFUSAL, TOUCH, alone, budget, counters
 __all__ = ["alone", "budget"]
 
 INSTANCES = "/sys/kernel/tracing/instances"
-# In a mount namespace of its own, so that a machine without tracefs stays without.
+# Runs in a new mount namespace, so that the machine's mounts do not change.
 WITH_TRACEFS = """
 mountpoint -q /sys/kernel/tracing || mount -t tracefs tracefs /sys/kernel/tracing || exit 99
 """
@@ -52,7 +52,7 @@ def no_instance_stays() -> Iterator[None]:
     assert in_namespace(f"ls {INSTANCES}").stdout == before
 
 
-def test_transfers_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
+def test_transfers_agree_with_the_kernel(alone: Path, tmp_path: Path) -> None:
     recording = tmp_path / "text.pgr"
     script = f"""
         "$0" record --backend tracefs --buffer 64MiB -o {recording} -- \\

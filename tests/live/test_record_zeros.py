@@ -1,4 +1,4 @@
-"""Pages of zeros, which never reach a device since Linux 6.12, beside the kernel's own counters.
+"""Recorded pages of zeros agree with the kernel's own counters (Linux 6.12 and newer).
 
 Needs root, a memory cgroup, a swap file, BPF and an agent built with it.
 """
@@ -21,7 +21,7 @@ ZSWAP = Path("/sys/module/zswap/parameters/enabled")
 ZERO = 128
 LIMIT_MIB = 48
 
-# Pages of zeros and half as many of noise, more than the group holds; then reads them again.
+# Writes pages of zeros and half as many of noise, more than the group holds; then reads them again.
 PROGRAM = """
 import mmap, os
 def region(mib):
@@ -43,7 +43,7 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 @pytest.fixture
 def group(tmp_path: Path) -> Iterator[Path]:
-    """A memory cgroup with a swap file, both gone afterwards, while nobody else swaps."""
+    """A memory cgroup with a swap file, both removed afterwards; no other program swaps."""
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         pytest.skip("another swap area is in use: the kernel's counters would count its pages")
     with swap_file(tmp_path, 256), Group(LIMIT_MIB * MIB) as group:
@@ -67,7 +67,7 @@ def zswap(switch: str) -> Iterator[None]:
 
 
 def recorded(group: Path, output: Path, *options: str) -> tuple[pw.Trace, dict[str, int]]:
-    """The trace of the program in the group, and how much the kernel's counters grew."""
+    """Records the program in the group; returns the trace, and the growth of kernel counters."""
     before = counters()
     words = [AGENT, "record", "-o", output, *options, "--", *entering(group)]
     finished = subprocess.run(
@@ -80,7 +80,7 @@ def recorded(group: Path, output: Path, *options: str) -> tuple[pw.Trace, dict[s
 
 
 @pytest.mark.parametrize("scope", ["machine", "cgroup"])
-def test_pages_of_zeros_are_those_of_the_kernel(group: Path, tmp_path: Path, scope: str) -> None:
+def test_pages_of_zeros_agree_with_the_kernel(group: Path, tmp_path: Path, scope: str) -> None:
     options = ["--cgroup", group.name] if scope == "cgroup" else []
     with zswap("N"):
         trace, grown = recorded(group, tmp_path / "zeros.pgr", *options)
@@ -88,9 +88,9 @@ def test_pages_of_zeros_are_those_of_the_kernel(group: Path, tmp_path: Path, sco
     zeros, kinds = info["zero_pages"], dict(info["kinds"])
     assert zeros["outs"] > 10_000 and kinds["device_write"] > 1_000
     assert kinds["swap_out"] - zeros["outs"] == pytest.approx(kinds["device_write"], rel=0.03)
-    # A page that readahead brought is one for the kernel whether or not it faults.
+    # The kernel also counts pages of readahead that never fault.
     assert 0 < zeros["ins"] <= 1.03 * grown["swpin_zero"]
-    # The counters have what other programs swap meanwhile, as has a recording of the machine.
+    # The counters and a recording of the machine include other programs.
     if scope == "machine":
         assert zeros["outs"] == pytest.approx(grown["swpout_zero"], rel=0.03)
         assert kinds["device_write"] == pytest.approx(grown["pswpout"], rel=0.03)

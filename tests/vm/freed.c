@@ -1,5 +1,5 @@
-// What a guest runs under the preload library: takes memory in blocks of 1 MiB, frees all of it,
-// says "ready", and stays.
+// A program for a guest with the preload library: takes memory in blocks of 1 MiB, frees all of it,
+// prints "ready", and keeps running.
 // Usage: freed MIB
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-"""Boots a Debian kernel in a guest under QEMU, runs a script in it, and brings back what it left.
+"""Boots a Debian kernel in a guest under QEMU, runs a script in it, and returns its results.
 
-The guest has busybox, the files it is given, and an empty disk of ext4 that it starts in; it is
-emulated, since nested virtualisation is not granted everywhere. Kernel and busybox are Debian
-packages, fetched by apt into ``build/vm`` without touching the machine's own packages.
+The guest has busybox, the given files, and an empty ext4 disk as its working directory. It is
+emulated, because nested virtualisation is not available everywhere. Kernel and busybox are Debian
+packages that apt fetches into ``build/vm``, without a change to the machine's own packages.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pathlib import Path
 CACHE = Path(__file__).parents[2] / "build" / "vm"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-# What every guest needs for its two disks.
+# The modules that every guest needs for its two disks.
 DISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
 
-# The first process of a guest. Its disks: vda for what it leaves, as tar, and vdb to work on.
+# The first process of a guest. Its disks are vda, for the results as a tar file, and vdb, for work.
 INIT = """\
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -42,13 +42,13 @@ poweroff -f
 
 
 LOCKUP, LOCKUPS_MAX = "soft lockup - CPU", 3
-"""Seen once, in Linux 6.1 under QEMU 7.2 with two processors: one spins in the kernel's allocator
-for ever. The kernel then panics, and the guest is booted again, at most this often in all."""
+"""With Linux 6.1 under QEMU 7.2 and two processors, one may spin in the kernel's allocator forever.
+Then the kernel panics, and the guest is booted again, at most this often in total."""
 
 
 @dataclass(frozen=True)
 class Emulator:
-    """How QEMU is to imitate an architecture."""
+    """The QEMU program and options for an architecture."""
 
     program: str
     options: tuple[str, ...]
@@ -56,19 +56,19 @@ class Emulator:
 
 
 EMULATORS = {
-    # Newer processor models make newer kernels fail under emulation, and so does their 16-byte
-    # exchange with QEMU 7.2.
+    # With newer processor models, newer kernels fail under emulation; so they do with cmpxchg16b
+    # under QEMU 7.2.
     "amd64": Emulator("qemu-system-x86_64", ("-M", "pc", "-cpu", "qemu64,-cx16"), "ttyS0"),
-    # The oldest model that grants base pages of 16 KiB.
+    # The oldest model that supports base pages of 16 KiB.
     "arm64": Emulator("qemu-system-aarch64", ("-M", "virt", "-cpu", "cortex-a76"), "ttyAMA0"),
 }
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is booted. ``kernel`` is a Debian package, or one that depends on the newest kernel.
+    """A guest to boot. ``kernel`` is a Debian package, or one that depends on the newest kernel.
 
-    ``suite``: the part of Debian that has it, as ``trixie``; by default what the machine uses.
+    ``suite`` is the Debian suite of the package, such as ``trixie``; None for the machine's own.
     """
 
     architecture: str = "amd64"
@@ -80,16 +80,16 @@ class Machine:
     memory_mib: int = 512
     disk_mib: int = 512
     has_counted_clock: bool = False
-    """Its clock counts the instructions of its one processor, one a nanosecond, and jumps over the
-    time in which it has nothing to do: what else the host does changes nothing that it sees. QEMU
-    7.2 does not get a second processor to start with such a clock."""
+    """Its clock counts the instructions of its only processor, one per nanosecond, and skips idle
+    time, so that the load of the host does not change its results. With QEMU 7.2 a second processor
+    does not start with such a clock."""
     start: tuple[str, ...] = ()
-    """Words of QEMU for memory, kernel and its arguments; else they follow from the above."""
+    """QEMU options for memory, kernel and its arguments; if empty, derived from other fields."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a guest left: its script's exit status and output, ``/result``, and the console."""
+    """The results of a guest: its script's exit status and output, ``/result``, and the console."""
 
     status: int
     output: str
@@ -98,7 +98,7 @@ class Answer:
 
 
 def refusal(machine: Machine) -> str | None:
-    """Why the machine cannot be booted here, in words for a skipped test; None where it can."""
+    """Why the machine cannot be booted here, as the reason of a skipped test; None if it can."""
     emulator = EMULATORS[machine.architecture].program
     programs = (emulator, "cc", "cpio", "mkfs.ext4", "dpkg-deb", "apt-get")
     missing = [name for name in programs if shutil.which(name) is None]
@@ -115,7 +115,7 @@ def refusal(machine: Machine) -> str | None:
 
 
 def compiled(program: Path, source: Path, *options: str) -> Path:
-    """Makes a program for a guest of this machine's architecture from a C source."""
+    """Compiles a C source for a guest of this machine's architecture."""
     command = ["cc", "-std=gnu17", "-O2", "-o", program, source, *options]
     subprocess.run(command, check=True, timeout=300)
     return program
@@ -128,11 +128,11 @@ def boot(
     folder: Path,
     timeout_s: float = 300,
 ) -> Answer:
-    """Runs ``script`` by ``sh`` as root in a guest that holds ``files``: its path, what is there.
+    """Runs ``script`` with ``sh`` as root in a guest with ``files``, which maps paths to contents.
 
-    A Path is copied with its mode, a text becomes an executable file. Keeps its own files in
-    ``folder``. Raises RuntimeError with the end of the console where the guest does not get to
-    the end of the script, ``subprocess.TimeoutExpired`` where it takes longer than ``timeout_s``.
+    A Path is copied with its mode; a text becomes an executable file. Keeps its own files in
+    ``folder``. Raises RuntimeError with the end of the console if the guest does not finish the
+    script, and ``subprocess.TimeoutExpired`` if it takes longer than ``timeout_s``.
     """
     kernel = package(machine.kernel, machine.architecture, machine.suite)
     initramfs = pack(machine, kernel, {**files, "script": script}, folder)
@@ -170,19 +170,19 @@ def boot(
 
 
 def own_start(machine: Machine) -> tuple[str, ...]:
-    """Words of QEMU for memory, kernel and its arguments."""
+    """QEMU options for memory, kernel and its arguments."""
     append = f"{basic_arguments(machine)} {machine.kernel_arguments}"
     return ("-m", f"{machine.memory_mib}M", "-kernel", str(image(machine)), "-append", append)
 
 
 def image(machine: Machine) -> Path:
-    """The kernel itself."""
+    """The kernel image."""
     kernel = package(machine.kernel, machine.architecture, machine.suite)
     return next(kernel.glob("boot/vmlinuz-*"))
 
 
 def basic_arguments(machine: Machine) -> str:
-    """What a kernel must be told to be heard, and to end when it fails."""
+    """The arguments that make a kernel use the console, and end when it fails."""
     return f"console={EMULATORS[machine.architecture].console} panic=-1 softlockup_panic=1"
 
 
@@ -196,7 +196,7 @@ def with_libraries(program: Path) -> dict[str, Path | str]:
 
 
 def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder: Path) -> Path:
-    """The guest's first file system, as an archive that the kernel unpacks."""
+    """The guest's initramfs."""
     root = folder / "root"
     for name in ("bin", "dev", "disk", "modules", "proc", "result", "run", "sys", "tmp"):
         (root / name).mkdir(parents=True)
@@ -228,9 +228,9 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
 
 
 def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
-    """Modules with those that they depend on, in an order in which they load.
+    """Modules and their dependencies, in an order in which they load.
 
-    None for those that are built in. Raises KeyError for one that the kernel does not have.
+    Leaves out built-in modules. Raises KeyError for a module that the kernel does not have.
     """
     base = next(kernel.glob("**/lib/modules/*"))
 
@@ -246,7 +246,7 @@ def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
             return
         packed = files[module].read_bytes()
         content = lzma.decompress(packed) if files[module].suffix == ".xz" else packed
-        # Packages leave out modules.dep, which their installation writes from this.
+        # A package has no modules.dep: its installation writes it from this field.
         depends = re.search(rb"\0depends=([^\0]*)\0", content)
         for other in filter(None, depends.group(1).decode().split(",") if depends else ()):
             add(name(other))
@@ -258,7 +258,7 @@ def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
 
 
 def package(name: str, architecture: str, suite: str | None = None) -> Path:
-    """The unpacked files of a Debian package, or of the kernel that an empty package stands for."""
+    """The unpacked files of a Debian package, or of the kernel that an empty package depends on."""
     apt = Apt(architecture, suite)
     folder = apt.folder / name
     if not folder.exists():
@@ -276,32 +276,32 @@ def package(name: str, architecture: str, suite: str | None = None) -> Path:
 
 @dataclass(frozen=True)
 class Apt:
-    """apt for an architecture, with lists of its own and the machine's sources, or of one suite."""
+    """apt for an architecture, with separate lists, and the machine's or a suite's sources."""
 
     architecture: str
     suite: str | None
 
     @property
     def folder(self) -> Path:
-        """Where all of it is kept."""
+        """The folder of its lists and packages."""
         return CACHE / "-".join(filter(None, (self.architecture, self.suite)))
 
     def newest(self, name: str) -> str:
-        """The kernel package that a package without files of its own depends on, or the name."""
+        """The kernel package on which an empty package depends, or else the name."""
         self.run("apt-get", "-qq", "update")
         depends = self.run("apt-cache", "depends", name)
         kernel = re.search(r"Depends: (linux-image-\d\S+)", depends)
         return kernel.group(1) if kernel else name
 
     def fetch(self, name: str, folder: Path) -> Path:
-        """Downloads a package, whose hash apt checks."""
+        """Downloads a package; apt checks its hash."""
         for old in folder.glob(f"{name}_*.deb"):
             old.unlink()
         self.run("apt-get", "-qq", "download", name, folder=folder)
         return next(folder.glob(f"{name}_*.deb"))
 
     def run(self, command: str, *arguments: str, folder: Path = CACHE) -> str:
-        """What a command of apt says."""
+        """Runs a command of apt, and returns its output."""
         state = self.folder / "apt"
         (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
         (state / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
@@ -312,7 +312,7 @@ class Apt:
             f"Dir::State={state}",
             f"Dir::State::status={state / 'status'}",
             f"Dir::Cache={state / 'cache'}",
-            # Not the user _apt, who may not be allowed to write here.
+            # The user _apt may not have permission to write here.
             "APT::Sandbox::User=root",
         ]
         if self.suite is not None:
@@ -327,7 +327,7 @@ class Apt:
 
 
 def mirror() -> str:
-    """Where this machine has Debian from. Raises LookupError where it has none."""
+    """The Debian mirror of this machine. Raises LookupError if it has none."""
     listed = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     found = subprocess.run(
         listed, capture_output=True, text=True, check=True, timeout=300

@@ -1,4 +1,4 @@
-// An application for a guest without Python: holds MIB MiB and writes to each page at every line.
+// An application for a guest without Python: holds MIB MiB, and writes to each page at every line of input.
 // Usage: hold MIB
 #include <stdio.h>
 #include <stdlib.h>

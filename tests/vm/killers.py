@@ -1,8 +1,8 @@
-"""One guest in which low-memory killers meet the same programs: ours, and earlyoom beside it.
+"""Runs killd and earlyoom against the same programs in one guest.
 
-Each case is a few lines of shell that leave their findings in ``/result``; ``run`` boots the guest
-once for all of them. The guest is emulated, so only orderings and ratios within it mean anything;
-its clock counts instructions, so that they are the same beside any load of the host.
+Each case is a few lines of shell that write their findings to ``/result``; ``run`` boots the guest
+once for all cases. The guest is emulated, so only orderings and ratios within it are meaningful;
+its clock counts instructions, so that the load of the host does not change them.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ MODULES = ("zram", "lzo_rle")
 MACHINE = guest.Machine(
     modules=MODULES, kernel_arguments="psi=1", processors=1, has_counted_clock=True
 )
-# At the emulator's own pace, which the host's load changes; freeing and launching at once.
+# Runs at the emulator's speed, which depends on the host's load; frees and launches in parallel.
 TWO_PROCESSORS = guest.Machine(modules=MODULES, kernel_arguments="psi=1")
 
-# Available memory in per cent: below the first a killer acts, above the second all is well again.
+# Available memory in percent: below the first a killer acts, above the second memory has recovered.
 LOW, RECOVERED = 20, 40
 ROUNDS = 5
-# A killer that looks at fixed times finds memory short at another time between two of them in each
-# round, evenly over the 100 ms between those of earlyoom.
+# Each round starts at a different phase of a killer's polling interval, evenly over the 100 ms of
+# earlyoom.
 PHASE_S = 0.1 / ROUNDS
-# How long a recovery is waited for.
+# How long to wait for a recovery.
 SECONDS = 12
-# The cases take two minutes beside nothing else.
+# The cases take two minutes on an idle host.
 HANGS_AFTER_S = 1200
 ZRAM_MIB = 256
 PROCESSES = 500
 # The number of idle forks that share a server's memory.
 FORKS = 8
-# For so long nothing happens, and so much of its processor a killer may use then.
+# The length of the idle case, and the largest share of a processor that a killer may use in it.
 IDLE_SECONDS, IDLE_SHARE_MAX = 300, 0.001
-# Names of the guest's programs: what a killer's log calls them.
+# The names of the guest's programs, as in a killer's log.
 PROGRAMS = (
     "hog",
     "keeper",
@@ -57,13 +57,13 @@ PROGRAMS = (
     "launch",
     "steady",
 )
-# The programs that mislead a killer (bench/squeeze.c), by the names that they have in the guest.
+# The names in the guest of the programs that mislead a killer (bench/squeeze.c).
 MISLEADING = ("sharer", "vforker", "restarter", "crowd", "writer")
-# They and the shell that runs the cases must stay.
+# These programs, among them the shell that runs the cases, must not be killed.
 PROTECTED = ("keeper", "watcher", "steady", "sh")
-# So many cached applications leave the guest above the threshold.
+# The number of cached applications, which leaves the guest above the threshold.
 CACHED = 8
-# What each needs, in KiB (S2, table 1).
+# The memory need of each application, in KiB (S2, table 1).
 LAUNCHES_KIB = {"Play Store": 57_756, "Camera": 74_932, "Chrome": 103_900, "MX Player": 119_464}
 
 KILLD = f"""\
@@ -73,7 +73,7 @@ memory_percent = {LOW}
 """ + "".join(f'[[rule]]\nname = "{name}"\nis = "protected"\n' for name in PROTECTED)
 EARLYOOM = f"earlyoom -m {LOW} -r 0 --avoid '^({'|'.join(PROTECTED)})$'"
 COMMANDS = {"killd": "pagewise-agent killd --config /killd.toml", "earlyoom": EARLYOOM}
-# Its default rule wants half of the swap used as well, and waits as long as there is more.
+# By default earlyoom waits until free swap is below 10 percent, too; -s 50 makes that 50 percent.
 ZRAM_COMMANDS = {**COMMANDS, "earlyoom": f"{EARLYOOM} -s 50"}
 
 HEAD = """
@@ -85,7 +85,7 @@ apps=/sys/fs/cgroup/apps
 keeper hold 4 0 0 >/dev/null &
 keeper=$!
 
-# Starts a killer; its log is that of the case.
+# Starts a killer; its output is the log of the case.
 begin() {
     name=$1
     shift
@@ -94,7 +94,7 @@ begin() {
     sleep 0.5
 }
 
-# Ends the killer and what the case began, and waits until memory is back.
+# Ends the killer and the programs of the case, and waits until memory is back.
 end() {
     kill $killer
     killall -9 hog victim filler bomb spinner server steady MISLEADING 2>/dev/null
@@ -103,7 +103,7 @@ end() {
     sleep 0.3
 }
 
-# Fills what is free with applications of 40 MiB that nobody looks at.
+# Fills free memory with cached applications of 40 MiB.
 cache() {
     for attempt in $(seq 20); do
         [ $(pidof victim | wc -w) -lt CACHED ] || break
@@ -113,7 +113,7 @@ cache() {
     sleep 0.5
 }
 
-# From the fall of memory to its return, while a program takes it.
+# Starts a program that takes memory, and watches memory fall and recover.
 cross() {
     watcher watch LOW RECOVERED SECONDS >/result/$name.json &
     watch=$!
@@ -124,7 +124,7 @@ cross() {
 
 
 def case(name: str, commands: dict[str, str], rounds: int, body: str) -> str:
-    """The case with each killer in turn."""
+    """A case, run with each killer in turn."""
     return "".join(
         f"begin {name}.{killer}.{number} {command}\nsleep {number * PHASE_S:.3f}\n{body}\nend\n"
         for number in range(rounds)
@@ -134,21 +134,21 @@ def case(name: str, commands: dict[str, str], rounds: int, body: str) -> str:
 
 OURS = {"killd": COMMANDS["killd"]}
 FAST = "cross hog hog 200 13"
-# What the killer uses of the processor while nothing happens.
+# Measures the killer's CPU time while nothing happens.
 IDLE = (
     f"cat /proc/$killer/stat >/result/idle.before\nsleep {IDLE_SECONDS}\n"
     "cat /proc/$killer/stat >/result/idle.after"
 )
-# 150 MiB that must come back, and 205 that make memory short and must stay.
+# 205 MiB that make memory short and must stay; the victim's 150 MiB must come back.
 FILL = "cross filler hold 205 0 0"
 
 CASES = {
     "fast": case("fast", COMMANDS, ROUNDS, FAST),
-    # A server shares 180 MiB with its forks: the kill of any one of the nine frees none of it.
+    # A server shares 180 MiB with its forks, so killing any one of the nine frees none of it.
     "forks": case(
         "forks", COMMANDS, 2, f"server forks 180 0 {FORKS} >/dev/null &\nsleep 2\n{FAST}"
     ),
-    # What misleads a killer, beside a hog; in the last two cases it is the hog itself.
+    # Programs that mislead a killer, beside a hog; in the last two cases they are the hog.
     "shared": case("shared", COMMANDS, 1, f"sharer shared 150 4 >/dev/null &\nsleep 2\n{FAST}"),
     "crowd": case("crowd", COMMANDS, 1, f"crowd crowd 300 64 >/dev/null &\nsleep 4\n{FAST}"),
     "tmpfs": case(
@@ -241,17 +241,17 @@ CASES = {
 
 @dataclass(frozen=True)
 class Findings:
-    """What the guest left."""
+    """The results of the guest."""
 
     folder: Path
 
     def watched(self, name: str, killer: str) -> list[dict[str, Any]]:
-        """What the watcher of a case saw, round by round."""
+        """The watcher's reports of a case, round by round."""
         paths = sorted(self.folder.glob(f"{name}.{killer}.*.json"))
         return [json.loads(path.read_text()) for path in paths]
 
     def killed(self, name: str) -> list[str]:
-        """Names of those that our killer killed in a case, in order."""
+        """The names of the processes that killd killed in a case, in order."""
         logs = sorted(self.folder.glob(f"{name}.killd.*.log"))
         lines = [line for log in logs for line in log.read_text().splitlines()]
         words = [line.split() for line in lines if line.startswith("event=kill ")]
@@ -260,18 +260,18 @@ class Findings:
         ]
 
     def killed_by_peer(self, name: str) -> list[str]:
-        """Names of the processes that earlyoom sent signals to in a case, in order."""
+        """The names of the processes to which earlyoom sent signals in a case, in order."""
         logs = sorted(self.folder.glob(f"{name}.earlyoom.*.log"))
         text = "".join(log.read_text(errors="replace") for log in logs)
         return re.findall(r"^sending SIG\w+ to process \d+ .*?\"(.*?)\"", text, re.MULTILINE)
 
     def text(self, name: str) -> str:
-        """A file of the guest's; empty where it left none."""
+        """The text of a file of the guest; empty if there is none."""
         path = self.folder / name
         return path.read_text(errors="replace") if path.exists() else ""
 
     def launches(self, name: str) -> dict[int, list[float]]:
-        """Milliseconds of launches by KiB: of ``plenty`` or ``short``."""
+        """Milliseconds of launches by KiB, from ``plenty`` or ``short``."""
         times: dict[int, list[float]] = {}
         for line in self.text(name).splitlines():
             kib, ms = line.split()
@@ -280,12 +280,12 @@ class Findings:
 
 
 def earlyoom() -> Path:
-    """The program beside us, as Debian 13 has it: 1.8.2, the newest in any suite."""
+    """earlyoom of Debian 13: version 1.8.2, the newest in any suite."""
     return guest.package("earlyoom", MACHINE.architecture, "trixie") / "usr" / "bin" / "earlyoom"
 
 
 def refusal() -> str | None:
-    """Why the guest cannot be booted here; None where it can."""
+    """Why the guest cannot be booted here; None if it can."""
     if not AGENT.exists():
         return "no pagewise-agent beside this Python: make build"
     if missing := guest.refusal(MACHINE):
@@ -300,7 +300,7 @@ def refusal() -> str | None:
 def run(
     folder: Path, machine: guest.Machine = MACHINE, cases: Iterable[str] = tuple(CASES)
 ) -> Findings:
-    """Boots the guest and runs the cases. Raises RuntimeError where it does not get to the end."""
+    """Boots the guest and runs the cases. Raises RuntimeError if the script fails."""
     pressure = guest.compiled(folder / "pressure", SOURCE, "-static", "-pthread")
     squeeze = guest.compiled(folder / "squeeze", SQUEEZE, "-static")
     files: dict[str, Path | str] = {

@@ -1,16 +1,16 @@
-// What a guest under memory pressure runs: programs that take memory, and one that watches it.
+// Programs for a guest under memory pressure: most take memory, and two watch it.
 //
 //   pressure hog MIB_A_SECOND THREADS       takes memory until it is killed
-//   pressure hold MIB ADJ NICE              takes memory, says "ready", and keeps it
-//   pressure spin MIB ADJ NICE THREADS      the same, with threads that compute
-//   pressure stuck MIB ADJ FILE             the same, with a thread that writes FILE
-//   pressure forks MIB ADJ FORKS            takes memory, then forks that share it; says "ready"
-//   pressure bomb PROCESSES MIB             children that take memory, each its own, at once
-//   pressure launch KIB                     takes memory once; prints the milliseconds it took
-//   pressure watch LOW RECOVERED SECONDS    MemAvailable from its fall below LOW percent of memory to
-//                                           its rise above RECOVERED percent, as a line of JSON
-//   pressure until FILE PERCENT SECONDS     milliseconds until the number in FILE has fallen to
-//                                           PERCENT of what it was at first
+//   pressure hold MIB ADJ NICE              takes memory, prints "ready", and keeps the memory
+//   pressure spin MIB ADJ NICE THREADS      as hold, with threads that compute
+//   pressure stuck MIB ADJ FILE             as hold, with a thread that writes FILE
+//   pressure forks MIB ADJ FORKS            takes memory, forks children that share it, prints "ready"
+//   pressure bomb PROCESSES MIB             forks children that each take memory at once
+//   pressure launch KIB                     takes memory once; prints the time in milliseconds
+//   pressure watch LOW RECOVERED SECONDS    watches MemAvailable from its fall below LOW percent of
+//                                           memory to its rise above RECOVERED percent; prints JSON
+//   pressure until FILE PERCENT SECONDS     prints the milliseconds until the number in FILE has
+//                                           fallen to PERCENT of its first value
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -81,7 +81,7 @@ static void hog(long mib_a_second, long threads) {
 static void hold(long mib, const char *adj, int nice_value) {
     set_adj(adj);
     if (mib > 0) take(mib * MIB);
-    // Only now, since below all others it would hardly get to take it.
+    // Set last, because with a low priority it would take the memory slowly.
     if (setpriority(PRIO_PROCESS, 0, nice_value)) fail("setpriority");
 }
 
@@ -103,7 +103,7 @@ static void bomb(long processes, long mib) {
     while (wait(NULL) > 0) {}
 }
 
-// Kibibytes that /proc/meminfo tells under a name.
+// The number of KiB after a name in the text of /proc/meminfo.
 static long meminfo(const char *text, const char *name) {
     const char *line = strstr(text, name);
     return line ? atol(line + strlen(name)) : 0;
@@ -115,7 +115,7 @@ static void read_text(int file, char *text, size_t size) {
     text[length] = 0;
 }
 
-// Every millisecond and before all others, since what it watches may take the whole machine.
+// Checks every millisecond with the highest priority, because the program may use all processors.
 static void watch(double low, double recovered, double seconds) {
     if (mlockall(MCL_CURRENT | MCL_FUTURE) || setpriority(PRIO_PROCESS, 0, -20)) fail("watch");
     int file = open("/proc/meminfo", O_RDONLY);

@@ -1,8 +1,8 @@
-// Holds MIB MiB of pages that are like no other, and checks every page it comes back to.
+// Holds MIB MiB of pages with unique contents, and checks every page that it visits again.
 // Usage: swapping MIB
 //
-// At each line from standard input, "COUNT", it visits COUNT pages: three of four are of the hot
-// eighth of all, and half of the visits write new contents. "all" checks every page once.
+// For each line "COUNT" of standard input it visits COUNT pages: three of four visits are to the hot
+// eighth of all pages, and half of the visits write new contents. "all" checks every page once.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-"""Swap through dm-writecache and dm-cache, set up and taken back by the lines that advise prints.
+"""Swap through dm-writecache and dm-cache, set up and undone by the lines that advise prints.
 
-A program of 64 MiB lives in a group of 24, so that most of it is on the mapped device; it checks
-every page that it comes back to, and all of them once the settings are taken back.
+A program of 64 MiB runs in a group of 24 MiB, so that most of it is on the mapped device; it checks
+every page that it visits again, and all pages after the undo.
 """
 
 import os
@@ -21,7 +21,7 @@ TIER_MIB, FAST_MIB, SLOW_MIB = 32, 40, 160
 DMSETUP = Path("/usr/sbin/dmsetup")
 MACHINE = guest.Machine(
     modules=("dm_writecache", "dm_cache", "dm_cache_smq"),
-    # Beside load an emulated timer may be too late for the kernel's check of it.
+    # On a loaded host an emulated timer may fail the kernel's check.
     kernel_arguments="no_timer_check",
 )
 WRITECACHE = device_mapper.writecache(TIER_MIB * MIB)
@@ -40,7 +40,7 @@ SCRIPT = f"""
 mount -t cgroup2 none /sys/fs/cgroup
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/small
-export DM_DISABLE_UDEV=1     # there is no udev that would make its links
+export DM_DISABLE_UDEV=1     # the guest has no udev to create links
 mkswap /dev/vdd >/dev/null
 swapon /dev/vdd
 
@@ -49,10 +49,10 @@ state() {{
     dmsetup ls
 }}
 
-# Asks the program for so many visits, and waits until it has answered $2 times in all.
+# Asks the program for $1 visits, and waits until it has answered $2 times in total.
 ask() {{
     echo $1 >&3
-    until [ $(grep -c checked /result/$name.said) -ge $2 ]; do
+    until [ $(grep -c checked /result/$name.out) -ge $2 ]; do
         sleep 0.1
         kill -0 $program || return 1
     done
@@ -64,7 +64,7 @@ observe() {{
     sh /$name.apply || return 1
     echo 24M >/sys/fs/cgroup/small/memory.max
     mkfifo /tmp/$name
-    (echo 0 >/sys/fs/cgroup/small/cgroup.procs; exec swapping 64 </tmp/$name >/result/$name.said) &
+    (echo 0 >/sys/fs/cgroup/small/cgroup.procs; exec swapping 64 </tmp/$name >/result/$name.out) &
     program=$!
     exec 3>/tmp/$name
     for round in $(seq {ROUNDS}); do ask {VISITS} $round || return 1; done
@@ -83,7 +83,7 @@ observe writecache && observe own-marks && observe cache
 
 
 def refusal() -> str | None:
-    """Why the guest cannot be booted here; None where it can."""
+    """Why the guest cannot be booted here; None if it can."""
     if not DMSETUP.exists():
         return "no dmsetup: tools/prerequisites.sh test"
     return guest.refusal(MACHINE)
@@ -95,7 +95,7 @@ def pasted(text: str) -> str:
 
 
 def disks(folder: Path) -> list[str]:
-    """Words of QEMU for two more disks: vdc, the fast one, and vdd."""
+    """QEMU options for two more disks: vdc, the fast one, and vdd, the slow one."""
     words = []
     for name, mib in (("fast", FAST_MIB), ("slow", SLOW_MIB)):
         path = folder / name
@@ -107,7 +107,7 @@ def disks(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What one guest left of both settings."""
+    """The results of one guest with all settings."""
     if reason := refusal():
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("guest")
@@ -123,16 +123,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def status(results: Path, name: str) -> list[str]:
-    """Words of the target's status, behind its name; `pytest -s` shows them."""
+    """The words of the target's status after its name; `pytest -s` prints them."""
     text = (results / f"{name}.status").read_text()
     print(f"{name}: {text}")
     return text.split()[3:]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_every_page_is_as_it_was_written(results: Path, name: str) -> None:
-    said = (results / f"{name}.said").read_text().splitlines()
-    assert said == ["ready", *[f"checked {VISITS}"] * ROUNDS, f"checked {64 * MIB // 4096}"]
+def test_every_page_keeps_its_contents(results: Path, name: str) -> None:
+    lines = (results / f"{name}.out").read_text().splitlines()
+    assert lines == ["ready", *[f"checked {VISITS}"] * ROUNDS, f"checked {64 * MIB // 4096}"]
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -142,7 +142,7 @@ def test_undo_leaves_nothing(results: Path, name: str) -> None:
     assert not any((results / f"{name}.head").read_bytes())
 
 
-def test_writecache_takes_page_outs_and_gives_them_back(results: Path) -> None:
+def test_writecache_stores_page_outs_and_serves_page_ins(results: Path) -> None:
     error, blocks, free, _, reads, hits, writes, *_ = map(int, status(results, "writecache"))
     assert error == 0
     assert 0 < hits < reads
@@ -150,7 +150,7 @@ def test_writecache_takes_page_outs_and_gives_them_back(results: Path) -> None:
     assert free < blocks / 4
 
 
-def test_writecache_holds_more_than_with_marks_of_its_own(results: Path) -> None:
+def test_writecache_holds_more_than_with_its_default_marks(results: Path) -> None:
     shares = {}
     for name in ("writecache", "own-marks"):
         _, blocks, free, _, reads, hits, *_ = map(int, status(results, name))
@@ -159,7 +159,7 @@ def test_writecache_holds_more_than_with_marks_of_its_own(results: Path) -> None
     assert shares["own-marks"][1] < 0.75
 
 
-def test_cache_promotes_what_is_used_often(results: Path) -> None:
+def test_cache_promotes_often_used_blocks(results: Path) -> None:
     words = status(results, "cache")
     _, _, block_sectors, used, *counts = words
     assert int(block_sectors) == device_mapper.BLOCK_SECTORS

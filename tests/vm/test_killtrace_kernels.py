@@ -1,8 +1,8 @@
-"""Kills taken apart on kernels of Debian, in guests: phases, triggers, the kernel's functions.
+"""`killtrace` on Debian kernels in guests: phases, triggers, the kernel's functions.
 
-Times under emulation say nothing, so what is asserted is that phases are there and add up. With
-``PAGEWISE_GOLDEN`` set to a folder, the recordings of the first two kills go there: those in
-tests/golden were made so.
+Times under emulation are not meaningful, so the tests check that phases are present and add up.
+With ``PAGEWISE_GOLDEN`` set to a folder, the recordings of the first two kills are copied there;
+those in tests/golden were made in this way.
 """
 
 import json
@@ -26,14 +26,14 @@ KERNELS = {
     "6.12": guest.Machine(suite="bookworm-backports"),
 }
 FAULTS = ("double fault", "Oops", "BUG:", "Kernel panic")
-"""What kernels say when the emulator fails them; then the guest is started once more."""
+"""Messages of a kernel that crashes because of the emulator; then the guest is booted once more."""
 BOOT_S = 240
 MIB = 1 << 20
 
 SCRIPT = """
 mount -t cgroup2 none /sys/fs/cgroup
 
-# Starts the recorder and waits until it listens: $1 is its name, the rest are options.
+# Starts the recorder, and waits until it is ready: $1 is its name, the rest are options.
 listen() {
     name=$1
     shift
@@ -46,11 +46,11 @@ listen() {
     done
 }
 
-# Starts a victim and waits until it has its memory.
+# Starts a victim, and waits until it has its memory.
 live() {
-    victim "$@" >/tmp/said &
+    victim "$@" >/tmp/output &
     pid=$!
-    until grep -q ready /tmp/said; do sleep 0.1; done
+    until grep -q ready /tmp/output; do sleep 0.1; done
 }
 
 die() {
@@ -73,7 +73,7 @@ die
 end
 
 listen overrun
-# Each thread asks for less than there is, both for more.
+# Each thread takes less than the free memory, both together take more.
 victim 2 600
 sleep 0.5
 end
@@ -90,16 +90,16 @@ true
 
 @dataclass(frozen=True)
 class Left:
-    """What the commands in one guest left."""
+    """The results of the commands in one guest."""
 
     results: Path
 
     def kills(self, name: str) -> list[dict[str, Any]]:
         errors = (self.results / f"{name}.errors").read_text()
-        told = json.loads((self.results / f"{name}.json").read_text() or "{}")
-        assert told, errors
-        assert told["lost"] == 0
-        rows: list[dict[str, Any]] = told["kills"]
+        report = json.loads((self.results / f"{name}.json").read_text() or "{}")
+        assert report, errors
+        assert report["lost"] == 0
+        rows: list[dict[str, Any]] = report["kills"]
         return [row for row in rows if row["comm"] == "victim"]
 
 
@@ -128,13 +128,13 @@ def boot(machine: guest.Machine, files: dict[str, Path | str], folder: Path) -> 
             return guest.boot(machine, SCRIPT, files, place, timeout_s=BOOT_S)
         except (RuntimeError, subprocess.TimeoutExpired) as error:
             is_hung = isinstance(error, subprocess.TimeoutExpired)
-            said = str(error.output if is_hung else error)
-            if attempt == "second" or not (is_hung or any(fault in said for fault in FAULTS)):
+            console = str(error.output if is_hung else error)
+            if attempt == "second" or not (is_hung or any(fault in console for fault in FAULTS)):
                 raise
     raise AssertionError("unreachable")
 
 
-def test_every_phase_is_told_and_they_add_up(left: Left) -> None:
+def test_every_phase_is_reported_and_they_add_up(left: Left) -> None:
     few, many = left.kills("kills")
     assert (few["threads"], many["threads"]) == (13, 41)
     for kill, mib in ((few, 20), (many, 30)):
@@ -148,14 +148,14 @@ def test_every_phase_is_told_and_they_add_up(left: Left) -> None:
         assert kill["rss_curve"][-1][1] == 0
 
 
-def test_the_kernels_killer_is_named(left: Left) -> None:
+def test_the_oom_killer_is_the_trigger_of_its_kills(left: Left) -> None:
     (kill,) = left.kills("overrun")
     assert kill["trigger"] == "global-oom"
     assert kill["rss_bytes"] > 200 * MIB
     assert kill["signal_us"] is None and kill["reclaim_us"] > 0
 
 
-def test_programs_tell_every_phase(left: Left) -> None:
+def test_bpf_programs_report_every_phase(left: Left) -> None:
     (kill,) = left.kills("programs")
     assert (kill["threads"], kill["trigger"]) == (7, "user")
     phases = kill["signal_us"] + kill["threads_us"] + kill["reclaim_us"]
@@ -164,7 +164,7 @@ def test_programs_tell_every_phase(left: Left) -> None:
     assert 20 * MIB <= kill["rss_bytes"] + 2 * MIB <= 26 * MIB
 
 
-def test_functions_are_named_as_the_kernel_names_them(left: Left) -> None:
+def test_functions_have_the_kernels_names(left: Left) -> None:
     (kill,) = left.kills("functions")
     steps = [step["name"] for step in kill["steps"]]
     for name in ("complete_signal", "do_exit", "exit_mmap", "unmap_vmas", "free_pgtables"):
@@ -172,7 +172,7 @@ def test_functions_are_named_as_the_kernel_names_them(left: Left) -> None:
     assert steps.index("complete_signal") < steps.index("exit_mmap") < steps.index("unmap_vmas")
 
 
-def test_a_saved_recording_says_the_same(left: Left) -> None:
+def test_a_saved_recording_gives_the_same_kills(left: Left) -> None:
     for name in ("kills", "overrun", "programs", "functions"):
         command = [AGENT, "killtrace", "--read", left.results / f"{name}.pgk", "--json"]
         again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)

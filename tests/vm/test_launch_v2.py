@@ -1,6 +1,6 @@
-"""Launches on a real kernel whose memory controller is of cgroup version 2, in a guest.
+"""Launch plans on a kernel with cgroup version 2, in a guest.
 
-The guest must be afterwards as it was before, which it tells itself; what runs left is read here.
+Each run must leave the guest as it was: the guest prints its state before and after.
 """
 
 import json
@@ -28,7 +28,7 @@ answer = "done"
 
 
 def plan(mode: str, order: list[str], mib: int = 40, budget: str = "48MiB", more: str = "") -> str:
-    """Applications of which one fits into the budget."""
+    """A plan of applications of which only one fits into the budget."""
     text = f"""name = "guest"
 order = {json.dumps(order)}
 mode = "{mode}"
@@ -43,15 +43,15 @@ PLANS = {
     "swap-file": plan("swap-file", ["first", "second"] * 2),
     "zram": plan("zram", ["first", "second"] * 2),
     "zram+file": plan("zram+file", ["first", "second"] * 2),
-    # Three exceed the threshold of 38 MiB and not the limit: the kernel kills nobody before.
+    # Three exceed the threshold of 38 MiB but not the limit, so the OOM killer does not act before.
     "kill": plan(
         "kill",
         ["a", "b", "c", "a"],
         mib=14,
         more='pause = { visit = "200ms" }\nkill = { threshold = 0.8 }\n',
     ),
-    # The balloon leaves 160 MiB, of which the killer wants 50 free: three of 40 leave too little.
-    # Visits that take a second let it look before the last has ended.
+    # The balloon leaves 160 MiB, and the killer wants 50 MiB free: three applications of 40 MiB
+    # leave too little. A visit takes a second, so that killd looks before the last one has ended.
     "minfree": plan(
         "minfree",
         ["a", "b", "c", "b", "c"],
@@ -59,8 +59,8 @@ PLANS = {
         more='balloon = { size = "40MiB" }\nminfree = { levels = "12800:900" }\n'
         'pause = { visit = "1s" }\n',
     ),
-    # The killer waits until there is more than the budget. In visits of a second the recorder notes
-    # the memory several times, every 200 ms.
+    # The threshold is the whole budget, so the killer does not act. A visit takes a second, in
+    # which the recorder takes several moments, one every 200 ms.
     "starved": plan(
         "kill",
         ["first", "second", "first"],
@@ -79,7 +79,7 @@ state() {
     pidof hold || echo no application
 }
 
-# A command, with what it says and how it left the machine.
+# Runs a command; keeps its output, and the state of the machine before and after.
 observe() {
     name=$1
     shift
@@ -94,7 +94,7 @@ kill_run() {
     run=$!
     until [ -e /disk/endless/visits.parquet ]; do sleep 0.1; done
     kill -9 $run
-    # Its guard undoes what it left, and then has no more lock.
+    # The guard undoes the changes, and then releases the lock.
     until pagewise-agent launch --undo; do sleep 0.1; done
 }
 
@@ -112,7 +112,7 @@ observe killed kill_run
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the commands left in one guest."""
+    """The results of the commands in one guest."""
     if not AGENT.exists():
         pytest.skip("no pagewise-agent beside this Python: make build")
     if missing := guest.refusal(MACHINE):
@@ -128,7 +128,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answered(results: Path, name: str) -> dict[str, object]:
-    """The JSON object of a command that ended well."""
+    """The JSON object of a command that succeeded."""
     errors = (results / f"{name}.errors").read_text()
     assert (results / f"{name}.status").read_text() == "0\n", errors
     answer: dict[str, object] = json.loads((results / f"{name}.json").read_text())
@@ -136,7 +136,7 @@ def answered(results: Path, name: str) -> dict[str, object]:
 
 
 @pytest.mark.slow
-def test_the_guest_has_what_runs_need(results: Path) -> None:
+def test_the_guest_has_the_features_that_runs_need(results: Path) -> None:
     findings = answered(results, "doctor")["findings"]
     assert isinstance(findings, list)
     found = {finding["name"]: finding for finding in findings}
@@ -159,22 +159,22 @@ def test_applications_swap_and_answer(results: Path, mode: str) -> None:
     assert (report["answered"], report["cold"]) == (4, 2)
     visits = polars.read_parquet(results / mode / "visits.parquet")
     assert visits["cold"].to_list() == [True, True, False, False]
-    # The second does not fit beside the first, which then has to come back.
+    # The second does not fit beside the first, so the first is swapped out and in.
     assert visits["swap_out_bytes"][1] > 20 * MIB and visits["swap_in_bytes"][2] > 20 * MIB
     assert (visits["memory_bytes"] <= 48 * MIB).all()
 
     recording = results / mode / "recording.pgr"
-    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
-    seen = dict(told["header"]["seen"])
+    info = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
+    seen = dict(info["header"]["seen"])
     pages_out = visits["swap_out_bytes"].sum() // 4096
-    assert told["lost"] == 0 and seen["page_out"] == pytest.approx(pages_out, rel=0.01)
-    # Every page is touched, so what is read is soon asked for.
+    assert info["lost"] == 0 and seen["page_out"] == pytest.approx(pages_out, rel=0.01)
+    # Every page is touched, so every page that is read is soon faulted in.
     pages_in = visits["swap_in_bytes"].sum() // 4096
     assert seen["swap_in_fault"] == pytest.approx(pages_in, rel=0.05)
 
 
 @pytest.mark.slow
-def test_the_killer_kills_what_was_used_longest_ago(results: Path) -> None:
+def test_the_killer_kills_the_application_used_longest_ago(results: Path) -> None:
     assert answered(results, "kill")["oom_kills"] == 0
     visits = polars.read_parquet(results / "kill" / "visits.parquet")
     assert visits["killed"].to_list() == ["", "", "a", "b"]
@@ -191,25 +191,27 @@ def test_killd_kills_beside_the_balloon(results: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_kernel_kills_is_counted_and_starts_again(results: Path) -> None:
+def test_an_application_killed_by_the_oom_killer_is_counted_and_started_again(
+    results: Path,
+) -> None:
     report = answered(results, "starved")
     visits = polars.read_parquet(results / "starved" / "visits.parquet")
     assert visits["cold"].all() and visits["kills"].sum() == 0
-    # Its victim is the largest, which is frozen.
+    # The OOM killer's victim is the largest, which is frozen.
     assert visits["oom_kills"].to_list()[:2] == [0, 1] and visits["answered"].to_list()[1]
     assert report["oom_kills"] == visits["oom_kills"].sum()
     assert "not ready in time" not in (results / "starved.errors").read_text()
 
     recording = results / "starved" / "recording.pgr"
-    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
-    assert dict(told["header"]["seen"])["oom_kill"] == visits["oom_kills"].sum()
+    info = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
+    assert dict(info["header"]["seen"])["oom_kill"] == visits["oom_kills"].sum()
 
 
 @pytest.mark.slow
-def test_killers_are_replayed_on_the_memory_of_the_guest(results: Path) -> None:
+def test_kill_policies_are_replayed_on_the_memory_of_the_run(results: Path) -> None:
     oom_kills = answered(results, "starved")["oom_kills"]
     recording = results / "starved" / "recording.pgr"
-    # One of 40 leaves less than 20 MiB of 48 free as long as it is visited.
+    # During a visit, an application of 40 MiB leaves less than 20 of 48 MiB free.
     command = [PAGEWISE, "replay-kills", recording, "--json", "--policy", "minfree,lmkd"]
     command += ["--option", "minfree.minfree_levels=5120:0"]
     result = json.loads(subprocess.check_output(command, timeout=300))
@@ -219,15 +221,15 @@ def test_killers_are_replayed_on_the_memory_of_the_guest(results: Path) -> None:
     assert len(kernel) == oom_kills == sum(kill["is_of_kernel"] for kill in result["recorded"])
     minfree, lmkd = result["policies"]
     assert minfree["decisions"], minfree
-    victims = [victim["name"] for one in minfree["decisions"] for victim in one["victims"]]
+    victims = [victim["name"] for made in minfree["decisions"] for victim in made["victims"]]
     assert set(victims) == {"hold"}
-    # All the time somebody dies or it is said why nobody does.
+    # The policy either kills or gives a reason why it does not.
     assert lmkd["decisions"] or lmkd["reasons"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*PLANS, "killed"])
-def test_nothing_stays_behind(results: Path, name: str) -> None:
+def test_each_run_leaves_the_guest_as_it_was(results: Path, name: str) -> None:
     before = (results / f"{name}.before").read_text()
     assert "pagewise-launch" not in before
     assert (results / f"{name}.after").read_text() == before

@@ -1,7 +1,7 @@
-"""The preload library on a real kernel whose memory cgroups are of version 2, in a guest.
+"""The preload library on a kernel with cgroup version 2, in a guest.
 
-It must hold no more than the limits there allow, lose nobody to a burst, and give back what it
-holds at a report of its own group.
+It must hold no more than the limits of the group permit, survive a burst, and free the memory that
+it holds when the kernel reports pressure of its group.
 """
 
 import json
@@ -27,14 +27,14 @@ MIB = 1 << 20
 BOOT_S = 240
 
 SETTINGS = {"fast": "--mode fast", "guarded": "--mode guarded", "faithful": "--profile faithful"}
-# Memory of 100 MiB, of which the program frees 75, and then needs 80 from the kernel.
+# In a group of 100 MiB, the program frees 75 MiB, and then needs 80 MiB from the kernel.
 KEEPS = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=536870912"
 COMMANDS = {
     "glibc": "env",
     "keeps": f"env GLIBC_TUNABLES={KEEPS}",
     **{name: f"pagewise-agent lazy {words} --" for name, words in SETTINGS.items()},
 }
-# Groups of a program that has freed 40 MiB, with the least of their limits in MiB.
+# The groups of a program that has freed 40 MiB, with their smallest limits in MiB.
 LIMITS_MIB = {"max": 80, "high": 64, "outer/inner": 96}
 LOWERED_MIB = 48
 
@@ -51,12 +51,12 @@ within() {
     exec sh -c 'echo $$ >/sys/fs/cgroup/$0/cgroup.procs && exec "$@"' $group "$@"
 }
 
-# What the library counts in the program of a group, as a file of that name.
+# Writes the library's counters of the program of group $1 to the file $2.json.
 counters() {
     pagewise-agent lazy --stats $(cat $1/cgroup.procs) --json >/result/$2.json
 }
 
-# Waits, no longer than only what hangs needs, until a counter of the group's program is at most.
+# Waits, up to a minute, until counter $2 of the program of group $1 is at most $3.
 falls() {
     for attempt in $(seq 300); do
         counters $1 now
@@ -67,9 +67,9 @@ falls() {
 
 # Starts a program that frees memory and stays in the group.
 free_in() {
-    : >/tmp/said
-    (within $1 pagewise-agent lazy -- freed 40) >/tmp/said &
-    until grep -q ready /tmp/said; do sleep 0.1; done
+    : >/tmp/output
+    (within $1 pagewise-agent lazy -- freed 40) >/tmp/output &
+    until grep -q ready /tmp/output; do sleep 0.1; done
 }
 
 burst() {
@@ -100,7 +100,7 @@ falls max hot_pages $(({LOWERED_MIB} * 256 / 16))
 counters max lowered
 counters free before
 
-# From here on the machine's reports reach nobody, whose programs start now.
+# Programs that start from here on do not see the machine's pressure.
 mount --bind /dev/null /proc/pressure/memory
 for group in max free; do
     kill -9 $(cat $group/cgroup.procs)
@@ -108,7 +108,7 @@ for group in max free; do
     free_in $group
     counters $group deaf-$group
 done
-# Too much for the group, which has no swap: the kernel makes whoever takes it wait.
+# The group gets too little memory, and has no swap: the kernel stalls the program that takes it.
 echo {LOWERED_MIB // 2}M >max/memory.high
 program=$(cat max/cgroup.procs)
 (within max taker hold {LOWERED_MIB - 8} 0 0) >/dev/null &
@@ -124,14 +124,14 @@ true
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the programs left in one guest."""
+    """The results of the programs in one guest."""
     if not LIBRARY.exists():
         pytest.skip("no preload library beside this Python: make build")
     if missing := guest.refusal(MACHINE):
         pytest.skip(missing)
     folder = tmp_path_factory.mktemp("guest")
     files: dict[str, Path | str] = {"lib/libpagewise_lazy.so": LIBRARY}
-    # With the C library of this machine, which the preload one wants.
+    # Linked with the C library of this machine, which the preload library needs.
     programs = [
         guest.compiled(folder / name, source, "-lm", "-pthread")
         for name, source in PROGRAMS.items()
@@ -144,19 +144,19 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(results: Path, name: str) -> dict[str, Any]:
-    """What the library counted there."""
+    """The library's counters in a file."""
     report: dict[str, Any] = json.loads((results / f"{name}.json").read_text())
     return report
 
 
 def held(results: Path, name: str) -> tuple[int, int]:
-    """Bytes held hot, and lazily freed."""
+    """Bytes that the library holds hot, and lazily freed."""
     report = counted(results, name)
     return report["hot_pages"] * 4096, report["lazy_pages"] * 4096
 
 
 def events(results: Path, name: str) -> dict[str, int]:
-    """What befell the group."""
+    """The memory events of the group."""
     lines = (results / f"{name}.events").read_text().splitlines()
     return {word: int(number) for word, number in map(str.split, lines)}
 
@@ -169,28 +169,28 @@ def test_a_burst_survives(results: Path, name: str) -> None:
     assert events(results, name)["oom_kill"] == 0
 
 
-def test_an_allocator_that_keeps_what_is_freed_is_killed(results: Path) -> None:
+def test_the_burst_is_killed_with_an_allocator_that_keeps_freed_memory(results: Path) -> None:
     assert (results / "keeps.status").read_text() == "137\n"
     assert events(results, "keeps")["oom_kill"] == 1
 
 
 @pytest.mark.parametrize("group", LIMITS_MIB)
-def test_what_is_held_follows_the_least_limit(results: Path, group: str) -> None:
+def test_held_memory_follows_the_smallest_limit(results: Path, group: str) -> None:
     most = LIMITS_MIB[group] * MIB // 16
     hot, lazy = held(results, group.partition("/")[0])
     assert 0 < hot <= most and lazy <= most
-    assert held(results, "free")[0] > most, "more is held where there is no limit"
+    assert held(results, "free")[0] > most, "without a limit more is held"
 
 
-def test_a_limit_that_falls_is_followed(results: Path) -> None:
+def test_held_memory_follows_a_lowered_limit(results: Path) -> None:
     most = LOWERED_MIB * MIB // 16
     assert held(results, "max")[0] > most
     hot, lazy = held(results, "lowered")
     assert 0 < hot <= most and lazy <= most
-    assert held(results, "before")[0] > most, "of the others nothing was taken"
+    assert held(results, "before")[0] > most, "other groups keep their memory"
 
 
-def test_a_group_that_is_short_gets_back_what_is_held(results: Path) -> None:
+def test_a_group_that_is_short_gets_the_held_memory_back(results: Path) -> None:
     assert held(results, "deaf-max")[0] > 0
     assert held(results, "reported") == (0, 0)
-    assert sum(held(results, "unreported")) > 0, "of the others everything was taken"
+    assert sum(held(results, "unreported")) > 0, "other groups keep some memory"

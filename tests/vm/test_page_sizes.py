@@ -1,7 +1,7 @@
-"""Guests of one host started with a page size each, as `pagewise pagesize apply` writes it.
+"""Guests of one host, each started with the page size that `pagewise pagesize apply` chooses.
 
-Each says what size it has, and a program in it takes as many faults as that size makes of its
-memory. Kernels of 4 and 16 KiB are Debian's for arm64; it has none of 64 KiB.
+Each guest prints its page size, and a program in it has as many faults as its memory has pages of
+that size. Debian has kernels for arm64 with pages of 4 and 16 KiB, but not of 64 KiB.
 """
 
 import random
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
 TOUCHED_MIB = 32
-# The first kernels of Debian with a switch for each size of transparent huge pages.
+# The first Debian kernels with a switch for each size of transparent huge pages.
 SUITE = "bookworm-backports"
 SMALL = guest.Machine("arm64", SUITE, "linux-image-cloud-arm64", processors=1)
 LARGE = replace(SMALL, kernel="linux-image-arm64-16k")
@@ -37,7 +37,7 @@ true
 
 
 def refusal() -> str | None:
-    """Why the guests cannot be booted here; None where they can."""
+    """Why the guests cannot be booted here; None if they can."""
     for machine in (SMALL, LARGE, X86):
         if shutil.which(COMPILERS[machine.architecture]) is None:
             return f"no {COMPILERS[machine.architecture]}: tools/prerequisites.sh test"
@@ -47,7 +47,7 @@ def refusal() -> str | None:
 
 
 def workloads(folder: Path) -> None:
-    """Programs of 8 MiB: one goes through all of it, the pages of the other lie far apart."""
+    """Workloads of 8 MiB: one touches a contiguous range, the other pages that lie far apart."""
     blocks = range(0, 8 * MIB, 512)
     pages = list(range(0, 128 * MIB, 65536))
     random.Random(1).shuffle(pages)
@@ -58,7 +58,7 @@ def workloads(folder: Path) -> None:
 
 
 def host_file(folder: Path) -> Path:
-    """A host with a guest that gains from larger pages and one that does not, and one of x86."""
+    """A host with a guest that gains from larger pages, one that does not, and one of x86."""
     workloads(folder)
     path = folder / "host.toml"
     path.write_text(
@@ -93,7 +93,7 @@ kernel_arguments = "{guest.basic_arguments(machine)}"
 
 
 def booted(machine: guest.Machine, arguments: Path, folder: Path) -> tuple[dict[str, int], str]:
-    """What the program in a guest started with these arguments says, and sizes given unasked."""
+    """The program's output in a guest with these arguments, and the sizes set to ``always``."""
     folder.mkdir()
     program = folder / "touch_memory"
     source = Path(__file__).with_name("touch_memory.c")
@@ -109,7 +109,7 @@ def booted(machine: guest.Machine, arguments: Path, folder: Path) -> tuple[dict[
     }, "\n".join(always)
 
 
-def test_guests_have_their_sizes_and_faults_are_as_foretold(tmp_path: Path) -> None:
+def test_guests_have_their_page_sizes_and_the_expected_faults(tmp_path: Path) -> None:
     if reason := refusal():
         pytest.skip(reason)
     output = tmp_path / "out"
@@ -118,10 +118,10 @@ def test_guests_have_their_sizes_and_faults_are_as_foretold(tmp_path: Path) -> N
     assert (chosen["gains"], chosen["stays"]) == (16384, 4096)
     assert chosen["gains-x86"] >= 16384
     for name, machine in [("gains", LARGE), ("stays", SMALL), ("gains-x86", X86)]:
-        said, always = booted(machine, output / name / "qemu.args", tmp_path / name)
+        printed, always = booted(machine, output / name / "qemu.args", tmp_path / name)
         is_base = machine.architecture == "arm64"
-        assert said["base_bytes"] == (chosen[name] if is_base else 4096), name
+        assert printed["base_bytes"] == (chosen[name] if is_base else 4096), name
         folder = f"hugepages-{chosen[name] // 1024}kB/"
         assert (folder in always) != is_base and len(always.split()) == (not is_base), name
-        foretold = TOUCHED_MIB * MIB // chosen[name]
-        assert said["faults"] == pytest.approx(foretold, rel=0.02), name
+        expected = TOUCHED_MIB * MIB // chosen[name]
+        assert printed["faults"] == pytest.approx(expected, rel=0.02), name

@@ -1,7 +1,7 @@
-"""The settings of `pagewise advise swap`, pasted in a guest as they are printed, and taken back.
+"""The settings of `pagewise advise swap`, pasted in a guest as they are printed, and undone.
 
-The guest has no area of swap, then one on its disk, then one in zram; each is recorded there. All
-of it runs below the guest's disk, since the first file system has no room to swap to.
+The guest has no swap area, then one on its disk, then one in zram; each state is recorded. All of
+it runs in a chroot on the guest's disk, because the initramfs has no room for a swap file.
 """
 
 import shutil
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 MIB = 1 << 20
-# The kernels for clouds have no zswap; this one has what ext4 needs of checksums as a module.
+# Cloud kernels have no zswap; in this kernel the checksum that ext4 needs is a module.
 MACHINE = guest.Machine(
     kernel="linux-image-amd64",
     modules=("crc32c_generic", "zram", "lzo_rle", "lz4"),
@@ -48,7 +48,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "zram": {"areas": [OWN_ZRAM], "zram": {"zram0": ZRAM}},
 }
 
-# Path, size and priority of each area, and what else the settings change.
+# Path, size and priority of each area, and the other state that the settings change.
 STATE = """
 awk 'NR > 1 { print $1, $3, $5 }' /proc/swaps | sort
 grep -H . /sys/module/zswap/parameters/* /sys/block/zram0/disksize
@@ -82,7 +82,7 @@ true
 
 
 def settings(machine: dict[str, Any]) -> dict[str, stock_linux.Setting]:
-    """Those that a guest without systemd can have."""
+    """The settings that work in a guest without systemd."""
     place = Place(machine, SWAP_BYTES, "zram-lz4")
     _, by_hand, zswap = stock_linux.settings(BOARD, TIER_BYTES, place=place)
     return {"by-hand": by_hand, "zswap": zswap}
@@ -90,7 +90,7 @@ def settings(machine: dict[str, Any]) -> dict[str, stock_linux.Setting]:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the guest said of itself."""
+    """The results of the guest."""
     tools = [shutil.which(name) for name in TOOLS]
     if missing := [name for name, path in zip(TOOLS, tools, strict=True) if path is None]:
         pytest.skip(f"{' and '.join(missing)} missing")
@@ -113,7 +113,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def priorities(results: Path, name: str) -> dict[str, int]:
-    """The swap areas while a setting is in effect."""
+    """The priorities of the swap areas while a setting is in effect."""
     lines = (results / f"{name}.during").read_text().splitlines()
     areas = (line.split() for line in lines if line.count(" ") == 2)
     return {path: int(priority) for path, _, priority in areas}
@@ -131,15 +131,15 @@ def priorities(results: Path, name: str) -> dict[str, int]:
     ],
 )
 def test_areas_are_in_use_as_advised(results: Path, name: str, expected: dict[str, int]) -> None:
-    said = (results / "output").read_text()
-    assert priorities(results, name) == expected, said
+    output = (results / "output").read_text()
+    assert priorities(results, name) == expected, output
     if name.endswith("zswap"):
         assert "/sys/module/zswap/parameters/enabled:Y" in (results / f"{name}.during").read_text()
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("setting", ["by-hand", "zswap"])
-def test_nothing_stays_behind(results: Path, machine: str, setting: str) -> None:
+def test_undo_restores_the_state(results: Path, machine: str, setting: str) -> None:
     before, after = (
         (results / f"{machine}.{setting}.{when}").read_text() for when in ("before", "after")
     )
@@ -147,7 +147,7 @@ def test_nothing_stays_behind(results: Path, machine: str, setting: str) -> None
 
 
 @pytest.mark.parametrize("machine", MACHINES)
-def test_a_recording_says_what_was_in_use(results: Path, machine: str) -> None:
+def test_a_recording_has_the_swap_areas_in_use(results: Path, machine: str) -> None:
     system = pw.read(results / f"{machine}.pgr").header["recorder"]["system"]
     found = [{**area, "bytes": 64 * MIB, "disk": None} for area in system["areas"]]
     assert found == [{**area, "disk": None} for area in MACHINES[machine]["areas"]]

@@ -1,4 +1,5 @@
-/* Touches so many MiB of memory without a file, a byte of each 4 KiB, and says how the kernel gave them. */
+/* Touches MIB MiB of anonymous memory, a byte in every 4 KiB, and prints the base page and the minor faults.
+ * Usage: touch_memory MIB */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-"""Large blocks allocated, written and freed, and nothing else: programs/churn.c."""
+"""Large blocks that are only allocated, written and freed: programs/churn.c."""
 
 from __future__ import annotations
 

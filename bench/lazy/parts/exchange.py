@@ -1,4 +1,4 @@
-"""Blocks that other threads free, in batches, as xmalloc-test does: programs/exchange.c."""
+"""Blocks that other threads free, in batches, as in xmalloc-test: programs/exchange.c."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ImageMagick and ffmpeg, whole: what starts them and reads their files is counted too."""
+"""ImageMagick and ffmpeg as whole processes, including their start and their input files."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ QUIET = ["sh", "-c", 'exec "$@" >/dev/null', "sh"]
 
 
 def run_command(program: str, allocator: Allocator) -> Figures:
-    """Runs to its end; the figures come in a file."""
+    """Runs the program to its end; its figures come in a file."""
     with tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "figures"
-        before = [*QUIET, str(BINARIES / "measured"), str(told)]
+        output = Path(folder) / "figures"
+        before = [*QUIET, str(BINARIES / "measured"), str(output)]
         start(allocator, COMMANDS[program], before=before)()
-        figures: Figures = json.loads(told.read_text())
+        figures: Figures = json.loads(output.read_text())
     return figures
 
 

@@ -1,6 +1,6 @@
 """A burst that only the kernel can serve, after much was freed, in 200 MiB without swap.
 
-programs/pressure.c in a memory cgroup of version 1. Whoever keeps what was freed is killed.
+programs/pressure.c in a memory cgroup of version 1. A program that keeps freed memory is killed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run_pressure(_: str, allocator: Allocator) -> Figures:
 
 
 def rounds_of(name: str, rounds: int) -> int:
-    """Often where every run must survive, and for the one without a pool beside them."""
+    """More rounds if every run must survive, and for the allocator without a pool beside them."""
     return rounds if name in ALL_SURVIVE else min(rounds, PEER_ROUNDS)
 
 

@@ -1,8 +1,8 @@
 """WebKitGTK swiped on a display without a screen: programs/swipe.py.
 
-Browser and display share one processor: a frame then takes the time of its work, and hardly ever
-waits for the next tick of the display's clock, which would hide what was saved. Both go before
-other programs of the machine, whose work would be counted in the response time.
+Browser and display share one processor: a frame then takes the time of its work, and rarely
+waits for the next tick of the display's clock, which would hide the savings. Both have priority
+over other programs of the machine, whose work would count in the response time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from lazy.running import LIMIT_S, Finish, start
 from lazy.store import Figures
 
 SWIPES, WARM_UPS = 5, 2
-# As many points as a phone's, of two pixels each way.
+# As many points as on a phone, of two pixels each way.
 SCREEN, PIXELS_A_POINT = "824x1830x24", "2"
-# A priority counts within a session's group; the group has another.
+# A priority applies within a session's autogroup; the autogroup has another.
 FIRST = [
     "nice",
     "-n",
@@ -52,8 +52,8 @@ def display() -> Iterator[str]:
     )
     try:
         os.close(writer)
-        with os.fdopen(reader) as told:
-            yield f":{told.readline().strip()}"
+        with os.fdopen(reader) as number:
+            yield f":{number.readline().strip()}"
     finally:
         server.terminate()
         server.wait()

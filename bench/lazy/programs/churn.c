@@ -2,7 +2,7 @@
 //
 //     churn malloc|calloc BLOCKS IDLE_SECONDS
 //
-// Prints one JSON object after the work, and one after it has been idle without any call.
+// Prints one JSON object after the work, and one after an idle time without any call.
 #include "figures.h"
 
 #include <math.h>

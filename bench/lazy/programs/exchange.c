@@ -5,8 +5,8 @@
 // Each of PAIRS allocating threads makes BATCHES batches of BLOCKS blocks, log-uniform from SMALLEST
 // to LARGEST bytes, and writes the first bytes of each. PAIRS other threads free whole batches.
 // `flow`: both at once, through a queue of eight batches. `turns`: batches are freed once each
-// allocating thread has made one, and the next are allocated once all are freed, so that the most
-// that is live does not depend on the scheduler. Prints one JSON object.
+// allocating thread has made one, and the next are allocated once all are freed, so that the peak of
+// live blocks does not depend on the scheduler. Prints one JSON object.
 #include "figures.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-// What a program measures of itself: page-fault traps, CPU time of all its threads, resident memory.
+// Measurements of a program by itself: page-fault traps, CPU time of all its threads, resident memory.
 //
-// Traps are counted by perf's software event, not by ru_minflt: that one also counts pages which a
-// system call populates, without any trap.
+// Traps are counted by perf's software event, not by ru_minflt, which also counts pages that a
+// system call populates without a trap.
 #pragma once
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@ static inline void require(int holds, const char *what)
     }
 }
 
-// Opened before the work. Threads that start later are counted too.
+// Opened before the work; also counts threads that start later.
 static inline int open_trap_counter(void)
 {
     struct perf_event_attr attribute = {

@@ -1,8 +1,8 @@
-// What a parent pays for its next large block while a child holds a copy of its memory.
+// CPU time of a parent's next large block while a child shares its memory.
 //
 //     forks ROUNDS
 //
-// Prints a JSON object of lists, one entry a round: the CPU time and traps of the next block after
+// Prints a JSON object of lists, one entry per round: the CPU time and traps of the next block after
 // a warm one, before and after fork, and the time of fork itself.
 #include "figures.h"
 
@@ -23,7 +23,7 @@ static Cost use_block(int counter)
     char *block = malloc(BLOCK);
     require(block != NULL, "allocating");
     memset(block, 1, BLOCK);
-    // Else the compiler drops a block that nobody reads.
+    // Prevents the compiler from removing a block that is never read.
     __asm__ volatile("" : : "r"(block) : "memory");
     free(block);
     return (Cost){clock_s(CLOCK_THREAD_CPUTIME_ID) - cpu, traps_of(counter) - traps};

@@ -2,8 +2,8 @@
 //
 //     measured FILE COMMAND...
 //
-// Small itself, so that the greatest resident memory is the command's: a child starts with its
-// parent's as a floor. What starts the command (pagewise-agent) is counted with it.
+// Small itself, so that the peak of resident memory is the command's: a child's peak starts at its
+// parent's. The starter of the command (pagewise-agent) is included.
 #include "figures.h"
 
 #include <sys/wait.h>

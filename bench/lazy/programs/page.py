@@ -1,4 +1,4 @@
-"""Writes the page that is swiped: a long portal of cards with shadows, blurs, pictures and tables.
+"""Writes the page to swipe: a long portal of cards with shadows, blurs, pictures and tables.
 
 python bench/lazy/programs/page.py FOLDER
 
@@ -59,7 +59,7 @@ def write_page(folder: Path) -> None:
 
 
 def card(draw: random.Random, number: int) -> str:
-    # A filter needs surfaces of its own, as large as what it is put on.
+    # A filter needs surfaces of its own, as large as the filtered elements.
     pictures = [
         f"<img {style} loading=lazy decoding=async width=1200 height=800 "
         f"src=picture{draw.randrange(PICTURES)}.jpg>"

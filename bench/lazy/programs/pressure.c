@@ -2,8 +2,8 @@
 //
 //     pressure FREED_MIB BURST_MIB
 //
-// The burst is mapped by the system call itself, so it must come from the kernel. Prints how long it
-// took, and whether calloc hands out zeros afterwards. Where the kernel kills it, it prints nothing.
+// The burst is mapped by a direct system call, so it must come from the kernel. Prints its
+// time, and whether calloc returns zeros afterwards. If the kernel kills the program, it prints nothing.
 #include "figures.h"
 
 #include <sys/mman.h>

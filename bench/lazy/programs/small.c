@@ -1,4 +1,4 @@
-// Only small blocks, which the preload library passes to the C library.
+// Small blocks only, which the preload library passes to the C library.
 //
 //     small replace THREADS STEPS     random sizes at random places of a table, as alloc-test
 //     small order BYTES STEPS         blocks of one size, freed in the order of the array, as
@@ -26,7 +26,7 @@ static uint64_t drawn(uint64_t *state)
     return *state;
 }
 
-// Sizes from `smallest` on, each doubling as likely as the next.
+// Sizes from `smallest` on; each doubling has the same probability.
 static void prepare_sizes(double smallest, double largest)
 {
     for (int at = 0; at < SIZES; at++)

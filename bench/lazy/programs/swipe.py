@@ -2,8 +2,8 @@
 
 swipe.py PAGE SWIPES WARM_UPS IDLE_SECONDS      (Debian's own python3; wants root, and a display)
 
-A swipe starts with a turn of the mouse wheel sent to the display, and has ended with the last frame
-that the view has drawn when it has drawn none for a while. Prints one JSON object.
+A swipe starts with a turn of the mouse wheel sent to the display, and ends with the last frame
+drawn by the view before a pause. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import gi
 
 gi.require_version("Gtk", "3.0")
 gi.require_version("WebKit2", "4.1")
-# Without it no handler of `draw` is called: python3-gi-cairo.
+# Without it GTK calls no `draw` handler: python3-gi-cairo.
 gi.require_foreign("cairo")
 
 from gi.repository import GLib, Gtk, WebKit2  # noqa: E402
@@ -46,7 +46,7 @@ class Wheel:
         self.tests.XTestFakeMotionEvent(self.display, -1, WIDTH // 2, HEIGHT // 2, 0)
 
     def turn(self, button: int) -> None:
-        """One notch."""
+        """Turns the wheel by one notch."""
         for is_pressed in (1, 0):
             self.tests.XTestFakeButtonEvent(self.display, button, is_pressed, 0)
         self.x11.XFlush(self.display)
@@ -65,14 +65,14 @@ class Watched:
         return int(fields[11]) / TICKS_PER_S, int(fields[12]) / TICKS_PER_S
 
     def bytes(self, file: str, line: str) -> int:
-        """A line of a file in its folder of /proc."""
+        """A line of a file in its folder of /proc, in bytes."""
         lines = Path(f"/proc/{self.process}/{file}").read_text().splitlines()
         found = next(found for found in lines if found.startswith(line))
         return int(found.split()[1]) * 1024
 
 
 def web_process() -> int:
-    """The child that renders."""
+    """The child process that renders."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             head, _, rest = (folder / "stat").read_text().rpartition(")")
@@ -84,7 +84,7 @@ def web_process() -> int:
 
 
 class Session:
-    """One page, swiped again and again."""
+    """One page, swiped many times."""
 
     def __init__(self, page: str, swipes: int, warm_ups: int, idle_s: float) -> None:
         self.swipes, self.warm_ups, self.idle_s = swipes, warm_ups, idle_s
@@ -106,12 +106,12 @@ class Session:
         GLib.timeout_add_seconds(1, self.end_if_hung)
 
     def on_load(self, _: object, event: object) -> None:
-        """Begins when all is loaded and has settled."""
+        """Begins when the page is loaded and settled."""
         if event == WebKit2.LoadEvent.FINISHED:
             GLib.timeout_add(SETTLE_MS, self.begin)
 
     def begin(self) -> bool:
-        """Finds who is to be measured."""
+        """Finds the process to measure."""
         self.wheel, self.web = Wheel(), Watched(web_process())
         self.sampler = Sampler(SAMPLE_S)
         return self.swipe()
@@ -127,13 +127,13 @@ class Session:
         return False
 
     def on_draw(self, *_: object) -> bool:
-        """A frame is painted."""
+        """Records a painted frame."""
         traps = self.web.traps.count() - self.traps if self.is_timeline else 0
         self.drawn.append((time.monotonic(), traps))
         return False
 
     def on_title(self, *_: object) -> None:
-        """The last step is taken."""
+        """Records that the last step was made."""
         if (self.view.get_title() or "").startswith("swiped"):
             GLib.timeout_add(LOOK_MS, self.look)
 
@@ -149,7 +149,7 @@ class Session:
         return False
 
     def figures(self) -> dict:
-        """What the swipe took."""
+        """The figures of the swipe."""
         end_s = self.drawn[-1][0]
         samples = [
             sample
@@ -178,25 +178,25 @@ class Session:
         }
 
     def end_if_hung(self) -> bool:
-        """Says what is missing when a swipe, or the page, takes far longer than any does."""
+        """Exits with the state if a swipe, or the page, takes far longer than normal."""
         if time.monotonic() - self.start_s > HUNG_S + self.idle_s:
             frames, title = len(self.drawn), self.view.get_title()
             sys.exit(f"swipe {len(self.done)} has no end: {frames} frames, the title is {title!r}")
         return True
 
     def rest(self) -> None:
-        """Tells, and looks at the memory again when nothing has happened for a while."""
-        told = {
+        """Prints the figures, and reads the memory again after an idle time."""
+        figures = {
             "swipes": self.done[self.warm_ups : -1],
             "timeline": self.done[-1],
             "peak_bytes": self.web.bytes("status", "VmHWM:"),
             "freed_bytes": self.web.bytes("smaps_rollup", "Rss:"),
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(figures), flush=True)
         GLib.timeout_add(int(self.idle_s * 1000), self.end)
 
     def end(self) -> bool:
-        """Tells the rest."""
+        """Prints the idle figures, and ends."""
         print(json.dumps({"idle_bytes": self.web.bytes("smaps_rollup", "Rss:")}), flush=True)
         Gtk.main_quit()
         return False

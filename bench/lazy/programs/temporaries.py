@@ -2,7 +2,7 @@
 
 temporaries.py STEPS IDLE_SECONDS      (Debian's own python3; wants root)
 
-Prints one JSON object after the work, and one after it has been idle.
+Prints one JSON object after the work, and one after an idle time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
     traps, cpu_s = counter.count(), time.process_time()
     user_s = resource.getrusage(resource.RUSAGE_SELF).ru_utime
     total = work(steps)
-    told = {
+    figures = {
         "traps": counter.count() - traps,
         "cpu_s": time.process_time() - cpu_s,
         "user_s": resource.getrusage(resource.RUSAGE_SELF).ru_utime - user_s,
@@ -55,7 +55,7 @@ def main() -> None:
         "freed_bytes": own_bytes("smaps_rollup", "Rss:"),
         "total": total,
     }
-    print(json.dumps(told), flush=True)
+    print(json.dumps(figures), flush=True)
     time.sleep(idle_s)
     print(json.dumps({"idle_bytes": own_bytes("smaps_rollup", "Rss:")}))
 

@@ -12,7 +12,7 @@ from programs.catalog.tools import text
 from programs.places import BINARIES
 from programs.program import MIB, Program
 
-NOBODY = 65534
+OVERFLOW_UID = 65534
 BLOCKS = c("blocks", "-fno-builtin")
 PLAIN = ("gcc", "-O1", "-fno-builtin")
 STATIC = Built(
@@ -27,7 +27,7 @@ def setuid(folder: Path) -> None:
     """A copy of the program with the setuid bit, owned by another user."""
     path = folder / "privileges"
     shutil.copy(BINARIES / "privileges", path)
-    os.chown(path, NOBODY, NOBODY)
+    os.chown(path, OVERFLOW_UID, OVERFLOW_UID)
     path.chmod(0o6755)
 
 

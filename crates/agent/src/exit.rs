@@ -1,12 +1,12 @@
-//! The statuses that commands end with, the same as those of the desk's `pagewise`.
+//! The exit statuses of `pagewise-agent`, the same as those of `pagewise`.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command could not do what it was asked.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Exit {
-    /// What was asked makes no sense.
+    /// The arguments or the settings are invalid.
     Usage(String),
     /// An input cannot be read, or the operating system refused.
     Refused(String),
@@ -31,7 +31,7 @@ impl Exit {
         }
     }
 
-    /// Its exit status. If a command could not be run, this is the status that `env` and shells use.
+    /// The exit status; if a program could not be run, the status that `env` and shells use.
     pub fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Usage(_) => 2,

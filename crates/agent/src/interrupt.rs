@@ -1,5 +1,5 @@
-//! Ctrl-C, SIGTERM and the end of the terminal as a question that loops ask, so that every way out goes
-//! through the end of a command, where what it changed is undone.
+//! Ctrl-C, SIGTERM and SIGHUP set a flag that loops poll, so that an interrupted command still reaches
+//! its end and undoes what it changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use signal_hook::flag;
 
 use crate::exit::Exit;
 
-/// Which signal, if any, asked this program to end.
+/// The signal that asked this program to end, or 0.
 #[derive(Clone, Debug)]
 pub struct Interrupt(Arc<AtomicUsize>);
 
@@ -18,7 +18,7 @@ impl Interrupt {
     /// Listens from now on. A second signal ends the program at once.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn listen() -> Result<Interrupt, Exit> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
@@ -39,13 +39,13 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether one came that no terminal sends to a whole process group.
+    /// Whether a signal came that no terminal sends to a whole process group.
     pub fn came_from_elsewhere(&self) -> bool {
         self.came() && self.0.load(Ordering::Relaxed) != SIGINT as usize
     }
 }
 
-/// The operating system refused to tell of a signal.
+/// The error if the operating system refuses to install a signal handler.
 pub fn refused(error: std::io::Error) -> Exit {
     Exit::Refused(format!("cannot listen for signals: {error}"))
 }

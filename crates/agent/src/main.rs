@@ -1,4 +1,4 @@
-//! `pagewise-agent`: everything of pagewise that runs on the device.
+//! `pagewise-agent`: all parts of pagewise that run on the device.
 
 mod commands;
 mod exit;
@@ -14,8 +14,8 @@ use clap::{Error, Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records what a machine swaps, takes kills apart, launches applications under a memory budget, runs
-/// programs whose freed memory stays mapped, and ends programs before memory runs out.
+/// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
+/// keep a program's freed memory mapped, and kill programs before memory runs out.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -57,7 +57,7 @@ fn main() -> std::process::ExitCode {
     })
 }
 
-/// Adds how to name a program to run, if a command that takes one got it without `--`.
+/// Adds a tip to the error if the user named a program to run without `--` before it.
 fn with_tip(mut error: Error, words: &[OsString]) -> Error {
     let example = match words.get(1).and_then(|word| word.to_str()) {
         Some("lazy") => "pagewise-agent lazy -- PROGRAM",
@@ -73,5 +73,5 @@ fn with_tip(mut error: Error, words: &[OsString]) -> Error {
     error
 }
 
-/// What a command ends with: a status, or why it did not come to one.
+/// The exit status of a command, or the reason why it failed.
 type Outcome = Result<std::process::ExitCode, Exit>;

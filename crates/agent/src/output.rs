@@ -1,14 +1,14 @@
-//! What commands print. That it cannot be printed is no reason to panic: the work is done by then.
+//! Prints the output of commands. A failed write never panics: the command's work is done by then.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write};
 
 use crate::exit::Exit;
 
-/// A line of standard output.
+/// Writes a line to standard output.
 ///
 /// # Errors
-/// What the operating system refuses, as a full disk does. Nobody reading on, as after `head`, is none.
+/// The line cannot be written, such as on a full disk. A closed pipe, as after `head`, is no error.
 pub fn print(line: impl Display) -> Result<(), Exit> {
     match writeln!(io::stdout(), "{line}") {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -18,7 +18,7 @@ pub fn print(line: impl Display) -> Result<(), Exit> {
     }
 }
 
-/// A line of standard error, if anybody still reads it: a run of hours outlives its terminal.
+/// Writes a line to standard error and ignores failures: a run of hours can outlive its terminal.
 pub fn say(line: impl Display) {
     let _ = writeln!(io::stderr(), "{line}");
 }

@@ -1,4 +1,4 @@
-//! The libraries that come beside this program and are loaded into others.
+//! Finds the shared libraries that ship with this program and are preloaded into other programs.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Exit;
 
-/// The environment variable by which the loader is told.
+/// The environment variable that names libraries for the dynamic loader to preload.
 pub const VARIABLE: &str = "LD_PRELOAD";
 
-/// Where the library `name` lies: beside this program, or in the folder `lib` beside its own.
+/// The path of the library `name`: beside this program, or in the folder `lib` beside this program's folder.
 ///
 /// # Errors
-/// It lies in neither.
+/// It is in neither.
 pub fn library(name: &str) -> Result<PathBuf, Exit> {
     let refused = |error| Exit::Refused(format!("this program's own path is unknown: {error}"));
     let program = env::current_exe().map_err(refused)?;
@@ -24,16 +24,16 @@ pub fn library(name: &str) -> Result<PathBuf, Exit> {
     })
 }
 
-/// The value of [`VARIABLE`] that loads `library` before what it names already.
+/// The value of [`VARIABLE`] that loads `library` before the libraries that it already names.
 ///
 /// # Errors
-/// A path that the loader would take for two.
+/// The path contains a blank or a colon, at which the loader splits it.
 pub fn value(library: &Path) -> Result<OsString, Exit> {
     let mut value = library.as_os_str().to_owned();
     if value.as_encoded_bytes().iter().any(|byte| b" :".contains(byte)) {
         let path = library.display();
         return Err(Exit::Refused(format!(
-            "{path}: the loader takes no path with blanks or colons"
+            "{path}: the dynamic loader accepts no path with blanks or colons"
         )));
     }
     if let Some(others) = env::var_os(VARIABLE).filter(|others| !others.is_empty()) {

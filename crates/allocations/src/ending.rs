@@ -1,4 +1,4 @@
-//! The end of a process: the blocks that it still holds, with their touched pages, and what it used.
+//! The last records of a process: the blocks that it still holds with their touched pages, and its usage.
 
 use core::ptr::null_mut;
 use core::slice;
@@ -7,14 +7,14 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::log::{self, Record, flag, kind};
 use crate::{mmap_front, touched};
 
-/// A block by its address; `bytes` is 0 once it is freed, and in places that are empty.
+/// A block by its address; `bytes` is 0 after it is freed, and in empty entries.
 #[derive(Clone, Copy)]
 struct Held {
     address: u64,
     bytes: u64,
 }
 
-/// Writes the last records of this process, once.
+/// Writes the last records of this process. Only the first call has an effect.
 pub fn record() {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     if !log::is_own() || IS_DONE.swap(true, Ordering::Relaxed) {
@@ -26,7 +26,7 @@ pub fn record() {
     log::append(Record { kind: kind::EXIT, ..Record::default() });
 }
 
-/// The log itself says which blocks are held.
+/// Writes the held blocks, which it reconstructs from the log itself.
 fn record_held() {
     let count = log::count();
     let places = (2 * count as usize).next_power_of_two();
@@ -38,8 +38,8 @@ fn record_held() {
     if table == libc::MAP_FAILED {
         return;
     }
-    // SAFETY: a mapping of so many zeroed entries that nobody else knows, aligned to a page; the
-    // process ends with it.
+    // SAFETY: an unshared, page-aligned mapping of `places` zeroed entries, which lives until the process
+    // ends.
     let table = unsafe { slice::from_raw_parts_mut(table.cast::<Held>(), places) };
     for record in (0..count).filter_map(log::at) {
         match record.kind {
@@ -53,7 +53,7 @@ fn record_held() {
     }
 }
 
-/// Linear probing; the table has at least twice as many places as there are addresses.
+/// Sets the bytes of an address by linear probing. The table has at least two entries per address.
 fn set(table: &mut [Held], address: u64, bytes: u64) {
     let mask = table.len() - 1;
     let start = (address >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;

@@ -1,12 +1,12 @@
-//! Preload library: passes the malloc family and anonymous mappings through to glibc and the kernel,
-//! and writes what was asked for into a log ([`log`]) that survives whatever ends the process.
+//! Preload library: passes the malloc family and anonymous mappings through to glibc and the kernel, and
+//! records the requests in a log ([`log`]) that survives any end of the process.
 //!
-//! So that a block's touched pages are its own, glibc is told to map each block from 64 KiB by itself
-//! (`M_MMAP_THRESHOLD`), which is also the paper's allocator, and huge pages are off in the process. A
-//! block that finds room in the heap all the same is marked.
-//! Without `PAGEWISE_ALLOCATIONS` in the environment it only passes through.
+//! To keep the touched pages of blocks apart, it makes glibc map each block from 64 KiB separately
+//! (`M_MMAP_THRESHOLD`), which is also the paper's allocator, and disables huge pages in the process. A
+//! block that glibc still places in the heap is marked.
+//! Without `PAGEWISE_ALLOCATIONS` in the environment it records nothing.
 //!
-//! It runs inside malloc: it allocates nothing, takes no lock but a bounded one, and never panics.
+//! It runs inside malloc: it allocates nothing, takes only bounded locks, and never panics.
 
 #![allow(unsafe_code, reason = "a C interface: every function of it is unsafe by nature")]
 
@@ -16,7 +16,7 @@ mod malloc_front;
 mod mmap_front;
 mod touched;
 
-/// Blocks from this many bytes on are recorded one by one; smaller ones are summed up.
+/// Smallest block that is recorded separately; smaller blocks are summed up.
 const LARGE_BYTES: usize = 64 << 10;
 
 const PAGE_BYTES: usize = 4096;

@@ -1,8 +1,8 @@
-//! The log of one process: a file of records that is mapped shared and grows by chunks, so that the
-//! kernel keeps what was written however the process ends.
+//! The log of a process: a file of records that is mapped shared and grows by chunks, so that the kernel
+//! keeps all records after any end of the process.
 //!
-//! Layout, in this machine's order: a page with [`Header`], then records as `trace::recording::Record`
-//! has them, whose `kind` is written last: 0 is a record that was never finished.
+//! Layout, in this machine's byte order: a page with [`Header`], then records in the layout of
+//! `trace::recording::Record`. `kind` is written last, so 0 marks an unfinished record.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
@@ -39,7 +39,7 @@ pub mod flag {
 /// First bytes of a log.
 const MAGIC: [u8; 8] = *b"pgwalc\x00\x01";
 
-/// One record; what the fields mean for each kind stands in `trace::recording::kind`.
+/// A record; `trace::recording::kind` documents the fields of each kind.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Record {
@@ -58,9 +58,9 @@ pub struct Record {
 #[repr(C)]
 struct Header {
     magic: [u8; 8],
-    /// Records that found no room.
+    /// Records dropped because the log was full.
     lost: AtomicU64,
-    /// Records that have a place.
+    /// Records with a slot, which is the index of the next record.
     next: AtomicU64,
 }
 
@@ -73,10 +73,10 @@ const CHUNKS_MAX: usize = 1 << 16;
 
 const PATH_BYTES: usize = 4096;
 
-/// How often a thread looks whether another one has mapped the chunk that it needs.
+/// Number of checks by a thread that waits while another thread maps the next chunk.
 const GROWTH_CHECKS: u32 = 10_000;
 
-/// Small allocations between two looks at the clock.
+/// Small allocations between two reads of the clock.
 const SMALL_CALLS_PER_CHECK: u64 = 1024;
 const SMALL_EVERY_NS: u64 = 1_000_000_000;
 
@@ -87,12 +87,12 @@ const OFF: u8 = 3;
 
 struct PathBuffer(UnsafeCell<[u8; PATH_BYTES]>);
 
-// SAFETY: written by the one thread that holds OPENING, read only once the state is OPEN.
+// SAFETY: only the thread that holds OPENING writes it, and it is read only while the state is OPEN.
 unsafe impl Sync for PathBuffer {}
 
 static STATE: AtomicU8 = AtomicU8::new(CLOSED);
 static PROCESS: AtomicU32 = AtomicU32::new(0);
-/// The process that this one was forked from, where it was recorded; else 0.
+/// The parent that forked this process, if the parent was recorded; otherwise 0.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 static PATH: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
 static HEADER: AtomicPtr<Header> = AtomicPtr::new(null_mut());
@@ -102,11 +102,11 @@ static SMALL_CALLS: AtomicU64 = AtomicU64::new(0);
 static SMALL_BYTES: AtomicU64 = AtomicU64::new(0);
 static SMALL_NEXT_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the log of this process unless it is open; false where nothing is recorded.
+/// Opens the log of this process unless it is open; false if nothing is recorded.
 pub fn begin() -> bool {
     match STATE.compare_exchange(CLOSED, OPENING, Ordering::Acquire, Ordering::Acquire) {
         Ok(_) => {
-            let state = if environment_is_there() { open() } else { CLOSED };
+            let state = if has_environment() { open() } else { CLOSED };
             STATE.store(state, Ordering::Release);
             if state == OPEN {
                 prepare_process();
@@ -117,22 +117,22 @@ pub fn begin() -> bool {
     }
 }
 
-fn environment_is_there() -> bool {
+fn has_environment() -> bool {
     unsafe extern "C" {
         static environ: *const *const c_char;
     }
-    // SAFETY: a pointer of the C library, read only; before its start it is null.
+    // SAFETY: a pointer of the C library, which is only read; it is null before the library starts.
     unsafe { !environ.is_null() }
 }
 
-/// Creates the file of this process; the state that follows.
+/// Creates the file of this process, and returns the next state.
 fn open() -> u8 {
     // SAFETY: the name ends in a zero; the value is copied at once.
     let folder = unsafe { libc::getenv(c"PAGEWISE_ALLOCATIONS".as_ptr()) };
     if folder.is_null() {
         return OFF;
     }
-    // SAFETY: asks for numbers only.
+    // SAFETY: a system call without pointers.
     let process = unsafe { libc::getpid() } as u32;
     PROCESS.store(process, Ordering::Relaxed);
     let file = create(folder, process);
@@ -141,24 +141,24 @@ fn open() -> u8 {
     }
     let header = map(file, 0, PAGE_BYTES).cast::<Header>();
     let chunk = map(file, PAGE_BYTES, CHUNK_BYTES).cast::<Record>();
-    // SAFETY: the descriptor is ours.
+    // SAFETY: this function opened the descriptor.
     unsafe { libc::close(file) };
     if header.is_null() || chunk.is_null() {
         return OFF;
     }
-    // SAFETY: a fresh mapping of a page, which has room for the header and is written by nobody else.
+    // SAFETY: a fresh mapping of a page, which has room for the header and no other writer.
     unsafe { (*header).magic = MAGIC };
     CHUNKS[0].store(chunk, Ordering::Release);
     HEADER.store(header, Ordering::Release);
     OPEN
 }
 
-/// A new file `FOLDER/PROCESS-NUMBER.log`, its path kept for later chunks; negative where refused.
+/// Creates a file `FOLDER/PROCESS-NUMBER.log` and keeps its path for later chunks; negative on failure.
 fn create(folder: *const c_char, process: u32) -> c_int {
-    /// One process may become that many programs.
+    /// Largest number of programs that a process may execute in turn.
     const PROGRAMS_MAX: u32 = 1000;
     for number in 0..PROGRAMS_MAX {
-        // SAFETY: the caller holds OPENING, so that nobody else sees the buffer.
+        // SAFETY: the caller holds OPENING, so no other thread accesses the buffer.
         let path = unsafe { &mut *PATH.0.get() };
         // SAFETY: the buffer has the length given, and snprintf ends it with a zero; its format takes
         // a string and two unsigned numbers.
@@ -178,7 +178,7 @@ fn create(folder: *const c_char, process: u32) -> c_int {
         let how = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR | libc::O_CLOEXEC;
         // SAFETY: the path ends in a zero.
         let file = unsafe { libc::open(path.as_ptr().cast(), how, 0o600) };
-        // SAFETY: the C library's own place for the error.
+        // SAFETY: the C library's `errno` of this thread.
         if file >= 0 || unsafe { *libc::__errno_location() } != libc::EEXIST {
             return file;
         }
@@ -186,10 +186,10 @@ fn create(folder: *const c_char, process: u32) -> c_int {
     -1
 }
 
-/// Room of the file, made and mapped; null where refused. Room is made first, since a store to a
-/// mapped page that a full disk cannot hold ends the process.
+/// Allocates and maps a part of the file; null on failure. It allocates first, because a store to a
+/// mapped page that does not fit on a full disk ends the process.
 fn map(file: c_int, offset: usize, bytes: usize) -> *mut core::ffi::c_void {
-    // SAFETY: plain calls on a descriptor of ours; a fresh mapping overlaps nothing.
+    // SAFETY: system calls on a descriptor of this library; a fresh mapping overlaps nothing.
     unsafe {
         if libc::fallocate(file, 0, offset as i64, bytes as i64) != 0 {
             return null_mut();
@@ -207,13 +207,13 @@ fn map(file: c_int, offset: usize, bytes: usize) -> *mut core::ffi::c_void {
     }
 }
 
-/// What the process needs once its log is open.
+/// Sets up the process after its log is open.
 fn prepare_process() {
     static IS_FORK_WATCHED: AtomicBool = AtomicBool::new(false);
-    // SAFETY: each takes numbers, or a function that lives as long as this library.
+    // SAFETY: the calls take numbers, or a function that lives as long as this library.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES as c_int);
-        // The threshold counts once the heap has no room: little is left free at its top.
+        // glibc applies the threshold only if the heap has no room, so keep little free at its top.
         libc::mallopt(libc::M_TOP_PAD, LARGE_BYTES as c_int / 2);
         libc::mallopt(libc::M_TRIM_THRESHOLD, LARGE_BYTES as c_int);
         libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0);
@@ -232,7 +232,7 @@ fn prepare_process() {
     append(Record { address, object, kind: kind::EXEC, ..Record::default() });
 }
 
-/// A child writes a log of its own. The mappings of its parent's log stay, unused.
+/// A child writes a separate log. The mappings of its parent's log stay, unused.
 unsafe extern "C" fn begin_in_child() {
     if STATE.load(Ordering::Acquire) != OPEN {
         return;
@@ -250,14 +250,14 @@ unsafe extern "C" fn begin_in_child() {
     begin();
 }
 
-/// Whether this is the process whose log is open, and not a child that shares its memory.
+/// Whether this is the process whose log is open, not a child that shares its memory.
 pub fn is_own() -> bool {
-    // SAFETY: asks for a number.
+    // SAFETY: a system call without pointers.
     STATE.load(Ordering::Acquire) == OPEN
         && unsafe { libc::getpid() } as u32 == PROCESS.load(Ordering::Relaxed)
 }
 
-/// Notes an allocation, or its end: `device` is the number of its touched pages.
+/// Records an allocation or its end; `touched` is the number of its touched pages.
 pub fn event(kind: u8, address: usize, bytes: usize, touched: u32, flags: u8) {
     note_small(now_ns(), false);
     append(Record {
@@ -265,14 +265,14 @@ pub fn event(kind: u8, address: usize, bytes: usize, touched: u32, flags: u8) {
         flags,
         address: address as u64,
         object: bytes as u64,
-        // SAFETY: asks for a number.
+        // SAFETY: a system call without pointers.
         auxiliary: unsafe { libc::gettid() } as u32,
         device: touched,
         ..Record::default()
     });
 }
 
-/// Sums up an allocation below `LARGE_BYTES`.
+/// Adds an allocation below `LARGE_BYTES` to the sum.
 pub fn small(bytes: usize) {
     SMALL_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
     if (SMALL_CALLS.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(SMALL_CALLS_PER_CHECK) {
@@ -280,7 +280,7 @@ pub fn small(bytes: usize) {
     }
 }
 
-/// Writes the sum of small allocations if a second has passed, or in any case `at_end`.
+/// Writes the sum of small allocations if a second has passed or `at_end` is true.
 pub fn note_small(time_ns: u64, at_end: bool) {
     let next_ns = SMALL_NEXT_NS.load(Ordering::Relaxed);
     if time_ns < next_ns && !at_end || STATE.load(Ordering::Acquire) != OPEN {
@@ -295,12 +295,12 @@ pub fn note_small(time_ns: u64, at_end: bool) {
     }
 }
 
-/// Appends a record, with the time and the process; what finds no room is counted.
+/// Appends a record with the time and the process, or counts it as lost if the log is full.
 pub fn append(record: Record) {
     if !begin() {
         return;
     }
-    // SAFETY: null, or a mapping that is never taken away.
+    // SAFETY: null, or a mapping that is never unmapped.
     let Some(header) = (unsafe { HEADER.load(Ordering::Acquire).as_ref() }) else { return };
     let index = header.next.fetch_add(1, Ordering::Relaxed);
     let Some(slot) = slot(index) else {
@@ -309,27 +309,27 @@ pub fn append(record: Record) {
     };
     let whole =
         Record { time_ns: now_ns(), process: PROCESS.load(Ordering::Relaxed), kind: 0, ..record };
-    // SAFETY: the slot lies in a mapped chunk, and its index was given to this call alone; its kind is
-    // a byte that readers of the file take last.
+    // SAFETY: the slot is in a mapped chunk, and only this call has its index. Readers of the file
+    // check the kind, which is written last.
     unsafe {
         slot.write(whole);
         AtomicU8::from_ptr(&raw mut (*slot).kind).store(record.kind, Ordering::Release);
     }
 }
 
-/// The place of a record; none where the file cannot grow.
+/// The slot of a record; `None` if the file cannot grow.
 fn slot(index: u64) -> Option<*mut Record> {
     let chunk = (index / CHUNK_RECORDS) as usize;
     let place = CHUNKS.get(chunk)?;
     for _ in 0..GROWTH_CHECKS {
         let address = place.load(Ordering::Acquire);
         if !address.is_null() {
-            // SAFETY: the offset is below the records of a chunk.
+            // SAFETY: the offset is below the number of records in a chunk.
             return Some(unsafe { address.add((index % CHUNK_RECORDS) as usize) });
         }
         if IS_GROWING.swap(true, Ordering::Acquire) {
-            // A signal handler may have interrupted the thread that grows: the checks are bounded.
-            // SAFETY: gives the processor away.
+            // A signal handler may have interrupted the growing thread, so the checks are bounded.
+            // SAFETY: a system call without pointers.
             unsafe { libc::sched_yield() };
             continue;
         }
@@ -344,9 +344,9 @@ fn slot(index: u64) -> Option<*mut Record> {
     None
 }
 
-/// The file is opened anew: a program may close descriptors that it does not know.
+/// Maps a new chunk. It opens the file again, because a program may close unknown descriptors.
 fn new_chunk(chunk: usize) -> *mut Record {
-    // SAFETY: the state is OPEN, so the path is written and stays; the descriptor is ours.
+    // SAFETY: the state is OPEN, so the path is complete and constant; this block opens the descriptor.
     unsafe {
         let path = (*PATH.0.get()).as_ptr().cast();
         let file = libc::open(path, libc::O_RDWR | libc::O_CLOEXEC);
@@ -359,21 +359,21 @@ fn new_chunk(chunk: usize) -> *mut Record {
     }
 }
 
-/// How many records have a place.
+/// Number of records with a slot.
 pub fn count() -> u64 {
     let header = HEADER.load(Ordering::Acquire);
-    // SAFETY: null, or a mapping that is never taken away.
+    // SAFETY: null, or a mapping that is never unmapped.
     unsafe { header.as_ref() }.map_or(0, |header| header.next.load(Ordering::Acquire))
 }
 
-/// The record with this index, if it is there.
+/// The record with this index, if its chunk is mapped.
 pub fn at(index: u64) -> Option<Record> {
     let chunk = CHUNKS.get((index / CHUNK_RECORDS) as usize)?.load(Ordering::Acquire);
-    // SAFETY: null, or a mapped chunk, in which the offset lies.
+    // SAFETY: a mapped chunk if not null, and the offset lies within it.
     (!chunk.is_null()).then(|| unsafe { chunk.add((index % CHUNK_RECORDS) as usize).read() })
 }
 
-/// CLOCK_MONOTONIC.
+/// Nanoseconds of CLOCK_MONOTONIC.
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel fills the structure.
@@ -381,9 +381,9 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Runs `work` and leaves `errno` as it was: what is recorded must not show.
+/// Runs `work` and restores `errno`, so that the program does not notice the recording.
 pub fn unseen<T>(work: impl FnOnce() -> T) -> T {
-    // SAFETY: this thread's own place for the error.
+    // SAFETY: the `errno` of this thread.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let before = unsafe { *place };

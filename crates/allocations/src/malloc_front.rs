@@ -1,5 +1,5 @@
-//! The malloc family. glibc exports its own under names of their own, so that nothing has to be looked
-//! up while the program starts.
+//! The malloc family. glibc also exports its functions under other names, so that no symbol lookup is
+//! necessary while the program starts.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -15,17 +15,17 @@ unsafe extern "C" {
     fn __libc_free(block: *mut c_void);
 }
 
-/// What glibc may add to a request, so that smaller ones never reach `LARGE_BYTES`.
+/// Largest padding by glibc: a request that is smaller by this never reaches `LARGE_BYTES`.
 const PADDING_BYTES: usize = 64;
 
-/// Usable bytes of a block that is large; none of others.
+/// Usable bytes of a large block; `None` for a small block.
 fn large(block: *mut c_void) -> Option<usize> {
-    // SAFETY: null, or a block of glibc's malloc, as `free` demands of its caller.
+    // SAFETY: null, or a block of glibc's malloc, as `free` requires of its caller.
     let bytes = unsafe { libc::malloc_usable_size(block) };
     (bytes >= LARGE_BYTES).then_some(bytes)
 }
 
-/// Notes a block that was handed out.
+/// Records a block that malloc returned.
 fn handed_out(block: *mut c_void, bytes: usize, flags: u8) {
     if bytes < LARGE_BYTES - PADDING_BYTES || large(block).is_none() {
         if !block.is_null() {
@@ -37,15 +37,15 @@ fn handed_out(block: *mut c_void, bytes: usize, flags: u8) {
     unseen(|| log::event(kind::ALLOCATE, block as usize, bytes, 0, flags | place));
 }
 
-/// Whether a block is a mapping of its own, as the word before it says: IS_MMAPPED of glibc's
-/// malloc/malloc.c, part of its layout since it exists.
+/// Whether glibc mapped the block separately. The word before the block has this bit: IS_MMAPPED of
+/// glibc's malloc/malloc.c, a stable part of its layout.
 fn is_mapped(block: *mut c_void) -> bool {
     const IS_MMAPPED: usize = 2;
-    // SAFETY: a block that glibc's malloc has just handed out; its size stands before it.
+    // SAFETY: a block that glibc's malloc has just returned; its size is in the word before it.
     unsafe { *block.cast::<usize>().sub(1) & IS_MMAPPED != 0 }
 }
 
-/// Notes a block that is about to be freed.
+/// Records a block that is about to be freed.
 fn taken_back(block: *mut c_void, flags: u8) -> bool {
     let Some(bytes) = large(block) else { return false };
     unseen(|| touched::record(kind::FREE, block as usize, bytes, flags));
@@ -70,7 +70,7 @@ unsafe extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
     block
 }
 
-/// A resized block is freed and handed out again with `RESIZED`: its pages go with it.
+/// A resize is recorded as a free and an allocation with `RESIZED`, which moves its pages.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     log::begin();
@@ -80,7 +80,7 @@ unsafe extern "C" fn realloc(block: *mut c_void, bytes: usize) -> *mut c_void {
     let resized = unsafe { __libc_realloc(block, bytes) };
     let flags = if was_large { flag::RESIZED } else { 0 };
     match bytes_before {
-        // Refused: the block is still there.
+        // The resize failed, so the block still exists.
         Some(before) if resized.is_null() && bytes > 0 => handed_out(block, before, flags),
         _ => handed_out(resized, bytes, flags),
     }
@@ -93,7 +93,7 @@ unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, bytes: usize
         // SAFETY: the caller's request, unchanged.
         Some(all) => unsafe { realloc(block, all) },
         None => {
-            // SAFETY: this thread's own place for the error.
+            // SAFETY: the `errno` of this thread.
             unsafe { *libc::__errno_location() = libc::ENOMEM };
             null_mut()
         }
@@ -118,13 +118,13 @@ unsafe extern "C" fn memalign(alignment: usize, bytes: usize) -> *mut c_void {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn aligned_alloc(alignment: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: glibc's aligned_alloc takes what memalign takes.
+    // SAFETY: glibc's aligned_alloc accepts the same arguments as memalign.
     unsafe { memalign(alignment, bytes) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn valloc(bytes: usize) -> *mut c_void {
-    // SAFETY: a page is an alignment.
+    // SAFETY: the size of a page is a valid alignment.
     unsafe { memalign(PAGE_BYTES, bytes) }
 }
 
@@ -143,12 +143,12 @@ unsafe extern "C" fn posix_memalign(
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
     }
-    // SAFETY: a valid alignment; the error must not show in errno.
+    // SAFETY: a valid alignment. posix_memalign must not change errno.
     let block = unseen(|| unsafe { memalign(alignment, bytes) });
     if block.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller's place for the block.
+    // SAFETY: the caller's pointer for the result.
     unsafe { *place = block };
     0
 }

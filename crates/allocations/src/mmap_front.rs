@@ -1,13 +1,12 @@
-//! Anonymous private mappings that a program makes itself. glibc's own go another way and are not
-//! seen here.
+//! Anonymous private mappings of the program itself. glibc's own mappings do not call these functions.
 
 use core::ffi::{c_int, c_long, c_void};
 
 use crate::log::{self, flag, kind, unseen};
 use crate::{ending, touched};
 
-/// Mappings with one of these are no plain memory, not at a place of the kernel's choice, or address
-/// space that some other allocator shares out (NORESERVE: WebKit's has 64 GiB at a time).
+/// Mappings with any of these flags are no plain memory, have a fixed address, or are address space that
+/// another allocator divides (NORESERVE: WebKit maps 64 GiB at a time).
 const OTHER: c_int = libc::MAP_FIXED
     | libc::MAP_FIXED_NOREPLACE
     | libc::MAP_STACK
@@ -17,10 +16,10 @@ const OTHER: c_int = libc::MAP_FIXED
     | libc::MAP_NORESERVE
     | libc::MAP_SHARED;
 
-/// The system call itself, with glibc's treatment of errors.
+/// The system call itself, with glibc's error handling.
 ///
 /// # Safety
-/// As `mmap`.
+/// That of `mmap`.
 pub unsafe fn real_mmap(
     address: *mut c_void,
     bytes: usize,
@@ -29,7 +28,7 @@ pub unsafe fn real_mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: as required of the caller.
     let result =
         unsafe { libc::syscall(libc::SYS_mmap, address, bytes, access, flags, file, offset) };
     result as *mut c_void
@@ -69,7 +68,7 @@ unsafe extern "C" fn mmap64(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: the same call where files have 64-bit offsets.
+    // SAFETY: the same function, because file offsets have 64 bits.
     unsafe { mmap(address, bytes, access, flags, file, offset) }
 }
 
@@ -80,7 +79,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as c_int }
 }
 
-/// The last argument counts only with MREMAP_FIXED; it is passed on as it came.
+/// The last argument counts only with MREMAP_FIXED and is passed on unchanged.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(
     address: *mut c_void,
@@ -95,7 +94,7 @@ unsafe extern "C" fn mremap(
     let result =
         unsafe { libc::syscall(libc::SYS_mremap, address, bytes_before, bytes, flags, target) };
     let (place, length) = match result as *mut c_void {
-        // Refused: the mapping is still there.
+        // The resize failed, so the mapping still exists.
         libc::MAP_FAILED => (address as usize, bytes_before),
         moved => (moved as usize, bytes),
     };

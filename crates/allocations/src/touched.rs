@@ -1,22 +1,22 @@
-//! Which pages of a range the program has touched, as the kernel's page table says.
+//! The touched pages of a range, from the kernel's page table.
 
 use core::ffi::c_int;
 
 use crate::PAGE_BYTES;
 use crate::log::{self, flag, kind};
 
-/// Entries of the page table that are read at once.
+/// Entries of the page table per read.
 const ENTRIES: usize = 256;
 
-/// Page present, or in swap (Documentation/admin-guide/mm/pagemap.rst).
+/// Bits of a page that is present or in swap (Documentation/admin-guide/mm/pagemap.rst).
 const IS_TOUCHED: u64 = 3 << 62;
 
-/// Runs of one range that are written; the pages of later ones are counted alone.
+/// Largest number of runs recorded per range; the pages of further runs are only counted.
 const RUNS_MAX: u32 = 64;
 
-/// Writes what is touched in a range, then a record of `kind`.
+/// Writes records of the touched pages of a range, then a record of `record_kind`.
 ///
-/// Touched pages that are the first of the range need no record of their own.
+/// A run at the beginning of the range needs no separate record.
 pub fn record(record_kind: u8, address: usize, bytes: usize, flags: u8) {
     let first = address & !(PAGE_BYTES - 1);
     let pages = (address + bytes).div_ceil(PAGE_BYTES) - first / PAGE_BYTES;
@@ -30,7 +30,7 @@ pub fn record(record_kind: u8, address: usize, bytes: usize, flags: u8) {
 struct Runs {
     first: usize,
     total: u32,
-    /// First page of the run that has not ended.
+    /// First page of the current run.
     open: Option<usize>,
     count: u32,
 }
@@ -55,18 +55,19 @@ impl Runs {
     }
 }
 
-/// Tells of each page in order whether it is touched; false where the kernel does not say.
+/// Calls `take` for each page in order, with whether it is touched; false if the page table is not
+/// readable.
 ///
-/// The file is opened each time: a program may close descriptors that it does not know.
-fn read(first: usize, pages: usize, mut tell: impl FnMut(usize, bool)) -> bool {
+/// It opens the file each time, because a program may close unknown descriptors.
+fn read(first: usize, pages: usize, mut take: impl FnMut(usize, bool)) -> bool {
     // SAFETY: the path ends in a zero.
     let file =
         unsafe { libc::open(c"/proc/self/pagemap".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if file < 0 {
         return false;
     }
-    let is_known = read_entries(file, first, pages, &mut tell);
-    // SAFETY: the descriptor is ours.
+    let is_known = read_entries(file, first, pages, &mut take);
+    // SAFETY: this function opened the descriptor.
     unsafe { libc::close(file) };
     is_known
 }
@@ -75,20 +76,20 @@ fn read_entries(
     file: c_int,
     first: usize,
     pages: usize,
-    tell: &mut impl FnMut(usize, bool),
+    take: &mut impl FnMut(usize, bool),
 ) -> bool {
     let mut entries = [0u64; ENTRIES];
     let mut page = 0;
     while page < pages {
         let bytes = (pages - page).min(ENTRIES) * size_of::<u64>();
         let offset = (first / PAGE_BYTES + page) * size_of::<u64>();
-        // SAFETY: the array has at least so many bytes.
+        // SAFETY: the array has at least `bytes` bytes.
         let got = unsafe { libc::pread(file, entries.as_mut_ptr().cast(), bytes, offset as i64) };
         if got <= 0 {
             return false;
         }
         for entry in entries.iter().take(got as usize / size_of::<u64>()) {
-            tell(page, entry & IS_TOUCHED != 0);
+            take(page, entry & IS_TOUCHED != 0);
             page += 1;
         }
     }

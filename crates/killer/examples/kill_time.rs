@@ -1,4 +1,4 @@
-//! Kills one process, by SIGKILL alone or as the killer does, and tells when its memory was back:
+//! Kills one process, with only SIGKILL or as the killer does, and prints when its memory was back:
 //! `kill_time plain|reap PID USAGE_FILE`. bench/killer.py runs it.
 
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use linux::Root;
 use linux::held_process::{HeldProcess, open_processes};
 use linux::kernel_file::KernelFile;
 
-/// Memory is back when so much of what the group had at first is left, one part in so many.
+/// Memory is back when at most one part in this many of the group's initial usage is left.
 const REST: u64 = 10;
-/// Beyond it, it is taken for never.
+/// After this time, the memory counts as never back.
 const NEVER_AFTER: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_micros(50);
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let is_plain = way == "plain";
     let had = usage.number().ok_or("no usage")?;
     let began = Instant::now();
-    // At ordinary priority, as the killer's.
+    // The reaping thread keeps the ordinary priority, as the killer's reapers do.
     let reaping = std::thread::spawn(move || match is_plain {
         true => victim.kill().map(|()| "not asked".to_owned()).map_err(|error| error.to_string()),
         false => reaper
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .map(|reaped| format!("{reaped:?}"))
             .map_err(|error| error.to_string()),
     });
-    // Whoever only watches must not wait for a processor.
+    // The watching thread must not wait for a processor.
     linux::process::rank_this_thread(-10)?;
     let (mut back, mut ended) = (None, None);
     while (back.is_none() || ended.is_none()) && began.elapsed() < NEVER_AFTER {
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         if ended.is_none() && watched.has_ended(Duration::ZERO) {
             ended = Some(time);
         }
-        // Back and still not dead, as in a wait for a device: no need to see its end.
+        // The memory is back but the process lives on, such as in a wait for a device: do not wait for its exit.
         if back.is_some_and(|back| time > back * 2 + 100_000) {
             break;
         }

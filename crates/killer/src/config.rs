@@ -1,5 +1,5 @@
-//! What users set, from files of TOML: docs/killd.md tells what each entry means. A later file adds
-//! to an earlier one, and what both set is as the later says.
+//! The settings of the killer, from TOML files; docs/killd.md describes each entry. A later file adds to
+//! an earlier one and overrides what both set.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,47 +17,47 @@ use crate::rules::{RULES_MAX, Rule};
 use crate::sockets::Paths;
 use crate::wake::Stalls;
 
-/// The policy that rules where none is named.
+/// The policy if the settings name none.
 const DEFAULT_POLICY: &str = "restart-cost";
-/// What the system itself lives by stands this low (Android's native and system processes,
-/// systemd's own): protected unless a rule says otherwise.
+/// The adj of processes that the system itself needs (Android's native and system processes, systemd's
+/// own): they are protected unless a rule says otherwise.
 const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
 
-/// A file of settings is smaller.
+/// The largest file of settings that is read.
 const MEBIBYTES_MAX: u64 = 1;
 
-/// How many die for one decision.
+/// How many processes one decision kills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// The process that was chosen.
+    /// Only the victim.
     #[default]
     Process,
-    /// It and everybody in its memory cgroup who may be killed.
+    /// The victim and every process in its memory cgroup that may be killed.
     Group,
 }
 
-/// How many decisions are acted on before the memory of the first victim is back.
+/// How many decisions are carried out before the memory of the first victim is back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kills {
     /// One.
     #[default]
     Serial,
-    /// As many as are made when what victims have counts as free.
+    /// Several, until the policy spares the rest if the memory of the victims so far counts as free.
     Batch,
 }
 
-/// Whether the killer takes the memory of victims ahead of their threads.
+/// When the killer reclaims the memory of victims with `process_mrelease`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reclaim {
-    /// At once.
+    /// At once after the kill.
     First,
-    /// Once they had the grace to die by themselves; at once where they cannot.
+    /// After the grace in which they may die by themselves; at once if they cannot.
     #[default]
     Late,
-    /// Not at all: it comes back with the exit of their last thread.
+    /// Never: the memory comes back when their last thread exits.
     Never,
 }
 
@@ -66,31 +66,31 @@ pub enum Reclaim {
 pub struct Config {
     /// The policy's name in `policy::kill::CATALOG`.
     pub policy: String,
-    /// What is set of the policy's options.
+    /// The names and values of the policy's options that are set.
     pub options: Vec<(String, String)>,
-    /// How many die for one decision.
+    /// How many processes one decision kills.
     pub unit: Unit,
-    /// How many decisions are acted on at once.
+    /// How many decisions are carried out at once.
     pub kills: Kills,
-    /// When the memory of victims is taken.
+    /// When the memory of victims is reclaimed.
     pub reclaim: Reclaim,
-    /// Whether it is only said who would be killed.
+    /// Whether victims are only logged, not killed.
     pub is_dry_run: bool,
     /// The shortest and the longest time between two looks.
     pub poll: (Duration, Duration),
-    /// How long a victim may give nothing back before the next is chosen.
+    /// How long a victim may free nothing before the next victim is chosen.
     pub kill_timeout: Duration,
-    /// How long a victim has to die by itself before its memory is taken.
+    /// How long a victim has to die by itself before its memory is reclaimed.
     pub grace: Duration,
-    /// Processes that there is room for.
+    /// The most processes that the table holds.
     pub candidates_max: usize,
-    /// Stalls that the kernel is to wake the killer for.
+    /// The stalls after which the kernel wakes the killer.
     pub stalls: Stalls,
-    /// What was said of processes; the last rule protects what the system lives by.
+    /// Rules about processes; the last rule protects the processes that the system needs.
     pub rules: Arc<[Rule]>,
-    /// Programs before and after a kill.
+    /// Programs to run before and after a kill.
     pub hooks: Hooks,
-    /// Where it answers.
+    /// The sockets that report the counters.
     pub sockets: Paths,
 }
 
@@ -128,11 +128,11 @@ fn protection() -> Rule {
 }
 
 impl Config {
-    /// The settings of these files, in this order; each a file or a folder of files named `*.toml`,
+    /// Loads the settings from these paths, in this order; each is a file, or a folder of files named `*.toml`,
     /// which are read in the order of their names.
     ///
     /// # Errors
-    /// The first file and line that is wrong.
+    /// The first invalid setting, with its file and line.
     pub fn load(root: &Root, paths: &[PathBuf]) -> Result<Config, Error> {
         let mut config = Config { rules: [].into(), ..Config::default() };
         for path in Config::files(paths)? {
@@ -145,7 +145,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The files that are read for these paths, in this order: of a folder those named `*.toml`.
+    /// The files that [`Config::load`] reads for these paths, in this order.
     ///
     /// # Errors
     /// A folder that cannot be listed.
@@ -161,10 +161,10 @@ impl Config {
         Ok(found)
     }
 
-    /// The policy with its options.
+    /// Builds the policy with its options.
     ///
     /// # Errors
-    /// An option that it does not have, or a value that is none.
+    /// The policy does not have an option, or a value is invalid.
     pub fn build_policy(&self) -> Result<Box<dyn Kill>, Error> {
         let row = kill::find(&self.policy).map_err(Error::Refused)?;
         let options: Vec<(&str, &str)> =
@@ -196,7 +196,7 @@ impl Config {
         for rule in file.rule {
             let at = rule.span().start;
             rules.push(rule_of(root, rule.into_inner()).map_err(|what| source.error(at, what))?);
-            // One is for what the system lives by.
+            // One place is for the rule that protects the processes that the system needs.
             if rules.len() >= RULES_MAX {
                 return Err(source.error(at, format!("more than {} rules", RULES_MAX - 1)));
             }
@@ -216,8 +216,8 @@ impl Config {
             *to = Some(socket_path(path.into_inner()).map_err(|what| source.error(last, what))?);
         }
         match &self.sockets {
-            Paths { statistics: Some(one), metrics: Some(other) } if one == other => {
-                Err(source.error(last, "statistics and metrics are one socket: give two paths"))
+            Paths { statistics: Some(first), metrics: Some(second) } if first == second => {
+                Err(source.error(last, "statistics and metrics have the same path: give two paths"))
             }
             _ => Ok(()),
         }
@@ -227,7 +227,7 @@ impl Config {
         if let Some(policy) = &file.policy {
             kill::find(policy.get_ref()).map_err(|what| source.error(policy.span().start, what))?;
             if self.policy != *policy.get_ref() {
-                // Options are of one policy.
+                // The options set so far belong to the other policy.
                 self.options.clear();
                 self.policy.clone_from(policy.get_ref());
             }
@@ -288,7 +288,7 @@ impl Config {
     }
 }
 
-/// The files of settings in `folder`, in the order of their names.
+/// The files `*.toml` in `folder`, in the order of their names.
 fn settings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = std::fs::read_dir(folder)
         .map_err(|error| Error::config(folder, 0, format!("cannot be listed: {error}")))?;
@@ -323,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_set_is_the_default() {
+    fn empty_settings_give_the_defaults() {
         assert_eq!(load(&[]).unwrap(), Config::default());
         assert!(Config::default().build_policy().is_ok());
     }
 
     #[test]
-    fn later_files_add_to_earlier_ones() {
+    fn a_later_file_adds_to_an_earlier_file() {
         let first = "policy = \"lmkd\"\nunit = \"group\"\npoll_ms = [5, 50]\n\
                      [options]\nthrashing_limit = 30\nkill_heaviest_task = true\n\
                      [[rule]]\nname = \"sshd\"\nis = \"protected\"\n\
@@ -354,12 +354,12 @@ mod tests {
         assert_eq!((ssh.standing, ssh.name.as_deref()), (Standing::Protected, Some("sshd")));
         assert_eq!((anna.user, anna.restart), (Some(1007), Some(Nanos(3_000_000_000))));
         assert_eq!(system, &protection());
-        // Options go with their policy.
+        // Another policy drops the options of the first.
         assert_eq!(load(&[first, "policy = \"largest\""]).unwrap().options, []);
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn an_invalid_setting_is_reported_with_its_line() {
         for (text, expected) in [
             (
                 "policy = \"oom\"",
@@ -380,11 +380,11 @@ mod tests {
             ("[[rule]]\nuser = \"otto\"\nis = \"avoided\"", "/0.toml:1: there is no user \"otto\""),
             ("[[rule]]\nadj = [2, 1]\nis = \"avoided\"", "adj: expected the lowest"),
             ("[[rule]]\nadj = [-2000, 1]\nis = \"avoided\"", "adj: expected the lowest"),
-            ("[[rule]]\nname = \"a-very-long-name\"\nis = \"avoided\"", "keeps 15 letters"),
+            ("[[rule]]\nname = \"a-very-long-name\"\nis = \"avoided\"", "keeps only 15 letters"),
             ("[hooks]\nbefore = \"x\"", "/0.toml:2: invalid type"),
             ("[[rule]]\nadj = [1, 2, 3]\nis = \"avoided\"", "adj: expected the lowest"),
             ("[[rule]]\nname = \"\"\nis = \"avoided\"", "/0.toml:1: name is empty"),
-            ("[[rule]]\ncgroup = \"apps\"\nis = \"avoided\"", "expected a path from the root"),
+            ("[[rule]]\ncgroup = \"apps\"\nis = \"avoided\"", "expected an absolute path"),
             (
                 "[[rule]]\nuser = -1\nis = \"avoided\"",
                 "/0.toml:2: expected the name or the number of a user",
@@ -396,16 +396,19 @@ mod tests {
                 "[hooks]\nbefore = [\"no-such\"]",
                 "/0.toml:2: the hook no-such is in no folder of PATH",
             ),
-            ("[sockets]\nstatistics = \"a\"", "/0.toml:2: \"a\": expected a path from the root"),
+            ("[sockets]\nstatistics = \"a\"", "/0.toml:2: \"a\": expected an absolute path"),
             (
                 "[sockets]\nstatistics = \"/a\"\nmetrics = \"/a\"",
-                "/0.toml:3: statistics and metrics are one socket",
+                "/0.toml:3: statistics and metrics have the same path",
             ),
             (
                 "[hooks]\nbefore = [\"/no/such\"]",
                 "/0.toml:2: the hook /no/such cannot be started: No such file",
             ),
-            ("[hooks]\nafter = [\"/etc/passwd\"]", "/0.toml:2: the hook /etc/passwd is no program"),
+            (
+                "[hooks]\nafter = [\"/etc/passwd\"]",
+                "/0.toml:2: the hook /etc/passwd is not executable",
+            ),
             ("=", "/0.toml:1: "),
         ] {
             let error = load(&[text]).unwrap_err();

@@ -1,4 +1,4 @@
-//! What a file of settings may say, as it is written, and what is wrong with it.
+//! The entries of a file of settings, as serde reads them, and the checks of their values.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -15,10 +15,10 @@ use crate::Error;
 use crate::config::{Kills, Reclaim, Unit};
 use crate::rules::Rule;
 
-/// The longest path of a socket (sun_path in unix(7), less the zero at its end).
+/// The longest path of a socket (sun_path in unix(7), without the final zero).
 const SOCKET_PATH_MAX: usize = 107;
 
-/// One file as it is written.
+/// The entries of one file, unchecked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
@@ -85,7 +85,7 @@ pub(crate) struct FileSockets {
     pub metrics: Option<Spanned<PathBuf>>,
 }
 
-/// A file with its text, to tell lines by.
+/// A file and its text, from which an error gets its line number.
 pub(crate) struct Source<'a> {
     pub path: &'a Path,
     pub text: &'a str,
@@ -114,7 +114,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether a hook can be started.
+/// Checks that a hook can be started.
 pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
     let Some(program) = words.first() else { return Ok(()) };
     if program.is_empty() || words.iter().any(|word| word.contains('\0')) {
@@ -124,31 +124,29 @@ pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
     }
     let is_program = |path: PathBuf| match std::fs::metadata(root.path(path)) {
         Ok(file) if file.is_file() && file.mode() & 0o111 != 0 => Ok(()),
-        Ok(_) => Err(format!("the hook {program} is no program: chmod +x {program}")),
+        Ok(_) => Err(format!("the hook {program} is not executable: chmod +x {program}")),
         Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
     };
     if program.contains('/') {
         return is_program(PathBuf::from(program));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_there =
+    let is_in_path =
         std::env::split_paths(&path).any(|folder| is_program(folder.join(program)).is_ok());
-    match is_there {
+    match is_in_path {
         true => Ok(()),
         false => {
             let path = path.to_string_lossy();
-            Err(format!("the hook {program} is in no folder of PATH ({path}): give its whole path"))
+            Err(format!("the hook {program} is in no folder of PATH ({path}): give its full path"))
         }
     }
 }
 
-/// The path of a socket, if one can be there.
+/// Checks that a socket can have this path.
 pub(crate) fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
     let length = path.as_os_str().len();
     if !path.is_absolute() {
-        return Err(format!(
-            "{path:?}: expected a path from the root, such as /run/pagewise/a.sock"
-        ));
+        return Err(format!("{path:?}: expected an absolute path, such as /run/pagewise/a.sock"));
     }
     if length > SOCKET_PATH_MAX {
         return Err(format!("a socket's path has at most {SOCKET_PATH_MAX} bytes, not {length}"));
@@ -156,7 +154,7 @@ pub(crate) fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// The rule that is written so.
+/// Checks and converts a rule.
 pub(crate) fn rule_of(root: &Root, rule: FileRule) -> Result<Rule, String> {
     if rule.name.is_none() && rule.user.is_none() && rule.cgroup.is_none() && rule.adj.is_none() {
         return Err("a rule needs name, user, cgroup or adj".to_owned());
@@ -169,13 +167,13 @@ pub(crate) fn rule_of(root: &Root, rule: FileRule) -> Result<Rule, String> {
         }
     };
     if rule.name.as_ref().is_some_and(String::is_empty) {
-        return Err("name is empty, so it matches nobody: leave it out, or write *".to_owned());
+        return Err("name is empty, so it matches no process: remove it, or write *".to_owned());
     }
     if let Some(path) = rule.cgroup.as_ref().filter(|path| !path.starts_with(['/', '*'])) {
-        return Err(format!("cgroup {path:?}: expected a path from the root, such as /apps/*"));
+        return Err(format!("cgroup {path:?}: expected an absolute path, such as /apps/*"));
     }
     if let Some(name) = rule.name.as_ref().filter(|name| !name.contains('*') && name.len() > 15) {
-        return Err(format!("name {name:?}: the kernel keeps 15 letters of it; end it with *"));
+        return Err(format!("name {name:?}: the kernel keeps only 15 letters; end it with *"));
     }
     let user = match rule.user {
         None => None,

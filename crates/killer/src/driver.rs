@@ -42,41 +42,41 @@ pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 const WEIGHER_NICE: i32 = -10;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
-/// How often victims are looked at until their memory is back.
+/// How often victims are measured until their memory is back.
 const SETTLE_EVERY: Duration = Duration::from_millis(1);
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
-/// Measuring 500 takes 10 ms, so the first is what an idle machine pays; who has idled that long is
-/// missed half as much (`restart-cost`), and finer steps come with the second.
+/// Measuring 500 processes takes 10 ms, so the first time bounds the cost on an idle machine. It is exact enough
+/// for idle times: `restart-cost` needs an idle time of a minute to halve the cost of a process.
 const REFRESH_FAR: Nanos = Nanos(60_000_000_000);
 const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
-/// The threshold is near when less than one part in so many of all memory may still go.
+/// The threshold is near when the margin above it is less than one part in this many of all memory.
 const NEAR: u64 = 8;
 /// How often the killer logs that it kills nothing although memory is short.
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
 /// How often a dry run logs its victim: it kills nothing, so memory stays short.
 const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
 
-/// Whose memory is kept from running out.
+/// The memory that the killer keeps from running out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// The machine's.
+    /// The memory of the machine.
     #[default]
     Machine,
-    /// That of a memory cgroup, whose processes alone may be killed.
+    /// The memory of a cgroup; only its processes may be killed.
     Group(PathBuf),
 }
 
-/// What others tell the killer while it runs.
+/// Requests to a running killer.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    /// To end.
+    /// Whether the killer should end.
     pub is_over: Arc<AtomicBool>,
-    /// To read its settings again.
+    /// Whether the killer should read its settings again.
     pub is_reload: Arc<AtomicBool>,
 }
 
-/// A killer that is ready. Dropped, its threads and sockets are gone.
+/// A killer that is ready to run. When dropped, it ends its threads and removes its sockets.
 pub struct Killer {
     root: Root,
     group: Option<MemoryGroup>,
@@ -118,10 +118,10 @@ struct Cause {
 }
 
 impl Killer {
-    /// Everything that is needed later, made now.
+    /// Opens and allocates all that the killer needs later.
     ///
     /// # Errors
-    /// What the operating system refuses; a group that is none.
+    /// The operating system refuses, or the scope is not a memory cgroup.
     pub fn start(
         root: &Root,
         scope: &Scope,
@@ -171,13 +171,13 @@ impl Killer {
         })
     }
 
-    /// What it counts.
+    /// The killer's counters.
     pub fn statistics(&self) -> &Arc<Statistics> {
         &self.statistics
     }
 
-    /// Runs until `control` says so or its group is gone. `reload` reads the settings again; where
-    /// they are wrong, those in force stay. What fails while it runs is said and gone on without.
+    /// Runs until `control` ends it or its group is removed. `reload` reads the settings again; if they are
+    /// invalid, the old ones stay in force. The killer logs failures and continues.
     pub fn run(&mut self, control: &Control, mut reload: impl FnMut() -> Result<Config, Error>) {
         // The first looks touch what later ones need.
         let mut wait = Some(Duration::ZERO);
@@ -188,26 +188,27 @@ impl Killer {
             let advice = "raise the limit (ulimit -l, or LimitMEMLOCK= of the unit)";
             self.output.say_absent(format_args!("{error}: {advice}"));
         }
-        self.notify.tell("READY=1");
+        self.notify.send("READY=1");
         self.say_start();
         while let Some(time) = wait
             && !control.is_over.load(Relaxed)
         {
             if control.is_reload.swap(false, Relaxed) {
-                self.notify.tell("RELOADING=1");
+                self.notify.send("RELOADING=1");
                 let outcome = reload().and_then(|config| self.set(config));
                 self.say_reload(outcome);
-                self.notify.tell("READY=1");
+                self.notify.send("READY=1");
             }
             wait = self.step(time);
         }
         if wait.is_none() {
             self.output.say(|line| put(line, "event", "group-gone"));
         }
-        self.notify.tell("STOPPING=1");
+        self.notify.send("STOPPING=1");
     }
 
-    /// Waits as long as `time` and looks once; how long to wait then. None once the group is gone.
+    /// Waits for up to `time`, then checks memory once; returns how long to wait next, or None once the
+    /// group is removed.
     pub fn step(&mut self, time: Duration) -> Option<Duration> {
         let woken = self.wake.wait(time);
         let now = Nanos(self.began.elapsed().as_nanos() as i64);
@@ -215,7 +216,7 @@ impl Killer {
             && now.0 - self.beaten.0 >= every.as_nanos() as i64
         {
             self.beaten = now;
-            self.notify.tell("WATCHDOG=1");
+            self.notify.send("WATCHDOG=1");
         }
         let memory = self.look(woken)?;
         if !self.victims.is_empty() {
@@ -341,10 +342,10 @@ impl Killer {
         Some(self.victims.is_empty())
     }
 
-    /// Other settings from now on, or none of them. Room and sockets stay as they were at the start.
+    /// Applies new settings, all or none. Room and sockets stay as they were at the start.
     fn set(&mut self, config: Config) -> Result<(), Error> {
         let policy = build_policy(&config, &mut self.gauge)?;
-        // What this kernel does not offer was said at the start.
+        // The killer logged at the start what this kernel does not offer.
         let wake = Wake::new(&self.root, self.group.as_ref(), config.stalls, |_| {})?;
         self.hooks.set(&config.hooks)?;
         (self.policy, self.wake) = (policy, wake);

@@ -1,21 +1,21 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Settings that make no sense, or what the operating system refused.
+/// Invalid settings, or a refusal by the operating system.
 #[derive(Debug)]
 pub enum Error {
-    /// A file of settings, the line, and what is wrong there.
+    /// An invalid setting.
     Config {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1; 0 where the file as a whole is meant.
+        /// The line in the file, from 1; 0 for the file as a whole.
         line: usize,
-        /// What is wrong, and what was expected.
+        /// The error, and what was expected.
         what: String,
     },
-    /// What the operating system refused.
+    /// The operating system refused; the text names the operation and the reason.
     Refused(String),
 }
 
@@ -24,7 +24,7 @@ impl Error {
         Error::Config { path: path.to_owned(), line, what: what.into() }
     }
 
-    /// `what` was refused, with the reason.
+    /// The error for a refused operation: `what` completes "cannot ...".
     pub(crate) fn refused(what: &str, error: impl fmt::Display) -> Error {
         Error::Refused(format!("cannot {what}: {error}"))
     }

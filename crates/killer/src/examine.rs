@@ -51,7 +51,7 @@ pub fn examine(root: &Root, scope: &Scope, config: &Config) -> Result<Examined, 
     Ok(Examined { group, gauge, policy, room, running_at, absent })
 }
 
-/// Room for candidates with two descriptors each: as many as wanted, or as the limit of open files allows.
+/// Room for candidates, which need two descriptors each: `wanted`, or fewer if the limit of open files is too low.
 fn room(wanted: usize, absent: &mut Vec<String>) -> Result<usize, Error> {
     let most = linux::process::raise_descriptors(2 * wanted + OWN_DESCRIPTORS);
     let room = wanted.min(most.saturating_sub(OWN_DESCRIPTORS) / 2);

@@ -1,5 +1,5 @@
-//! What is said, one line an event in the form `key=value`, from room that is there from the start:
-//! nobody who does not read on stops the killer.
+//! The killer's log: a line of `key=value` pairs per event. Writing allocates nothing and never blocks: if the
+//! reader is slow, lines are dropped and counted.
 
 use std::fmt::{self, Write};
 use std::fs::{File, OpenOptions};
@@ -10,10 +10,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fstat};
 use rustix::io::write;
 
-/// The longest line; a pipe takes as much in one piece.
+/// The longest line: a write of this size to a pipe is atomic (PIPE_BUF).
 const LINE_MAX: usize = 4096;
 
-/// Room for one line; what is longer is cut.
+/// A buffer for one line; a longer line is cut.
 pub(crate) struct Line {
     bytes: [u8; LINE_MAX],
     length: usize,
@@ -32,7 +32,7 @@ impl Line {
 
 impl fmt::Write for Line {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // The last byte is for the end of the line.
+        // The last byte is for the newline.
         let room = LINE_MAX - 1 - self.length;
         let taken = text.len().min(room);
         self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
@@ -78,29 +78,29 @@ impl<const ROOM: usize> fmt::Write for TextRoom<ROOM> {
     }
 }
 
-/// Where lines go.
+/// The destination of log lines.
 #[derive(Debug)]
 pub struct Output {
     file: File,
-    /// Whether a write may wait, so that readiness is asked for first.
+    /// Whether a write may block, so that `say` polls first.
     may_wait: bool,
-    /// Lines that nobody took.
+    /// Lines that were dropped because the reader was slow.
     pub(crate) lost: u64,
 }
 
 impl Output {
-    /// Standard output.
+    /// Writes to standard output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn standard() -> std::io::Result<Output> {
         let own = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         let kind = FileType::from_raw_mode(fstat(&own)?.st_mode);
         if kind == FileType::RegularFile {
             return Ok(Output { file: own, may_wait: false, lost: 0 });
         }
-        // Opened anew, it is ours alone to make non-blocking: others share standard output. A socket,
-        // as of the journal, cannot be opened: there readiness is asked for.
+        // Other processes share standard output, so open it again to make only this descriptor
+        // non-blocking. A socket, such as the journal's, cannot be opened again: `say` polls it first.
         let flags = OFlags::NONBLOCK.bits() as i32;
         let anew = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
         Ok(match anew {
@@ -109,12 +109,12 @@ impl Output {
         })
     }
 
-    /// To a file of the caller's.
+    /// Writes to the caller's file.
     pub fn to(file: File) -> Output {
         Output { file, may_wait: true, lost: 0 }
     }
 
-    /// Writes what `fill` puts into a line, or counts it as lost where nobody takes it now.
+    /// Writes the line that `fill` composes, or drops and counts it if the reader is not ready.
     pub(crate) fn say(&mut self, fill: impl FnOnce(&mut Line) -> fmt::Result) {
         let mut line = Line::new();
         // A line that is too long is cut.
@@ -124,7 +124,7 @@ impl Output {
         }
     }
 
-    /// Says what the killer goes on without.
+    /// Logs a feature that the killer runs without.
     pub(crate) fn say_absent(&mut self, what: impl fmt::Display) {
         self.say(|line| {
             put(line, "event", "absent")?;
@@ -139,20 +139,20 @@ impl Output {
     }
 }
 
-/// `key=value`, with a blank before it unless it is the first.
+/// Appends `key=value`, with a blank before it unless it is the first pair.
 pub(crate) fn put(line: &mut Line, key: &str, value: impl fmt::Display) -> fmt::Result {
     let blank = if line.length == 0 { "" } else { " " };
     write!(line, "{blank}{key}={value}")
 }
 
-/// The same for words, in quotes.
+/// Appends `key="words"`.
 pub(crate) fn put_words(line: &mut Line, key: &str, words: impl fmt::Display) -> fmt::Result {
     put(line, key, "\"")?;
     write!(Words(line), "{words}")?;
     line.write_str("\"")
 }
 
-/// Words of a line: what would end them, or the line, is replaced.
+/// Writes words between quotes: replaces letters that would end the quotes or the line.
 struct Words<'line>(&'line mut Line);
 
 impl fmt::Write for Words<'_> {
@@ -174,15 +174,16 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     #[test]
-    fn words_end_neither_themselves_nor_their_line() {
+    fn quotes_and_newlines_in_words_are_replaced() {
         let mut line = Line::new();
         put(&mut line, "event", "test").unwrap();
-        put_words(&mut line, "why", format_args!("no user \"{}\"\nat all", "anna")).unwrap();
-        assert_eq!(line.finish(), b"event=test why=\"no user 'anna' at all\"\n");
+        put_words(&mut line, "why", format_args!("no user \"{}\"\non this machine", "anna"))
+            .unwrap();
+        assert_eq!(line.finish(), b"event=test why=\"no user 'anna' on this machine\"\n");
     }
 
     #[test]
-    fn a_full_pipe_stops_nobody() {
+    fn lines_to_a_full_pipe_are_dropped_and_counted() {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let mut output = Output::to(File::from(OwnedFd::from(writer)));
         let words = "x".repeat(5000);

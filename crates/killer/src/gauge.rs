@@ -1,4 +1,4 @@
-//! How much memory there is, as policies see it. What the kernel does not tell is absent.
+//! The state of memory as policies see it. Figures that the kernel does not report are absent.
 
 use linux::Root;
 use linux::cgroup::MemoryGroup;
@@ -8,7 +8,7 @@ use types::Bytes;
 
 use crate::Error;
 
-/// The memory of a machine or of a group, to be looked at.
+/// Reads the state of memory of the machine or of a group.
 #[derive(Debug)]
 pub struct Gauge {
     gauge: gauge::Gauge,
@@ -16,32 +16,35 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Opens what tells of the memory of `group`, or of the machine.
+    /// Opens the kernel's files about the memory of `group`, or of the machine.
     ///
     /// # Errors
-    /// What the operating system refuses; a machine that tells nothing.
+    /// The operating system refuses, or does not report how much memory is available.
     pub fn open(root: &Root, group: Option<&MemoryGroup>) -> Result<Gauge, Error> {
         Ok(Gauge { gauge: gauge::Gauge::open(root, group)?, is_of_group: group.is_some() })
     }
 
+    /// Checks that the kernel reports memory stalls.
+    ///
     /// # Errors
-    /// Stalls are not told of here.
+    /// It does not.
     pub fn require_pressure(&self) -> Result<(), Error> {
         match (self.gauge.tells_pressure(), self.is_of_group) {
             (true, _) => Ok(()),
             (false, false) => Err(Error::Refused(
-                "this kernel tells no stalls: start it with psi=1 (/proc/pressure/memory)"
+                "this kernel reports no memory stalls: boot it with psi=1 (/proc/pressure/memory)"
                     .to_owned(),
             )),
             (false, true) => Err(Error::Refused(
-                "no stalls are told of this cgroup: that needs cgroups of version 2, or the whole \
-                 machine"
+                "the kernel reports no memory stalls of this cgroup: use cgroups of version 2, or \
+                 the whole machine"
                     .to_owned(),
             )),
         }
     }
 
-    /// The memory now; with `is_near` also what tells why it is short. None once the group is gone.
+    /// Reads the state of memory; with `is_near` also the figures that explain why memory is short. None once
+    /// the group is removed.
     pub fn read(&mut self, is_near: bool) -> Option<Memory> {
         self.gauge.read(is_near).map(|state| memory(&state))
     }

@@ -1,6 +1,6 @@
-//! Programs that users have run before and after a kill, in a thread of their own: the killer waits
-//! for the first no longer than allowed, and for the second not at all. Here memory is asked for: a
-//! program cannot be started without.
+//! Hooks: programs of the user that run before and after a kill, from a separate thread. The killer waits for
+//! the first up to a limit, and never for the second. This thread allocates memory, because starting a
+//! program needs it.
 
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,18 +16,18 @@ const STACK: usize = 64 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 const UNPOISONED: &str = "no holder of this lock panics";
 
-/// What users have run.
+/// The hooks of the settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hooks {
-    /// Before a kill: a program and its arguments, or nothing.
+    /// The program to run before a kill, with its arguments; empty for none.
     pub before: Vec<String>,
-    /// After memory is back.
+    /// The program to run after the memory is back, with its arguments; empty for none.
     pub after: Vec<String>,
-    /// How long either may take; it is ended then.
+    /// A hook that takes longer than this is killed.
     pub time_max: Duration,
 }
 
-/// What a hook is told, by variables of its environment.
+/// The event for which a hook runs; it gets these values as environment variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Occasion {
     pub is_before: bool,
@@ -37,18 +37,18 @@ pub(crate) struct Occasion {
     pub freed_bytes: u64,
 }
 
-/// How a hook went.
+/// The result of a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Went {
-    /// It ended well; or it is not waited for, or there is none.
+    /// The hook succeeded, or the killer does not wait for it, or there is none.
     Well,
-    /// It was not done in time.
+    /// The hook took too long.
     Late,
-    /// It could not be started, or ended with another status than 0.
+    /// The hook could not be started, or exited with a status other than 0.
     Wrong,
 }
 
-/// The thread that runs them. Dropped, it ends at once, and with it the hook that runs.
+/// The thread that runs hooks. When dropped, it kills a running hook and ends.
 pub(crate) struct HookRunner {
     sender: Option<SyncSender<(Occasion, Arc<Hooks>)>>,
     hooks: Arc<Hooks>,
@@ -57,9 +57,9 @@ pub(crate) struct HookRunner {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread shares with whoever sends it occasions.
+/// The state that the thread shares with the killer.
 struct Shared {
-    /// How many are done, and how the last one went.
+    /// The number of finished hooks, and the result of the last one.
     done: Mutex<(u64, Went)>,
     came: Condvar,
     is_over: AtomicBool,
@@ -70,7 +70,7 @@ impl HookRunner {
     /// Starts the thread, if there is any hook.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(hooks: &Hooks, statistics: &Arc<Statistics>) -> Result<HookRunner, Error> {
         let shared = Shared {
             done: Mutex::new((0, Went::Well)),
@@ -89,10 +89,10 @@ impl HookRunner {
         Ok(runner)
     }
 
-    /// Other hooks from now on; one that runs goes on.
+    /// Replaces the hooks; a running hook continues.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn set(&mut self, hooks: &Hooks) -> Result<(), Error> {
         self.hooks = Arc::new(hooks.clone());
         if self.thread.is_none() && !(hooks.before.is_empty() && hooks.after.is_empty()) {
@@ -106,7 +106,7 @@ impl HookRunner {
         Ok(())
     }
 
-    /// Runs the hook for `occasion`, waiting for the one before a kill.
+    /// Runs the hook for `occasion`, and waits for it if it runs before a kill.
     pub(crate) fn run(&mut self, occasion: Occasion) -> Went {
         let is_wanted = !self.hooks.of(&occasion).is_empty();
         let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return Went::Well };
@@ -141,7 +141,7 @@ impl Drop for HookRunner {
 }
 
 impl Shared {
-    /// Ends with the sender.
+    /// Runs hooks until the sender is dropped.
     fn serve(&self, occasions: &Receiver<(Occasion, Arc<Hooks>)>) {
         for (occasion, hooks) in occasions {
             let went = self.run_hook(&hooks, &occasion);
@@ -154,17 +154,16 @@ impl Shared {
         }
     }
 
-    /// Runs one, and ends it with all that it started when its time is over. A hook that cannot be
-    /// run keeps nobody alive.
+    /// Runs a hook, and kills its process group when its time is over.
     fn run_hook(&self, hooks: &Hooks, occasion: &Occasion) -> Went {
         let Some((program, arguments)) = hooks.of(occasion).split_first() else {
             return Went::Well;
         };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
-        // Standard output is for what the killer says, an event a line.
+        // Standard output is only for the killer's log.
         command.stdout(std::io::stderr());
-        occasion.tell(&mut command);
+        occasion.set_environment(&mut command);
         if self.is_over.load(Relaxed) {
             return Went::Late;
         }
@@ -181,7 +180,7 @@ impl Shared {
             }
         }
         linux::process::kill_group(child.id());
-        // Dead by now, or about to be: looked for a while, and else left to whoever reaps orphans.
+        // It dies soon: wait for it for a while, then leave it to the process that reaps orphans.
         for _ in 0..100 {
             if !matches!(child.try_wait(), Ok(None)) {
                 break;
@@ -199,7 +198,7 @@ impl Hooks {
 }
 
 impl Occasion {
-    fn tell(&self, command: &mut Command) {
+    fn set_environment(&self, command: &mut Command) {
         command
             .env("PAGEWISE_PROCESS", self.process.to_string())
             .env("PAGEWISE_NAME", self.name.text())
@@ -230,9 +229,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_knows_who_dies_and_why_and_has_ordinary_rank() {
+    fn a_hook_gets_the_victim_and_the_reason_and_runs_with_adj_0() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("told");
+        let path = folder.path().join("output");
         let script = format!(
             "echo $PAGEWISE_PROCESS $PAGEWISE_NAME $PAGEWISE_WHY $(cat /proc/self/oom_score_adj) \
              > {}",
@@ -242,21 +241,21 @@ mod tests {
         assert_eq!(runner.run(OCCASION), Went::Well);
         assert_eq!(std::fs::read_to_string(path).unwrap(), "77 victim a test 0\n");
         let after = Occasion { is_before: false, ..OCCASION };
-        assert_eq!(runner.run(after), Went::Well, "none is wanted");
+        assert_eq!(runner.run(after), Went::Well, "there is no such hook");
     }
 
     #[test]
-    fn a_hook_that_hangs_is_ended_with_all_that_it_started() {
+    fn a_hook_that_hangs_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("child");
         let script = format!("sleep 1000 & echo $! > {}; wait", path.display());
         let mut time_max = Duration::from_millis(100);
         let late = Instant::now() + Duration::from_secs(60);
-        // On a busy machine a hook may be ended before it has come to start anything.
+        // On a busy machine a hook may be killed before it starts its child.
         let child: u32 = loop {
             assert_eq!(start(&hooks(&script, time_max)).run(OCCASION), Went::Late);
-            let told = std::fs::read_to_string(&path).unwrap_or_default();
-            if let Some(number) = told.strip_suffix('\n') {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if let Some(number) = text.strip_suffix('\n') {
                 break number.parse().unwrap();
             }
             assert!(Instant::now() < late, "the hook never starts a child");
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_is_not_there_stops_nobody() {
+    fn a_missing_or_failing_hook_is_reported_as_failed() {
         let missing = Hooks {
             before: vec!["/no/such/program".to_owned()],
             after: Vec::new(),
@@ -285,13 +284,13 @@ mod tests {
     }
 
     #[test]
-    fn other_hooks_come_at_once_and_the_end_waits_for_none() {
+    fn new_hooks_apply_at_once_and_drop_waits_for_no_hook() {
         let after = vec!["sleep".to_owned(), "1000".to_owned()];
         let hour = Duration::from_secs(3600);
         let mut runner = start(&Hooks { after, time_max: hour, ..Hooks::default() });
         runner.run(Occasion { is_before: false, ..OCCASION });
         runner.set(&Hooks { time_max: hour, ..Hooks::default() }).unwrap();
-        assert_eq!(runner.run(OCCASION), Went::Well, "none is wanted");
+        assert_eq!(runner.run(OCCASION), Went::Well, "there is no such hook");
         let statistics = Arc::clone(&runner.shared.statistics);
         drop(runner);
         assert_eq!(statistics.hooks_failed.load(Relaxed), 1);

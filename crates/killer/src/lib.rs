@@ -1,9 +1,9 @@
-//! The low-memory killer: it looks at memory, asks a policy of `policy::kill` who should die for it,
-//! ends them so that their memory comes back first, and says why.
+//! The low-memory killer: it watches memory, asks a policy of `policy::kill` for victims, kills them, reclaims
+//! their memory, and logs why.
 //!
-//! One thread looks and kills, threads of ordinary priority take the memory of the dying (`reaper`),
-//! others run hooks and answer on sockets. After its start the first two allocate nothing: when they
-//! are needed there is no memory to ask for. What users set is told in docs/killd.md.
+//! One thread watches and kills, threads of ordinary priority reclaim the memory of victims (`reaper`), and
+//! others run hooks and answer on sockets. After the start the first two allocate nothing: when they act,
+//! memory is short. docs/killd.md describes the settings.
 
 pub mod balloon;
 mod config;

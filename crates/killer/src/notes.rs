@@ -1,7 +1,7 @@
 //! Notes of kills, written to a file before each kill, so that the next killer can finish them: a victim in a
 //! frozen group of version 1 dies only once the group is thawed, and the group must be frozen again afterwards.
 //!
-//! Each running killer locks a file of its own, in a folder that only root or the killer's user can write.
+//! Each running killer locks its own file, in a folder that only root or the killer's user can write.
 //! Notes overwrite room that was written at the start, so that they fit on a full disk.
 
 use std::ffi::CStr;
@@ -119,7 +119,7 @@ impl Note {
     fn write(&self, path: &[u8]) -> bool {
         let mut text = TextRoom::<NOTE>::new();
         let Note { process, start, .. } = self;
-        // A path that does not fit is not noted at all.
+        // A path that does not fit is not written.
         let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))
             && text.put_bytes(path)
             && text.put_bytes(b"\n");
@@ -202,7 +202,7 @@ mod tests {
         (folder, root)
     }
 
-    /// Leaves what a killed killer leaves: its file, no longer locked.
+    /// Leaves the file of a killed killer, which is no longer locked.
     fn left(root: &Root, notes: Arc<Notes>, note: Note) -> PathBuf {
         let path = root.path(FOLDER).join(format!("{PREFIX}1"));
         fs::copy(root.path(FOLDER).join(&notes.name), &path).unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_found_again_and_again() {
+    fn room_of_dropped_notes_is_used_again() {
         let (_folder, root) = root();
         let (notes, _) = Notes::open(&root).unwrap();
         for _ in 0..3 {
@@ -260,7 +260,7 @@ mod tests {
         symlink(&victim, run.join(format!("{PREFIX}2"))).unwrap();
         fs::create_dir(run.join(format!("{PREFIX}3"))).unwrap();
         fs::hard_link(&victim, run.join(format!("{PREFIX}4"))).unwrap();
-        fs::write(run.join(format!("{PREFIX}5")), "77 x\nno note at all").unwrap();
+        fs::write(run.join(format!("{PREFIX}5")), "77 x\nnot a note").unwrap();
         let note = Notes::victim(&notes, 9, 9).unwrap();
         assert_eq!(unfinished(&notes.folder).unwrap(), []);
         assert!(run.join(&notes.name).exists() && victim.exists());

@@ -1,31 +1,31 @@
-//! What systemd is told (sd_notify(3)): ready, alive, reloading, stopping.
+//! Messages to systemd (sd_notify(3)): ready, alive, reloading, stopping.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
-/// The manager that started this program, if it wants to hear of it.
+/// The service manager that started this program, if it asked for messages.
 #[derive(Debug)]
 pub(crate) struct Notify {
     socket: Option<UnixDatagram>,
-    /// How often it wants a sign of life.
+    /// How often the manager expects WATCHDOG=1.
     pub(crate) watchdog: Option<Duration>,
 }
 
 impl Notify {
-    /// The one that the environment names.
+    /// Connects to the manager that the environment names.
     pub(crate) fn from_environment() -> Notify {
         let name = std::env::var("NOTIFY_SOCKET").ok();
         let watchdog = std::env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
         Notify {
             socket: name.and_then(|name| connect(&name).ok()),
-            // Twice in the time after which it would restart this program.
+            // Half the time after which the manager restarts this program.
             watchdog: watchdog.map(|time: u64| Duration::from_micros(time / 2)),
         }
     }
 
-    /// Tells it; a manager that does not listen is no reason to stop.
-    pub(crate) fn tell(&self, what: &str) {
+    /// Sends a message, and ignores failures.
+    pub(crate) fn send(&self, what: &str) {
         if let Some(socket) = &self.socket {
             let _ = socket.send(what.as_bytes());
         }
@@ -48,17 +48,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_manager_hears_what_it_is_told() {
+    fn messages_reach_the_manager_and_failures_are_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notify");
         let manager = UnixDatagram::bind(&path).unwrap();
         manager.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let notify = Notify { socket: connect(path.to_str().unwrap()).ok(), watchdog: None };
-        notify.tell("READY=1");
+        notify.send("READY=1");
         let mut buffer = [0; 16];
         let length = manager.recv(&mut buffer).unwrap();
         assert_eq!(&buffer[..length], b"READY=1");
         drop(manager);
-        notify.tell("WATCHDOG=1");
+        notify.send("WATCHDOG=1");
     }
 }

@@ -1,14 +1,14 @@
-//! How long to wait for the next look: half the time in which memory would reach the threshold if it
-//! went on as fast as of late.
+//! How long to wait before the next look: half the time until memory reaches the threshold at its present
+//! rate of fall.
 
 use std::time::Duration;
 
 use types::{Bytes, Nanos};
 
-/// No machine fills its memory faster, in bytes a second: earlyoom's assumption (MEM_FILL_RATE in its
-/// main.c). What takes longer than a wait even so may be looked at less often.
+/// The fastest that a machine fills its memory, in bytes per second: earlyoom's assumption (MEM_FILL_RATE in
+/// its main.c). If memory lasts longer than the longest wait even at this rate, the wait may be longer.
 const FILL_MAX: f64 = 6000.0 * 1024.0 * 1024.0;
-/// By how much the longest wait is exceeded at most while there is so much memory.
+/// With that much memory, the wait is at most this many times the longest wait.
 const AMPLE: u32 = 5;
 
 /// The rate at which memory falls, and the bounds of a wait.
@@ -16,7 +16,7 @@ const AMPLE: u32 = 5;
 pub(crate) struct Pace {
     shortest: Duration,
     longest: Duration,
-    /// Bytes a second; negative while memory grows.
+    /// Bytes per second; negative while available memory grows.
     rate: f64,
     last: Option<(Nanos, Bytes)>,
 }
@@ -26,18 +26,18 @@ impl Pace {
         Pace { shortest, longest, rate: 0.0, last: None }
     }
 
-    /// What was seen.
+    /// Notes how much memory was available at a time.
     pub(crate) fn note(&mut self, time: Nanos, available: Bytes) {
         if let Some((before, then)) = self.last {
             let seconds = (time.0 - before.0).max(1) as f64 / 1e9;
             let rate = (then.0 as f64 - available.0 as f64) / seconds;
-            // Up at once and down slowly: a burst pauses for breath.
+            // The rate rises at once and falls slowly, because a burst may pause.
             self.rate = if rate > self.rate { rate } else { self.rate * 0.8 + rate * 0.2 };
         }
         self.last = Some((time, available));
     }
 
-    /// After a kill memory jumped, which tells nothing of its fall.
+    /// Forgets the rate after a kill: the freed memory hides how fast memory falls.
     pub(crate) fn forget(&mut self) {
         self.last = None;
         self.rate = 0.0;
@@ -48,14 +48,14 @@ impl Pace {
         let seconds = margin.0 as f64 / FILL_MAX / 2.0;
         if seconds > self.longest.as_secs_f64() {
             let ample = self.longest * AMPLE;
-            // Bounded first: a duration cannot hold every number.
+            // Bound the seconds first: a Duration cannot hold every f64.
             return Duration::from_secs_f64(seconds.min(ample.as_secs_f64()));
         }
         if self.rate < 1.0 {
             return self.longest;
         }
         if margin.0 == 0 {
-            // Spared for some other reason, such as swap that is left: that goes more slowly.
+            // The policy spares all for another reason, such as free swap, which runs out more slowly.
             return (self.shortest * 5).min(self.longest);
         }
         let seconds = margin.0 as f64 / self.rate / 2.0;
@@ -78,11 +78,11 @@ mod tests {
         assert_eq!(pace.wait(Bytes(100)), Duration::from_millis(50));
         assert_eq!(pace.wait(Bytes(1)), shortest);
         assert_eq!(pace.wait(Bytes(100 << 20)), longest);
-        // At 6000 MiB a second half of it is gone in 200 ms, and nothing goes faster.
+        // At 6000 MiB per second, the fastest rate, half of it is gone in 200 ms.
         assert_eq!(pace.wait(Bytes(2400 << 20)), Duration::from_millis(200));
         assert_eq!(pace.wait(Bytes(u64::MAX)), longest * 5);
         assert_eq!(pace.wait(Bytes(0)), Duration::from_millis(10));
-        // It grows: slowly forgotten.
+        // Memory grows: the old rate decays slowly.
         pace.note(Nanos(2_000_000_000), Bytes(9000));
         assert_eq!(pace.wait(Bytes(80)), Duration::from_millis(50));
         pace.forget();

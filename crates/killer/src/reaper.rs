@@ -64,7 +64,7 @@ pub(crate) struct Hierarchies {
 }
 
 impl Hierarchies {
-    /// Those of this machine.
+    /// Finds the hierarchies of this machine.
     pub(crate) fn find(root: &Root) -> Hierarchies {
         let mount = |controller| {
             let found = Hierarchy::of(root, controller).ok().flatten()?;
@@ -165,7 +165,7 @@ fn ends_within(victim: &HeldProcess, grace: Duration) -> bool {
 pub struct Reaper(Hierarchies);
 
 impl Reaper {
-    /// One for this machine.
+    /// A reaper for this machine.
     pub fn new(root: &Root) -> Reaper {
         Reaper(Hierarchies::find(root))
     }
@@ -250,7 +250,7 @@ impl Reapers {
     /// Starts `count` threads.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(root: &Root, count: usize) -> Result<Reapers, Error> {
         let shared = Arc::new(Shared {
             jobs: Mutex::new([const { None }; WAITING_MAX]),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_frozen_and_limited_where_their_files_say_so() {
+    fn a_group_is_frozen_and_limited_if_its_files_say_so() {
         let folder = tempfile::tempdir().unwrap();
         let mount = folder.path().to_str().unwrap().to_owned();
         std::fs::create_dir(folder.path().join("app")).unwrap();

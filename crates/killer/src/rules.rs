@@ -1,29 +1,29 @@
-//! What users say of processes: protected, avoided, preferred, by adj, name, user or cgroup.
+//! The user's rules: which processes are protected, avoided or preferred, by adj, name, user or cgroup.
 
 use policy::kill::Standing;
 use types::Nanos;
 
-/// No more rules than bits in the mask of those that a process matches.
+/// The most rules: the mask of the rules that a process matches has a bit for each.
 pub(crate) const RULES_MAX: usize = 64;
 
-/// One rule; the first that matches a process decides, and what it leaves open matches everything.
+/// A rule. The first rule that matches a process decides; a field that is None matches every process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Its name, at most 15 bytes, with `*` for any letters.
+    /// The name of the process, at most 15 bytes; `*` matches any letters.
     pub name: Option<String>,
-    /// Whose it is.
+    /// The user ID of the process.
     pub user: Option<u32>,
-    /// The path of its memory cgroup in the hierarchy, with `*`.
+    /// The path of its memory cgroup in the hierarchy; `*` matches any letters.
     pub cgroup: Option<String>,
-    /// The lowest and the highest adj.
+    /// The lowest and the highest adj that match.
     pub adj: Option<(i16, i16)>,
-    /// How it stands beside others.
+    /// The standing of a process that matches.
     pub standing: Standing,
-    /// What its user waits for when it is started again, where known.
+    /// How long its user waits when it is started again; None if unknown.
     pub restart: Option<Nanos>,
 }
 
-/// What a rule may look at that seldom changes.
+/// The traits of a process that rules match and that seldom change.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits<'a> {
     pub name: &'a [u8],
@@ -42,13 +42,13 @@ impl Rule {
     }
 }
 
-/// A bit for each rule that matches, whatever the adj.
+/// The mask of rules that match except for their adj: a bit per rule.
 pub(crate) fn mask(rules: &[Rule], traits: Traits<'_>) -> u64 {
     let bits = rules.iter().take(RULES_MAX).enumerate();
     bits.filter(|(_, rule)| rule.matches(traits)).fold(0, |mask, (bit, _)| mask | 1 << bit)
 }
 
-/// The first rule of `mask` for this adj.
+/// The first rule of `mask` that matches this adj.
 pub(crate) fn first(rules: &[Rule], mask: u64, adj: i16) -> Option<&Rule> {
     let rules = rules.iter().take(RULES_MAX).enumerate();
     rules
@@ -57,10 +57,10 @@ pub(crate) fn first(rules: &[Rule], mask: u64, adj: i16) -> Option<&Rule> {
         .find(|rule| rule.adj.is_none_or(|(low, high)| (low..=high).contains(&adj)))
 }
 
-/// Whether `text` is like `pattern`, in which `*` stands for any bytes.
+/// Whether `text` matches `pattern`, in which `*` matches any bytes.
 fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut from) = (0, 0);
-    // Where to go on when the rest does not fit: after the last star, one byte further.
+    // Where to continue if the rest does not match: after the last star, one byte further.
     let mut star: Option<(usize, usize)> = None;
     while from < text.len() {
         if pattern.get(at) == Some(&b'*') {
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn a_star_matches_any_letters() {
         for (pattern, text, expected) in [
             ("firefox", "firefox", true),
             ("fire*", "firefox", true),

@@ -29,9 +29,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The paths of the sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// The one that answers JSON.
+    /// The socket that answers with JSON.
     pub statistics: Option<PathBuf>,
-    /// The one that answers OpenMetrics.
+    /// The socket that answers with OpenMetrics.
     pub metrics: Option<PathBuf>,
 }
 
@@ -39,13 +39,13 @@ pub struct Paths {
 #[derive(Clone, Copy)]
 struct Answer {
     kind: &'static str,
-    tell: fn(&Statistics, &mut String) -> std::fmt::Result,
+    write: fn(&Statistics, &mut String) -> std::fmt::Result,
 }
 
-const JSON: Answer = Answer { kind: "application/json", tell: Statistics::json };
+const JSON: Answer = Answer { kind: "application/json", write: Statistics::json };
 const OPEN_METRICS: Answer = Answer {
     kind: "application/openmetrics-text; version=1.0.0; charset=utf-8",
-    tell: Statistics::open_metrics,
+    write: Statistics::open_metrics,
 };
 
 /// The thread that answers. When dropped, it ends and removes its sockets.
@@ -64,7 +64,7 @@ struct Made {
 
 impl Sockets {
     /// Listens at the given paths. If a socket cannot be created, for instance in a folder that is not
-    /// writable, calls `absent` with the reason and goes on without it.
+    /// writable, calls `absent` with the reason and continues without it.
     ///
     /// # Errors
     /// A path in use.
@@ -138,7 +138,7 @@ pub(crate) enum Listener {
 pub(crate) fn listener_at(path: &Path) -> Result<Listener, Error> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            let what = "something else than a socket is there: move it";
+            let what = "a file that is not a socket has this path: move it";
             Err(Error::refused(&format!("listen at {}", path.display()), what))
         }
         Ok(_) => match connected(path) {
@@ -288,7 +288,7 @@ impl Client {
     /// nothing.
     fn answer(&mut self, statistics: &Statistics) -> std::io::Result<()> {
         let mut text = String::new();
-        let _ = (self.answer.tell)(statistics, &mut text);
+        let _ = (self.answer.write)(statistics, &mut text);
         if self.is_http() {
             let (kind, length) = (self.answer.kind, text.len());
             let body = if self.question.starts_with(b"HEAD ") { "" } else { &text };
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sockets_answer_and_are_gone_at_the_end() {
+    fn both_sockets_answer_and_are_removed_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let [json, metrics] = ["json", "metrics"].map(|name| folder.path().join("run").join(name));
         let paths = Paths { statistics: Some(json.clone()), metrics: Some(metrics.clone()) };

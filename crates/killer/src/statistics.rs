@@ -1,4 +1,4 @@
-//! What the killer counts, shared with whoever asks for it, and the texts it is told in.
+//! The killer's counters, which its threads share, and their text as JSON and OpenMetrics.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use policy::kill::Memory;
 /// Upper bounds of the times until memory was back, in microseconds.
 const BOUNDS_US: [u64; 8] = [1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000];
 
-/// Counters since the start, and the memory last seen.
+/// Counters since the start, and the last reading of memory.
 #[derive(Debug, Default)]
 pub struct Statistics {
     pub(crate) looks: AtomicU64,
@@ -25,29 +25,31 @@ pub struct Statistics {
     available_bytes: AtomicU64,
     swap_free_bytes: AtomicU64,
     back_us_sum: AtomicU64,
-    /// How often memory was back within each of the bounds and not within the one before; the last
-    /// is beyond all.
+    /// How often memory was back within each bound but not within the bound before; the last element counts
+    /// the times beyond all bounds.
     back: [AtomicU64; BOUNDS_US.len() + 1],
 }
 
-/// A counter or gauge: its name, what it is, and its value.
+/// A metric: its name, its type (counter or gauge), its help text, and its value.
 type Metric = (&'static str, &'static str, &'static str, fn(&Statistics) -> &AtomicU64);
 
 const METRICS: &[Metric] = &[
-    ("looks", "counter", "Looks at memory.", |all| &all.looks),
+    ("looks", "counter", "Checks of memory.", |all| &all.looks),
     ("kills", "counter", "Processes killed.", |all| &all.kills),
     ("would_kill", "counter", "Times that a dry run would have killed a process.", |all| {
         &all.would_kill
     }),
-    ("refused", "counter", "Processes that may not be killed.", |all| &all.refused),
+    ("refused", "counter", "Kills that the kernel refused.", |all| &all.refused),
     ("late", "counter", "Victims whose memory did not come back in time.", |all| &all.late),
-    ("freed_bytes", "counter", "Memory that victims gave back.", |all| &all.freed_bytes),
-    ("lines_lost", "counter", "Lines that nobody read.", |all| &all.lines_lost),
+    ("freed_bytes", "counter", "Memory that victims freed.", |all| &all.freed_bytes),
+    ("lines_lost", "counter", "Log lines dropped because the reader was slow.", |all| {
+        &all.lines_lost
+    }),
     ("hooks_failed", "counter", "Hooks that failed or took too long.", |all| &all.hooks_failed),
-    ("candidates", "gauge", "Processes held.", |all| &all.candidates),
+    ("candidates", "gauge", "Processes in the table.", |all| &all.candidates),
     ("overlooked", "gauge", "Processes without room in the table.", |all| &all.overlooked),
-    ("total_bytes", "gauge", "Memory.", |all| &all.total_bytes),
-    ("available_bytes", "gauge", "Memory to be had.", |all| &all.available_bytes),
+    ("total_bytes", "gauge", "Total memory.", |all| &all.total_bytes),
+    ("available_bytes", "gauge", "Available memory.", |all| &all.available_bytes),
     ("swap_free_bytes", "gauge", "Free swap.", |all| &all.swap_free_bytes),
 ];
 
@@ -63,7 +65,7 @@ impl Statistics {
         self.swap_free_bytes.store(memory.swap_free.0, Relaxed);
     }
 
-    /// Memory was back after so long.
+    /// Counts a victim whose memory came back after `microseconds`.
     pub(crate) fn note_back(&self, microseconds: u64, bytes: u64) {
         let place = BOUNDS_US.iter().position(|&bound| microseconds <= bound);
         self.back[place.unwrap_or(BOUNDS_US.len())].fetch_add(1, Relaxed);
@@ -71,12 +73,12 @@ impl Statistics {
         self.freed_bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// How often the memory of a victim came back.
+    /// The number of victims whose memory came back.
     pub fn memory_back(&self) -> u64 {
         self.back.iter().map(|bucket| bucket.load(Relaxed)).sum()
     }
 
-    /// All of them as one JSON object.
+    /// Appends all counters as one JSON object.
     pub(crate) fn json(&self, text: &mut String) -> fmt::Result {
         write!(text, "{{\"schema\":\"pagewise.killd/1\"")?;
         for (name, _, _, of) in METRICS {
@@ -85,7 +87,7 @@ impl Statistics {
         writeln!(text, ",\"back_us_sum\":{}}}", self.back_us_sum.load(Relaxed))
     }
 
-    /// All of them as OpenMetrics 1.0.
+    /// Appends all counters as OpenMetrics 1.0.
     pub(crate) fn open_metrics(&self, text: &mut String) -> fmt::Result {
         for (name, kind, help, of) in METRICS {
             let suffix = if *kind == "counter" { "_total" } else { "" };
@@ -129,7 +131,7 @@ mod tests {
             "pagewise_killd_memory_back_seconds_bucket{le=\"+Inf\"} 3",
             "pagewise_killd_memory_back_seconds_sum 20.0029",
         ] {
-            assert!(text.lines().any(|one| one == line), "{line} is missing in\n{text}");
+            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
         }
         assert!(text.ends_with("# EOF\n"));
         let mut json = String::new();

@@ -1,8 +1,8 @@
 //! The table of all processes that could be killed, each with an open descriptor and its last measurements.
 //!
-//! entries and candidates have the same order: the candidate at a place is what a policy sees of the entry
-//! there. Both are allocated at the start. If there are more processes than room, the table keeps the largest
-//! and counts the others.
+//! `entries` and `candidates` have the same order: the candidate at a place is a policy's view of the entry at
+//! that place. Both are allocated at the start. If there are more processes than room, the table keeps the
+//! largest and counts the others.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -40,13 +40,13 @@ const LARGER_BY: u64 = 64 << 10;
 /// The processes that the table covers.
 #[derive(Debug)]
 enum Members {
-    /// All.
+    /// All processes of the machine.
     Machine,
     /// Processes of a group and of the groups below it.
     Group(OwnedFd),
 }
 
-/// The table.
+/// The table of processes that could be killed.
 #[derive(Debug)]
 pub(crate) struct Table {
     processes: OwnedFd,
@@ -70,7 +70,7 @@ impl Table {
     /// An empty table for `room` processes.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn new(
         root: &Root,
         group: Option<&MemoryGroup>,
@@ -106,7 +106,7 @@ impl Table {
         &self.entries
     }
 
-    /// What policies see.
+    /// The policies' view of the entries.
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
@@ -243,13 +243,13 @@ impl Table {
         self.candidates[place].may_die()
     }
 
-    /// The kernel refused to kill the process at `place`.
+    /// Marks the process at `place` as refused: the kernel did not permit the kill.
     pub(crate) fn mark_refused(&mut self, place: usize, now: Nanos) {
         self.entries[place].mark_refused(now);
         self.candidates[place].standing = Standing::Refused;
     }
 
-    /// The process at `place` was killed.
+    /// Marks the process at `place` as killed.
     pub(crate) fn mark_dying(&mut self, place: usize, now: Nanos) {
         self.entries[place].mark_dying(now);
         self.candidates[place].standing = Standing::Dying;
@@ -281,8 +281,8 @@ fn size(processes: &OwnedFd, number: u32, scale: Scale) -> u64 {
     resident + bytes(status, b"VmSwap").unwrap_or(0)
 }
 
-/// The same for a process whose main thread has ended while others run, without swap. None for other processes
-/// and without a descriptor to spare.
+/// Bytes in memory, without swap, of a process whose main thread has ended while others run. None for other
+/// processes, or if no descriptor is free.
 fn size_by_thread(processes: &OwnedFd, number: u32, scale: Scale) -> Option<u64> {
     let mut buffer = [0; 512];
     let stat = Stat::parse(read_unheld(processes, number, b"/stat\0", &mut buffer).ok()?)?;

@@ -1,4 +1,4 @@
-//! Victims whose memory is not back yet.
+//! Waits until the memory of victims is back.
 //!
 //! `statm` of a victim drops before its pages are free. The difference is unseen: bytes that `statm` no longer
 //! counts minus bytes that the group or the machine has gained, for all victims of a batch together. A victim

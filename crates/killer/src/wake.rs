@@ -1,5 +1,5 @@
-//! What wakes the killer before its next look is due: pressure triggers of the kernel, and in groups
-//! of version 1 thresholds of their usage and levels of their pressure.
+//! Wakes the killer before its next look is due: by the kernel's pressure triggers, and for groups of version 1
+//! by thresholds of their usage and levels of their pressure.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,7 +15,7 @@ use types::Nanos;
 
 use crate::Error;
 
-/// What is waited for.
+/// The events that wake the killer.
 #[derive(Debug)]
 pub(crate) struct Wake {
     epoll: OwnedFd,
@@ -26,48 +26,48 @@ pub(crate) struct Wake {
 struct Source {
     file: OwnedFd,
     stall: Stall,
-    /// Whether it counts what must be read to be silent again.
+    /// Whether it is an eventfd, which stays ready until its counter is read.
     is_counter: bool,
-    /// What an eventfd is registered for.
+    /// Files for which the eventfd is registered; they must stay open.
     _watched: Vec<File>,
 }
 
-/// What ended a wait.
+/// The reason why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Woken {
-    /// Its time.
+    /// The time was over.
     Time,
-    /// The kernel, for this stall; `None` where it told a level of memory.
+    /// The kernel reported this stall; `Stall::None` for a threshold or level of usage.
     Kernel(Stall),
 }
 
-/// Stalls after which the kernel is to wake the killer.
+/// The stall times after which the kernel wakes the killer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stalls {
-    /// Of some task, in a second.
+    /// Stall of some task, per second.
     pub partial: Duration,
-    /// Of all tasks, in a second.
+    /// Stall of all tasks, per second.
     pub complete: Duration,
 }
 
 impl Default for Stalls {
-    /// What Android's daemon is woken for.
+    /// The stall times of Android's lmkd.
     fn default() -> Stalls {
         let time = |time: Nanos| Duration::from_nanos(time.0 as u64);
         Stalls { partial: time(PARTIAL_STALL), complete: time(COMPLETE_STALL) }
     }
 }
 
-/// Said of groups of version 1, as a kernel without patches has them.
+/// Logged for groups of version 1 on a kernel without vendor patches.
 const WITHOUT_STALLS: &str = "stalls of this cgroup: cgroups of version 1 have no memory.pressure; \
                               thresholds of the usage wake killd instead";
 
 impl Wake {
-    /// Listens to whatever this kernel offers for `group`, or for the machine. `absent` is told what
-    /// it does not.
+    /// Listens to all events that this kernel offers for `group`, or for the machine. Calls `absent` with each
+    /// event that it does not offer.
     ///
     /// # Errors
-    /// The machine gives no epoll.
+    /// The operating system refuses an epoll.
     pub(crate) fn new(
         root: &Root,
         group: Option<&MemoryGroup>,
@@ -110,21 +110,21 @@ impl Wake {
         Ok(Wake { epoll, sources })
     }
 
-    /// Waits as long as `time`.
+    /// Waits for up to `time`.
     pub(crate) fn wait(&mut self, time: Duration) -> Woken {
         let time = Timespec::try_from(time).ok();
         let none =
             epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 4];
-        // Interrupted by a signal, it is as if the time were over: the caller looks what it was.
+        // A signal ends the wait as if the time were over; the caller checks for it.
         let count = epoll::wait(&self.epoll, &mut events, time.as_ref()).unwrap_or(0);
         let mut woken = Woken::Time;
         for event in &events[..count] {
-            // The kernel packs them, so they are copied.
+            // The struct is packed, so copy its fields.
             let (data, flags) = (event.data, event.flags);
             let place = data.u64() as usize;
             if flags.contains(epoll::EventFlags::ERR) {
-                // Its group is gone: it would be ready for ever.
+                // Its group is removed, so it would stay ready forever.
                 let _ = epoll::delete(&self.epoll, &self.sources[place].file);
                 continue;
             }
@@ -148,14 +148,15 @@ impl Source {
     }
 }
 
-/// A trigger of pressure: `time` in a second or, where that is refused, as without CAP_SYS_RESOURCE,
-/// twice as long in two (psi_trigger_create in kernel/sched/psi.c).
+/// Opens a pressure trigger for `time` per second. If the kernel refuses, as it does without
+/// CAP_SYS_RESOURCE, the trigger is for twice the time in two seconds (psi_trigger_create in
+/// kernel/sched/psi.c).
 fn trigger(root: &Root, path: &Path, kind: &str, time: Duration) -> std::io::Result<File> {
     let mut last = None;
     for factor in [1, 2] {
         let mut file = OpenOptions::new().read(true).write(true).open(root.path(path))?;
         let microseconds = (time.as_micros() as u64 * factor).clamp(1, 1_000_000 * factor);
-        // The kernel wants the zero at the end.
+        // The kernel requires the final zero.
         let text = format!("{kind} {microseconds} {}\0", 1_000_000 * factor);
         match file.write_all(text.as_bytes()) {
             Ok(()) => return Ok(file),
@@ -195,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_any_trigger_time_alone_wakes() {
+    fn without_triggers_only_the_time_ends_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let mut absent = Vec::new();
         let root = Root::at(folder.path());
@@ -206,25 +207,25 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_version_1_is_not_asked_for_stalls_that_it_does_not_tell() {
+    fn stalls_of_a_group_of_version_1_are_absent_unless_the_kernel_offers_them() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let group = MemoryGroup { folder: "/group".into(), version: Version::V1, id: 1, level: 1 };
-        let said = || {
+        let absent = || {
             let mut absent = Vec::new();
             Wake::new(&root, Some(&group), Stalls::default(), |what| absent.push(what)).unwrap();
             absent.retain(|what| !what.starts_with("thresholds of /group"));
             absent
         };
-        assert_eq!(said(), [WITHOUT_STALLS]);
-        // Some vendors' kernels tell them; here the file cannot be opened.
+        assert_eq!(absent(), [WITHOUT_STALLS]);
+        // Some vendors' kernels have memory.pressure; here the file cannot be opened.
         std::fs::create_dir_all(root.path("/group/memory.pressure")).unwrap();
-        let kinds: Vec<String> = said().iter().map(|what| what[..13].to_owned()).collect();
+        let kinds: Vec<String> = absent().iter().map(|what| what[..13].to_owned()).collect();
         assert_eq!(kinds, ["some pressure", "full pressure"]);
     }
 
     #[test]
-    fn a_trigger_is_asked_for_as_the_kernel_wants_it() {
+    fn a_trigger_is_written_in_the_form_that_the_kernel_parses() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         std::fs::write(root.path("/pressure"), "").unwrap();

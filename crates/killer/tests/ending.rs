@@ -1,5 +1,5 @@
-//! Memory is short, and a process that another killer has chosen, or that ends by itself, is about to give enough
-//! back: no other process dies for it. The machine is a folder of files, so that the moment stays.
+//! The killer kills no process while another one is ending, by itself or by another killer, and frees enough.
+//! The machine is a folder of files, so that its state does not change.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ fn no_process_dies_while_a_larger_one_is_ending() {
     );
     assert!(!text.contains("event=kill ") && small.0.try_wait().unwrap().is_none(), "{text}");
 
-    // Once it has ended and memory is short still, the other one is the victim.
+    // Once it has ended and memory is still short, the smaller process is the victim.
     fs::remove_dir_all(folder.path().join("proc").join(large.0.id().to_string())).unwrap();
     while small.0.try_wait().unwrap().is_none() {
         killer.step(Duration::from_millis(1)).unwrap();

@@ -1,5 +1,5 @@
-//! A killer on a memory cgroup of its own: who dies, what comes back, and that nothing is allocated.
-//! Needs root and memory cgroups; says what is missing where it is.
+//! A killer on its own memory cgroup: which processes it kills, how much memory comes back, and that it allocates
+//! nothing. Needs root and memory cgroups; a skipped test says what is missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,17 +21,17 @@ const MIB: u64 = 1 << 20;
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 const PARENT: usize = 4;
 const RESIDENT_PAGES: usize = 24;
-/// Beyond it something hangs.
+/// A step that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 
-/// A memory cgroup, gone with all in it at the end of a test.
+/// A memory cgroup; when dropped, it is removed with all its processes.
 struct Group {
     folder: PathBuf,
     children: Vec<Child>,
 }
 
 impl Group {
-    /// One of so many bytes, or why there is none.
+    /// Creates a group with this limit, or returns the reason why it cannot.
     fn new(bytes: u64) -> Result<Group, String> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let root = Root::system();
@@ -49,8 +49,8 @@ impl Group {
         Ok(group)
     }
 
-    /// A process in the group that holds so many MiB until it is killed: `tail` keeps what it cannot
-    /// pass on. `adj` is that of all three of its pipeline.
+    /// Starts a process in the group that holds this number of MiB until it is killed: `tail`, because the next
+    /// command of its pipeline reads nothing. All three commands get `adj`.
     fn hold(&mut self, mebibytes: u64, adj: i16) -> u32 {
         let script = format!(
             "echo $$ > {}/cgroup.procs; echo {adj} > /proc/self/oom_score_adj; \
@@ -68,7 +68,7 @@ impl Group {
         self.wait_for_holder(shell, mebibytes * MIB * 9 / 10)
     }
 
-    /// The number of the child of `shell` that has so many bytes.
+    /// Waits until a child of `shell` holds `bytes`, and returns its PID.
     fn wait_for_holder(&self, shell: u32, bytes: u64) -> u32 {
         let late = Instant::now() + HANGS_AFTER;
         loop {
@@ -83,7 +83,7 @@ impl Group {
             if let Some(holder) = members.into_iter().find(is_holder) {
                 return holder;
             }
-            assert!(Instant::now() < late, "nobody came to hold {bytes} bytes");
+            assert!(Instant::now() < late, "no process holds {bytes} bytes");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -95,19 +95,19 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A shell that has not joined the group yet does not any more.
+        // Kill the shells first: one may not have joined the group yet.
         self.children.iter_mut().for_each(|child| drop(child.kill()));
         let _ = groups::remove_group(&Root::system(), &self.folder);
         self.children.iter_mut().for_each(|child| drop(child.wait()));
     }
 }
 
-/// A group, or a skip that is counted.
+/// A group, or None if the test is skipped.
 fn group(bytes: u64) -> Option<Group> {
     Group::new(bytes).map_err(|why| testkit::skipped(&why)).ok()
 }
 
-/// A killer of `group` and where it writes.
+/// A killer of `group`, and the file of its log.
 fn killer(group: &Group, settings: &str) -> (Killer, tempfile::NamedTempFile) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
@@ -119,13 +119,13 @@ fn killer(group: &Group, settings: &str) -> (Killer, tempfile::NamedTempFile) {
     (Killer::start(&root, &scope, config, output).unwrap(), file)
 }
 
-/// Lets it look until `is_done`.
+/// Runs the killer's steps until `is_done`.
 fn run_until(killer: &mut Killer, mut is_done: impl FnMut() -> bool) {
     let late = Instant::now() + HANGS_AFTER;
     let mut wait = Duration::ZERO;
     while !is_done() {
-        assert!(Instant::now() < late, "it did not come to that");
-        wait = killer.step(wait).expect("the group is there");
+        assert!(Instant::now() < late, "the killer hangs");
+        wait = killer.step(wait).expect("the group exists");
     }
 }
 
@@ -139,12 +139,12 @@ const SETTINGS: &str =
     "policy = \"restart-cost\"\n[options]\nlow_percent = 25\nhigh_percent = 40\n";
 
 #[test]
-fn the_least_important_dies_and_its_memory_is_back_without_an_allocation() {
+fn the_least_important_process_dies_and_the_killer_allocates_nothing() {
     let Some(mut group) = group(200 * MIB) else { return };
     let (mut killer, file) = killer(&group, SETTINGS);
     let important = group.hold(60, 0);
     let least = group.hold(50, 900);
-    // Warm: every path but the kill has been taken, and memory is not short.
+    // Warm up: run every path but the kill, while memory is not short.
     for _ in 0..20 {
         killer.step(Duration::from_millis(1)).unwrap();
     }
@@ -175,14 +175,14 @@ fn the_least_important_dies_and_its_memory_is_back_without_an_allocation() {
 }
 
 #[test]
-fn a_dry_run_kills_nobody_and_says_whom_it_would() {
+fn a_dry_run_logs_the_victim_but_does_not_kill_it() {
     let Some(mut group) = group(200 * MIB) else { return };
     let (mut killer, file) = killer(&group, &format!("dry_run = true\n{SETTINGS}"));
-    let one = group.hold(160, 0);
+    let holder = group.hold(160, 0);
     run_until(&mut killer, || !lines(file.path(), "would-kill").is_empty());
-    assert!(lines(file.path(), "would-kill")[0].contains(&format!("process={one} ")));
-    assert!(group.has(one) && lines(file.path(), "kill").is_empty());
-    // Whoever is next would not die, once it had.
+    assert!(lines(file.path(), "would-kill")[0].contains(&format!("process={holder} ")));
+    assert!(group.has(holder) && lines(file.path(), "kill").is_empty());
+    // The next process is not named: the first one's memory would be enough.
     for _ in 0..100 {
         killer.step(Duration::from_millis(1)).unwrap();
     }
@@ -190,27 +190,27 @@ fn a_dry_run_kills_nobody_and_says_whom_it_would() {
 }
 
 #[test]
-fn who_is_protected_lives_and_the_reason_is_told() {
+fn a_protected_process_lives_and_the_reason_is_logged() {
     let Some(mut group) = group(200 * MIB) else { return };
     let rule = "[[rule]]\nname = \"*\"\nis = \"protected\"\n";
     let (mut killer, file) = killer(&group, &format!("{SETTINGS}{rule}"));
-    let one = group.hold(160, 900);
+    let holder = group.hold(160, 900);
     run_until(&mut killer, || !lines(file.path(), "spared").is_empty());
-    assert!(lines(file.path(), "spared")[0].contains("nobody is left that may be killed"));
-    assert!(group.has(one));
+    assert!(lines(file.path(), "spared")[0].contains("no candidate may be killed"));
+    assert!(group.has(holder));
 }
 
 #[test]
-fn a_whole_group_dies_where_that_is_the_unit() {
+fn unit_group_kills_the_whole_group() {
     let Some(mut group) = group(200 * MIB) else { return };
     let (mut killer, _file) = killer(&group, &format!("unit = \"group\"\n{SETTINGS}"));
-    let [one, two] = [group.hold(80, 0), group.hold(80, 0)];
-    run_until(&mut killer, || !group.has(one) && !group.has(two));
+    let [first, second] = [group.hold(80, 0), group.hold(80, 0)];
+    run_until(&mut killer, || !group.has(first) && !group.has(second));
 }
 
 #[test]
 fn a_batch_dies_at_once_and_is_no_larger_than_needed() {
-    // 65 MiB are to come back: two of 40 MiB, while a third would do no harm to anybody but itself.
+    // The policy wants 65 MiB back: two processes of 40 MiB are enough.
     const TABLE: &str = "policy = \"minfree\"\n[options]\nfile_cache_counts = false\n\
                          minfree_levels = \"25600:900\"\n";
     let Some(mut group) = group(200 * MIB) else { return };
@@ -232,13 +232,13 @@ fn a_batch_dies_at_once_and_is_no_larger_than_needed() {
 }
 
 #[test]
-fn a_group_that_is_gone_ends_it() {
+fn a_removed_group_ends_the_killer() {
     let Some(group) = group(200 * MIB) else { return };
     let (mut killer, _file) = killer(&group, SETTINGS);
     assert!(killer.step(Duration::ZERO).is_some());
     drop(group);
     let late = Instant::now() + HANGS_AFTER;
     while killer.step(Duration::from_millis(1)).is_some() {
-        assert!(Instant::now() < late, "it looks at a group that is gone");
+        assert!(Instant::now() < late, "the killer still runs");
     }
 }

@@ -1,4 +1,4 @@
-//! An application of a run: it starts, answers, is frozen and thawed, and ends.
+//! An application of a run: starts it, sends it requests, freezes and thaws it, and ends it.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -15,15 +15,15 @@ use rustix::fs::OFlags;
 use crate::interface::{Conversation, DEVTOOLS_FLAGS, Devtools, Http, Line};
 use crate::plan::{self, Interface};
 
-/// Where applications run.
+/// The folders and cgroups in which applications run.
 pub(crate) struct Place<'run> {
     pub(crate) root: &'run Root,
     pub(crate) layout: &'run dyn Layout,
-    /// What `{lab}` stands for.
+    /// The folder that replaces `{lab}`.
     pub(crate) lab: PathBuf,
-    /// A scratch folder per application.
+    /// The folder of the applications' scratch folders.
     pub(crate) data: PathBuf,
-    /// What applications write beside their answers.
+    /// The folder of the applications' logs.
     pub(crate) logs: PathBuf,
 }
 
@@ -49,7 +49,7 @@ impl<'run> Application<'run> {
         Application { name: name.to_owned(), plan, place, running: None }
     }
 
-    /// Whether its program lives.
+    /// Whether its program runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         let running = self.running.as_mut();
         running.is_some_and(|running| matches!(running.child.try_wait(), Ok(None)))
@@ -61,7 +61,7 @@ impl<'run> Application<'run> {
         self.spawn().map_err(|error| format!("cannot start: {error}"))
     }
 
-    /// Waits until it can be used, or `is_over`.
+    /// Waits until it is ready, or `is_over`.
     pub(crate) fn wait_until_ready(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         self.conversation()?.wait_until_ready(is_over)
     }
@@ -81,7 +81,7 @@ impl<'run> Application<'run> {
         layout.freeze(&self.name, false).apply(root).map_err(|error| error.to_string())
     }
 
-    /// Ends every process of it, and waits for them.
+    /// Kills all its processes, and waits for them.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         let Place { root, layout, .. } = self.place;
         let ended = groups::end(root, *layout, &self.name);
@@ -98,7 +98,7 @@ impl<'run> Application<'run> {
 
     fn spawn(&mut self) -> Result<(), Box<dyn Error>> {
         let Place { root, layout, lab, data, logs } = self.place;
-        // What it wrote before it was killed is there again, as on a phone.
+        // The files that it wrote before it was killed are still there, as on a phone.
         let data = data.join(&self.name);
         fs::create_dir_all(&data)?;
         let path = logs.join(format!("{}.txt", self.name));
@@ -118,18 +118,18 @@ impl<'run> Application<'run> {
     }
 }
 
-/// One start of an application's program.
+/// The parameters of a start of an application's program.
 struct Start<'run> {
     lab: &'run Path,
     data: &'run Path,
     port: u16,
     log: PathBuf,
-    /// Where this start's part of the log begins.
+    /// The offset in the log at which this start's part begins.
     log_from: u64,
 }
 
 impl Start<'_> {
-    /// `text` with what its placeholders stand for; `{round}` stays.
+    /// Replaces the placeholders in `text`, except for `{round}`.
     fn fill(&self, text: &str) -> String {
         text.replace("{lab}", &self.lab.display().to_string())
             .replace("{data}", &self.data.display().to_string())
@@ -178,7 +178,7 @@ impl Start<'_> {
 
 impl Drop for Application<'_> {
     fn drop(&mut self) {
-        // What this leaves, the undoing of the groups ends.
+        // Removing the groups ends processes that this leaves.
         let _ = self.end();
     }
 }

@@ -1,5 +1,5 @@
-//! What makes memory scarce in mode minfree: `pagewise-agent balloon` in a group of its own inside
-//! that of the run, which neither the killer nor a visit touches.
+//! The balloon makes memory scarce in mode minfree: it is `pagewise-agent balloon`, in its own group inside that
+//! of the run. The killer spares it, and no visit changes it.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,21 +15,20 @@ use types::Bytes;
 
 use crate::{Error, size};
 
-/// One that is not filled or does not end in this time hangs.
+/// A balloon that is not filled, or does not end, in this time hangs.
 const WAITED_FOR: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// The part of the budget that nobody is to have.
+/// The part of the budget that applications cannot use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Balloon {
-    /// How much it holds, all the time.
+    /// How much memory it holds during the whole run.
     #[serde(with = "size")]
     pub size: Bytes,
 }
 
-/// A balloon that holds memory. Dropped, it is gone; it goes with this program, too, however that
-/// ends.
+/// A running balloon. When dropped, it ends. It also ends with this program, however that ends.
 #[derive(Debug)]
 pub(crate) struct Held {
     child: Child,
@@ -37,21 +36,21 @@ pub(crate) struct Held {
 }
 
 impl Balloon {
-    /// Fills one in the group of `layout`; what it says is in `logs`.
+    /// Starts a balloon in the group of `layout`, and waits until it is filled; its output goes to `logs`.
     ///
     /// # Errors
-    /// What the operating system refuses, and a balloon that ended.
+    /// The operating system refuses, or the balloon ended.
     pub(crate) fn fill(self, layout: &dyn Layout, logs: &Path) -> Result<Held, Error> {
         let log = logs.join("balloon.txt");
-        let file = File::create_new(&log).map_err(|error| Error::file("made", &log, &error))?;
-        let errors = file.try_clone().map_err(|error| Error::file("made", &log, &error))?;
+        let file = File::create_new(&log).map_err(|error| Error::file("created", &log, &error))?;
+        let errors = file.try_clone().map_err(|error| Error::file("created", &log, &error))?;
         let mut command = Command::new("/proc/self/exe");
-        // As important as who is visited: the killer of the run spares both.
+        // The adj of the visited application: the killer of the run spares both.
         command.arg("balloon").arg(self.size.exact()).args(["--adj", "0", "--within"]);
         command.arg(layout.memory()).stdin(Stdio::null()).stdout(file).stderr(errors);
         let mut held = Held { child: process::start_bound(&mut command)?, log };
         let late = Instant::now() + WAITED_FOR;
-        while !held.said().contains("event=filled ") {
+        while !held.output().contains("event=filled ") {
             if held.has_ended() || Instant::now() > late {
                 return Err(held.failure());
             }
@@ -62,21 +61,21 @@ impl Balloon {
 }
 
 impl Held {
-    /// Whether it has ended, which nobody asked it for.
+    /// Whether it has ended, although the run continues.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What to say of one that has ended.
+    /// The error for a balloon that has ended.
     pub(crate) fn failure(&self) -> Error {
-        let said = self.said();
-        let last = said.lines().last().unwrap_or("it said nothing");
+        let output = self.output();
+        let last = output.lines().last().unwrap_or("it printed nothing");
         Error::Refused(format!(
             "the balloon does not hold its memory: {last}: make it smaller, or the budget larger"
         ))
     }
 
-    fn said(&self) -> String {
+    fn output(&self) -> String {
         let mut text = Vec::new();
         let read = File::open(&self.log).and_then(|mut file| file.read_to_end(&mut text));
         read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
@@ -85,7 +84,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // Told so, it removes its group before it ends.
+        // On SIGTERM it removes its group before it ends.
         process::terminate(self.child.id());
         let late = Instant::now() + WAITED_FOR;
         while !self.has_ended() && Instant::now() < late {

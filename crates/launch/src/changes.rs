@@ -1,9 +1,9 @@
-//! Does the steps of a plan and undoes them on every way out.
+//! Applies the steps of a plan, and undoes them however the run ends.
 //!
-//! Each change stands in an undo log before it is made. Whoever has that can undo: the run
-//! itself at its end or when it panics, its guard (`crate::guard`) when it was killed, and
-//! `pagewise-agent launch --undo` when both were. The log lies where a reboot, which undoes all
-//! but the swap file, removes it as well.
+//! Each change is written to an undo log before it is made. With the log, the changes can be undone by the run
+//! itself at its end or when it panics, by its guard (`crate::guard`) if the run was killed, and by
+//! `pagewise-agent launch --undo` if both were killed. The log is in a folder that a reboot empties; a reboot
+//! also undoes all changes but the swap file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -22,10 +22,10 @@ use crate::Error;
 use crate::guard;
 use crate::steps::Step;
 
-/// Where undo logs lie.
+/// The folder of the undo log.
 const FOLDER: &str = "/run/pagewise";
 
-/// What undoes one change.
+/// An action that undoes a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Undo {
     Write {
@@ -44,8 +44,8 @@ enum Undo {
     RemoveZram {
         number: u32,
     },
-    /// A device that was about to be added, whose number only the kernel knew; written before
-    /// `RemoveZram`, which settles it. `others` were there already.
+    /// Removes a new device whose number is not known yet. Written before the device is added; a later
+    /// `RemoveZram` replaces it. `others` existed before.
     RemoveNewZram {
         others: Vec<String>,
     },
@@ -56,36 +56,36 @@ enum Undo {
     },
 }
 
-/// The one run that a machine can have at a time.
+/// The lock that permits only one run at a time on a machine.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes it, for as long as this or a guard that was given it lives.
+    /// Takes the lock, which is held while this value or a shared handle lives.
     ///
     /// # Errors
-    /// Another run has it.
+    /// Another run holds it.
     pub fn take(root: &Root) -> Result<Lock, Error> {
         let folder = root.path(FOLDER);
         let path = folder.join("launch.lock");
-        fs::create_dir_all(&folder).map_err(|error| Error::file("made", &folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| Error::file("created", &folder, &error))?;
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| Error::file("opened", &path, &error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Lock(file)),
             Err(Errno::WOULDBLOCK) => Err(Error::Refused(
                 "another launch is running on this machine, and two would disturb each other: wait \
-                 for its end"
+                 until it ends"
                     .to_owned(),
             )),
             Err(error) => Err(Error::file("locked", &path, &error.into())),
         }
     }
 
-    /// A handle that keeps it for another process.
+    /// A handle that holds the lock for another process.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn share(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -96,7 +96,7 @@ pub fn undo_log(root: &Root) -> PathBuf {
     root.path(FOLDER).join("launch.undo")
 }
 
-/// Changes that were made. Dropped, they are undone, and then the guard is let go.
+/// The changes that were made. When dropped, they are undone, and then the guard is released.
 #[derive(Debug)]
 pub struct Changes {
     root: Root,
@@ -106,10 +106,10 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// None yet.
+    /// Begins an empty undo log.
     ///
     /// # Errors
-    /// An earlier run that was not undone.
+    /// The changes of an earlier run were not undone.
     pub fn begin(root: &Root) -> Result<Changes, Error> {
         let undo_log = undo_log(root);
         match OpenOptions::new().append(true).create_new(true).open(&undo_log) {
@@ -121,23 +121,23 @@ impl Changes {
                     undo_log.display()
                 )))
             }
-            Err(error) => Err(Error::file("made", &undo_log, &error)),
+            Err(error) => Err(Error::file("created", &undo_log, &error)),
         }
     }
 
-    /// From now on the changes are undone even if this program is killed.
+    /// Starts the guard: from now on the changes are undone even if this program is killed.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn guard(&mut self, lock: &Lock) -> Result<(), Error> {
         self.guard = Some(guard::start(lock)?);
         Ok(())
     }
 
-    /// Does one step.
+    /// Applies a step.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn apply(&mut self, step: &Step, layout: &dyn Layout) -> Result<(), Error> {
         match step {
             Step::Set(setting) => self.set(setting),
@@ -167,13 +167,13 @@ impl Changes {
         }
     }
 
-    /// Makes a folder for the time of the run.
+    /// Creates a folder for the time of the run.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn folder(&mut self, path: &Path) -> Result<(), Error> {
         self.note(Undo::RemoveFolder { path: path.to_owned() })?;
-        fs::create_dir(path).map_err(|error| Error::file("made", path, &error))
+        fs::create_dir(path).map_err(|error| Error::file("created", path, &error))
     }
 
     fn set(&mut self, setting: &Setting) -> Result<(), Error> {
@@ -209,10 +209,10 @@ impl Changes {
         written.map_err(|error| Error::file("written", &self.undo_log, &error))
     }
 
-    /// Undoes all, and says what could not be.
+    /// Undoes all changes.
     ///
     /// # Errors
-    /// What the operating system refuses; the log then keeps what is left.
+    /// A change could not be undone; it stays in the log.
     pub fn undo(self) -> Result<(), Error> {
         undo(&self.root).map(drop)
     }
@@ -220,23 +220,23 @@ impl Changes {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        // After `undo` there is no log and nothing happens.
+        // After `undo` there is no log, so this does nothing.
         if let Err(error) = undo(&self.root) {
-            // Without a terminal as well: a panic in here would end the undoing.
+            // `eprintln!` would panic without a terminal, and end the undoing.
             let _ = writeln!(io::stderr(), "pagewise-agent: {error}");
         }
     }
 }
 
-/// Undoes what the log holds, last first, and removes it; says how much that was. What fails
-/// does not keep the rest from being undone.
+/// Undoes the changes in the log, the last first, and removes the log; returns their number. After a failure it
+/// still undoes the rest.
 ///
 /// # Errors
-/// The first failure; the log then keeps what failed.
+/// The first failure; failed changes stay in the log.
 pub fn undo(root: &Root) -> Result<usize, Error> {
     let path = undo_log(root);
     let text = match fs::read(&path) {
-        // A crash may leave anything at its end: what can be read is undone.
+        // A crash may leave arbitrary bytes at the end: undo the lines that can be read.
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(Error::file("read", &path, &error)),
@@ -268,14 +268,14 @@ pub fn undo(root: &Root) -> Result<usize, Error> {
     )))
 }
 
-/// The lines of an undo log that are to be acted on, the last first.
+/// The lines of an undo log that need an action, the last first.
 fn entries(log: &str) -> Vec<(&str, Undo)> {
     let mut is_zram_known = false;
     let mut entry = |line| {
-        // A killed run may leave half a line, for a change that was not made.
+        // A killed run may leave an incomplete line, for a change that was not made.
         let undo = serde_json::from_str(line).ok()?;
         is_zram_known |= matches!(undo, Undo::RemoveZram { .. });
-        // What was added since is of others.
+        // Devices that were added later belong to other programs.
         let is_settled = is_zram_known && matches!(undo, Undo::RemoveNewZram { .. });
         (!is_settled).then_some((line, undo))
     };
@@ -302,7 +302,7 @@ impl Undo {
     }
 }
 
-/// What is gone already is no matter.
+/// The error of a removal, unless the path was already gone.
 fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
     match result {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -316,7 +316,7 @@ fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A system whose undo log holds `entries`, and a spoilt half line as a killed run leaves it.
+    /// A system whose undo log has `entries`, and an incomplete line as a killed run leaves it.
     fn left(entries: &[Undo]) -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_undone_stays_in_the_log_and_keeps_nothing_else_from_it() {
+    fn a_failed_undo_stays_in_the_log_and_the_others_are_undone() {
         let (folder, root) = left(&[
             restore("/there", "1"),
             restore("/gone", "2"),
@@ -363,11 +363,11 @@ mod tests {
         let new = || Undo::RemoveNewZram { others: vec!["zram0".to_owned()] };
         for (entries, removed) in [
             (vec![new()], "2"),
-            // The run got to know its device; what else is there is not its own.
+            // The number of the device was written, so other devices are not the run's.
             (vec![new(), Undo::RemoveZram { number: 7 }], "7"),
         ] {
             let (_folder, root) = left(&entries);
-            // Of another program, before and since: unused, in use; and our own.
+            // Devices of other programs, from before and since, unused and in use; and the run's own.
             for (name, is_set_up) in
                 [("zram0", "0"), ("zram1", "1"), ("zram2", "0"), ("zram7", "1")]
             {
@@ -397,7 +397,7 @@ mod tests {
             changes.apply(&Step::Set(Setting::new("/swappiness", 100)), &layout).unwrap();
             assert_eq!(root.read("/swappiness").unwrap().unwrap(), "100\n");
             assert!(Changes::begin(&root).unwrap_err().to_string().contains("--undo"));
-            panic!("as a mistake in the run would");
+            panic!("as a bug in the run would");
         });
         assert!(std::panic::catch_unwind(run).is_err());
         assert_eq!(root.read("/swappiness").unwrap().unwrap(), "060\n");

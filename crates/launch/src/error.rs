@@ -1,21 +1,21 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why a plan could not be run to its end.
+/// Why a plan could not be run.
 #[derive(Debug)]
 pub enum Error {
-    /// The plan makes no sense.
+    /// The plan is invalid.
     Plan(String),
-    /// This machine cannot run it: something is missing, or would be at risk.
+    /// This machine cannot run the plan: something is missing, or memory would run out.
     Refused(String),
-    /// The operating system refused something.
+    /// The operating system refused.
     System(linux::Error),
 }
 
 impl Error {
-    /// The file at `path` could not be `done` (read, written).
+    /// The error for a file that cannot be `done` (read, written).
     pub(crate) fn file(done: &str, path: &Path, error: &std::io::Error) -> Error {
         Error::Refused(format!("{}: cannot be {done}: {error}", path.display()))
     }

@@ -1,5 +1,5 @@
-//! The killer of mode minfree: `pagewise-agent killd`, confined to the group of the run. It learns
-//! how important applications are from their adj, and says what it does in RUNDIR/killd.log.
+//! The killer of mode minfree: `pagewise-agent killd` for the group of the run. The adj of applications tells it
+//! how important they are; its log is RUNDIR/killd.log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,25 +16,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// What it is told, and what it says, beside the other results.
+/// The names of its settings and its log in the folder of the results.
 const SETTINGS: &str = "killd.toml";
 const LOG: &str = "killd.log";
-/// One that does not begin in this time hangs.
+/// A killd that does not start in this time hangs.
 const BEGINS_WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// When the killer of mode minfree acts, and how; what is not said is as in killd.
+/// The settings for the killer of mode minfree; killd's defaults apply to all others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Minfree {
-    /// `PAGES:ADJ,...`: below so many free pages, whoever has at least this adj.
+    /// `PAGES:ADJ,...`: below this number of free pages, processes with at least this adj may die.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub levels: Option<String>,
-    /// Whether files in memory must be below the level, too.
+    /// Whether pages of files must be below the level, too.
     pub file_cache_counts: bool,
-    /// Whether victims die one after the other.
+    /// Whether victims die one after the other, or in batches.
     pub kills: Kills,
-    /// When the memory of victims is taken.
+    /// When the memory of victims is reclaimed.
     pub reclaim: Reclaim,
 }
 
@@ -54,8 +54,10 @@ impl Minfree {
         *self == Minfree::default()
     }
 
+    /// Checks the levels.
+    ///
     /// # Errors
-    /// A table that the policy does not take.
+    /// The policy does not accept them.
     pub(crate) fn check(&self) -> Result<(), String> {
         let row = kill::find("minfree").expect("the catalog has it");
         let levels = self.levels.as_deref().map(|levels| ("minfree_levels", levels));
@@ -63,7 +65,7 @@ impl Minfree {
         row.build(&options).map(|_| ())
     }
 
-    /// The file of settings for killd. Whoever is visited has adj 0, as has the balloon.
+    /// The file of settings for killd. It protects the visited application and the balloon, which have adj 0.
     fn settings(&self) -> Result<String, Error> {
         let mut options = toml::Table::new();
         options.insert("file_cache_counts".to_owned(), self.file_cache_counts.into());
@@ -78,7 +80,7 @@ impl Minfree {
             rule: [Rule { adj: [kill::ADJ_NEVER, 0], is: "protected" }],
         };
         toml::to_string(&settings)
-            .map_err(|error| Error::Refused(format!("{SETTINGS} cannot be made: {error}")))
+            .map_err(|error| Error::Refused(format!("{SETTINGS} cannot be written: {error}")))
     }
 }
 
@@ -97,28 +99,28 @@ struct Rule {
     is: &'static str,
 }
 
-/// What it said.
+/// An event of killd's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// It killed a process.
+pub(crate) enum Event {
+    /// killd killed a process.
     Kill { process: u32, at_ns: u64 },
-    /// The memory of one that it killed is back, or is waited for no longer.
+    /// The memory of a victim is back, or killd no longer waits for it.
     Back { process: u32, at_ns: u64, freed_bytes: u64, time: Duration },
 }
 
-/// A killer that runs. Dropped, it has ended; it ends with this program, too, however that ends.
+/// A running killd. When dropped, it is killed. It also ends with this program, however that ends.
 pub(crate) struct Killd {
     child: Child,
     log: BufReader<File>,
-    /// The line that is being read.
+    /// The incomplete last line.
     line: Vec<u8>,
 }
 
 impl Killd {
-    /// Starts it on the group of `layout`; its files lie in `folder`, what else it says in `logs`.
+    /// Starts killd for the group of `layout`. Its settings and log are in `folder`, its other output is in `logs`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(
         minfree: &Minfree,
         layout: &dyn Layout,
@@ -126,27 +128,28 @@ impl Killd {
         logs: &Path,
     ) -> Result<Killd, Error> {
         let (settings, log) = (folder.join(SETTINGS), folder.join(LOG));
-        let made =
-            |path: &Path| File::create_new(path).map_err(|error| Error::file("made", path, &error));
-        made(&settings)?
+        let create = |path: &Path| {
+            File::create_new(path).map_err(|error| Error::file("created", path, &error))
+        };
+        create(&settings)?
             .write_all(minfree.settings()?.as_bytes())
             .map_err(|error| Error::file("written", &settings, &error))?;
         let mut command = Command::new("/proc/self/exe");
         command.arg("killd").arg("--cgroup").arg(layout.memory()).arg("--config").arg(&settings);
-        command.stdin(Stdio::null()).stdout(made(&log)?).stderr(made(&logs.join("killd.txt"))?);
+        command.stdin(Stdio::null()).stdout(create(&log)?).stderr(create(&logs.join("killd.txt"))?);
         let child = process::start_bound(&mut command)?;
         let file = File::open(&log).map_err(|error| Error::file("read", &log, &error))?;
         let mut killd = Killd { child, log: BufReader::new(file), line: Vec::new() };
-        killd.wait_until_it_looks(&log)?;
+        killd.wait_until_started(&log)?;
         Ok(killd)
     }
 
-    /// It says so when it begins to look.
-    fn wait_until_it_looks(&mut self, log: &Path) -> Result<(), Error> {
+    /// Waits for the event in its log that it has started.
+    fn wait_until_started(&mut self, log: &Path) -> Result<(), Error> {
         let late = Instant::now() + BEGINS_WITHIN;
         while !fs::read_to_string(log).is_ok_and(|text| text.contains("event=start ")) {
             if self.has_ended() || Instant::now() > late {
-                let what = "killd did not begin to look; what it says is in logs/killd.txt";
+                let what = "killd did not start; its output is in logs/killd.txt";
                 return Err(Error::Refused(what.to_owned()));
             }
             std::thread::sleep(LOOK_EVERY);
@@ -154,23 +157,23 @@ impl Killd {
         Ok(())
     }
 
-    /// Whether it has ended, which nobody asked it for.
+    /// Whether it has ended, although the run continues.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it said since this was asked last.
-    pub(crate) fn heard(&mut self) -> Vec<Said> {
-        let mut heard = Vec::new();
+    /// The events in its log since the last call.
+    pub(crate) fn events(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
         while self.log.read_until(b'\n', &mut self.line).is_ok_and(|length| length > 0) {
-            // Half a line is completed later.
+            // An incomplete line is completed later.
             if !self.line.ends_with(b"\n") {
                 break;
             }
-            heard.extend(said(&String::from_utf8_lossy(&self.line)));
+            events.extend(parse(&String::from_utf8_lossy(&self.line)));
             self.line.clear();
         }
-        heard
+        events
     }
 }
 
@@ -181,8 +184,8 @@ impl Drop for Killd {
     }
 }
 
-/// A line of the log; none where it is of another event.
-fn said(line: &str) -> Option<Said> {
+/// Parses a line of the log; None for other events.
+fn parse(line: &str) -> Option<Event> {
     let mut words = line.split_whitespace();
     let event = words.next()?.strip_prefix("event=")?;
     let mut number = |key: &str| -> Option<u64> {
@@ -191,8 +194,8 @@ fn said(line: &str) -> Option<Said> {
     let process = u32::try_from(number("process")?).ok()?;
     let at_ns = number("at_ns")?;
     match event {
-        "kill" => Some(Said::Kill { process, at_ns }),
-        "back" | "late" => Some(Said::Back {
+        "kill" => Some(Event::Kill { process, at_ns }),
+        "back" | "late" => Some(Event::Back {
             process,
             at_ns,
             freed_bytes: number("freed_bytes")?,
@@ -202,14 +205,14 @@ fn said(line: &str) -> Option<Said> {
     }
 }
 
-/// Gives every process of applications its adj, by the visits since their own.
+/// Sets the adj of every process of every application, by how many applications were visited since.
 pub(crate) fn rank(root: &Root, layout: &dyn Layout, last_visits: &BTreeMap<String, u64>) {
     for (name, visit) in last_visits {
         let later = last_visits.values().filter(|&other| other > visit).count();
         let adj = kill::adj_by_use(later);
         let folder = layout.programs().join(name);
         for process in groups::processes(root, &folder).unwrap_or_default() {
-            // One that ended meanwhile needs none.
+            // A process that has ended is ignored.
             let _ = Setting::new(format!("/proc/{process}/oom_score_adj"), adj).apply(root);
         }
     }
@@ -220,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_say_what_the_plan_says_and_who_is_spared() {
+    fn killd_gets_the_settings_of_the_plan_and_a_rule_that_protects_adj_0() {
         let minfree = Minfree {
             levels: Some("2560:0,5120:900".to_owned()),
             file_cache_counts: false,
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_they_come_whatever_processes_are_called() {
+    fn log_lines_are_parsed_even_with_hostile_process_names() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join(LOG);
         let mut writer = File::create(&log).unwrap();
@@ -248,21 +251,21 @@ mod tests {
         let mut killd = Killd { child, log: reader, line: Vec::new() };
         let mut write = |bytes: &[u8]| std::io::Write::write_all(&mut writer, bytes).unwrap();
         write(b"event=start policy=minfree\nevent=kill process=7 at_ns=9 name=\xff) process=8");
-        assert_eq!(killd.heard(), []);
+        assert_eq!(killd.events(), []);
         write(b" why=\"x\"\nevent=back process=7 at_ns=2000009 freed_bytes=4096 time_us=2000\n");
-        let back = Said::Back {
+        let back = Event::Back {
             process: 7,
             at_ns: 2_000_009,
             freed_bytes: 4096,
             time: Duration::from_millis(2),
         };
-        assert_eq!(killd.heard(), [Said::Kill { process: 7, at_ns: 9 }, back]);
-        assert_eq!(killd.heard(), []);
+        assert_eq!(killd.events(), [Event::Kill { process: 7, at_ns: 9 }, back]);
+        assert_eq!(killd.events(), []);
         assert!(!killd.has_ended());
     }
 
     #[test]
-    fn who_was_used_longest_ago_is_least_important() {
+    fn the_application_used_longest_ago_has_the_highest_adj() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let layout = groups::V2::of(Path::new("/groups"));
@@ -270,7 +273,7 @@ mod tests {
         for (name, process, visit) in [("a", 11, 9), ("b", 12, 2), ("c", 13, 8), ("d", 14, 3)] {
             fs::create_dir_all(root.path(format!("/groups/{name}"))).unwrap();
             fs::create_dir_all(root.path(format!("/proc/{process}"))).unwrap();
-            // 15 ended meanwhile.
+            // Process 15 has ended.
             let text = format!("{process}\n15\n");
             fs::write(root.path(format!("/groups/{name}/cgroup.procs")), text).unwrap();
             fs::write(root.path(format!("/proc/{process}/oom_score_adj")), "").unwrap();

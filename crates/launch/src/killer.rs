@@ -1,5 +1,4 @@
-//! The killer of mode kill: the application used longest ago dies. Decides only: [`crate::watch`]
-//! does it.
+//! The killer of mode kill: chooses the application used longest ago. [`crate::watch`] kills it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,21 +8,21 @@ use policy::kill::used_longest_ago;
 
 use crate::plan::{Mode, Plan};
 
-/// Kills above so much anonymous memory.
+/// The bytes of anonymous memory above which the killer kills.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Threshold(u64);
 
 impl Threshold {
-    /// The one that the plan asks for; none in other modes.
+    /// The threshold of the plan; None in modes other than kill.
     pub(crate) fn of(plan: &Plan) -> Option<Threshold> {
         let kill = plan.kill.as_ref().filter(|_| plan.mode == Mode::Kill)?;
         let budget_bytes = plan.budget.unwrap_or_default().0;
-        // A share of a size: exact to the byte is not asked for.
+        // Rounding to the byte does not matter.
         Some(Threshold((kill.threshold * budget_bytes as f64) as u64))
     }
 
-    /// Whom to kill now, by the applications that run and the numbers of their last visits; none
-    /// where memory suffices or only the visited one runs.
+    /// The application to kill now, from the running applications and the numbers of their last visits. None
+    /// if memory is enough, or if only the visited application runs.
     pub(crate) fn choose(
         self,
         usage: Usage,
@@ -38,7 +37,7 @@ impl Threshold {
     }
 }
 
-/// How often is looked at who dies: Android's daemon does every 10 ms while memory is short.
+/// How often to check memory: Android's lmkd checks every 10 ms while memory is short.
 pub(crate) fn look_every(plan: &Plan) -> Duration {
     Duration::from_millis(if plan.mode == Mode::Minfree { 10 } else { 50 })
 }
@@ -50,7 +49,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn the_one_used_longest_ago_dies_and_never_the_visited_one() {
+    fn the_application_used_longest_ago_dies_but_never_the_visited_one() {
         let plan = |mode: &str| -> Plan {
             toml::from_str(&format!(
                 "name = \"p\"\norder = [\"a\"]\nbudget = \"100MiB\"\nmode = \"{mode}\"\n\

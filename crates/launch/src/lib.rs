@@ -1,9 +1,8 @@
-//! The launch lab: real applications, visited in rounds under a memory budget, frozen in between. A
-//! launch lasts from the request until the first interaction is answered.
+//! The launch lab visits real applications in rounds under a memory budget, and freezes them in between. A
+//! launch lasts from the request until the first answer.
 //!
-//! Decided first (`plan`, `schedule`, `steps`), done by `changes`, `application` and `run`. It knows
-//! how applications are launched and what a machine is changed for; it must not know what the
-//! results mean.
+//! `plan`, `schedule` and `steps` decide; `changes`, `application` and `run` act. This crate knows how to launch
+//! applications and to change a machine; it must not interpret the results.
 
 mod application;
 mod balloon;

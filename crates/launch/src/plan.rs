@@ -1,5 +1,5 @@
-//! A plan: which applications run, in what order, under how much memory. docs/launch-lab.md tells
-//! what each entry means.
+//! A plan: the applications of a run, their order, and their memory. docs/launch-lab.md describes each
+//! entry.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,25 +16,25 @@ mod check;
 pub use crate::balloon::Balloon;
 pub use crate::killd::Minfree;
 
-/// What a plan file says, defaults filled in.
+/// The entries of a plan file, with defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Its name, for people.
+    /// Its name, for output.
     pub name: String,
-    /// A file with more applications, relative to the plan's own.
+    /// A file with more applications, relative to the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include: Option<PathBuf>,
-    /// The applications of a round, in order; without, that of `include`.
+    /// The applications of a round, in order; if empty, the order of `include`.
     #[serde(default)]
     pub order: Vec<String>,
-    /// How many rounds, each of as many visits as `order` has entries.
-    #[serde(default = "one")]
+    /// The number of rounds; a round has a visit per entry of `order`.
+    #[serde(default = "default_rounds")]
     pub rounds: u32,
-    /// What every draw starts from.
+    /// The seed of all random draws.
     #[serde(default)]
     pub seed: u64,
-    /// What applications have for memory when it runs short.
+    /// How memory is limited, and what happens when it runs short.
     pub mode: Mode,
     /// The limit of all applications together.
     #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
@@ -42,16 +42,16 @@ pub struct Plan {
     /// Size of the swap file.
     #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
     pub swap_size: Option<Bytes>,
-    /// Uncompressed size of the zram device; in mode zswap the largest size of its pool.
+    /// The uncompressed size of the zram device; in mode zswap, the largest size of its pool.
     #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
     pub zram_size: Option<Bytes>,
-    /// The compressor of zram or zswap, by the kernel's name; the kernel's default without.
+    /// The kernel's name of the compressor of zram or zswap; None for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,
-    /// How readily the kernel swaps, 0 to 200.
+    /// The kernel's swappiness, 0 to 200.
     #[serde(default = "swappiness")]
     pub swappiness: u32,
-    /// Who is visited when.
+    /// The order of visits.
     #[serde(default)]
     pub schedule: Schedule,
     /// The killer of mode kill.
@@ -60,13 +60,13 @@ pub struct Plan {
     /// The killer of mode minfree.
     #[serde(default, skip_serializing_if = "Minfree::is_default")]
     pub minfree: Minfree,
-    /// What makes memory scarce in mode minfree.
+    /// The balloon of mode minfree.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub balloon: Option<Balloon>,
-    /// How long an application is waited for.
+    /// How long the lab waits for an application.
     #[serde(default)]
     pub timeouts: Timeouts,
-    /// How long a user stays.
+    /// The pause after an answer.
     #[serde(default)]
     pub pause: Pause,
     /// The applications by name.
@@ -74,59 +74,59 @@ pub struct Plan {
     pub applications: BTreeMap<String, Application>,
 }
 
-/// What applications have for memory when it runs short.
+/// How memory is limited, and what happens when it runs short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As much as the machine can spare.
+    /// No budget: as much memory as the machine can spare, and no swap.
     NoLimit,
-    /// A budget, and a file to swap to.
+    /// A budget and a swap file.
     SwapFile,
-    /// A budget, and compressed swap in memory.
+    /// A budget and zram.
     Zram,
-    /// A budget, compressed swap in memory, and a file to swap to when that is full.
+    /// A budget, zram, and a swap file for when zram is full.
     #[serde(rename = "zram+file")]
     ZramFile,
-    /// A budget, and a file to swap to with a compressed cache in front of it.
+    /// A budget, and a swap file behind zswap.
     Zswap,
-    /// A budget and no swap: the application used longest ago is killed.
+    /// A budget and no swap: the lab kills the application used longest ago.
     Kill,
-    /// A budget, of which a balloon may hold a part, and no swap: killd kills by Android's table.
+    /// A budget, of which a balloon may hold a part, and no swap: killd kills by Android's minfree levels.
     Minfree,
 }
 
-/// Who is visited when.
+/// The order of visits.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Schedule {
-    /// The order, round after round.
+    /// `order`, repeated each round.
     #[default]
     RoundRobin,
-    /// Drawn: the i-th entry of the order with a weight of 1/i to the exponent.
+    /// Random draws: the i-th entry of `order` has the weight 1/i^exponent.
     Zipf {
-        /// 0 is uniform.
+        /// The exponent; 0 is uniform.
         exponent: f64,
     },
-    /// As somebody used them: one name a line after the header `app`.
+    /// A usage log: a name per line, after the header `app`.
     Log {
-        /// Relative to the plan.
+        /// The path of the log, relative to the plan.
         file: PathBuf,
     },
 }
 
-/// When the killer of mode kill acts.
+/// The settings for the killer of mode kill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kill {
-    /// Share of the budget that anonymous memory may take.
+    /// The share of the budget in anonymous memory above which it kills.
     pub threshold: f64,
 }
 
-/// How long an application is waited for before it is killed.
+/// How long the lab waits for an application before it kills it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Timeouts {
-    /// From the start of its program until it can be used.
+    /// From the start of its program until it is ready.
     #[serde(with = "humantime_serde")]
     pub ready: Duration,
     /// From a request to its answer.
@@ -134,45 +134,45 @@ pub struct Timeouts {
     pub answer: Duration,
 }
 
-/// How long a user stays.
+/// The pause after an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Pause {
-    /// From the answer until the application is left and frozen.
+    /// From the answer until the application is frozen.
     #[serde(with = "humantime_serde")]
     pub visit: Duration,
 }
 
-/// One application.
+/// An application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What people are shown.
+    /// Its name in output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Names the program that several applications run and share file pages of.
+    /// The name of the program, if several applications run the same program and share its file pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// How it is spoken with.
+    /// Its interface.
     pub interface: Interface,
-    /// line: how the line of output begins that says it can be used.
+    /// line: the beginning of the line of output that reports that it is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready: Option<String>,
-    /// http: where it answers once it can be used; `url` without.
+    /// http: the URL that answers when it is ready; None for `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_url: Option<String>,
-    /// line: the line that it is sent; devtools: the expression that is awaited.
+    /// line: the line that is sent; devtools: the expression that is evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// line: how the line of output begins that answers a request.
+    /// line: the beginning of the line of output that answers a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
-    /// http: what is fetched as a request.
+    /// http: the URL of a request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// devtools: the page that it shows.
+    /// devtools: the page that it opens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
     /// Variables added to its environment.
@@ -180,7 +180,7 @@ pub struct Application {
     pub environment: BTreeMap<String, String>,
 }
 
-/// How an application is spoken with.
+/// The interface between the lab and an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Interface {
@@ -192,7 +192,7 @@ pub enum Interface {
     Devtools,
 }
 
-/// What an included file may hold.
+/// The entries of an included file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Included {
@@ -201,7 +201,7 @@ struct Included {
     applications: BTreeMap<String, Application>,
 }
 
-fn one() -> u32 {
+fn default_rounds() -> u32 {
     1
 }
 
@@ -231,22 +231,22 @@ impl std::fmt::Display for Mode {
 }
 
 impl Mode {
-    /// Whether it brings a swap file.
+    /// Whether it uses a swap file.
     pub fn has_swap_file(self) -> bool {
         matches!(self, Mode::SwapFile | Mode::ZramFile | Mode::Zswap)
     }
 
-    /// Whether it brings a zram device.
+    /// Whether it uses a zram device.
     pub fn has_zram(self) -> bool {
         matches!(self, Mode::Zram | Mode::ZramFile)
     }
 }
 
 impl Plan {
-    /// The plan in the file at `path` with what it includes, checked.
+    /// Reads and checks the plan in the file at `path` and in the file that it includes.
     ///
     /// # Errors
-    /// What cannot be read, or makes no sense, with its place.
+    /// A file cannot be read, or an entry is invalid; with the place.
     pub fn read(path: &Path) -> Result<Plan, Error> {
         let mut plan: Plan = parse(path)?;
         if let Some(include) = &plan.include {
@@ -257,12 +257,12 @@ impl Plan {
             for (name, application) in included.applications {
                 if plan.applications.insert(name.clone(), application).is_some() {
                     let file = include.display();
-                    let what = format!("[applications.{name}] stands in {file} as well: keep one");
+                    let what = format!("[applications.{name}] is also in {file}: remove one");
                     return Err(at(path, what));
                 }
             }
         }
-        // Those that are not run need not be there: several plans include the same file.
+        // Several plans include the same file, so drop the applications that this plan does not run.
         plan.applications.retain(|name, _| plan.order.contains(name));
         if let Schedule::Log { file } = &mut plan.schedule {
             *file = beside(path, file);
@@ -271,7 +271,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The program that the application runs.
+    /// The name of the program that the application runs.
     pub fn program(&self, name: &str) -> String {
         let program =
             self.applications.get(name).and_then(|application| application.program.clone());
@@ -330,7 +330,7 @@ answer = "done"
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_its_place() {
+    fn an_invalid_entry_is_refused_with_its_place() {
         for (from, to, expected) in [
             ("\"notes\"]\n", "\"maps\"]\n", "\"maps\" has no [applications.maps]"),
             ("\"notes\"]\n", "\"../notes\"]\n", "letters, digits"),
@@ -345,7 +345,11 @@ answer = "done"
             ("swap_size = \"1GiB\"", "", "mode swap-file needs `swap_size`"),
             ("\"swap-file\"", "\"zram\"", "mode zram needs `zram_size`"),
             ("\"swap-file\"", "\"kill\"", "mode kill needs [kill]"),
-            ("order", "balloon = { size = '1MiB' }\norder", "mode swap-file has none"),
+            (
+                "order",
+                "balloon = { size = '1MiB' }\norder",
+                "only mode minfree has one, not mode swap-file",
+            ),
             (
                 "\"swap-file\"",
                 "\"minfree\"\nballoon = { size = '64MiB' }",
@@ -369,7 +373,7 @@ answer = "done"
             (
                 "answer =",
                 "url = 'http://example.org/'\nanswer =",
-                "expected one such as http://127",
+                "expected a local URL such as http://127",
             ),
             ("order", "timeouts = { ready = 'soon' }\norder", "soon"),
             ("[\"cat\"]", "[]", "applications.notes: command: expected a program"),
@@ -382,7 +386,7 @@ answer = "done"
     }
 
     #[test]
-    fn an_included_file_gives_applications_and_what_is_not_run_is_left_out() {
+    fn an_included_file_adds_only_the_applications_that_run() {
         let folder = tempfile::tempdir().unwrap();
         let (head, application) = SMALL.split_at(SMALL.find("[applications").unwrap());
         let more = application.replace("notes", "maps");
@@ -399,6 +403,6 @@ answer = "done"
         assert_eq!(Plan::read(&path).unwrap().order, ["maps"]);
         fs::write(&path, format!("include = 'more.toml'\n{SMALL}")).unwrap();
         let error = Plan::read(&path).unwrap_err().to_string();
-        assert!(error.contains("stands in more.toml as well"), "{error}");
+        assert!(error.contains("is also in more.toml"), "{error}");
     }
 }

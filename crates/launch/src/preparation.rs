@@ -1,4 +1,4 @@
-//! Everything that is known and decided before a run touches the machine.
+//! Prepares a run: decides everything before the run changes the machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use crate::schedule::{self, Visit};
 use crate::steps::{self, Situation, Step};
 use crate::{Error, changes};
 
-/// How the groups of runs are named; the number of the process follows.
+/// The beginning of the names of runs' groups; the PID follows.
 const GROUP_PREFIX: &str = "pagewise-launch-";
 
-/// A plan, looked at on this machine.
+/// A plan, prepared for this machine.
 #[derive(Debug)]
 pub struct Preparation {
     /// The plan.
@@ -25,21 +25,20 @@ pub struct Preparation {
     pub visits: Vec<Visit>,
     /// The machine.
     pub situation: Situation,
-    /// What will be changed.
+    /// The changes of the run.
     pub steps: Vec<Step>,
     /// The folder of the results.
     pub folder: PathBuf,
-    /// What `{lab}` stands for.
+    /// The folder that replaces `{lab}`.
     pub(crate) lab: PathBuf,
     pub(crate) layout: Arc<dyn Layout>,
 }
 
 impl Preparation {
-    /// Reads the plan at `path` and decides what running it into `folder` means here.
+    /// Reads the plan at `path`, and decides the visits and steps of a run with results in `folder`.
     ///
     /// # Errors
-    /// A plan that makes no sense, a folder whose name is not UTF-8, or a machine without the
-    /// cgroups to run any.
+    /// The plan is invalid, the name of the folder is not UTF-8, or the machine lacks the cgroups.
     pub fn new(root: &Root, path: &Path, folder: &Path) -> Result<Preparation, Error> {
         let plan = Plan::read(path)?;
         let visits = schedule::visits(&plan)?;
@@ -47,7 +46,7 @@ impl Preparation {
         let name = format!("{GROUP_PREFIX}{}", std::process::id());
         let layout: Arc<dyn Layout> = groups::layout(root, &name)?.into();
         let folder =
-            std::path::absolute(folder).map_err(|error| Error::file("made", folder, &error))?;
+            std::path::absolute(folder).map_err(|error| Error::file("created", folder, &error))?;
         if folder.to_str().is_none() {
             // Reports, run.toml and the undo log are text.
             let folder = folder.display();
@@ -59,10 +58,10 @@ impl Preparation {
         Ok(Preparation { plan, visits, situation, steps, folder, lab, layout })
     }
 
-    /// Why this machine must not run the plan now; empty where it can.
+    /// The reasons why this machine cannot run the plan now; empty if it can.
     ///
     /// # Errors
-    /// What the operating system refuses to tell.
+    /// The operating system refuses.
     pub fn refusals(&self, root: &Root) -> Result<Vec<String>, Error> {
         let mut refusals = Vec::new();
         if !process::is_root() {
@@ -73,7 +72,7 @@ impl Preparation {
         refusals.extend(self.missing_programs());
         if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some()) {
             let folder = self.folder.display();
-            refusals.push(format!("{folder}: holds files already: give a new folder"));
+            refusals.push(format!("{folder}: the folder is not empty: give a new folder"));
         }
         if changes::undo_log(root).exists() {
             return Ok(refusals);
@@ -86,7 +85,7 @@ impl Preparation {
         Ok(refusals)
     }
 
-    /// Checks of `doctor` that the plan depends on.
+    /// The checks of `doctor` that the plan needs.
     fn needs(&self) -> Vec<&'static str> {
         let mode = self.plan.mode;
         let all = [
@@ -104,7 +103,7 @@ impl Preparation {
             let program = application.command[0].replace("{lab}", &self.lab.display().to_string());
             let is_missing = program::find(&program).is_none();
             is_missing.then(|| {
-                format!("applications.{name}: {program}: no program that can be run: install it")
+                format!("applications.{name}: {program}: the program does not exist: install it")
             })
         };
         self.plan.applications.iter().filter_map(missing).collect()
@@ -132,7 +131,7 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     #[test]
-    fn what_the_kernel_does_not_grant_is_refused_before_anything_is_done() {
+    fn missing_kernel_features_are_refused_before_any_change() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path("/proc/self")).unwrap();
@@ -154,7 +153,7 @@ mod tests {
             "swapon: the kernel was built without swap",
             "zswap: the kernel was built without it",
             "must keep 1.3GiB",
-            "/lab/none: no program that can be run",
+            "/lab/none: the program does not exist",
             "remove it with: rmdir /freezer/pagewise-launch-1",
         ] {
             assert!(refusals.contains(expected), "{expected} is not in {refusals}");

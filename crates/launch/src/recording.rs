@@ -1,4 +1,4 @@
-//! A recording beside a run.
+//! Records during a run.
 
 use std::io;
 use std::path::Path;
@@ -13,16 +13,16 @@ use recorder::{BackendChoice, Filter, Outcome, Stop, sources};
 
 use crate::Error;
 
-/// Room for records that wait: a file cache that thrashes makes 10^5 a second.
+/// The size of the recorder's buffer: a thrashing page cache gives 10^5 records per second.
 const BUFFER_BYTES: u32 = 64 << 20;
 
-/// A recording that runs. Dropped, it ends.
+/// A running recording. When dropped, it ends.
 pub(crate) struct Recording {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Outcome, recorder::Error>>>,
 }
 
-/// Ends a recording when it is told to, and tells when it began.
+/// Ends a recording on request, and reports when it has begun.
 struct Ending {
     is_over: Arc<AtomicBool>,
     began: mpsc::Sender<()>,
@@ -30,7 +30,7 @@ struct Ending {
 
 impl Stop for Ending {
     fn start(&mut self) -> io::Result<()> {
-        // Nobody waits where the run ended already.
+        // The run may have ended already, and no longer wait.
         let _ = self.began.send(());
         Ok(())
     }
@@ -41,11 +41,11 @@ impl Stop for Ending {
 }
 
 impl Recording {
-    /// Records every source to `path`, and of memory and processes those of the group at `memory`;
-    /// when this returns, nothing is missed any more.
+    /// Records every source to `path`, and the memory and processes of the group at `memory`. After this returns,
+    /// no event is missed.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub(crate) fn start(root: &Root, path: &Path, memory: &Path) -> Result<Recording, Error> {
         let options = recorder::Options {
             output: path.to_owned(),
@@ -64,7 +64,7 @@ impl Recording {
         let mut recording = Recording { is_over, thread: Some(thread) };
         match began.recv() {
             Ok(()) => Ok(recording),
-            // The thread ended before it began.
+            // The thread ended before the recording began.
             Err(_) => match recording.finish() {
                 Err(error) => Err(error),
                 Ok(_) => Err(Error::Refused("the recording ended before it began".to_owned())),
@@ -75,7 +75,7 @@ impl Recording {
     /// Ends the recording.
     ///
     /// # Errors
-    /// Why it could not begin or be written.
+    /// The recording could not begin, or could not be written.
     pub(crate) fn finish(&mut self) -> Result<Option<Outcome>, Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Ok(None) };

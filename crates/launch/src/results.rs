@@ -1,4 +1,4 @@
-//! What a run leaves in its folder: `visits.parquet`, `processes.parquet`, `run.toml`.
+//! Writes the results of a run: `visits.parquet`, `processes.parquet`, `kills.parquet`, `run.toml`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::steps::{Situation, Step};
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
 
-/// One visit that was made.
+/// A completed visit.
 #[derive(Clone, Debug)]
 pub struct Visited {
     /// Its round, from 0.
@@ -26,28 +26,28 @@ pub struct Visited {
     pub application: String,
     /// Whether its program had to be started.
     pub is_cold: bool,
-    /// From the request to the answer; none where there was none in time.
+    /// From the request to the answer; None if there was no answer in time.
     pub launch: Option<Duration>,
-    /// Since the start of the run.
+    /// The start of the visit, since the start of the run.
     pub start: Duration,
-    /// Since the start of the run.
+    /// The end of the visit, since the start of the run.
     pub end: Duration,
-    /// Applications that the killer ended meanwhile.
+    /// Applications that the killer killed meanwhile.
     pub killed: Vec<String>,
-    /// Processes of the applications that the kernel killed since the visit before, for want of
-    /// memory in the group; none where it does not count them.
+    /// The number of processes of the applications that the OOM killer has killed since the last visit; None if the
+    /// kernel does not count them.
     pub oom_kills: Option<u64>,
-    /// What the kernel counted meanwhile.
+    /// The kernel's counters of I/O and faults during the visit.
     pub io: Io,
-    /// What the group used at the end.
+    /// The usage of the group at the end.
     pub usage: Usage,
-    /// Free memory of the machine before and right after the launch: their difference is S2's need.
+    /// Free memory of the machine before and right after the launch; the difference is the memory need of paper S2.
     pub free_bytes: (u64, u64),
-    /// Where the launch spent its time.
+    /// The times that the launch spent running and waiting.
     pub waits: Waits,
 }
 
-/// Counts of the kernel, of the whole machine: at one time, or between two.
+/// Counters of the whole machine: totals, or a difference.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Io {
     in_bytes: u64,
@@ -59,12 +59,12 @@ pub struct Io {
 }
 
 impl Io {
-    /// Since the machine started.
+    /// The totals since boot.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn now(root: &Root, page_bytes: u64) -> Result<Io, Error> {
-        /// `pgpgin` and `pgpgout` count these.
+        /// The unit of `pgpgin` and `pgpgout`.
         const KIBIBYTE: u64 = 1024;
         let counters = counters::vmstat(root)?;
         let count = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -78,7 +78,7 @@ impl Io {
         })
     }
 
-    /// From `before` to this.
+    /// The difference to the earlier totals `before`.
     pub(crate) fn since(self, before: Io) -> Io {
         Io {
             in_bytes: self.in_bytes.saturating_sub(before.in_bytes),
@@ -91,18 +91,18 @@ impl Io {
     }
 }
 
-/// What nobody has of the machine's memory now.
+/// Free memory of the machine.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn free_bytes(root: &Root) -> Result<u64, Error> {
     Ok(counters::meminfo(root)?.get("MemFree").copied().unwrap_or(0))
 }
 
-/// Writes `visits.parquet` and `processes.parquet`, in place of earlier ones.
+/// Writes `visits.parquet` and `processes.parquet`, and replaces earlier ones.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_tables(
     folder: &Path,
     plan: &Plan,
@@ -113,10 +113,10 @@ pub(crate) fn write_tables(
     write_table(folder, "processes.parquet", process_columns(processes))
 }
 
-/// Writes `kills.parquet`, in place of an earlier one; `began_ns` is the start of the run.
+/// Writes `kills.parquet`, and replaces an earlier one; `began_ns` is the start of the run.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_kills(folder: &Path, kills: &[Kill], began_ns: u64) -> Result<(), Error> {
     let each = || kills.iter();
     let integer = |number: u64| i64::try_from(number).ok();
@@ -229,7 +229,7 @@ fn write_table(folder: &Path, name: &str, columns: Vec<Column>) -> Result<(), Er
         .map_err(|error| Error::Refused(error.to_string()))
 }
 
-/// `run.toml`.
+/// The contents of `run.toml`.
 #[derive(Serialize)]
 pub(crate) struct About<'run> {
     pub(crate) plan: &'run Plan,
@@ -258,12 +258,12 @@ pub(crate) struct AboutRun {
     pub(crate) answered: usize,
     pub(crate) finished: bool,
     pub(crate) reason: String,
-    /// What was changed for the run.
+    /// The changes for the run.
     pub(crate) steps: Vec<String>,
 }
 
 impl AboutRun {
-    /// Of a run that begins now.
+    /// The description of a run that begins now.
     pub(crate) fn begun_now(steps: &[Step]) -> AboutRun {
         AboutRun {
             started: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
@@ -299,13 +299,13 @@ impl AboutMachine {
     }
 }
 
-/// Writes `run.toml`, in place of an earlier one.
+/// Writes `run.toml`, and replaces an earlier one.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_about(folder: &Path, about: &About) -> Result<(), Error> {
     let text = toml::to_string(about)
-        .map_err(|error| Error::Refused(format!("run.toml cannot be made: {error}")))?;
+        .map_err(|error| Error::Refused(format!("run.toml cannot be written: {error}")))?;
     let path = folder.join("run.toml");
     write_whole(&path, text.as_bytes()).map_err(|error| Error::file("written", &path, &error))
 }

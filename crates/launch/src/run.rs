@@ -1,4 +1,4 @@
-//! A run from its first change of the machine to the last one undone.
+//! A run, from the first change of the machine until all changes are undone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,32 +23,32 @@ use crate::waits::Waits;
 use crate::watch::{Ended, Killer, Rules, Watch};
 use crate::{Error, Preparation};
 
-/// Who follows a run.
+/// Reports the progress of a run.
 pub trait Observer {
-    /// Something was begun or done.
+    /// Reports a step of the run.
     fn note(&mut self, what: &str);
 
-    /// A visit is over, `left` are to come; `why` says why it was not answered.
+    /// Reports the end of a visit, after which `left` visits remain; `why` is the reason if it was not answered.
     fn visited(&mut self, visit: &Visited, why: Option<&str>, left: usize);
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The visits made.
+    /// The completed visits.
     pub visits: Vec<Visited>,
-    /// How long they took together.
+    /// The duration of all visits together.
     pub duration: Duration,
     /// Whether the user ended it.
     pub is_interrupted: bool,
-    /// What the recording holds and lost, where there is one.
+    /// The result of the recording, if there is one.
     pub recording: Option<recorder::Outcome>,
 }
 
-/// Runs what was prepared; `is_interrupted` is asked many times a second.
+/// Runs a prepared plan; calls `is_interrupted` many times a second.
 ///
 /// # Errors
-/// What this machine refuses. The visits made until then are kept, the changes undone.
+/// The machine refuses. The results of completed visits are kept, and the changes are undone.
 pub fn run(
     root: &Root,
     preparation: &Preparation,
@@ -63,8 +63,9 @@ pub fn run(
     let mut changes = Changes::begin(root)?;
     changes.guard(&lock)?;
     let folder = &preparation.folder;
-    let make =
-        |path: &Path| fs::create_dir_all(path).map_err(|error| Error::file("made", path, &error));
+    let make = |path: &Path| {
+        fs::create_dir_all(path).map_err(|error| Error::file("created", path, &error))
+    };
     make(folder)?;
     let place = Place {
         root,
@@ -78,7 +79,7 @@ pub fn run(
         Ok(begun) => begun,
         Err(error) => {
             drop(changes);
-            // Nothing was visited: only what is empty goes.
+            // There was no visit yet, so remove the folders if they are empty.
             let _ = fs::remove_dir(&place.logs).and_then(|()| fs::remove_dir(folder));
             return Err(error);
         }
@@ -89,7 +90,7 @@ pub fn run(
     outcome
 }
 
-/// Makes the visits, and describes them.
+/// Makes the visits, and writes the description of the run.
 fn tour(
     preparation: &Preparation,
     place: &Place,
@@ -109,24 +110,24 @@ fn tour(
         Ok(()) => COMPLETE.to_owned(),
     };
     tour.describe(&visits, duration, &reason)?;
-    // Before the applications are ended, which nobody using them did.
+    // End the recording before the applications: their end is not part of the experiment.
     let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
     drop(tour);
     toured?;
     Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
 }
 
-/// Why a run ended that made every visit.
+/// The reason for the end of a complete run.
 const COMPLETE: &str = "complete";
 
-/// What goes on beside the visits.
+/// The companions of the visits: recording, balloon and killer.
 struct Begun {
     recording: Option<Recording>,
     balloon: Option<Held>,
     killer: Option<Killer>,
 }
 
-/// Makes the changes of the plan, and begins what goes on beside the visits.
+/// Makes the changes of the plan, and starts the companions of the visits.
 fn begin(
     preparation: &Preparation,
     place: &Place,
@@ -165,9 +166,9 @@ struct Tour<'run> {
     balloon: Option<Held>,
     applications: BTreeMap<&'run str, Application<'run>>,
     visits: Vec<Visited>,
-    /// What the kernel had killed in the group at the end of the last visit.
+    /// The count of OOM kills in the group at the end of the last visit.
     oom_kills: Option<u64>,
-    /// Who is asked what applications waited for.
+    /// The source of applications' delays.
     teller: Option<Teller>,
     began: Instant,
     about: AboutRun,
@@ -210,7 +211,7 @@ impl<'run> Tour<'run> {
         })
     }
 
-    /// Makes every visit, unless the user interrupts.
+    /// Makes all visits, unless the user interrupts.
     fn make(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
         let preparation = self.preparation;
         self.describe(&[], Duration::ZERO, "running")?;
@@ -221,7 +222,7 @@ impl<'run> Tour<'run> {
             let Some((visited, why)) = self.visit(visit)? else { return Ok(()) };
             observer.visited(&visited, why.as_deref(), preparation.visits.len() - made);
             self.visits.push(visited);
-            // At each visit: a run that is killed keeps those it made.
+            // Written after each visit, so that a killed run keeps them.
             self.write_tables()?;
             self.check_companions()?;
         }
@@ -239,10 +240,10 @@ impl<'run> Tour<'run> {
         }
     }
 
-    /// Without its killer or its balloon a run would measure something else.
+    /// Fails if the killer or the balloon has ended, because the run would measure something else without it.
     fn check_companions(&mut self) -> Result<(), Error> {
         if self.watch.has_lost_its_killer() {
-            let what = "killd has ended during the run; what it said last is in killd.log";
+            let what = "killd has ended during the run; killd.log has its last events";
             return Err(Error::Refused(what.to_owned()));
         }
         if let Some(balloon) = &mut self.balloon
@@ -253,7 +254,7 @@ impl<'run> Tour<'run> {
         Ok(())
     }
 
-    /// Makes one visit; none where the user interrupted it.
+    /// Makes a visit; None if the user interrupted it.
     fn visit(&mut self, visit: &Visit) -> Result<Option<(Visited, Option<String>)>, Error> {
         let Visit { round, application: name } = visit;
         let plan = &self.preparation.plan;
@@ -276,7 +277,7 @@ impl<'run> Tour<'run> {
         let free_after = results::free_bytes(root)?;
         let mut result = match self.watch.settle() {
             Some(Ended::Interrupted) => return Ok(None),
-            // It was killed all the same.
+            // The answer came, but the application was killed as late.
             Some(Ended::Late) if asked.is_ok() => Err(LATE_ANSWER.to_owned()),
             _ => asked,
         };
@@ -330,7 +331,7 @@ impl<'run> Tour<'run> {
     }
 }
 
-/// From the request to the answer.
+/// Launches an application: from the request to the answer.
 fn launch(
     application: &mut Application,
     is_cold: bool,
@@ -351,7 +352,7 @@ fn launch(
     application.ask(round).map_err(|why| or_late(LATE_ANSWER, why))
 }
 
-/// Freezes an application that has answered, and ends any other; whether it lives on.
+/// Freezes an application that has answered, and ends it otherwise; returns whether it lives on.
 fn leave(application: &mut Application, result: &mut Result<(), String>) -> bool {
     let lives_on = result.is_ok() && application.freeze().is_ok();
     if !lives_on && let Err(error) = application.end() {

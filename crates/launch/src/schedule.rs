@@ -1,23 +1,23 @@
-//! Who is visited when: from a plan to the list of its visits.
+//! Makes the list of visits of a plan.
 
 use std::path::Path;
 
 use crate::plan::{Plan, Schedule};
 use crate::{Error, text};
 
-/// One visit to come.
+/// A planned visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// The round that it belongs to, from 0.
+    /// Its round, from 0.
     pub round: u32,
     /// The application.
     pub application: String,
 }
 
-/// Every visit of the plan, in order.
+/// All visits of the plan, in order.
 ///
 /// # Errors
-/// A usage log that cannot be read, or names what the plan does not run.
+/// The usage log cannot be read, or names an application that the plan does not run.
 pub fn visits(plan: &Plan) -> Result<Vec<Visit>, Error> {
     let per_round = plan.order.len();
     let count = per_round * plan.rounds as usize;
@@ -42,7 +42,7 @@ fn drawn(plan: &Plan, exponent: f64, count: usize) -> Vec<String> {
             left -= weight;
             left < 0.0
         });
-        // Rounding may leave nothing at the very end.
+        // Because of rounding, a draw may fall behind the last weight.
         plan.order[rank.unwrap_or(plan.order.len() - 1)].clone()
     };
     (0..count).map(|_| draw()).collect()
@@ -52,7 +52,7 @@ fn logged(plan: &Plan, file: &Path) -> Result<Vec<String>, Error> {
     let text = text::read(file)?;
     let mut lines = text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty());
     if lines.next().is_none_or(|(header, _)| header != "app") {
-        let what = "expected the header `app`, then one application a line";
+        let what = "expected the header `app`, then one application per line";
         return Err(Error::Plan(format!("{}: {what}", file.display())));
     }
     let name = |(name, line): (&str, u32)| match plan.order.iter().any(|known| known == name) {
@@ -64,17 +64,17 @@ fn logged(plan: &Plan, file: &Path) -> Result<Vec<String>, Error> {
     };
     let names: Vec<String> = lines.map(name).collect::<Result<_, _>>()?;
     if names.is_empty() {
-        let what = "names no application: expected one a line";
+        let what = "names no application: expected one per line";
         return Err(Error::Plan(format!("{}: {what}", file.display())));
     }
     Ok(names)
 }
 
-/// Sebastiano Vigna's generator: short, and the same for ever, which a library's need not be.
+/// Sebastiano Vigna's generator: short, and stable across versions, unlike that of a library.
 struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// From 0 up to but not 1.
+    /// A random number from 0 up to, but not including, 1.
     fn share(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_prefers_what_comes_first_and_repeats_itself() {
+    fn zipf_prefers_the_first_applications_and_is_reproducible() {
         let plan = plan("{ kind = 'zipf', exponent = 1.0 }");
         let visits = visits(&plan).unwrap();
         assert_eq!(visits, super::visits(&plan).unwrap());

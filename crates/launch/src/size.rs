@@ -12,7 +12,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
     String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
-/// The same where there may be none.
+/// Optional sizes.
 pub(crate) mod optional {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! What a plan changes on a machine, step by step, and why a machine must not run it. Decides only:
-//! [`crate::changes`] does it.
+//! Decides which changes a plan needs on a machine, and whether a machine must not run it. [`crate::changes`]
+//! makes the changes.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,58 +12,58 @@ use types::Bytes;
 use crate::Error;
 use crate::plan::{Mode, Plan};
 
-/// One change.
+/// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A value for the time of the run; the file gets back what it held.
+    /// Writes a value for the time of the run; the undo restores the old value.
     Set(Setting),
-    /// A value, and the one that undoes it.
+    /// Writes a value; the second value undoes it.
     Toggle(Setting, Setting),
-    /// A compressed device of its own in memory, used as swap.
+    /// Adds a zram device, and uses it as swap.
     Zram {
-        /// By the kernel's name.
+        /// The kernel's name of the compressor.
         compressor: Option<String>,
         /// Its uncompressed size.
         size: Bytes,
-        /// Among swap areas.
+        /// Its swap priority.
         priority: i32,
     },
-    /// A file, used as swap.
+    /// Creates a swap file, and uses it.
     SwapFile {
-        /// Where.
+        /// Its path.
         path: PathBuf,
-        /// How large.
+        /// Its size.
         size: Bytes,
-        /// Among swap areas.
+        /// Its swap priority.
         priority: i32,
     },
-    /// Groups for all applications, with their settings, which end with them.
+    /// Creates the groups for all applications, and applies their settings.
     Groups {
-        /// One folder per application, and the one with the limit.
+        /// The folder of the group with the limit, then one per application.
         folders: Vec<PathBuf>,
         /// The limit, and how the group swaps.
         settings: Vec<Setting>,
     },
-    /// Clean file pages leave memory, so that runs begin alike.
+    /// Drops clean file pages from memory, so that all runs begin alike.
     DropCaches,
 }
 
-/// What is known of a machine before a run.
+/// The state of a machine before a run.
 #[derive(Clone, Debug)]
 pub struct Situation {
     /// The machine.
     pub machine: Machine,
-    /// Bytes that the kernel can give without swapping.
+    /// Bytes that can be allocated without swapping.
     pub available_bytes: u64,
-    /// Areas in use.
+    /// Swap areas in use.
     pub areas: Vec<swap::Area>,
 }
 
 impl Situation {
-    /// This machine, now.
+    /// Reads the state of this machine.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn now(root: &Root) -> Result<Situation, Error> {
         let memory = counters::meminfo(root)?;
         Ok(Situation {
@@ -73,27 +73,27 @@ impl Situation {
         })
     }
 
-    /// Bytes that a run must leave to everything else.
+    /// Bytes that a run must leave to the rest of the machine.
     pub fn reserve_bytes(&self) -> u64 {
         const ENOUGH: u64 = 8 << 30;
         ENOUGH.min(self.machine.memory_bytes / 3)
     }
 
-    /// Bytes that a run may take.
+    /// Bytes that a run may use.
     fn spare_bytes(&self) -> u64 {
         self.available_bytes.saturating_sub(self.reserve_bytes())
     }
 
-    /// zswap takes its size in whole percent of the memory.
+    /// The size of zswap's pool in whole percent of the memory, rounded up.
     fn percent(&self, size: Bytes) -> u64 {
         (size.0 * 100).div_ceil(self.machine.memory_bytes.max(1)).clamp(1, 100)
     }
 }
 
-/// The steps of `plan`, in order; undone in the opposite one.
+/// The steps of `plan`, in order; they are undone in reverse order.
 ///
 /// # Errors
-/// What the operating system refuses to tell.
+/// The operating system refuses.
 pub fn steps(
     plan: &Plan,
     situation: &Situation,
@@ -108,7 +108,7 @@ pub fn steps(
     for (change, undo) in layout.preparation(root)? {
         steps.push(Step::Toggle(change, undo));
     }
-    // Without a limit of its own the run still may not take what the machine needs.
+    // Without a budget, the limit still leaves the machine its reserve.
     let limit_bytes = budget(plan).map_or(situation.spare_bytes(), |budget| budget.0);
     let mut settings = layout.limit(limit_bytes);
     if matches!(plan.mode, Mode::Kill | Mode::Minfree | Mode::NoLimit) {
@@ -124,7 +124,7 @@ pub fn steps(
         settings.extend(layout.nested_limits());
     }
     if plan.mode == Mode::Minfree {
-        // What applications begin with: that of whoever is visited.
+        // Applications inherit it: the adj of the visited application.
         steps.push(Step::Set(Setting::new("/proc/self/oom_score_adj", 0)));
     }
     let programs = plan.applications.keys().map(|name| layout.programs().join(name));
@@ -134,12 +134,12 @@ pub fn steps(
     Ok(steps)
 }
 
-/// The budget of a plan, where its mode has one.
+/// The budget of a plan, if its mode has one.
 fn budget(plan: &Plan) -> Option<Bytes> {
     plan.budget.filter(|_| plan.mode != Mode::NoLimit)
 }
 
-/// The swap that a plan brings.
+/// The steps for the swap of a plan.
 fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<Step> {
     let mut steps = Vec::new();
     let zram_size = plan.zram_size.unwrap_or_default();
@@ -152,7 +152,7 @@ fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<Step> {
         steps.push(Step::Set(Setting::new(parameter("max_pool_percent"), percent)));
         steps.push(Step::Set(Setting::new(parameter("enabled"), "Y")));
     }
-    // Before every area that the machine has: its own swap is not to be part of the experiment.
+    // A higher priority than all swap areas of the machine, so that the experiment does not use those.
     let mut priority = swap::PRIORITY_MAX;
     if plan.mode.has_zram() {
         let compressor = plan.compressor.clone();
@@ -166,7 +166,7 @@ fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<Step> {
     steps
 }
 
-/// Why running `plan` would risk the machine's own memory; none where it would not.
+/// The reason why `plan` would use memory that the machine needs; None if it would not.
 pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
     let budget = budget(plan).unwrap_or_default();
     let has_pool = plan.mode.has_zram() || plan.mode == Mode::Zswap;
@@ -257,10 +257,10 @@ mod tests {
         assert_eq!(steps_of("swap-file", &layout), [&*file(32767), &swapping, drop]);
         assert_eq!(steps_of("zram+file", &layout), [zram, &file(32766), &swapping, drop]);
         assert_eq!(steps_of("kill", &layout), [&*groups(&format!("{budget} 0")), drop]);
-        // All that is available but the 8 GiB that stay.
+        // All available memory but the reserve of 8 GiB.
         let spare = groups(&format!("memory.limit_in_bytes {}, memory.swappiness 0", 22 * GIB));
         assert_eq!(steps_of("no-limit", &layout), [&*spare, drop]);
-        // 3 of 32 GiB are 9.4 %.
+        // 3 GiB of 32 GiB are 9.4 %.
         let percent = "write 10 to /sys/module/zswap/parameters/max_pool_percent; then restore it";
         assert_eq!(steps_of("zswap", &layout)[0], percent);
     }
@@ -275,11 +275,11 @@ mod tests {
             steps.unwrap().iter().map(ToString::to_string).collect()
         };
         let adj = "write 0 to /proc/self/oom_score_adj; then restore it";
-        let one = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
-        assert_eq!(steps_of(&one)[0], adj);
-        let two = steps_of(&V2::new(Path::new("/cgroup"), "launch"));
-        assert_eq!(two[1], adj);
-        assert!(two[2].ends_with("memory.swap.max 0, cgroup.subtree_control +memory"), "{two:?}");
+        let v1 = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
+        assert_eq!(steps_of(&v1)[0], adj);
+        let v2 = steps_of(&V2::new(Path::new("/cgroup"), "launch"));
+        assert_eq!(v2[1], adj);
+        assert!(v2[2].ends_with("memory.swap.max 0, cgroup.subtree_control +memory"), "{v2:?}");
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(risk(&plan("swap-file"), &situation(32, 9)), None);
         assert!(risk(&plan("swap-file"), &situation(32, 8)).unwrap().contains("must keep 8GiB"));
         assert_eq!(risk(&plan("swap-file"), &situation(12, 5)), None);
-        // The compressed area takes memory beside the budget.
+        // Compressed swap takes memory in addition to the budget.
         let refusal = risk(&plan("zram"), &situation(32, 11)).unwrap();
         assert!(refusal.contains("may take 4GiB"), "{refusal}");
         assert_eq!(risk(&plan("no-limit"), &situation(32, 9)), None);

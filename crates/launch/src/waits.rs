@@ -1,5 +1,5 @@
-//! Where a launch spends its time: on processors, ready and waiting for one, stalled for memory and
-//! storage, and beside others that take processors from it.
+//! Measures where a launch spends its time: running, waiting for a processor, and stalled for memory and
+//! storage.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,36 +10,34 @@ use linux::{Root, groups, process, times};
 
 use crate::Error;
 
-/// Times of one launch, or at one moment since the machine or the processes began.
+/// The times of a launch, or the totals at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// The application ran, at 10 ms.
+    /// CPU time of the application, with a precision of 10 ms.
     pub processor: Duration,
-    /// Its threads that live were ready to run and had no processor, each for itself.
+    /// Time in which its living threads were ready but had no processor, added up over the threads.
     pub ready: Duration,
-    /// The killer ended victims until their memory was back.
+    /// Time in which the killer killed victims and waited for their memory.
     pub kills: Duration,
-    /// What the threads of its processes that live waited for; none where the kernel does not count.
+    /// Waits of the threads of its living processes; None if the kernel does not count them.
     pub delays: Option<Delays>,
-    /// Those threads, at the end.
+    /// The number of these threads, at the end.
     pub threads: u32,
-    /// The kernel's reclaiming thread ran, on the whole machine.
+    /// CPU time of kswapd, on the whole machine.
     pub kswapd: Duration,
-    /// Some task of the machine stalled for memory: in reclaim, or for pages that had been evicted;
-    /// none where the kernel does not tell.
+    /// Time in which some task of the machine stalled for memory; None if the kernel does not report it.
     pub memory_stall: Option<Duration>,
-    /// Some task stalled for storage.
+    /// Time in which some task stalled for storage.
     pub io_stall: Option<Duration>,
-    /// Some task stalled for a processor.
+    /// Time in which some task stalled for a processor.
     pub cpu_stall: Option<Duration>,
 }
 
 impl Waits {
-    /// What was counted until now, of the application whose group is at `folder`; `teller` is asked
-    /// for delays.
+    /// The totals until now for the application whose group is at `folder`; the delays come from `teller`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn now(root: &Root, folder: &Path, teller: Option<&Teller>) -> Result<Waits, Error> {
         let processes = groups::processes(root, folder)?;
         let own = times::of(root, &processes);
@@ -52,7 +50,7 @@ impl Waits {
             ready: own.waited,
             kills: Duration::ZERO,
             delays: teller.map(|teller| {
-                // One may end between being listed and being asked about.
+                // A process may end after it was listed.
                 processes.iter().filter_map(|&process| teller.of(process)).sum()
             }),
             threads: processes
@@ -66,8 +64,8 @@ impl Waits {
         })
     }
 
-    /// A delay of a launch that took so long; none where the kernel counted more than all threads can
-    /// have waited together: a wait whose beginning it had not noted counts from the machine's start.
+    /// A delay of a launch with this duration. None if it is longer than all threads together can have waited: the
+    /// kernel counts a wait without a noted beginning from boot on.
     pub(crate) fn delay(
         &self,
         launch: Duration,
@@ -77,7 +75,7 @@ impl Waits {
         (delay <= launch * self.threads.max(1)).then_some(delay)
     }
 
-    /// From `before` to this; a cold launch began with no process of the application.
+    /// The difference to the earlier totals `before`; a cold launch began without a process of the application.
     pub(crate) fn since(self, before: Waits, is_cold: bool) -> Waits {
         let own = if is_cold { Waits::default() } else { before };
         let stall = |now: Option<Duration>, before: Option<Duration>| {
@@ -102,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cold_launch_counts_all_that_its_processes_did() {
+    fn a_cold_launch_counts_all_cpu_time_of_its_processes() {
         let second = Duration::from_secs(1);
         let before = Waits { processor: second, kswapd: second, ..Waits::default() };
         let now = Waits {
@@ -118,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_longer_than_threads_can_wait_is_not_told() {
+    fn a_delay_longer_than_threads_can_wait_is_absent() {
         let second = Duration::from_secs(1);
         let delays = Delays { storage: 3 * second, reclaim: second, ..Delays::default() };
         let waits = Waits { threads: 2, delays: Some(delays), ..Waits::default() };

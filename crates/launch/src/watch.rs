@@ -1,7 +1,7 @@
-//! Looks at a run many times a second, beside it: ends the visited application when its time is
-//! over or the user interrupts, and kills whom the killer of the plan names.
+//! Watches a run from a separate thread: ends the visited application when its time is over or the user
+//! interrupts, and kills the victims of the plan's killer.
 //!
-//! Whoever waits for an application is woken by its end, so nothing else needs a time limit.
+//! The end of an application wakes the code that waits for it, so that code needs no time limit.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,25 +11,25 @@ use std::time::{Duration, Instant};
 use linux::groups::{self, Layout};
 use linux::{Root, system};
 
-use crate::killd::{self, Killd, Said};
+use crate::killd::{self, Event, Killd};
 use crate::killer::Threshold;
 
-/// How long a pause is slept through at a time.
+/// The longest sleep within a pause.
 const DOZE: Duration = Duration::from_millis(50);
 
-/// What is watched, and by which rules.
+/// The parameters of a watch.
 pub(crate) struct Rules {
     pub(crate) root: Root,
     pub(crate) layout: Arc<dyn Layout>,
-    /// How often the watch looks.
+    /// How often the watch checks.
     pub(crate) look_every: Duration,
-    /// Whether the user wants to end.
+    /// Whether the user wants to end the run.
     pub(crate) is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The start of the run.
     pub(crate) began: Instant,
 }
 
-/// A process that an application had.
+/// A process of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Process {
     pub(crate) application: String,
@@ -41,26 +41,26 @@ pub(crate) struct Process {
 /// A process that killd killed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kill {
-    /// The visit meanwhile, or the next one.
+    /// The present visit, or the next one.
     pub(crate) visit: u64,
-    /// None where it had not been seen before.
+    /// The application of the process; None if the process was not seen before.
     pub(crate) application: Option<String>,
     pub(crate) process: u32,
     /// CLOCK_MONOTONIC in nanoseconds.
     pub(crate) at_ns: u64,
-    /// How much memory was back when killd waited no longer, and after what time; none before.
+    /// The freed bytes, and the time until killd stopped waiting; None while it waits.
     pub(crate) back: Option<(u64, Duration)>,
 }
 
-/// Who ends applications for want of memory.
+/// The killer of the plan.
 pub(crate) enum Killer {
-    /// The watch itself, by this rule.
+    /// The watch itself kills, above this threshold.
     Threshold(Threshold),
-    /// Another process.
+    /// The process killd kills.
     Killd(Killd),
 }
 
-/// A watch that runs. Dropped, it ends.
+/// A running watch. When dropped, it ends.
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -73,19 +73,20 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Applications that run, with the number of their last visit: the least was used longest ago.
+    /// Running applications, with the numbers of their last visits: the smallest was used longest ago.
     running: BTreeMap<String, u64>,
     visits: u64,
     visited: Option<String>,
     deadline: Option<Instant>,
     /// Why the visited application was ended.
     ended: Option<Ended>,
-    /// None in modes without one.
+    /// None in modes without a killer.
     killer: Option<Killer>,
-    /// Those that the killer ended since the last visit's end, and how long that took in this visit.
+    /// Applications that the killer has killed since the end of the last visit, and the time that it took in
+    /// this visit.
     killed: Vec<String>,
     killing: Duration,
-    /// CLOCK_MONOTONIC until which `killing` is counted.
+    /// The time until which `killing` counts, in nanoseconds of CLOCK_MONOTONIC.
     counted_ns: u64,
     kills: Vec<Kill>,
     processes: BTreeMap<(String, u32), Duration>,
@@ -112,10 +113,10 @@ impl Watch {
         Watch { shared, thread: Some(thread) }
     }
 
-    /// Begins a visit; the killer spares the application from now on. Whether it runs.
+    /// Begins a visit, from which on the killer spares the application; returns whether it runs.
     pub(crate) fn begin(&self, application: &str) -> bool {
         let mut state = self.shared.state();
-        // One that was killed a moment ago has to be started.
+        // First handle recent kills: a killed application must be started.
         self.shared.relieve(&mut state);
         state.visits += 1;
         state.visited = Some(application.to_owned());
@@ -131,13 +132,13 @@ impl Watch {
         is_running
     }
 
-    /// Gives the visited application this much time from now on.
+    /// Sets the deadline of the visited application.
     pub(crate) fn allow(&self, time: Duration) {
-        // A time beyond what the clock can count never ends.
+        // A time that the clock cannot represent means no deadline.
         self.shared.state().deadline = Instant::now().checked_add(time);
     }
 
-    /// Waits as long as `time`, or until the visited application was ended.
+    /// Waits for `time`, or until the visited application was ended.
     pub(crate) fn pause(&self, time: Duration) {
         let began = Instant::now();
         while let Some(left) = time.checked_sub(began.elapsed())
@@ -152,21 +153,21 @@ impl Watch {
         self.shared.state().ended.is_some()
     }
 
-    /// The request is answered or given up: no more deadline. Why it was ended, if it was.
+    /// Removes the deadline after the answer; returns why the application was ended, if it was.
     pub(crate) fn settle(&self) -> Option<Ended> {
         let mut state = self.shared.state();
         state.deadline = None;
         state.ended
     }
 
-    /// How long the killer took over its victims of this visit so far.
+    /// The time that the killer has taken in this visit so far.
     pub(crate) fn killing(&self) -> Duration {
         let mut state = self.shared.state();
         self.shared.relieve(&mut state);
         state.killing
     }
 
-    /// Whether the killer has ended, which nobody asked it for.
+    /// Whether killd has ended, although the run continues.
     pub(crate) fn has_lost_its_killer(&self) -> bool {
         match &mut self.shared.state().killer {
             Some(Killer::Killd(killd)) => killd.has_ended(),
@@ -174,16 +175,16 @@ impl Watch {
         }
     }
 
-    /// Every kill of killd so far.
+    /// All kills of killd so far.
     pub(crate) fn kills(&self) -> Vec<Kill> {
         self.shared.state().kills.clone()
     }
 
-    /// Ends a visit; `is_running` says whether the application lives on. Those that were killed
-    /// since the end of the visit before.
+    /// Ends a visit; `is_running` is whether the application lives on. Returns the applications that were killed
+    /// since the end of the last visit.
     pub(crate) fn finish(&self, application: &str, is_running: bool) -> Vec<String> {
         let mut state = self.shared.state();
-        // What this visit has allocated since the last look makes room at its own cost.
+        // Kills for memory that this visit allocated since the last check belong to this visit.
         self.shared.relieve(&mut state);
         state.visited = None;
         if !is_running {
@@ -192,7 +193,7 @@ impl Watch {
         std::mem::take(&mut state.killed)
     }
 
-    /// Every process seen so far.
+    /// All processes seen so far.
     pub(crate) fn processes(&self) -> Vec<Process> {
         let state = self.shared.state();
         let process = |((application, number), seen): (&(String, u32), &Duration)| Process {
@@ -218,7 +219,7 @@ impl Shared {
         self.state.lock().expect("no holder of this lock panics")
     }
 
-    /// Looks once; false at the end.
+    /// Checks once; returns false at the end.
     fn look(&self) -> bool {
         let mut state = self.state();
         if state.is_over {
@@ -229,7 +230,7 @@ impl Shared {
             let is_late = state.deadline.is_some_and(|deadline| Instant::now() >= deadline);
             if is_late || (self.rules.is_interrupted)() {
                 state.ended.get_or_insert(if is_late { Ended::Late } else { Ended::Interrupted });
-                // Again at each look: what it had forked meanwhile must end as well.
+                // Repeated at each check, because it may have forked meanwhile.
                 self.end(&visited);
             }
         }
@@ -245,19 +246,19 @@ impl Shared {
         }
     }
 
-    /// Does what the killer asks for: kills whom it names, or notes whom it killed.
+    /// Kills the threshold's victims, or notes killd's kills.
     fn relieve(&self, state: &mut State) {
         let Some(mut killer) = state.killer.take() else { return };
         match &mut killer {
             Killer::Threshold(threshold) => self.kill(state, *threshold),
             Killer::Killd(killd) => {
-                killd.heard().into_iter().for_each(|said| self.heed(state, said));
+                killd.events().into_iter().for_each(|event| self.handle(state, event));
             }
         }
         state.killer = Some(killer);
     }
 
-    /// Kills one after the other, each when the memory of the last is back.
+    /// Kills applications one after the other, each after the memory of the last is back.
     fn kill(&self, state: &mut State, threshold: Threshold) {
         loop {
             let Rules { root, layout, .. } = &self.rules;
@@ -272,10 +273,10 @@ impl Shared {
         }
     }
 
-    /// An application without one of its processes is one that was killed.
-    fn heed(&self, state: &mut State, said: Said) {
-        match said {
-            Said::Kill { process, at_ns } => {
+    /// Handles an event of killd. An application that lost one of its processes counts as killed.
+    fn handle(&self, state: &mut State, event: Event) {
+        match event {
+            Event::Kill { process, at_ns } => {
                 let application = state.application_of(process);
                 if let Some(name) = &application
                     && state.running.remove(name).is_some()
@@ -285,8 +286,8 @@ impl Shared {
                 let visit = state.visits - u64::from(state.visited.is_some());
                 state.kills.push(Kill { visit, application, process, at_ns, back: None });
             }
-            Said::Back { process, at_ns, freed_bytes, time } => {
-                // Times of victims that die beside one another count once.
+            Event::Back { process, at_ns, freed_bytes, time } => {
+                // Overlapping times of several victims count once.
                 let began_ns = at_ns.saturating_sub(time.as_nanos() as u64);
                 let counted_ns = at_ns.saturating_sub(began_ns.max(state.counted_ns));
                 state.killing += Duration::from_nanos(counted_ns);
@@ -294,7 +295,7 @@ impl Shared {
                 let mut kills = state.kills.iter_mut();
                 let Some(kill) = kills.rfind(|kill| kill.process == process) else { return };
                 kill.back = Some((freed_bytes, time));
-                // It may run again already.
+                // End the rest of the application, unless it runs again.
                 if let Some(name) = &kill.application
                     && !state.running.contains_key(name)
                 {
@@ -305,7 +306,7 @@ impl Shared {
     }
 
     fn end(&self, application: &str) {
-        // What does not end now is ended when the groups are removed.
+        // Removing the groups ends processes that do not end now.
         let _ = groups::end(&self.rules.root, self.rules.layout.as_ref(), application);
     }
 }

@@ -1,9 +1,9 @@
-//! The arena's page runs: who has which, what is free and how it is held. No system call is made
-//! here; the pool performs what this decides.
+//! The arena's page runs: their owners, the free spans and the state of each. No system call is made
+//! here; the pool performs what this module decides.
 //!
 //! Every page is in a free span, in a block (from `malloc`), mapped (from `mmap`), detached (a span
-//! whose system call is under way), or unowned for the moment in which the pool moves it between
-//! these. Free spans beside each other differ in state, except at the borders of chunks.
+//! whose system call is under way), or unowned while the pool moves it between
+//! these. Adjacent free spans differ in state, except at the borders of chunks.
 
 use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span};
 use types::Nanos;
@@ -13,33 +13,33 @@ use crate::chunks::CHUNK_PAGES;
 use crate::huge::HUGE_PAGES;
 use crate::spans::{Free, FreeSpan, Place, Spans, Tag};
 
-/// Whom pages are handed out to.
+/// Owner of pages that are handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// `malloc` and its relatives: freed as one.
+    /// `malloc` and its relatives: freed as a whole.
     Block,
-    /// `mmap`: any page of it may be unmapped alone.
+    /// `mmap`: any single page of it may be unmapped.
     Map,
 }
 
-/// Pages that were handed out, and how they were held before.
+/// Pages that were handed out, and their state before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub first: u32,
     pub pages: u32,
-    /// As its most fleeting page that is not clean.
+    /// The most volatile state among its pages that were not clean.
     pub held: Free,
-    /// Pages that were not clean.
+    /// Number of pages that were not clean.
     pub kept: u32,
 }
 
 impl Grant {
-    /// All of one span.
+    /// A grant of pages that were all in one state.
     pub fn of(first: u32, pages: u32, held: Free) -> Grant {
         Grant { first, pages, held, kept: if held == Free::Clean { 0 } else { pages } }
     }
 
-    /// Some of its pages were held as `state`.
+    /// Adds pages that were in `state`.
     fn add(&mut self, state: Free, pages: u32) {
         if state != Free::Clean {
             self.held = if self.kept == 0 { state } else { self.held.max(state) };
@@ -55,7 +55,7 @@ pub enum Work {
     Discard(FreeSpan),
 }
 
-/// Memory that lives as long as the program, one element per page of the arena.
+/// Memory that lives as long as the program, with one element per page of the arena.
 #[derive(Debug)]
 pub struct Tables {
     pub tags: &'static mut [Tag],
@@ -71,25 +71,25 @@ pub struct Arena {
     pub foresight: Foresight,
     retention: Retention,
     detached: Option<Work>,
-    /// Pages up to the last that was ever handed out; behind them the tables are as new.
+    /// Pages up to the last that was ever handed out; the tables beyond them are unused.
     used: u32,
-    /// Pages up to the last whose tables were said to be wanted.
+    /// Pages up to the last whose tables were reported as wanted.
     prepared: u32,
-    /// Pages up to the last that core files were to hold.
+    /// Pages up to the last that was reported for core files.
     dumped: u32,
 }
 
-/// Pages whose tables are wanted at once, at most: in base pages, 16 KiB of tags and 24 KiB of entries.
+/// Pages whose tables are wanted at once, at most: 16 KiB of tags and 24 KiB of entries, in base pages.
 const PREPARED_AHEAD: u32 = 1024;
 
-/// Spans above the limit of which parts may stay, at most, before one goes as it is.
+/// Limit on spans above the limit whose parts may stay hot before a span goes whole.
 const PASSED_MAX: u32 = 16;
 
-/// Pages that core files hold ahead of use, at most: 64 MiB.
+/// Pages that core files include ahead of use, at most: 64 MiB.
 const DUMPED_AHEAD: u32 = 16 << 10;
 
 impl Arena {
-    /// Without a page.
+    /// An arena without pages.
     pub const fn new(rules: Rules) -> Arena {
         Arena {
             spans: Spans::new(),
@@ -108,12 +108,12 @@ impl Arena {
         *self.retention.rules()
     }
 
-    /// Other rules from now on.
+    /// Replaces the rules.
     pub fn set_rules(&mut self, rules: Rules) {
         self.retention.set_rules(rules);
     }
 
-    /// Adds the chunk that begins at the page `first`; the tables hold what they held before, and
+    /// Adds the chunk that begins at the page `first`; the tables keep their content and have
     /// zeros for the new pages.
     pub fn grow(&mut self, first: u32, tables: Tables) {
         self.spans.grow(tables.tags);
@@ -122,8 +122,8 @@ impl Arena {
         self.spans.insert(FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean });
     }
 
-    /// Hands out `pages` pages, the first a multiple of `alignment` (a power of two), where
-    /// `placement` finds them. None where nothing fits.
+    /// Hands out `pages` pages at a place that `placement` chooses; the first is a multiple of `alignment`
+    /// (a power of two). None if no free memory fits.
     pub fn allocate(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
         let slack = alignment - 1;
         let place = self.spans.place(pages.checked_add(slack)?)?;
@@ -132,7 +132,7 @@ impl Arena {
         Some(grant)
     }
 
-    /// Hands out pages that are clean and accessible: taking them needs no system call.
+    /// Hands out pages that are clean and accessible, so that no system call is needed.
     pub fn allocate_open(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
         let place = |span: FreeSpan| {
             let mut stretches = self.bits.closed.runs(span.first, span.end(), false);
@@ -147,7 +147,7 @@ impl Arena {
         Some(Grant::of(first, pages, Free::Clean))
     }
 
-    /// Takes pages out of free spans beside each other, of which `span` is the first.
+    /// Removes pages from adjacent free spans, of which `span` is the first.
     fn take(&mut self, mut span: FreeSpan, first: u32, pages: u32) -> Grant {
         let mut grant = Grant { first, pages, held: Free::Clean, kept: 0 };
         let end = first + pages;
@@ -164,8 +164,8 @@ impl Arena {
         }
     }
 
-    /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and in one
-    /// chunk.
+    /// Hands out the `pages` pages from `first` on to extend the memory before them, if they are free and
+    /// in one chunk.
     pub fn extend(&mut self, first: u32, pages: u32) -> Option<Grant> {
         let end = first.checked_add(pages)?;
         if first.is_multiple_of(CHUNK_PAGES) || first / CHUNK_PAGES != (end - 1) / CHUNK_PAGES {
@@ -179,8 +179,8 @@ impl Arena {
         Some(self.take(span, first, pages))
     }
 
-    /// Takes the free pages among `pages` pages from `first` on, span by span; each belongs to
-    /// unowned then.
+    /// Removes the free pages among `pages` pages from `first` on, span by span; they are then
+    /// unowned.
     pub fn carve(&mut self, first: u32, pages: u32) -> Option<Grant> {
         let end = first.saturating_add(pages);
         let span = self.spans.first_from(first, end)?;
@@ -189,7 +189,7 @@ impl Arena {
         Some(Grant::of(from, to - from, span.state))
     }
 
-    /// Notes whose the pages are.
+    /// Records the owner of the pages.
     pub fn own(&mut self, first: u32, pages: u32, owner: Owner) {
         debug_assert!(self.spans.first_from(first, first + pages).is_none(), "still free");
         match owner {
@@ -198,12 +198,12 @@ impl Arena {
         }
     }
 
-    /// Pages of the block that begins at `first`; none where none does.
+    /// Number of pages of the block that begins at `first`, if one does.
     pub fn block(&self, first: u32) -> Option<u32> {
         self.spans.block(first)
     }
 
-    /// The block at `first` ends: its pages are unowned. Says how many they are; none where no
+    /// Ends the block at `first`: its pages become unowned. Returns their number; none if no
     /// block begins there.
     pub fn disown_block(&mut self, first: u32) -> Option<u32> {
         let pages = self.spans.block(first)?;
@@ -211,8 +211,8 @@ impl Arena {
         Some(pages)
     }
 
-    /// The first stretch of mapped pages among `pages` from `first` on, alike in being tainted: they
-    /// are unowned then.
+    /// Makes the first run of mapped pages among `pages` from `first` on unowned; all of the run are
+    /// tainted or none is. Returns the run.
     pub fn disown_mapped(&mut self, first: u32, pages: u32) -> Option<(u32, u32)> {
         let end = first.saturating_add(pages);
         let PageBits { mapped, tainted, .. } = self.bits;
@@ -228,12 +228,12 @@ impl Arena {
             if taken > from {
                 return Some((from, taken - from));
             }
-            // Another thread unmaps the page without the lock.
+            // Another thread unmaps the page without holding the lock.
             page = from + 1;
         }
     }
 
-    /// Unowned pages become a hot span.
+    /// Makes unowned pages a hot span.
     pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
         debug_assert!(
             !self.bits.mapped.any(first, pages),
@@ -246,7 +246,7 @@ impl Arena {
         self.retention.deposit(self.entries, Span(span.first), span.pages, now);
     }
 
-    /// Unowned pages that are absent from memory become a clean span.
+    /// Makes unowned pages that have no memory a clean span.
     pub fn deposit_clean(&mut self, first: u32, pages: u32) {
         self.bits.dirty.clear(first, pages);
         self.foresight.freed(first, pages);
@@ -254,8 +254,8 @@ impl Arena {
         self.spans.insert(span);
     }
 
-    /// The next system call to make, on a span that is detached until `finish`; none while one is
-    /// under way.
+    /// The next system call to make, on a span that stays detached until `finish`; none while another
+    /// call is under way.
     pub fn next_work(&mut self, now: Nanos) -> Option<Work> {
         if self.detached.is_some() {
             return None;
@@ -286,8 +286,8 @@ impl Arena {
         self.detached
     }
 
-    /// Says what of a span above the limit is to be discarded. What lies in huge pages that the span does not
-    /// hold whole stays hot: without it the rest of such a huge page comes back base page by base page, each
+    /// Chooses which part of a span above the limit to discard. The ends of the span that are parts of huge
+    /// pages stay hot: otherwise the rest of such a huge page would come back base page by base page, each
     /// with a fault of its own.
     fn keep_ends(&mut self, span: FreeSpan, now: Nanos) -> FreeSpan {
         let first = span.first.next_multiple_of(HUGE_PAGES).min(span.end());
@@ -306,7 +306,7 @@ impl Arena {
         whole
     }
 
-    /// The hot span falls into two, the first of `pages` pages, which is detached next.
+    /// Splits the hot span; its first part of `pages` pages is detached next.
     fn split(&mut self, span: Span, pages: u32) {
         let Some(whole) = self.spans.remove(span.0) else { return };
         let end = whole.first + pages;
@@ -316,7 +316,7 @@ impl Arena {
         self.retention.split(self.entries, span, pages, Span(end), rest.pages);
     }
 
-    /// The system call on the detached span was made.
+    /// Records that the system call on the detached span was made.
     pub fn finish(&mut self) {
         match self.detached.take() {
             Some(Work::Discard(span)) => self.deposit_clean(span.first, span.pages),
@@ -325,7 +325,7 @@ impl Arena {
         }
     }
 
-    /// The detached span, if any, becomes hot: the thread that made its system call is not in this process.
+    /// Makes the detached span, if any, hot: the thread that makes its system call is not in this process.
     pub fn recover(&mut self, now: Nanos) {
         if let Some(Work::LazilyFree(span) | Work::Discard(span)) = self.detached.take() {
             self.retention.take(self.entries, Span(span.first));
@@ -338,7 +338,7 @@ impl Arena {
         self.detached.is_some()
     }
 
-    /// Detaches the span deposited longest ago, to be discarded.
+    /// Detaches the span deposited first, to be discarded.
     pub fn oldest(&mut self) -> Option<Work> {
         if self.detached.is_some() {
             return None;
@@ -349,7 +349,7 @@ impl Arena {
         self.detached
     }
 
-    /// Memory is short: all that was freed until `now` is to be discarded.
+    /// Marks everything freed until `now` for discarding, because memory is short.
     pub fn pressure(&mut self, now: Nanos) {
         self.retention.pressure(now);
     }
@@ -364,7 +364,7 @@ impl Arena {
         self.retention.due(self.entries)
     }
 
-    /// Pages that may be held hot.
+    /// Limit of hot pages.
     pub fn hot_pages_max(&self) -> u64 {
         self.retention.rules().hot_bytes.pages()
     }
@@ -382,8 +382,8 @@ impl Arena {
         self.used
     }
 
-    /// Pages that core files are to hold from now on, since some of them are in use: first and number,
-    /// reported once. They end ahead of what is in use, at the end of a huge page.
+    /// Pages that core files must include from now on, since some of them are in use: first page and number,
+    /// reported once. They extend ahead of the pages in use, to the end of a huge page.
     pub fn wanted_dump(&mut self) -> Option<(u32, u32)> {
         if self.used <= self.dumped {
             return None;
@@ -394,12 +394,12 @@ impl Arena {
         Some((first, self.dumped - first))
     }
 
-    /// How many free spans there are.
+    /// Number of free spans.
     pub fn free_spans(&self) -> u32 {
         self.spans.count()
     }
 
-    /// Free spans whose pages may be there, about the longest first, some at most.
+    /// A bounded number of free spans whose pages may be resident, roughly the longest first.
     pub fn kept_spans(&self) -> impl Iterator<Item = FreeSpan> {
         Free::KEPT.into_iter().flat_map(|state| self.spans.longest(state))
     }
@@ -409,7 +409,7 @@ impl Arena {
         self.spans.before(page)
     }
 
-    /// The first free page from `first` to `end`; none where there is none, or an unowned page before it.
+    /// The first free page from `first` to `end`; none if there is none, or if an unowned page precedes it.
     pub fn first_free(&self, first: u32, end: u32) -> Option<u32> {
         let PageBits { mapped, released, .. } = self.bits;
         let mut page = first;
@@ -426,7 +426,7 @@ impl Arena {
         None
     }
 
-    /// Whether every page from `first` to `end` is free, or the kernel's.
+    /// Whether every page from `first` to `end` is free, or was given back to the kernel.
     pub fn is_free_or_released(&self, first: u32, end: u32) -> bool {
         let mut page = first;
         while page < end {
@@ -441,8 +441,8 @@ impl Arena {
         true
     }
 
-    /// Parts of the tables that what was handed out will need soon, reported once: address and bytes of
-    /// each. They end a quarter of what is in use ahead of it, so that a program pays for what it has.
+    /// Parts of the tables that are needed soon, reported once: address and bytes of
+    /// each. They extend a quarter beyond what is in use, so that a program pays only for what it uses.
     pub fn wanted_tables(&mut self) -> Option<[(usize, usize); 2]> {
         if self.used <= self.prepared {
             return None;
@@ -455,8 +455,8 @@ impl Arena {
         Some([extent_of(entries), extent_of(self.spans.tags(pages))])
     }
 
-    /// Parts of the tables that may be given to the kernel, since they read as zeros: address and
-    /// bytes of each. None while something is held.
+    /// Parts of the tables that may be given to the kernel, since they are all zeros: address and
+    /// bytes of each. Empty while the arena retains anything.
     pub fn empty_tables(&mut self) -> impl Iterator<Item = (usize, usize)> {
         let is_held = self.hot_pages() + self.lazy_pages() > 0 || self.detached.is_some();
         let known = if is_held { 0 } else { self.used.max(std::mem::take(&mut self.prepared)) };
@@ -464,7 +464,7 @@ impl Arena {
         std::iter::once(extent_of(entries)).chain(self.spans.empty_tags(known).map(extent_of))
     }
 
-    /// Takes `pages` pages from `first` on out of the free `span`; what is left of it stays free, at
+    /// Removes `pages` pages from `first` on from the free `span`; the rest stays free, at
     /// its age.
     fn cut(&mut self, span: FreeSpan, first: u32, pages: u32) {
         self.spans.remove(span.first);
@@ -489,7 +489,7 @@ impl Arena {
         }
     }
 
-    /// A span that was just lazily freed, and is retained as such, joins its neighbours.
+    /// Joins a span that was just lazily freed, and is retained as such, with its neighbours.
     fn insert_lazy(&mut self, span: FreeSpan) {
         let joined = self.joined(FreeSpan { state: Free::Lazy, ..span });
         let (before, after) = (Span(span.first), Span(joined.first));
@@ -497,7 +497,7 @@ impl Arena {
         self.spans.insert(joined);
     }
 
-    /// The span with its free neighbours of the same state, which are no longer spans of their own.
+    /// The span joined with its free neighbours of the same state, which stop being separate spans.
     fn joined(&mut self, span: FreeSpan) -> FreeSpan {
         let mut joined = span;
         if !span.first.is_multiple_of(CHUNK_PAGES)
@@ -523,7 +523,7 @@ impl Arena {
     }
 }
 
-/// Address and bytes.
+/// Address and length in bytes.
 fn extent_of<T>(part: &[T]) -> (usize, usize) {
     (part.as_ptr().addr(), size_of_val(part))
 }

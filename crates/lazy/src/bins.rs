@@ -1,5 +1,5 @@
-//! Lists of free spans by state and length. Up to 64 pages each length has a list of its own, above
-//! that each doubling has eight, so the best fit is found without a walk or after a short one.
+//! Lists of free spans by state and length. Up to 64 pages each length has its own list; above
+//! that each doubling has eight, so the best fit needs no walk or a short one.
 
 use crate::spans::{Free, Tag};
 
@@ -8,16 +8,16 @@ const EXACT: u32 = 64;
 /// log2(EXACT), and log2 of the bins of each doubling above it.
 const EXACT_BITS: u32 = EXACT.trailing_zeros();
 const DOUBLING_BITS: u32 = 3;
-/// Enough for spans of a chunk, 2^18 pages.
+/// Enough bins for spans of a chunk, 2^18 pages.
 const BINS: usize = 192;
 const WORDS: usize = BINS / 64;
-/// Spans looked at in a bin of several lengths, for the shortest that fits.
+/// Spans examined in a bin of several lengths, to find the shortest that fits.
 const LOOKS: usize = 32;
 
-/// No page.
+/// Means "no page".
 pub const NONE: u32 = u32::MAX;
 
-/// Heads of the lists, and one bit for each that is not empty.
+/// Heads of the lists, with one bit for each list that is not empty.
 #[derive(Debug)]
 pub struct Bins {
     heads: [[u32; BINS]; Free::COUNT],
@@ -29,7 +29,7 @@ impl Bins {
         Bins { heads: [[NONE; BINS]; Free::COUNT], filled: [[0; WORDS]; Free::COUNT] }
     }
 
-    /// Puts the span at `first`, whose tag tells its length, at the head of its list.
+    /// Inserts the span at `first`, whose tag has its length, at the head of its list.
     pub fn push(&mut self, tags: &mut [Tag], first: u32, state: Free) {
         let Some(tag) = tags.get_mut(first as usize) else { return };
         let bin = bin_of(tag.pages);
@@ -43,7 +43,7 @@ impl Bins {
         self.mark(state, bin, true);
     }
 
-    /// Takes the span at `first` out of its list.
+    /// Removes the span at `first` from its list.
     pub fn remove(&mut self, tags: &mut [Tag], first: u32, state: Free) {
         let Some(&Tag { pages, previous, next, .. }) = tags.get(first as usize) else { return };
         if let Some(tag) = tags.get_mut(next as usize) {
@@ -62,7 +62,7 @@ impl Bins {
         }
     }
 
-    /// The first page of a span of `state` that `is_wanted`, with at least `pages` pages, about the
+    /// The first page of a span of `state` that `is_wanted`, with at least `pages` pages, roughly the
     /// shortest.
     pub fn find(
         &self,
@@ -82,7 +82,7 @@ impl Bins {
         None
     }
 
-    /// First pages of spans of `state`, about the longest first, some at most.
+    /// First pages of a bounded number of spans of `state`, roughly the longest first.
     pub fn longest<'a>(&'a self, tags: &'a [Tag], state: Free) -> impl Iterator<Item = u32> + 'a {
         let head = move |bin: usize| self.heads.get(state as usize)?.get(bin).copied();
         let list = |head: u32| {
@@ -92,7 +92,7 @@ impl Bins {
         self.filled_from_last(state).filter_map(head).flat_map(list).take(LOOKS)
     }
 
-    /// Bins of `state` that are not empty, the last first.
+    /// Bins of `state` that are not empty, in descending order.
     fn filled_from_last(&self, state: Free) -> impl Iterator<Item = usize> + use<> {
         let mut words = self.filled.get(state as usize).copied().unwrap_or_default();
         std::iter::from_fn(move || {
@@ -143,7 +143,7 @@ fn head(heads: &mut [[u32; BINS]; Free::COUNT], state: Free, bin: usize) -> Opti
     heads.get_mut(state as usize)?.get_mut(bin)
 }
 
-/// The bin of spans of `pages` pages; longer ones lie in no lower bin.
+/// The bin of spans of `pages` pages; longer spans are in no lower bin.
 fn bin_of(pages: u32) -> usize {
     if pages <= EXACT {
         return pages.saturating_sub(1) as usize;

@@ -2,52 +2,52 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 
-/// Bits over memory that lives as long as the program. Every change is atomic, so whom a page belongs to
+/// Bits in memory that lives as long as the program. Every change is atomic, so the owner of a page
 /// may read and change its bits without the pool's lock, while others change those of other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits {
     words: &'static [AtomicU64],
-    /// Which of `stride` words of the same 64 pages is this one's.
+    /// Index of this kind among the `stride` words of the same 64 pages.
     kind: usize,
     stride: usize,
 }
 
-/// What is kept of pages, a bit of each kind a page.
+/// State of pages, with one bit of each kind per page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageBits {
-    /// The page may hold something other than zeros. Once it is handed out, the bit stays as it is, save
-    /// where the page is mapped ahead: what it held then, if anything.
+    /// The page may contain something other than zeros. The bit does not change while the page is handed
+    /// out, except that mapping it ahead sets the bit.
     pub dirty: Bits,
-    /// The page is handed out to `mmap`.
+    /// The page belongs to an `mmap`.
     pub mapped: Bits,
-    /// The page's mapping is unlike that of the arena: it is mapped anew when it is freed.
+    /// The page's mapping differs from the arena's: it is mapped anew when it is freed.
     pub tainted: Bits,
-    /// The page is tainted only in that it was moved here: its mapping joins no other.
+    /// The page is tainted only because it was moved here: its mapping joins no other.
     pub moved: Bits,
     /// The page is free and inaccessible.
     pub closed: Bits,
-    /// What the page holds lies in the vault.
+    /// The page's content is in the vault.
     pub aside: Bits,
-    /// The page is left out of core files.
+    /// The page is excluded from core files.
     pub undumped: Bits,
-    /// The page's address is the kernel's again: nothing lies there, or what the program mapped since.
+    /// The page's address is the kernel's again: it is unmapped, or the program mapped something since.
     pub released: Bits,
-    /// The arena asked for huge pages where the page lies.
+    /// The arena requested huge pages for the region of the page.
     pub huge: Bits,
-    /// The program unmapped the page while the pool was locked: it is unowned, absent from memory, and
-    /// becomes free as soon as the pool is locked anew.
+    /// The program unmapped the page while the pool was locked: it is unowned, without memory, and
+    /// becomes free as soon as the pool is locked again.
     pub returned: Bits,
     /// The program mapped over the page, which was free, while the pool was locked: it stops being free
-    /// as soon as the pool is locked anew.
+    /// as soon as the pool is locked again.
     pub claimed: Bits,
 }
 
 impl PageBits {
-    /// Kinds of bits.
+    /// Number of kinds of bits.
     pub const COUNT: usize = 11;
 
-    /// Bits of all kinds over one table: the words of the same pages lie beside each other, so that a small
-    /// arena touches few pages of it.
+    /// Bits of all kinds in one table: the words of the same pages are adjacent, so that a small
+    /// arena touches few pages of the table.
     pub const fn new(words: &'static [AtomicU64]) -> PageBits {
         const fn bits(words: &'static [AtomicU64], kind: usize) -> Bits {
             Bits { words, kind, stride: PageBits::COUNT }
@@ -67,7 +67,7 @@ impl PageBits {
         }
     }
 
-    /// Notes that the mapping of these pages is not the arena's, save of those that are the kernel's.
+    /// Marks these pages, except those that are the kernel's, as mapped differently from the arena.
     pub fn taint(self, first: u32, pages: u32) {
         for (from, to) in self.released.runs(first, first.saturating_add(pages), false) {
             self.tainted.set(from, to - from);
@@ -75,13 +75,13 @@ impl PageBits {
         }
     }
 
-    /// Whether the pages have the arena's own attributes, wherever they were before.
+    /// Whether the pages have the arena's own attributes, even if they were moved.
     pub fn are_plain(self, first: u32, pages: u32) -> bool {
         let mut tainted = self.tainted.runs(first, first.saturating_add(pages), true);
         tainted.all(|(from, to)| self.moved.next(from, to, false) == to)
     }
 
-    /// The pages have the arena's own mapping again.
+    /// Marks the pages as mapped like the arena again.
     pub fn untaint(self, first: u32, pages: u32) {
         self.tainted.clear(first, pages);
         self.moved.clear(first, pages);
@@ -96,14 +96,14 @@ impl Bits {
         Bits { words, kind: 0, stride: 1 }
     }
 
-    /// The word of the 64 pages that `page` is one of.
+    /// The word of the 64 pages that contain `page`.
     fn word(self, page: u32) -> Option<&'static AtomicU64> {
         self.words.get((page / WORD) as usize * self.stride + self.kind)
     }
 
     /// Sets the bits of `count` pages from `first` on.
     pub fn set(self, first: u32, count: u32) {
-        // A word whose pages are all the caller's needs no more than a store.
+        // A word whose pages all belong to the caller needs only a store.
         self.each_word(first, count, |word, mask| match mask {
             u64::MAX => word.store(u64::MAX, Relaxed),
             _ => {
@@ -122,7 +122,7 @@ impl Bits {
         });
     }
 
-    /// Clears bits from `first` on as long as they are set, up to `end`. Gives the first page whose bit
+    /// Clears bits from `first` on while they are set, up to `end`. Returns the first page whose bit
     /// another thread cleared before, or `end`.
     pub fn take(self, first: u32, end: u32) -> u32 {
         let mut page = first;
@@ -147,7 +147,7 @@ impl Bits {
         self.next(first, end, true) < end
     }
 
-    /// The first page from `from` on whose bit is `is_set`, `end` where none before it is.
+    /// The first page from `from` on whose bit equals `is_set`; `end` if there is none before it.
     pub fn next(self, from: u32, end: u32, is_set: bool) -> u32 {
         let mut page = from;
         while page < end {
@@ -162,7 +162,7 @@ impl Bits {
         end
     }
 
-    /// The stretches from `first` to `end` whose bits are `is_set`: first page and the one behind.
+    /// The runs from `first` to `end` whose bits equal `is_set`: first page and the page after the last.
     pub fn runs(self, first: u32, end: u32, is_set: bool) -> impl Iterator<Item = (u32, u32)> {
         let mut page = first;
         std::iter::from_fn(move || {
@@ -185,7 +185,7 @@ impl Bits {
     }
 }
 
-/// The bits of the pages from `from` to `to`, of which there is one at least, all in one word.
+/// The bits of the pages from `from` to `to`, at least one page, all in one word.
 fn mask(from: u32, to: u32) -> u64 {
     (u64::MAX >> (WORD - (to - from))) << (from % WORD)
 }

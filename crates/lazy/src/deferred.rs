@@ -1,7 +1,7 @@
-//! What is done to the arena while its lock is not to be had: a collector stops threads by signals, also
-//! in the middle of `malloc`, and maps and unmaps memory before it lets them go on. The memory goes at
-//! once; what has to change in the arena is noted in the bits of the pages, and the thread that takes the lock
-//! next makes it so, before anything else.
+//! Changes of the arena while its lock cannot be taken: a collector stops threads by signals, even
+//! in the middle of `malloc`, and maps and unmaps memory before it resumes them. The memory goes at
+//! once; the change of the arena is recorded in the bits of the pages, and the thread that takes the lock
+//! next applies it before anything else.
 
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
@@ -14,26 +14,26 @@ use crate::knobs::knobs;
 use crate::reserve::{OPEN, page_bits};
 use crate::{fork, huge, pool, retire, system, vault};
 
-/// Whether there is something to make so.
+/// Whether a change is pending.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
-/// Whether the system call on the detached span was made.
+/// Whether the system call on the detached span is done.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_FINISHED: AtomicBool = AtomicBool::new(false);
 
-/// The detached span may become free again.
+/// Records that the detached span may become free again.
 pub fn finish() {
     IS_FINISHED.store(true, Release);
     IS_PENDING.store(true, Release);
 }
 
-/// Unowned pages, absent from memory, are to become free.
+/// Records that unowned pages without memory become free.
 pub fn return_clean(first: u32, pages: u32) {
     page_bits().returned.set(first, pages);
     IS_PENDING.store(true, Release);
 }
 
-/// The program maps over these pages: those that are free must not be handed out.
+/// Records that the program maps over these pages: those that are free must not be handed out.
 pub fn claim(first: u32, pages: u32) {
     let bits = page_bits();
     for (from, to) in bits.returned.runs(first, first + pages, true) {
@@ -44,11 +44,11 @@ pub fn claim(first: u32, pages: u32) {
     IS_PENDING.store(true, Release);
 }
 
-/// The program unmaps these pages: what it had of them loses its memory, and is to become free.
+/// Unmaps these pages for the program: those that it owned lose their memory and become free.
 pub fn unmap(first: u32, pages: u32) {
     let (bits, end) = (page_bits(), first + pages);
     for (from, to) in bits.claimed.runs(first, end, true) {
-        // Free pages, as far as the arena knows: they have the arena's mapping again.
+        // These pages are free as far as the arena knows: they have the arena's mapping again.
         if bits.claimed.take(from, to) == to {
             map_anew(from, to - from);
             bits.untaint(from, to - from);
@@ -69,8 +69,8 @@ pub fn unmap(first: u32, pages: u32) {
     }
 }
 
-/// Gives unowned pages the arena's own mapping, empty; closed where freed memory is inaccessible.
-/// False where the kernel refuses: they stay unowned.
+/// Gives unowned pages a new, empty mapping of the arena's kind; closed if freed memory is inaccessible.
+/// False if the kernel refuses: they stay unowned.
 pub fn map_anew(first: u32, pages: u32) -> bool {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     let is_closed = knobs().closes(length) && !vault::is_scattered();
@@ -79,7 +79,7 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
         return false;
     }
     if huge::are_used() {
-        // In base pages until it is handed out anew.
+        // In base pages until it is handed out again.
         let _ = system::advise(address, length, libc::MADV_NOHUGEPAGE);
         page_bits().huge.clear(first, pages);
     }
@@ -89,7 +89,7 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
     true
 }
 
-/// Makes what is pending so. Called first by each thread that has taken the lock.
+/// Applies the pending changes. Called first by each thread that takes the lock.
 #[inline]
 pub fn settle(arena: &mut Arena) {
     if IS_PENDING.load(Relaxed) {
@@ -128,7 +128,7 @@ fn settle_chunk(arena: &mut Arena, first: u32, end: u32) {
     }
 }
 
-/// The program has mapped something over these pages: those that were free are the program's.
+/// Gives these pages, over which the program has mapped something, to the program if they were free.
 pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
     let mut owned = 0;
     while let Some(free) = arena.carve(first, pages) {
@@ -142,7 +142,7 @@ pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
     vault::drop_aside(first, pages, arena.bits.aside);
 }
 
-/// The child of a fork: the thread that was to finish is not in this process.
+/// For the child of a fork: the thread that was to finish is not in this process.
 pub fn forget() {
     fork::take(&IS_FINISHED);
 }

@@ -1,11 +1,11 @@
-//! Forks. After a fork every page that both processes have is copied at its next write, which costs
-//! more than a fresh page, and a page that both have cannot be lazily freed. So free memory stays with the
-//! parent (`MADV_WIPEONFORK`, Linux 4.14): its child finds it clean. Where the kernel refuses, little is
+//! Forks. After a fork every page that both processes share is copied at its next write, which costs
+//! more than a fresh page, and a shared page cannot be lazily freed. So free memory stays with the
+//! parent (`MADV_WIPEONFORK`, Linux 4.14): its child finds it clean. If the kernel refuses, little is
 //! carried across, and the child gives back even that at its first use of the pool.
 //!
-//! The handlers here are the first to be registered, so the pool is locked after everybody's handlers
-//! have run and free again before they run once more, as glibc's allocator is: they may allocate, and wait
-//! for threads that do.
+//! The handlers here are registered first, so the pool is locked after all other prepare handlers
+//! have run and unlocked before their other handlers run, like glibc's own allocator: those handlers may
+//! allocate, and wait for threads that do.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -20,15 +20,15 @@ use crate::retire::is_retired;
 use crate::stand_aside::{may_serve, served_from};
 use crate::{front_process, helper, premap, streams, system, vault};
 
-/// Pages of the pool that the parent keeps, and spans of them: each costs a call before the fork and one in
-/// either process after it.
+/// Limits on the memory that the parent keeps, in pages and in spans: each span costs a call before the
+/// fork and one in either process after it.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
 const KEPT_SPANS: usize = 12;
 
-// What is written around a fork lies on one page with the pool, of which either process then makes one copy:
-// the section says so, here and elsewhere.
+// Data written around a fork shares one page with the pool, so either process makes one copy:
+// the section places it there, here and elsewhere.
 
-/// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
+/// Whether `prepare` took the lock; it does not in a handler that interrupted the lock's holder.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
@@ -36,18 +36,18 @@ static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WIPED: AtomicBool = AtomicBool::new(false);
 
-/// Whether memory was kept from children, so that the arena has holes there.
+/// Whether memory was kept from children, so that their arena has holes there.
 static HAS_HOLES: AtomicBool = AtomicBool::new(false);
 
-/// Children will not have some memory.
+/// Records that children do not inherit some memory.
 pub fn leaves_holes() {
     HAS_HOLES.store(true, Relaxed);
 }
 
-/// A handler around forks.
+/// Type of a fork handler.
 type Handler = Option<unsafe extern "C" fn()>;
 
-/// Has the three functions below called around every `fork`.
+/// Registers the three functions below, which run around every `fork`.
 pub fn watch() {
     static IS_WATCHED: AtomicBool = AtomicBool::new(false);
     if !IS_WATCHED.swap(true, Relaxed) {
@@ -57,11 +57,11 @@ pub fn watch() {
     }
 }
 
-/// What `pthread_atfork` of every library calls: constructors that run before this library's own
+/// Target of `pthread_atfork` in every library: constructors that run before this library's own
 /// register their handlers here.
 ///
 /// # Safety
-/// As of glibc's.
+/// As for glibc's.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn __register_atfork(
     prepare: Handler,
@@ -75,13 +75,13 @@ unsafe extern "C" fn __register_atfork(
         watch();
     }
     let Some(register) = REGISTER.get().or_else(|| REGISTER.find()) else { return libc::ENOMEM };
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { register(prepare, parent, child, library) }
 }
 
 unsafe extern "C" fn prepare() {
     front_process::note_forking_thread();
-    // Without an arena only another thread could be about to make one.
+    // Without an arena, only another thread could be about to make one.
     if chunks::count() == 0 && (served_from() == usize::MAX || streams::is_single()) {
         return;
     }
@@ -94,7 +94,7 @@ unsafe extern "C" fn prepare() {
     }
 }
 
-/// Keeps free memory from the child. False where the kernel refuses: the child has all of it.
+/// Keeps free memory from the child. False if the kernel refuses: the child inherits all of it.
 fn wipe(arena: &Arena) -> bool {
     let parts = kept_parts(arena);
     let is_wiped = parts.into_iter().flatten().all(|part| advise(arena, part, MADV_WIPEONFORK));
@@ -104,7 +104,7 @@ fn wipe(arena: &Arena) -> bool {
     is_wiped
 }
 
-/// Lets children have again what lies at these addresses.
+/// Lets children inherit the memory at these addresses again.
 fn keep(arena: &Arena) {
     for part in kept_parts(arena).into_iter().flatten() {
         advise(arena, part, MADV_KEEPONFORK);
@@ -116,8 +116,8 @@ fn advise(arena: &Arena, (first, pages): (u32, u32), advice: c_int) -> bool {
     places.all(|(address, length)| system::advise(address, length, advice).is_ok())
 }
 
-/// Free memory that the parent keeps: first page and number of pages of each part. Of huge pages those that
-/// lie in it whole: the others would be split.
+/// Free memory that the parent keeps: first page and number of pages of each part. Only whole huge pages
+/// are included: others would be split.
 fn kept_parts(arena: &Arena) -> [Option<(u32, u32)>; KEPT_SPANS] {
     let mut parts = arena.kept_spans().filter_map(|span| match huge::are_used() {
         true => {
@@ -141,7 +141,7 @@ fn give_most_back() {
     }
 }
 
-/// Clears a flag, and says whether it was set. One that is clear is not written: its page need not be copied.
+/// Clears a flag and returns whether it was set. A clear flag is not written: its page need not be copied.
 pub fn take(flag: &AtomicBool) -> bool {
     flag.load(Relaxed) && flag.swap(false, Relaxed)
 }
@@ -168,7 +168,7 @@ unsafe extern "C" fn child() {
     premap::forget_look();
     pool::forget_work();
     if take(&IS_LOCKED) {
-        // SAFETY: the one thread of the child is the one that locked it in `prepare`.
+        // SAFETY: the child's only thread is the one that locked it in `prepare`.
         unsafe { pool::unlock_after_fork() };
         if let Some(mut arena) = pool::lock() {
             if IS_WIPED.load(Relaxed) {
@@ -186,7 +186,7 @@ unsafe extern "C" fn child() {
     }
 }
 
-/// What the parent kept is clean here.
+/// Marks the memory that the parent kept as clean in the child.
 fn find_clean(arena: &mut Arena) {
     keep(arena);
     for (first, pages) in kept_parts(arena).into_iter().flatten() {
@@ -196,7 +196,7 @@ fn find_clean(arena: &mut Arena) {
     }
 }
 
-/// Closes what this process has not of pages whose attributes were changed: the kernel would put other
+/// Closes the holes among pages whose attributes were changed: otherwise the kernel would put other
 /// mappings there, which are not the arena's.
 fn close_holes(arena: &Arena) {
     for chunk in 0..chunks::count() as u32 {
@@ -207,7 +207,7 @@ fn close_holes(arena: &Arena) {
     }
 }
 
-/// Halves what is there in part.
+/// Halves a range that is present only in part.
 fn close_hole(first: u32, pages: u32) {
     if !vault::fill(address_of(first), pages as usize * PAGE, PROT_NONE) && pages > 1 {
         close_hole(first, pages / 2);

@@ -1,4 +1,4 @@
-//! Calls that change how memory is mapped. What they change stays with the addresses, so the pages
+//! Calls that change how memory is mapped. The change stays with the addresses, so the pages
 //! are marked and mapped anew when they are freed.
 
 use libc::{ENOMEM, c_int, c_long, c_uchar, c_uint, c_ulong, c_void, size_t};
@@ -11,8 +11,8 @@ use crate::stand_aside::{may_serve, served_from};
 use crate::system::{self, Errno};
 use crate::{fork, holes, onward};
 
-/// Advice that concerns what pages hold, not how they are mapped; and that for huge pages, which may
-/// stay with the addresses: numpy gives it for every large array, and who comes next sees no change.
+/// Advice about the content of pages, not their mapping; and advice for huge pages, which may
+/// stay with the addresses: numpy gives it for every large array, and the next owner sees no change.
 const PASSING_ADVICE: [c_int; 9] = [
     libc::MADV_NORMAL,
     libc::MADV_WILLNEED,
@@ -26,18 +26,18 @@ const PASSING_ADVICE: [c_int; 9] = [
 ];
 
 /// # Safety
-/// As of the kernel's `mprotect`.
+/// As for the kernel's `mprotect`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     if protection != OPEN {
         taint(address, length);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::mprotect(address, length, protection) })
 }
 
 /// # Safety
-/// As of the kernel's `pkey_mprotect`.
+/// As for the kernel's `pkey_mprotect`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn pkey_mprotect(
     address: *mut c_void,
@@ -46,13 +46,13 @@ unsafe extern "C" fn pkey_mprotect(
     key: c_int,
 ) -> c_int {
     taint(address, length);
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     let call = |length| unsafe { onward::pkey_mprotect(address, length, protection, key) };
     before_hole(address, length, call)
 }
 
 /// # Safety
-/// As of the kernel's `madvise`.
+/// As for the kernel's `madvise`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
     if !PASSING_ADVICE.contains(&advice) {
@@ -61,46 +61,46 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
     if advice == libc::MADV_DONTFORK {
         fork::leaves_holes();
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::madvise(address, length, advice) })
 }
 
 /// # Safety
-/// As of the kernel's `mlock`.
+/// As for the kernel's `mlock`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
     taint(address, length);
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::mlock(address, length) })
 }
 
 /// # Safety
-/// As of the kernel's `mlock2`.
+/// As for the kernel's `mlock2`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mlock2(address: *const c_void, length: size_t, flags: c_uint) -> c_int {
     taint(address, length);
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::mlock2(address, length, flags) })
 }
 
 /// # Safety
-/// As of the kernel's `mincore`.
+/// As for the kernel's `mincore`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mincore(address: *mut c_void, length: size_t, pages: *mut c_uchar) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::mincore(address, length, pages) })
 }
 
 /// # Safety
-/// As of the kernel's `msync`.
+/// As for the kernel's `msync`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     before_hole(address, length, |length| unsafe { onward::msync(address, length, flags) })
 }
 
 /// # Safety
-/// As of libc's `shmat`.
+/// As for libc's `shmat`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn shmat(segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void {
     let call = || onward::attach(segment, address as usize, flags);
@@ -134,7 +134,7 @@ fn attach_at(
 }
 
 /// # Safety
-/// As of the kernel's `mbind`.
+/// As for the kernel's `mbind`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mbind(
     address: *mut c_void,
@@ -145,26 +145,26 @@ unsafe extern "C" fn mbind(
     flags: c_uint,
 ) -> c_long {
     taint(address, length as usize);
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
 }
 
 /// Sealed memory cannot be mapped anew, so it stays unowned when it is freed.
 ///
 /// # Safety
-/// As of the kernel's `mseal` (Linux 6.10).
+/// As for the kernel's `mseal` (Linux 6.10).
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mseal(address: *mut c_void, length: size_t, flags: c_ulong) -> c_int {
     taint(address, length);
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { libc::syscall(SYS_MSEAL, address, length, flags) as c_int }
 }
 
-/// A pipe keeps the pages themselves until they are read, also when the program has unmapped or freed them. So they are
-/// not handed out again.
+/// A pipe keeps the pages themselves until they are read, even if the program unmaps or frees them. So
+/// they are not handed out again.
 ///
 /// # Safety
-/// As of the kernel's `vmsplice`.
+/// As for the kernel's `vmsplice`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn vmsplice(
     pipe: c_int,
@@ -172,7 +172,7 @@ unsafe extern "C" fn vmsplice(
     count: size_t,
     flags: c_uint,
 ) -> libc::ssize_t {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     let answer = unsafe { onward::vmsplice(pipe, vectors, count, flags) };
     if answer > 0 {
         // SAFETY: the kernel has read all of them.
@@ -185,10 +185,10 @@ unsafe extern "C" fn vmsplice(
     answer
 }
 
-/// The number is the same on all machines.
+/// The number of `mseal`, equal on all machines.
 const SYS_MSEAL: c_long = 462;
 
-/// Locking everything would fill the arena's free address space with memory.
+/// `mlockall`: locking everything would fill the arena's free address space with memory.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn mlockall(flags: c_int) -> c_int {
     retire_if_served();
@@ -202,7 +202,7 @@ unsafe extern "C" fn setrlimit(
     resource: libc::__rlimit_resource_t,
     limit: *const libc::rlimit,
 ) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe {
         heed(resource, limit.as_ref());
         onward::setrlimit(resource, limit)
@@ -210,13 +210,13 @@ unsafe extern "C" fn setrlimit(
 }
 
 /// # Safety
-/// As of `setrlimit`.
+/// As for `setrlimit`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn setrlimit64(
     resource: libc::__rlimit_resource_t,
     limit: *const libc::rlimit,
 ) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { setrlimit(resource, limit) }
 }
 
@@ -229,16 +229,16 @@ unsafe extern "C" fn prlimit(
     new: *const libc::rlimit,
     old: *mut libc::rlimit,
 ) -> c_int {
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     if process == 0 || process == unsafe { libc::getpid() } {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         heed(resource, unsafe { new.as_ref() });
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::prlimit(process, resource, new, old) }
 }
 
-/// The program limits its own address space.
+/// Reacts to a limit that the program sets on its own address space.
 fn heed(resource: libc::__rlimit_resource_t, limit: Option<&libc::rlimit>) {
     let is_finite = limit.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
     if is_finite && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
@@ -253,7 +253,7 @@ pub fn retire_if_served() {
 }
 
 /// # Safety
-/// As of `prlimit`.
+/// As for `prlimit`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn prlimit64(
     process: libc::pid_t,
@@ -261,12 +261,12 @@ unsafe extern "C" fn prlimit64(
     new: *const libc::rlimit,
     old: *mut libc::rlimit,
 ) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { prlimit(process, resource, new, old) }
 }
 
-/// Makes a call on a range up to the first page that the program has unmapped; past that it fails, as by the
-/// kernel. `call` takes the length.
+/// Makes a call on a range up to the first page that the program has unmapped; beyond it the call fails,
+/// as in the kernel. `call` takes the length.
 fn before_hole<T>(address: *const T, length: usize, call: impl Fn(usize) -> c_int) -> c_int {
     if served_from() == usize::MAX || chunks::count() == 0 {
         return call(length);

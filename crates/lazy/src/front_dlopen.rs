@@ -1,5 +1,5 @@
-//! `dlopen` as the program calls it. A library that is opened with `RTLD_DEEPBIND` calls libc's `malloc` and `free`
-//! past this library, and may be given blocks of the program's to free. So the library serves nothing from then on.
+//! `dlopen` for the program. A library opened with `RTLD_DEEPBIND` calls libc's `malloc` and `free`
+//! past this library, and may free blocks of the program's. So the library serves nothing from then on.
 
 use libc::c_int;
 
@@ -10,8 +10,8 @@ type Dlopen = unsafe extern "C" fn(*const libc::c_char, c_int) -> *mut libc::c_v
 
 static DLOPEN: Function<Dlopen> = Function::new(c"dlopen");
 
-/// Goes on to libc's function by a jump, with the program's return address: libc looks for libraries where the library
-/// that calls says so (`DT_RUNPATH`).
+/// Jumps to libc's function with the program's return address: libc searches for libraries where the
+/// calling library specifies (`DT_RUNPATH`).
 #[cfg(all(not(test), target_arch = "x86_64"))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -30,7 +30,7 @@ unsafe extern "C" fn dlopen(path: *const libc::c_char, mode: c_int) -> *mut libc
     )
 }
 
-/// See the other one.
+/// As the function above, for another architecture.
 #[cfg(all(not(test), target_arch = "aarch64"))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
@@ -48,7 +48,7 @@ unsafe extern "C" fn dlopen(path: *const libc::c_char, mode: c_int) -> *mut libc
     )
 }
 
-/// What is done before the call; gives the function to go on to.
+/// Runs before the call; returns the function to jump to.
 extern "C" fn before(mode: c_int) -> Dlopen {
     if mode & libc::RTLD_DEEPBIND != 0 {
         retire_if_served();

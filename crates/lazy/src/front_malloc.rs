@@ -1,4 +1,4 @@
-//! `malloc` and its relatives as the program calls them: large requests to the pool, the rest to the
+//! `malloc` and its relatives for the program: large requests go to the pool, the rest to the
 //! next allocator. Contracts are those of glibc's manual; `reallocarray` is left to glibc, which calls
 //! `realloc`.
 
@@ -25,7 +25,7 @@ extern "C" fn malloc(size: size_t) -> *mut c_void {
     large(size)
 }
 
-// Small requests, which are most, pay for two comparisons: what they do not need stays out of line.
+// Small requests, the majority, pay for two comparisons: code that they do not need stays out of line.
 
 #[inline(never)]
 fn large(size: usize) -> *mut c_void {
@@ -34,7 +34,7 @@ fn large(size: usize) -> *mut c_void {
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
-    // What overflows is glibc's to refuse.
+    // glibc refuses a product that overflows.
     let bytes = count.checked_mul(size).unwrap_or(0);
     if bytes < served_from() {
         return next::calloc(count, size);
@@ -72,10 +72,10 @@ fn free_in_arena(pointer: *mut c_void) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
     if size < served_from() && !may_have(pointer as usize) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         return unsafe { next::realloc(pointer, size) };
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { resize(pointer, size) }
 }
 
@@ -84,7 +84,7 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void 
 #[inline(never)]
 unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     match page_of_ours(pointer) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { realloc_of_next(pointer, size) },
         Some(page) => realloc_block(pointer, page, size),
     }
@@ -117,7 +117,7 @@ unsafe extern "C" fn posix_memalign(
     size: size_t,
 ) -> c_int {
     if size < served_from() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         return unsafe { next::posix_memalign(place, alignment, size) };
     }
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
@@ -126,11 +126,11 @@ unsafe extern "C" fn posix_memalign(
     let errno = KeepErrno::new();
     let pointer = memalign(alignment, size);
     if pointer.is_null() {
-        // It stays as glibc leaves it, whose own tests look there.
+        // errno stays as glibc leaves it; glibc's own tests check it.
         std::mem::forget(errno);
         return ENOMEM;
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { *place = pointer };
     0
 }
@@ -156,21 +156,21 @@ extern "C" fn pvalloc(size: size_t) -> *mut c_void {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
     match page_of_ours(pointer) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { next::usable_size(pointer) },
         Some(page) => usable_pages(page).map_or(0, |pages| pages as usize * PAGE),
     }
 }
 
-/// The page that a pointer of the pool's lies in. Once the kernel was given addresses of the arena, other
-/// allocators may have been given them by it.
+/// The page of the pool that contains `pointer`. Once addresses of the arena were given back to the kernel,
+/// it may have given them to other allocators.
 fn page_of_ours(pointer: *mut c_void) -> Option<u32> {
     let page = page_of(pointer as usize)?;
     let is_ours = !retire::is_shared() || pool::lock()?.block(page).is_some();
     is_ours.then_some(page)
 }
 
-/// A block of the pool; none where it has none.
+/// A block of the pool; none if the pool cannot serve it.
 fn block(size: usize, alignment: usize, content: Content) -> Option<*mut c_void> {
     if size > knobs().block_max {
         return None;
@@ -182,7 +182,7 @@ fn block(size: usize, alignment: usize, content: Content) -> Option<*mut c_void>
 
 fn free_block(pointer: *mut c_void, page: u32) {
     let _errno = KeepErrno::new();
-    // A handler that interrupted the pool may not free, says POSIX; if it does, the block is lost.
+    // POSIX forbids `free` in a handler that interrupted the pool; if it is called, the block is lost.
     let Some(mut arena) = pool::lock() else { return };
     let is_start = (pointer as usize).is_multiple_of(PAGE);
     let Some(pages) = arena.disown_block(page).filter(|_| is_start) else {
@@ -204,19 +204,19 @@ unsafe fn realloc_of_next(pointer: *mut c_void, size: usize) -> *mut c_void {
     // A block that was too large for the pool stays where it is.
     let is_large = |size: usize| size >= served_from() && size <= knobs().block_max;
     if !is_large(size) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         return unsafe { next::realloc(pointer, size) };
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     let old = if pointer.is_null() { 0 } else { unsafe { next::usable_size(pointer) } };
     match block(size, PAGE, Content::Any) {
         Some(block) => {
             system::copy(pointer as usize, block as usize, old.min(size));
-            // SAFETY: as the caller vouches.
+            // SAFETY: upheld by the caller.
             unsafe { next::free(pointer) };
             block
         }
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { next::realloc(pointer, size) },
     }
 }
@@ -226,7 +226,7 @@ fn realloc_block(pointer: *mut c_void, page: u32, size: usize) -> *mut c_void {
         free_block(pointer, page);
         return std::ptr::null_mut();
     }
-    // A handler that interrupted the pool may not ask for memory, says POSIX; if it does, none is lost.
+    // POSIX forbids `realloc` in a handler that interrupted the pool; if it is called, no memory is lost.
     let Some(old) = usable_pages(page) else { return no_memory() };
     let is_ours = size >= served_from() && size <= knobs().block_max;
     let pages = size.div_ceil(PAGE);
@@ -240,7 +240,7 @@ fn realloc_block(pointer: *mut c_void, page: u32, size: usize) -> *mut c_void {
     move_block(pointer, page, old, size)
 }
 
-/// Gives the tail back once it is worth a call: a quarter of the block.
+/// Gives the tail back if it is worth a call: at least a quarter of the block.
 fn shrink(page: u32, old: u32, pages: u32) {
     if old - pages <= old / 4 {
         return;
@@ -272,7 +272,7 @@ fn move_block(pointer: *mut c_void, page: u32, old: u32, size: usize) -> *mut c_
     block
 }
 
-/// The block at `page` was moved away from; `is_absent` where its pages went along.
+/// Frees the block at `page` after its content moved; `is_absent` if its pages moved with it.
 fn free_moved(page: u32, pages: u32, is_absent: bool) {
     if !is_absent {
         return free_block(address_of(page) as *mut c_void, page);
@@ -288,7 +288,7 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
     }
 }
 
-/// Pages of the block that begins at `page`; none where this thread was interrupted in the pool.
+/// Number of pages of the block that begins at `page`; none if this thread was interrupted in the pool.
 fn usable_pages(page: u32) -> Option<u32> {
     let pages = pool::lock()?.block(page);
     if pages.is_none() {
@@ -302,10 +302,10 @@ fn no_memory() -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// Ends the program as glibc does on such a call.
+/// Aborts the program as glibc does on such a call.
 #[cold]
 fn die(message: &[u8]) -> ! {
     system::say(message);
-    // SAFETY: ends the program.
+    // SAFETY: aborts the program.
     unsafe { libc::abort() }
 }

@@ -1,7 +1,7 @@
-//! `mmap`, `munmap` and `mremap` as the program calls them. Private anonymous memory that is
+//! `mmap`, `munmap` and `mremap` for the program. Private anonymous memory that is
 //! readable and writable comes from the pool; all else goes to the kernel, after the arena was changed
-//! where it is affected. None of them waits for a thread that holds the pool's lock: a collector calls
-//! them while it has stopped the others, wherever they were.
+//! if it is affected. None of them waits for a thread that holds the pool's lock: a collector calls
+//! them while it has stopped the other threads at any point.
 
 use libc::{
     EFAULT, ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN,
@@ -23,11 +23,11 @@ use crate::stand_aside::served_from;
 use crate::system::{self, Errno, KeepErrno, Mapping};
 use crate::{deferred, holes, onward, pieces, retire, statistics};
 
-/// Shared mappings that profile `browser` populates: bitmaps are of such sizes.
+/// Sizes of shared mappings that profile `browser` populates: bitmaps have such sizes.
 const POPULATED: std::ops::RangeInclusive<usize> = 256 << 10..=16 << 20;
 
 /// # Safety
-/// As of the kernel's `mmap`.
+/// As for the kernel's `mmap`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mmap(
     address: *mut c_void,
@@ -42,7 +42,7 @@ unsafe extern "C" fn mmap(
 }
 
 /// # Safety
-/// As of the kernel's `mmap`.
+/// As for the kernel's `mmap`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mmap64(
     address: *mut c_void,
@@ -52,19 +52,19 @@ unsafe extern "C" fn mmap64(
     file: c_int,
     offset: off64_t,
 ) -> *mut c_void {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { mmap(address, length, protection, flags, file, offset) }
 }
 
 /// # Safety
-/// As of the kernel's `munmap`.
+/// As for the kernel's `munmap`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     status(unmap(address as usize, length))
 }
 
 /// # Safety
-/// As of the kernel's `mremap`; the last argument counts only with `MREMAP_FIXED` or
+/// As for the kernel's `mremap`; the last argument counts only with `MREMAP_FIXED` or
 /// `MREMAP_DONTUNMAP`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn mremap(
@@ -103,7 +103,7 @@ fn map(mapping: Mapping) -> Result<usize, Errno> {
     Ok(address)
 }
 
-/// Whether the pool's memory is as good: nothing is asked of the address, nor of how it is backed.
+/// Whether the pool's memory will do: the call demands nothing of the address or of the backing.
 fn is_plain(mapping: &Mapping) -> bool {
     mapping.length >= served_from()
         && mapping.length <= knobs().block_max
@@ -126,15 +126,15 @@ fn is_populated(mapping: &Mapping) -> bool {
     is_populated
 }
 
-/// Whether the file lies in memory: only those can be sealed.
+/// Whether the file is in memory: only such files can be sealed.
 fn is_memory(file: c_int) -> bool {
     let _errno = KeepErrno::new();
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     unsafe { libc::fcntl(file, libc::F_GET_SEALS) != -1 }
 }
 
-/// The program is about to map something else over these addresses: what of them is free in the
-/// arena becomes the program's, and all of it is mapped anew when it is freed.
+/// Prepares for another mapping of the program's over these addresses: their free pages in the
+/// arena become the program's, and all of them are mapped anew when they are freed.
 pub fn claim(address: usize, length: usize) {
     let Some(length) = length.checked_next_multiple_of(PAGE) else { return };
     if retire::is_retired() {
@@ -156,7 +156,7 @@ pub fn claim(address: usize, length: usize) {
 
 fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
-    // A range that leaves the program's addresses is refused as a whole.
+    // A range beyond the program's addresses is refused as a whole.
     let is_range = address.is_multiple_of(PAGE)
         && address.checked_add(whole).is_some_and(|end| end <= chunks::USER_END);
     if !is_range || chunks::overlaps(address, whole).next().is_none() {
@@ -175,7 +175,7 @@ fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Stretches that are the kernel's again are unmapped by the kernel.
+/// Unmaps pages in one chunk. Runs that are the kernel's again are unmapped by the kernel.
 fn unmap_in_chunk(first: u32, pages: u32) -> Result<(), Errno> {
     let (released, end) = (page_bits().released, first + pages);
     if !retire::is_shared() || !released.any(first, pages) {
@@ -195,7 +195,7 @@ fn unmap_in_chunk(first: u32, pages: u32) -> Result<(), Errno> {
     Ok(())
 }
 
-/// What is mapped of these pages becomes free. Pages of blocks and free ones are left alone.
+/// Frees the mapped ones of these pages. Pages of blocks and free pages stay as they are.
 fn unmap_ours(first: u32, pages: u32) {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     if retire::is_retired() {
@@ -210,7 +210,7 @@ fn unmap_ours(first: u32, pages: u32) {
         };
         let Some((from, count)) = arena.disown_mapped(page, end - page) else { return };
         give_back_locked(arena, from, count, Owner::Map);
-        // Others may have been given what lies before.
+        // The pages before may already belong to others.
         page = from + count;
     }
 }
@@ -226,7 +226,7 @@ struct Remap {
 }
 
 impl Remap {
-    /// What the kernel refuses since the range lies in several mappings.
+    /// Does by hand what the kernel refuses because the range is several mappings.
     fn by_hand(self, is_plain: bool) -> Result<usize, Errno> {
         let errno = KeepErrno::new();
         let answer = pieces::move_by_hand(pieces::Move {
@@ -250,8 +250,11 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     if request.flags & MREMAP_FIXED != 0 {
         claim(request.new, request.new_length);
     }
-    let is_ours = |page: &u32| !retire::is_retired() && !page_bits().released.any(*page, 1);
+    let is_ours = |page: &u32| !page_bits().released.any(*page, 1);
     let Some(first) = page_of(request.address).filter(is_ours) else { return request.call() };
+    if retire::is_retired() {
+        return remap_retired(request);
+    }
     if holes::first_unmapped(request.address, request.length).is_some() {
         system::set_errno(EFAULT);
         return Err(EFAULT);
@@ -264,6 +267,38 @@ fn remap(request: Remap) -> Result<usize, Errno> {
         && request.flags & !MREMAP_MAYMOVE == 0
         && is_wholly_ours(first, old);
     if is_simple { resize(request, first, old, new) } else { remap_tainted(request, first, old) }
+}
+
+/// Moves or resizes a mapping of the program that lies in the retired arena. Its pages may still be in
+/// several mappings of the kernel.
+fn remap_retired(request: Remap) -> Result<usize, Errno> {
+    let Some(length) = request.length.checked_next_multiple_of(PAGE) else { return request.call() };
+    let is_one_mapping = is_mapped_by_program(request.address, length);
+    let address = match request.call() {
+        Err(EFAULT) if is_one_mapping && request.new_length > 0 => request.by_hand(false),
+        answer => answer,
+    }?;
+    if request.flags & MREMAP_DONTUNMAP == 0 {
+        let kept = if address == request.address { request.new_length } else { 0 };
+        let kept = kept.next_multiple_of(PAGE).min(length);
+        let left = chunks::overlaps(request.address + kept, length - kept);
+        left.for_each(|(first, pages)| page_bits().mapped.clear(first, pages));
+    }
+    Ok(address)
+}
+
+/// Whether `mmap` handed out all of these pages, and `munmap` took none of them back. Both numbers are
+/// multiples of a page.
+fn is_mapped_by_program(address: usize, length: usize) -> bool {
+    let mapped = page_bits().mapped;
+    let mut found = 0;
+    for (first, pages) in chunks::overlaps(address, length) {
+        if mapped.next(first, first + pages, false) != first + pages {
+            return false;
+        }
+        found += pages as usize;
+    }
+    found > 0 && found * PAGE == length
 }
 
 /// Whether the pages are mapped and have the attributes of the arena.
@@ -302,7 +337,7 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
     Ok(address_of(target.first))
 }
 
-/// The kernel moves the pages with all their attributes, out of the arena or within it. The place
+/// Lets the kernel move the pages with all their attributes, out of the arena or within it. The place
 /// that they leave is the arena's again, unless another thread has mapped something there.
 fn remap_tainted(request: Remap, first: u32, old: u32) -> Result<usize, Errno> {
     let bits = page_bits();

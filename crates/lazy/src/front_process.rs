@@ -1,5 +1,5 @@
-//! Calls of the program that a thread of the library's would make fail, or that its system calls would
-//! not outlive: the helper ends before them.
+//! Calls of the program that fail if the library has a thread, or whose effect would break that thread's
+//! system calls: the helper ends before them.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
@@ -9,33 +9,33 @@ use crate::fork::take;
 use crate::helper::{self, End};
 use crate::onward;
 
-/// What only a process with one thread may leave behind.
+/// Namespaces that only a process with one thread may leave.
 const OF_ONE_THREAD: c_int =
     libc::CLONE_NEWUSER | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-/// Namespaces that any thread may enter alone.
+/// Namespaces that any single thread may enter.
 const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUTS;
 
-/// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
-/// child by `vfork` says so for its parent, too, which costs that one some speed.
+/// Whether the program has begun to give up privileges: a filter of system calls may follow at any time. A
+/// child by `vfork` also sets it for its parent, which costs the parent some speed.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-/// The process that the helper is of; 0 while it has not come. A child by `vfork` or by system calls of the program's own is
-/// another one: it has no helper, though it finds what the parent noted of it.
+/// The process of the helper; 0 before the helper exists. A child by `vfork` or by the program's own system
+/// calls is another process: it has no helper, though it sees what the parent recorded.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
+/// libc's key of a value that the main thread has, plus 1; 0 without a key.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Whether system calls must be spared that no allocator makes: reading files, and looking at which
-/// pages are there.
+/// Whether the library must avoid system calls that no allocator makes: reading files, and asking which
+/// pages are resident.
 pub fn is_confined() -> bool {
     IS_CONFINED.load(Relaxed)
 }
 
-/// Has the helper ended when the main thread ends but the process goes on. Called in the main thread.
+/// Ends the helper when the main thread ends but the process continues. Called in the main thread.
 pub fn watch_main_thread() {
     let mut key = 0;
     // SAFETY: the function lives as long as the program.
@@ -45,7 +45,7 @@ pub fn watch_main_thread() {
     }
 }
 
-/// This is the main thread: libc calls `ended` if it ends alone.
+/// Marks the main thread: libc calls `ended` if only this thread ends.
 fn mark_main_thread() {
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key is libc's, and any value but null will do.
@@ -53,7 +53,7 @@ fn mark_main_thread() {
     }
 }
 
-/// The calling thread is about to fork, and will be its child's main thread.
+/// Records that the calling thread is about to fork, and becomes its child's main thread.
 pub fn note_forking_thread() {
     let is_marked = KEY.load(Relaxed).checked_sub(1).is_none_or(|key| {
         // SAFETY: the key is libc's.
@@ -64,23 +64,23 @@ pub fn note_forking_thread() {
     }
 }
 
-/// In the child: this thread is the main one now.
+/// For the child: marks this thread as the main thread.
 pub fn mark_if_other() {
     if take(&IS_OTHER) {
         mark_main_thread();
     }
 }
 
-/// Whether another thread than the main one forks.
+/// Whether a thread other than the main thread forks.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OTHER: AtomicBool = AtomicBool::new(false);
 
-/// The helper is about to be this process's.
+/// Records that the helper will belong to this process.
 pub fn note_process() {
     PROCESS.store(process(), Relaxed);
 }
 
-/// The child of a fork: the helper was its parent's.
+/// For the child of a fork: the helper was its parent's.
 pub fn forget_process() {
     if PROCESS.load(Relaxed) != 0 {
         PROCESS.store(0, Relaxed);
@@ -99,34 +99,34 @@ fn end_helper(end: End) {
 }
 
 fn process() -> pid_t {
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     unsafe { libc::getpid() }
 }
 
 /// # Safety
-/// As of the kernel's `unshare`.
+/// As for the kernel's `unshare`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     if flags & OF_ONE_THREAD != 0 {
         end_helper(End::ForNow);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::unshare(flags) }
 }
 
 /// # Safety
-/// As of the kernel's `setns`.
+/// As for the kernel's `setns`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
     if kinds == 0 || kinds & !OF_ANY_THREAD != 0 {
         end_helper(End::ForNow);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::setns(file, kinds) }
 }
 
 /// # Safety
-/// As of the kernel's `prctl`; arguments that an option has not are passed over.
+/// As for the kernel's `prctl`; arguments that an option does not have are ignored.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn prctl(
     option: c_int,
@@ -139,6 +139,6 @@ unsafe extern "C" fn prctl(
         IS_CONFINED.store(true, Relaxed);
         end_helper(End::ForGood);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::prctl(option, [second, third, fourth, fifth]) }
 }

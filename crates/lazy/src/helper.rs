@@ -1,9 +1,9 @@
-//! A thread that gives memory back when the program does not call: by age, and when the kernel
-//! reports that memory is short. It comes when first needed. Without it, whether refused, ended or
-//! switched off, the same is done at the program's own calls, later.
+//! A thread that gives memory back while the program makes no calls: by age, and when the kernel
+//! reports that memory is short. It starts when it is first needed. Without it (refused, ended or
+//! switched off) the program's own calls do the same, later.
 //!
-//! It ends where the program must not have a thread more than it made: libc ends a process with its
-//! last thread, which this one would be.
+//! It ends where the program must have no extra thread: libc ends a process with its
+//! last thread, which the helper would be.
 
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
@@ -20,40 +20,40 @@ use crate::pool::{self, give_back_tables, measure_memory, work};
 use crate::pressure::Reports;
 use crate::{front_process, lock, next, system};
 
-/// Free memory from which on a thread is worth it: a program that ends soon has none.
+/// Free memory from which the thread is worthwhile: a program that ends soon gets none.
 const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
-/// Between two looks while something is held.
+/// Pause between two rounds while memory is retained.
 const PAUSE_MS: std::ops::RangeInclusive<i64> = 20..=1000;
-/// Between two looks at the memory in reach.
+/// Interval between measurements of the available memory.
 const MEASURED_EVERY: Nanos = Nanos(1_000_000_000);
-/// After a report everything is given back. A machine that is short for long reports again and again,
-/// and the program is to gain something of what it freed since.
+/// Pause after a report, when everything is given back. A machine that is short for long reports again
+/// and again, and the program should still gain from what it freed since.
 const REPORT_PAUSE_MS: i64 = 1000;
 const STACK: usize = 128 << 10;
 
-/// The thread as libc calls it, or one of the states below.
+/// The thread's id from libc, or one of the states below.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
-/// A thread is starting or ending it.
+/// A thread is starting or ending the helper.
 const CHANGING: usize = 1;
-/// It may come.
+/// There is no helper; it may start.
 const ABSENT: usize = 0;
-/// It will not come any more.
+/// There is no helper, and it will not start again.
 const REFUSED: usize = 2;
 
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
-/// 1 while the thread sleeps because nothing is held.
+/// 1 while the thread sleeps because nothing is retained.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_IDLE: AtomicU32 = AtomicU32::new(0);
-/// 1 while the thread is to end.
+/// 1 while the thread should end.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OVER: AtomicU32 = AtomicU32::new(0);
-/// The kernel's number of the thread.
+/// The thread id from the kernel.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Pages held now. The caller has the pool's lock.
+/// Updates the number of retained pages. The caller has the pool's lock.
 pub fn notice(held_pages: u64) {
     if held_pages < WANTED_PAGES {
         return;
@@ -74,7 +74,7 @@ pub fn start_if_wanted() {
     }
 }
 
-/// This process has no such thread: it was the parent's.
+/// For the child of a fork: the thread was the parent's.
 pub fn forget() {
     if ![ABSENT, REFUSED].contains(&THREAD.load(Relaxed)) {
         THREAD.store(ABSENT, Relaxed);
@@ -87,15 +87,15 @@ pub fn forget() {
     }
 }
 
-/// Whether the thread may come again.
+/// Whether the thread may start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     ForNow,
     ForGood,
 }
 
-/// Ends the thread, if there is one, and waits for that: a tenth of a second, or as long as it takes to
-/// give back what it is giving back.
+/// Ends the thread, if there is one, and waits for its end: a tenth of a second, or until the current
+/// release of memory is done.
 #[cold]
 pub fn end(end: End) {
     let after = if end == End::ForGood { REFUSED } else { ABSENT };
@@ -103,7 +103,7 @@ pub fn end(end: End) {
         let thread = THREAD.load(SeqCst);
         match thread {
             REFUSED => return,
-            // Who changes it is done in a moment, unless this is a handler that interrupted them.
+            // The other thread finishes soon, unless this is a handler that interrupted it.
             CHANGING => std::thread::yield_now(),
             _ => {
                 let next = if thread == ABSENT { after } else { CHANGING };
@@ -122,7 +122,7 @@ pub fn end(end: End) {
 
 const LOOKS_MAX: u32 = 100_000;
 
-/// Returns when neither libc nor the kernel has the thread any more.
+/// Returns when the thread no longer exists in libc or in the kernel.
 fn join(thread: pthread_t) {
     IS_OVER.store(1, SeqCst);
     lock::wake(&IS_OVER);
@@ -130,16 +130,16 @@ fn join(thread: pthread_t) {
         lock::wake(&IS_IDLE);
     }
     let mut state: c_int = 0;
-    // SAFETY: the thread may be joined, and only the thread that took its name out of `THREAD` does so. The wait
-    // is no place to end the caller, whose own call is none.
+    // SAFETY: the thread may be joined, and only the thread that took its id out of `THREAD` does so. The wait
+    // must not be a cancellation point, because the caller's own call is none.
     unsafe {
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut state);
         libc::pthread_join(thread, std::ptr::null_mut());
         pthread_setcancelstate(state, std::ptr::null_mut());
     }
-    // The kernel tells of a thread's end a moment before it is gone.
+    // The kernel reports a thread's end a moment before the thread is gone.
     let number = NUMBER.load(SeqCst);
-    // SAFETY: asks whether there is such a thread.
+    // SAFETY: only checks whether the thread exists.
     let is_there = || unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, 0) == 0 };
     let mut looks = 0;
     while is_there() && looks < LOOKS_MAX {
@@ -161,12 +161,12 @@ fn start() {
         return;
     }
     front_process::note_process();
-    // A thread that is refused stays refused: nothing is asked again.
+    // A refused thread stays refused: the library does not try again.
     THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
 }
 
-/// The thread that starts it waits for locks of libc's, whose holder may be suspended by a collector that
-/// waits for this thread's signal: so signals are kept from the new thread and not from this one.
+/// The thread that starts the helper waits for locks of libc's, whose holder may be suspended by a collector that
+/// waits for this thread's signal: so signals are blocked in the new thread and not in this one.
 fn create() -> Option<pthread_t> {
     // SAFETY: the structures are initialized by the calls before those that read them; the function
     // lives as long as the program.
@@ -196,10 +196,10 @@ fn create() -> Option<pthread_t> {
 type SetMask =
     unsafe extern "C" fn(*mut libc::pthread_attr_t, *const libc::sigset_t) -> libc::c_int;
 
-/// glibc has it since 2.32.
+/// In glibc since 2.32.
 static SET_MASK: Function<SetMask> = Function::new(c"pthread_attr_setsigmask_np");
 
-/// Looks up what starting the thread needs, where that is allowed.
+/// Looks up the functions that start the thread, where a look-up is allowed.
 pub fn find() {
     SET_MASK.find();
 }
@@ -207,7 +207,7 @@ pub fn find() {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: the name is a C string.
     unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, c"pagewise-lazy".as_ptr()) };
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     NUMBER.store(unsafe { libc::gettid() } as u32, SeqCst);
     let reports = Reports::ask();
     let mut measured_at = None;
@@ -227,7 +227,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             None => {
                 next::trim();
                 IS_IDLE.store(1, SeqCst);
-                // Who ends the thread looks at the two words the other way round.
+                // The thread that ends the helper reads the two words in the reverse order.
                 if !is_over() {
                     lock::sleep(&IS_IDLE, 1, None);
                 }
@@ -243,12 +243,12 @@ pub fn is_over() -> bool {
     IS_OVER.load(SeqCst) == 1
 }
 
-/// Does nothing for a while, unless the thread is to end.
+/// Sleeps for a while, unless the thread should end.
 pub fn rest(milliseconds: i64) {
     lock::sleep(&IS_OVER, 0, Some(milliseconds));
 }
 
-/// Milliseconds until something is due again; none where nothing is held.
+/// Milliseconds until the next action is due; none if nothing is retained.
 fn give_back_what_is_due() -> Option<i64> {
     work(pool::lock()?);
     let mut arena = pool::lock()?;
@@ -256,7 +256,7 @@ fn give_back_what_is_due() -> Option<i64> {
         give_back_tables(&mut arena);
         return None;
     }
-    // Memory that no age makes due is looked after for the sake of pressure alone.
+    // Memory that never becomes due by age is watched only for pressure.
     let due_ms = arena.due().map_or(i64::MAX, |due| (due.0 - system::now().0) / 1_000_000 + 1);
     Some(due_ms.clamp(*PAUSE_MS.start(), *PAUSE_MS.end()))
 }

@@ -1,5 +1,5 @@
-//! Addresses that the program has unmapped, where it counts on nothing lying there. The arena keeps them
-//! mapped; a mapping that takes them only if they are free is let in, and a stack that grows downwards
+//! Addresses that the program has unmapped and expects to be free. The arena keeps them
+//! mapped; a mapping that requires them to be free is let in, and a stack that grows downwards
 //! finds room and guard gap below it, as after the kernel's own `munmap`.
 
 use crate::arena::{Arena, Owner};
@@ -10,13 +10,13 @@ use crate::reserve::{OPEN, page_bits};
 use crate::system::{self, Errno, Mapping};
 use crate::{onward, retire, vault};
 
-/// Maps where the program asks for it if nothing of the program's lies there. The arena's free pages there
+/// Maps at the program's requested address if no memory of the program's is there. The arena's free pages there
 /// make room, and are free again if the kernel chooses another place.
 pub fn map(mapping: Mapping) -> Result<usize, Errno> {
     map_by(mapping.address, mapping.length, || onward::map(mapping))
 }
 
-/// The same by whatever call the program makes, which maps `length` bytes.
+/// `map` through any call of the program's that maps `length` bytes.
 pub fn map_by(
     address: usize,
     length: usize,
@@ -32,8 +32,8 @@ pub fn map_by(
     answer
 }
 
-/// Where the first page lies, of `length` bytes from `address` on, that the program has unmapped; none
-/// where it has not, or where that cannot be known now. A call on such a page is to fail, as by the kernel.
+/// Address of the first page, in `length` bytes from `address` on, that the program has unmapped; none
+/// if there is none, or if that cannot be known now. A call on such a page must fail, as in the kernel.
 pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
     let whole = length.checked_next_multiple_of(PAGE)?;
     if !address.is_multiple_of(PAGE) || retire::is_retired() {
@@ -49,7 +49,7 @@ pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
     })
 }
 
-/// Unmaps what is free of these addresses; false where something of the program's lies there.
+/// Unmaps the free pages at these addresses; false if memory of the program's is there.
 fn make_room(address: usize, length: usize) -> bool {
     if chunks::overlaps(address, length).next().is_none() {
         return false;
@@ -70,7 +70,7 @@ fn make_room(address: usize, length: usize) -> bool {
     true
 }
 
-/// Takes back what `make_room` unmapped, unless something lies there already.
+/// Takes back what `make_room` unmapped, unless it is mapped already.
 fn close_room(address: usize, length: usize) {
     let bits = page_bits();
     for (first, pages) in chunks::overlaps(address, length) {
@@ -83,7 +83,7 @@ fn close_room(address: usize, length: usize) {
     }
 }
 
-/// Gives the kernel all free addresses below `address` in its chunk, up to the first page in use.
+/// Gives the kernel all free addresses below `address` in its chunk, down to the first page in use.
 pub fn open_below(address: usize) {
     let Some(last) = address.checked_sub(PAGE).and_then(page_of) else { return };
     let Some(mut arena) = pool::lock_at_rest() else { return };
@@ -99,7 +99,7 @@ pub fn open_below(address: usize) {
     }
 }
 
-/// Gives the kernel the free span that ends before `page`. Says where it began.
+/// Gives the kernel the free span that ends before `page`. Returns its first page.
 fn release_before(arena: &mut Arena, page: u32) -> Option<u32> {
     let span = arena.free_before(page)?;
     let free = arena.carve(span.first, span.pages)?;
@@ -109,7 +109,7 @@ fn release_before(arena: &mut Arena, page: u32) -> Option<u32> {
     Some(free.first)
 }
 
-/// Unmaps pages that are free no more, with what the arena keeps of them.
+/// Unmaps pages that are no longer free, and their content in the vault.
 fn unmap(bits: PageBits, first: u32, pages: u32) {
     bits.closed.clear(first, pages);
     bits.undumped.clear(first, pages);

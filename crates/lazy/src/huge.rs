@@ -1,11 +1,11 @@
-//! Where huge pages are worth it. One makes 2 MiB resident at its first touch, so a program that touches
-//! little of what it asks for would pay for all of it: of blocks of 64 KiB with one page touched each,
-//! huge pages took 15 times the memory of base pages. So the arena asks for huge pages in regions of
+//! Where huge pages are worthwhile. A huge page makes 2 MiB resident at its first touch, so a program that
+//! touches little of what it asks for would pay for all of it: for blocks of 64 KiB with one page touched
+//! each, huge pages took 15 times the memory of base pages. So the arena requests huge pages in regions of
 //! 2 MiB, as they are handed out, and only while the program touches most of what it is given.
 //!
-//! The kernel tells which base pages were touched. Of a huge page it tells nothing, so what its pages hold
-//! is looked at when they are freed and, of the region before, when another one is asked for: a program
-//! that changes its ways is seen after some regions.
+//! The kernel reports which base pages were touched, but not which parts of a huge page. So the content
+//! of its pages is examined when they are freed and, for the region before, when another region is
+//! requested: a program that changes its behaviour is detected after some regions.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -23,24 +23,24 @@ use crate::reserve::page_bits;
 use crate::system;
 use crate::text::{Text, read};
 
-/// Bytes and pages of a huge page.
+/// Size of a huge page in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 pub const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
-/// Pages of a stretch that are looked at.
+/// Pages of a stretch that are examined.
 const SAMPLES: u32 = 16;
 
 static ARE_USED: AtomicBool = AtomicBool::new(false);
-/// The region that was asked for last, whose pages were not looked at since; `NONE` without one.
+/// The region requested last, if its pages were not examined since; `NONE` without one.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static LAST: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = u32::MAX;
 
-/// Whether the arena asks for huge pages: in mode `thp`, and where the kernel would give them unasked.
+/// Whether the arena requests huge pages: in mode `thp`, and where the kernel would give them anyway.
 pub fn are_used() -> bool {
     ARE_USED.load(Relaxed)
 }
 
-/// Decides it, before the first chunk.
+/// Decides on huge pages, before the first chunk.
 pub fn decide() {
     let mut room = [0; 64];
     let setting = read(&Text::of(&[b"/sys/kernel/mm/transparent_hugepage/enabled"]), &mut room);
@@ -48,14 +48,14 @@ pub fn decide() {
     ARE_USED.store(knobs().mode == Mode::Thp || is_always, Relaxed);
 }
 
-/// A new chunk begins in base pages.
+/// Prepares a new chunk, which begins in base pages.
 pub fn prepare_chunk(address: usize) {
     if are_used() {
         let _ = system::advise(address, CHUNK, MADV_NOHUGEPAGE);
     }
 }
 
-/// Asks for huge pages where memory was handed out that is not there yet, or asks for none any more.
+/// Requests huge pages for memory that was handed out and is not resident, or stops doing so.
 pub fn advise(grant: Grant, bits: PageBits, mut foresight: Foresight) {
     if let Some(left) = foresight.awaited() {
         let touched = count_present(left).unwrap_or(0);
@@ -68,12 +68,12 @@ pub fn advise(grant: Grant, bits: PageBits, mut foresight: Foresight) {
     let is_new = |region| !bits.huge.any(region, 1);
     let is_first = LAST.load(Relaxed) == NONE;
     if !foresight.leaves_much() && regions.clone().any(is_new) {
-        // By the next request the owner of this one has touched what is in the middle, if anything.
+        // By the next request the owner of this grant has touched its middle, if anything.
         let middle = (grant.first + grant.pages / 2) / HUGE_PAGES * HUGE_PAGES;
         let next = if grant.pages >= 2 * HUGE_PAGES { middle } else { end - HUGE_PAGES };
         look_back_at_last(next, grant.first, &mut foresight);
     }
-    // The first regions, and those that one request fills, are taken to be touched until others were not.
+    // The first regions, and those that one request fills, count as touched until others were not.
     let is_filled =
         |region| region >= grant.first && region + HUGE_PAGES <= grant.first + grant.pages;
     let is_wanted = |region| match is_first || is_filled(region) || !is_new(region) {
@@ -85,7 +85,7 @@ pub fn advise(grant: Grant, bits: PageBits, mut foresight: Foresight) {
             change(region, is_wanted(region), bits);
         }
     }
-    // The first stretch in base pages says whether the program still touches what it is given.
+    // The first stretch in base pages shows whether the program still touches what it is given.
     let fresh = bits.dirty.runs(grant.first, grant.first + grant.pages, false).next();
     if let Some((from, to)) = fresh.filter(|&(from, to)| !bits.huge.any(from, to - from))
         && let Some(mut arena) = lock_briefly()
@@ -104,8 +104,8 @@ fn change(region: u32, is_huge: bool, bits: PageBits) {
     }
 }
 
-/// Another region, `next`, is to be asked for: learns how much of the one before was touched, up to the
-/// page `handed_out` if that lies in it.
+/// Before another region, `next`, is requested: learns how much of the last region was touched, up to the
+/// page `handed_out` if that is in it.
 fn look_back_at_last(next: u32, handed_out: u32, foresight: &mut Foresight) {
     let last = LAST.swap(next, Relaxed);
     if last == NONE || last == next || is_confined() {
@@ -138,15 +138,15 @@ fn observe(left: Stretch, touched: u32) {
     }
 }
 
-/// About how many of the pages hold anything but zeros, by some of them. The kernel reads them, since they
-/// may belong to a thread that unmaps them meanwhile; none where it does not.
+/// Estimates how many of the pages contain anything but zeros, from a sample. The kernel reads them, since
+/// they may belong to a thread that unmaps them meanwhile; none if it cannot.
 fn count_filled(left: Stretch) -> Option<u32> {
     let samples = left.pages.min(SAMPLES);
     let step = left.pages / samples.max(1);
     let mut filled = 0;
     for sample in 0..samples {
         let mut page = [0; PAGE];
-        // Not at one distance from each other: first pages of blocks may be just so far apart.
+        // Not at equal distances: first pages of blocks may have exactly that distance.
         let at = sample * step + sample * 11 % step.max(1);
         system::peek(address_of(left.first + at), &mut page).ok()?;
         filled += u32::from(page.iter().any(|&byte| byte != 0));

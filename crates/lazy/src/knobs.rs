@@ -1,5 +1,5 @@
-//! What users may set, by environment variables and by a file of the same names; docs/lazy-unmapping.md
-//! lists them. The environment has the last word.
+//! User settings, from environment variables and from a file with the same names; docs/lazy-unmapping.md
+//! lists them. The environment takes precedence.
 
 use std::cell::UnsafeCell;
 use std::ffi::CStr;
@@ -12,7 +12,7 @@ use crate::limits::Reach;
 use crate::text::{Text, lines, read};
 use crate::{huge, system, vault};
 
-/// Names of the environment begin so; in a file they stand without it, in lower case.
+/// Prefix of the names in the environment; in a file they have no prefix and are in lower case.
 const PREFIX: &[u8] = b"PAGEWISE_LAZY_";
 const FILE: &[u8] = b"/etc/pagewise/lazy.conf";
 
@@ -35,16 +35,16 @@ pub struct Knobs {
     pub is_on: bool,
     pub is_verbose: bool,
     pub has_helper: bool,
-    /// Whether fresh pages are mapped before their first touch where that is foreseen.
+    /// Whether fresh pages are mapped before a first touch that is foreseen.
     pub has_foresight: bool,
     pub mode: Mode,
     pub profile: Profile,
-    /// Smallest and largest request that is served.
+    /// Smallest request that is served, in bytes.
     pub block_min: usize,
     pub block_max: usize,
-    /// Memory zeroed by hand for one request; the rest of it is discarded instead.
+    /// Memory zeroed by hand for one request; the rest is discarded instead.
     pub zero_max: usize,
-    /// Limit of hot memory, whatever the memory in reach allows.
+    /// Limit of hot memory, even if the available memory allows more.
     pub hot_max: Bytes,
     pub lazy_after: Nanos,
     pub discard_after: Nanos,
@@ -65,15 +65,15 @@ const DEFAULTS: Knobs = Knobs {
     discard_after: Nanos(5_000_000_000),
 };
 
-/// Freed spans below this stay accessible in mode `guarded`: closing each would split the process's
+/// Freed spans below this size stay accessible in mode `guarded`: closing each would split the process's
 /// mappings into more than the kernel allows.
 const GUARDED_MIN: usize = 256 << 10;
-/// Hot and lazily freed memory together at most in mode `guarded` where many threads free at once: what they are
-/// closing and opening adds to it.
+/// Hot and lazily freed memory together at most in mode `guarded` where many threads free at once: the
+/// memory that they are closing and opening adds to it.
 pub const CROWDED_HELD_MAX: Bytes = Bytes(24 << 20);
 
 impl Knobs {
-    /// The rules of retention with so much memory in reach.
+    /// The rules of retention for this available memory.
     pub fn rules(&self, reach: Reach, has_huge_pages: bool) -> Rules {
         let lazy_bytes = reach.left.map(lazy_bytes_for);
         if self.profile == Profile::Faithful {
@@ -84,7 +84,7 @@ impl Knobs {
         let rules = Rules::decay(hot_bytes.min(held_max));
         Rules {
             held_bytes: Some(held_max),
-            // A huge page that is freed in part is split first.
+            // Freeing a part of a huge page splits it first.
             part_pages: rules.part_pages.filter(|_| !has_huge_pages),
             lazy_bytes,
             lazy_after: Some(self.lazy_after),
@@ -93,7 +93,7 @@ impl Knobs {
         }
     }
 
-    /// A smallest request above the largest would leave nothing to serve: neither counts then.
+    /// Resets both sizes if the smallest request exceeds the largest, which would leave nothing to serve.
     fn mend_sizes(&mut self) {
         if self.block_min > self.block_max {
             say(&[b"PAGEWISE_LAZY_BLOCK_MIN is above PAGEWISE_LAZY_BLOCK_MAX; both ignored"]);
@@ -111,19 +111,19 @@ impl Knobs {
         self.closes(usize::MAX)
     }
 
-    /// Whether fresh pages are mapped ahead where that is foreseen. A huge page is one trap anyway.
+    /// Whether fresh pages are mapped ahead where that is foreseen. A huge page takes a single fault anyway.
     pub fn foresees(&self) -> bool {
         self.has_foresight && !huge::are_used() && !self.populates()
     }
 
-    /// Whether memory that is not there yet is always mapped before its first touch.
+    /// Whether memory that is not resident is always mapped before its first touch.
     pub fn populates(&self) -> bool {
         self.profile == Profile::Faithful
     }
 }
 
 /// Written once, before `is_loaded`, and only read from then on. `OnceLock` has a path that panics,
-/// which would bring along the unwinder.
+/// which would pull in the unwinder.
 struct Loaded {
     knobs: UnsafeCell<Knobs>,
     is_loaded: AtomicBool,
@@ -135,7 +135,7 @@ unsafe impl Sync for Loaded {}
 static LOADED: Loaded =
     Loaded { knobs: UnsafeCell::new(DEFAULTS), is_loaded: AtomicBool::new(false) };
 
-/// The knobs as they were when the program began.
+/// The settings as of the program's start.
 #[inline]
 pub fn knobs() -> &'static Knobs {
     if LOADED.is_loaded.load(Acquire) {
@@ -146,7 +146,7 @@ pub fn knobs() -> &'static Knobs {
     }
 }
 
-/// Reads file and environment. What cannot be understood is said on standard error and ignored.
+/// Reads file and environment. Reports invalid settings on standard error and ignores them.
 ///
 /// # Safety
 /// The caller is the library's constructor, which runs once and in one thread.
@@ -155,7 +155,7 @@ pub unsafe fn load() {
     read_file(&mut knobs);
     each_variable(|name, value| set_or_say(&mut knobs, &[PREFIX], name, value));
     knobs.mend_sizes();
-    // SAFETY: the one call, as the caller vouches, and no thread reads yet.
+    // SAFETY: the one call, which the caller ensures, and no thread reads yet.
     unsafe { *LOADED.knobs.get() = knobs };
     LOADED.is_loaded.store(true, Release);
 }
@@ -182,7 +182,7 @@ fn read_file(knobs: &mut Knobs) {
     }
 }
 
-/// `place` is what users find before the name.
+/// Sets one knob or reports the error. `place` is the text to print before the name.
 fn set_or_say(knobs: &mut Knobs, place: &[&[u8]], name: &[u8], value: &[u8]) {
     if let Err(expected) = set(knobs, name, value) {
         let mut text = Text::of(place);
@@ -193,7 +193,7 @@ fn set_or_say(knobs: &mut Knobs, place: &[&[u8]], name: &[u8], value: &[u8]) {
     }
 }
 
-/// Sets one knob, or says what it expects.
+/// Sets one knob, or returns what it expects.
 fn set(knobs: &mut Knobs, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
     let mut lower = [0; 32];
     let name_lower = lower.get_mut(..name.len()).ok_or("a name of docs/lazy-unmapping.md")?;
@@ -291,7 +291,7 @@ fn each_variable(mut each: impl FnMut(&[u8], &[u8])) {
     });
 }
 
-/// Every `key=value` of the environment that the program began with.
+/// Calls `each` for every `key=value` of the environment at the program's start.
 fn each_entry(mut each: impl FnMut(&[u8], &'static [u8])) {
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
@@ -313,7 +313,7 @@ fn each_entry(mut each: impl FnMut(&[u8], &'static [u8])) {
     }
 }
 
-/// A line of standard error.
+/// Writes a line to standard error.
 pub fn say(parts: &[&[u8]]) {
     let mut text = Text::of(&[b"pagewise-lazy: "]);
     parts.iter().for_each(|part| text.push(part));

@@ -1,12 +1,12 @@
 //! The preload library: freed memory stays mapped for its next allocation (lazy unmapping, S3).
 //!
-//! Loaded into an unmodified program by LD_PRELOAD, it takes the place of the `malloc` family and of
+//! Loaded into an unmodified program by LD_PRELOAD, it replaces the `malloc` family and
 //! `mmap` and its relatives. Requests from 64 KiB to 64 MiB are served from an arena of its own
-//! ([`pool`]); what is freed stays there, and `policy::retention` says until when. Everything else
-//! goes on to whatever was loaded next: libc, or the allocator that the program brings.
+//! ([`pool`]); freed memory stays there until `policy::retention` ends its retention. Everything else
+//! goes to what was loaded next: libc, or the allocator that the program brings.
 //!
-//! It runs inside `malloc`: it allocates nothing, and has no path that panics. No index, no
-//! arithmetic that is checked, no `expect`; a table that ends too early means a request not served.
+//! It runs inside `malloc`: it allocates nothing, and has no path that panics. No indexing, no
+//! checked arithmetic, no `expect`; a table that is too short means a request that is not served.
 #![deny(clippy::indexing_slicing, clippy::expect_used, clippy::panic, clippy::unreachable)]
 #![cfg_attr(
     test,

@@ -1,27 +1,27 @@
-//! What memory is in reach: the machine's available memory, and the limits of the memory cgroups that
-//! the process is in, of either version.
+//! The memory available to the process: the machine's available memory, and the limits of its memory
+//! cgroups, of either version.
 
 use types::Bytes;
 
 use crate::text::{Text, lines, number, read};
 
-/// Memory that may be used, as far as it can be read.
+/// Memory that may be used, if it can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// Available on the machine, or the least limit of a group if that is less.
+    /// Available memory of the machine, or the lowest limit of a group if that is less.
     pub whole: Option<Bytes>,
-    /// What the group that has least left has left; none where no group has a limit.
+    /// Least memory left in any group; none if no group has a limit.
     pub left: Option<Bytes>,
 }
 
 impl Reach {
-    /// By the limits alone, as if nothing of them were used: two short files a group.
+    /// Reads the limits only, as if nothing were in use: two short files per group.
     pub fn at_start() -> Reach {
         let limit = least(|group| group.limit());
         Reach { whole: available().into_iter().chain(limit).min(), left: limit }
     }
 
-    /// With what is used now, which takes a long file a group.
+    /// Reads the current usage as well, from one long file per group.
     pub fn now() -> Reach {
         Reach { left: least(|group| group.left()), ..Reach::at_start() }
     }
@@ -33,7 +33,7 @@ fn available() -> Option<Bytes> {
     Some(Bytes(value(text, b"MemAvailable:")? << 10))
 }
 
-/// The least answer of the groups.
+/// The least of the groups' answers.
 fn least(ask: fn(&Group) -> Option<Bytes>) -> Option<Bytes> {
     let mut least = None;
     each_group(&mut |group| least = least.into_iter().chain(ask(group)).min());
@@ -49,18 +49,18 @@ pub struct Group<'a> {
     path: &'a [u8],
 }
 
-/// What the files of a version are called.
+/// Names of the files in one cgroup version.
 #[derive(Debug)]
 pub struct Files {
     limits: &'static [&'static [u8]],
     usage: &'static [u8],
     statistics: &'static [u8],
-    /// In the statistics: pages that the kernel takes without writing them, lazily freed ones among
-    /// them.
+    /// In the statistics: pages that the kernel takes without writing them, including lazily freed
+    /// ones.
     inactive: &'static [u8],
-    /// Reports that the group is short of memory.
+    /// File that reports that the group is short of memory.
     pub pressure: &'static [u8],
-    /// Where a report must be asked for, if not in the same file.
+    /// File through which a report is requested, if it is another one.
     pub control: Option<&'static [u8]>,
 }
 
@@ -83,7 +83,7 @@ static FILES: [Files; 2] = [
         control: None,
     },
 ];
-/// From here on a limit is none: version 1 writes the largest number of pages it can count.
+/// A limit from here on means no limit: version 1 writes the largest number of pages it can count.
 const UNLIMITED: u64 = 1 << 60;
 
 /// Calls `visit` for the process's memory cgroups, inner ones first.
@@ -96,7 +96,7 @@ pub fn each_group(visit: &mut dyn FnMut(&Group)) {
     }
 }
 
-/// The group and those that it lies in.
+/// Calls `visit` for the group and its ancestors.
 fn each_above(group: &Group, visit: &mut dyn FnMut(&Group)) {
     let mut path = group.path.strip_suffix(b"/").unwrap_or(group.path);
     loop {
@@ -106,8 +106,8 @@ fn each_above(group: &Group, visit: &mut dyn FnMut(&Group)) {
     }
 }
 
-/// The place in `FILES` and the path of the group that a line of /proc/self/cgroup names; none where
-/// it is about other controllers.
+/// The index in `FILES` and the path of the group that a line of /proc/self/cgroup names; none if
+/// the line is about other controllers.
 fn version_and_path(line: &[u8]) -> Option<(usize, &[u8])> {
     let mut fields = line.splitn(3, |&byte| byte == b':');
     let (_number, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
@@ -125,14 +125,14 @@ impl Group<'_> {
         Text::of(&[self.mount, self.path, b"/", name])
     }
 
-    /// Memory that the group may use; none where it has no limit.
+    /// Memory that the group may use; none if it has no limit.
     pub fn limit(&self) -> Option<Bytes> {
         let limits = self.files.limits.iter().filter_map(|name| self.number_of(name));
         limits.filter(|&limit| limit < UNLIMITED).min().map(Bytes)
     }
 
-    /// Memory that the group may still use without the kernel having to write any page first; none
-    /// where it has no limit.
+    /// Memory that the group may still use before the kernel must write any page; none
+    /// if it has no limit.
     fn left(&self) -> Option<Bytes> {
         let limit = self.limit()?;
         let mut room = [0; 4096];

@@ -1,18 +1,18 @@
-//! A mutex that spins for a moment and then sleeps, and that says so instead of waiting when the
-//! thread that asks holds it already: a signal handler may call `mmap` wherever it interrupted.
+//! A mutex that spins for a moment and then sleeps, and that returns none instead of waiting when the
+//! calling thread already holds it: a signal handler may call `mmap` at any point.
 //!
-//! The word is 0 when free, else the holder's number shifted by one, with bit 0 set where a thread
-//! sleeps. Two threads whose numbers are equal by accident take each other's calls for calls of
-//! their own handler, which costs them the pool for that call.
+//! The word is 0 when free, else the holder's number shifted by one, with bit 0 set if a thread
+//! sleeps. If two threads have equal numbers by accident, each is refused as if its own handler had
+//! called, which costs it the pool for that call.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Looks before sleeping; what is held is mostly given back within this.
+/// Spins before sleeping; the lock is usually released within this.
 const SPINS: u32 = 60;
 const SLEEPERS: u32 = 1;
-/// Looks of who does not sleep; as long as the pool is mostly held.
+/// Spins of a thread that does not sleep; as long as the pool is usually held.
 const BRIEF_SPINS: u32 = 200;
 
 pub struct Lock<T> {
@@ -41,7 +41,7 @@ impl<T> Lock<T> {
         self.wait(mine)
     }
 
-    /// Waits for the lock for some microseconds; none if it is not free by then. For calls that must end
+    /// Waits for the lock for some microseconds; none if it is not free by then. For calls that must return
     /// even if the thread that holds the lock was suspended by a signal.
     pub fn lock_briefly(&self) -> Option<Guard<'_, T>> {
         let mine = holder();
@@ -63,11 +63,11 @@ impl<T> Lock<T> {
     /// # Safety
     /// This thread holds the lock by a guard that was forgotten, and has no other reference to the value.
     pub unsafe fn locked(&self) -> &T {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         unsafe { &*self.value.get() }
     }
 
-    /// Gives back the lock that this thread took before `fork`, in either process.
+    /// Releases the lock that this thread took before `fork`, in either process.
     ///
     /// # Safety
     /// This thread holds the lock by a guard that was forgotten.
@@ -85,7 +85,7 @@ impl<T> Lock<T> {
                 return None;
             }
             if word == 0 {
-                // A thread that slept cannot know whether others still do.
+                // A thread that slept cannot know whether others still sleep.
                 if self.word.compare_exchange(0, wanted, Acquire, Relaxed).is_ok() {
                     return Some(Guard { lock: self });
                 }
@@ -128,7 +128,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-/// Sleeps while `word` is `value`, for `milliseconds` at most where a number is given.
+/// Sleeps while `word` is `value`, for at most `milliseconds` if given.
 pub fn sleep(word: &AtomicU32, value: u32, milliseconds: Option<i64>) {
     let time = milliseconds.map(|milliseconds| libc::timespec {
         tv_sec: milliseconds / 1000,
@@ -139,17 +139,17 @@ pub fn sleep(word: &AtomicU32, value: u32, milliseconds: Option<i64>) {
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), FUTEX_WAIT, value, time) };
 }
 
-/// Wakes one that sleeps at `word`.
+/// Wakes one thread that sleeps at `word`.
 pub fn wake(word: &AtomicU32) {
-    // SAFETY: the kernel looks at the word's address alone.
+    // SAFETY: the kernel uses only the word's address.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), FUTEX_WAKE, 1) };
 }
 
 const FUTEX_WAIT: libc::c_int = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
 const FUTEX_WAKE: libc::c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 
-/// A number of this thread that is not 0, without its lowest bit. Made of the address of libc's
-/// record of the thread, which is a multiple of 64 and, unlike a thread-local, there from the start.
+/// A number of this thread that is not 0, without its lowest bit. Derived from the address of libc's
+/// record of the thread, which is a multiple of 64 and, unlike a thread-local, exists from the start.
 fn holder() -> u32 {
     // SAFETY: always succeeds.
     let record = unsafe { libc::pthread_self() };
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_that_holds_it_is_told_so() {
+    fn lock_returns_none_to_the_thread_that_holds_it() {
         let lock = Lock::new(0);
         let guard = lock.lock();
         assert!(guard.is_some() && lock.lock().is_none());

@@ -1,6 +1,6 @@
-//! Functions of the same names in whatever was loaded after this library: libc, another allocator, a
-//! sanitizer's runtime. What this library does not serve goes there, so that a program whose `malloc` is
-//! not libc's keeps it whole.
+//! Functions of the same names in the libraries loaded after this one: libc, another allocator, a
+//! sanitizer's runtime. Requests that this library does not serve go there, so that a program with another
+//! `malloc` than libc's keeps it whole.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -26,12 +26,12 @@ pub struct Function<F> {
 }
 
 impl<F: Copy> Function<F> {
-    /// The function `name`, not looked up yet. `F` is the type of the C function.
+    /// The function `name`, before its look-up. `F` is the type of the C function.
     pub const fn new(name: &'static CStr) -> Function<F> {
         Function { name, address: AtomicUsize::new(0), kind: PhantomData }
     }
 
-    /// Looks the function up. Not for signal handlers.
+    /// Looks up the function. Not for signal handlers.
     pub fn find(&self) -> Option<F> {
         self.address.store(find(self.name.as_ptr()), Relaxed);
         self.get()
@@ -47,18 +47,18 @@ impl<F: Copy> Function<F> {
     }
 }
 
-/// The address of the symbol in what was loaded after this library; 0 where nothing has it.
+/// The address of the symbol in the libraries loaded after this one; 0 if none has it.
 fn find(symbol: *const c_char) -> usize {
     // SAFETY: the symbol is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol) as usize }
 }
 
-/// What this library occupies.
+/// The memory that this library occupies.
 pub fn own_object() -> Option<Object> {
     object_at((&raw const IS_FOUND).addr())
 }
 
-/// A function of the `malloc` family: at first one that looks the whole family up.
+/// A function of the `malloc` family: initially a function that looks up the whole family.
 struct Member {
     name: &'static CStr,
     function: AtomicPtr<()>,
@@ -73,7 +73,7 @@ impl Member {
     /// `F` is the type of the function.
     #[inline(always)]
     unsafe fn get<F: Copy>(&self) -> F {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         unsafe { std::mem::transmute_copy(&self.function.load(Relaxed)) }
     }
 }
@@ -110,12 +110,12 @@ static FAMILY: [&Member; 10] = [
 
 static IS_FOUND: AtomicBool = AtomicBool::new(false);
 
-/// Looks the family up, once. The loader is the first to ask for memory, long before there are threads.
+/// Looks up the family, once. The loader asks for memory first, long before there are threads.
 pub fn find_family() {
     if IS_FOUND.swap(true, Relaxed) {
         return;
     }
-    // The look-up itself may ask for memory.
+    // The look-up itself may allocate.
     MALLOC.function.store(__libc_malloc as *mut (), Relaxed);
     CALLOC.function.store(__libc_calloc as *mut (), Relaxed);
     REALLOC.function.store(__libc_realloc as *mut (), Relaxed);
@@ -129,7 +129,7 @@ pub fn find_family() {
     }
 }
 
-/// Whether every function of the family that comes next is libc's.
+/// Whether every next function of the family is libc's.
 pub fn is_family_of_libc() -> bool {
     find_family();
     // Other allocators define `__libc_malloc`, too.
@@ -151,13 +151,13 @@ extern "C" fn first_calloc(count: size_t, size: size_t) -> *mut c_void {
 
 unsafe extern "C" fn first_realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
     find_family();
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { realloc(pointer, size) }
 }
 
 unsafe extern "C" fn first_free(pointer: *mut c_void) {
     find_family();
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { free(pointer) }
 }
 
@@ -166,7 +166,7 @@ extern "C" fn first_memalign(alignment: size_t, size: size_t) -> *mut c_void {
     memalign(alignment, size)
 }
 
-// The rest of the family has no second name in libc, so each of these is called again only where the
+// The rest of the family has no second name in libc, so each of these is called again only if the
 // look-up found nothing.
 
 extern "C" fn first_aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
@@ -182,7 +182,7 @@ unsafe extern "C" fn first_posix_memalign(
     size: size_t,
 ) -> c_int {
     match is_now_found(&POSIX_MEMALIGN, first_posix_memalign as *mut ()) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         true => unsafe { posix_memalign(place, alignment, size) },
         false => libc::ENOMEM,
     }
@@ -204,7 +204,7 @@ extern "C" fn first_pvalloc(size: size_t) -> *mut c_void {
 
 unsafe extern "C" fn first_usable_size(pointer: *mut c_void) -> size_t {
     match is_now_found(&USABLE_SIZE, first_usable_size as *mut ()) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         true => unsafe { usable_size(pointer) },
         false => 0,
     }
@@ -255,7 +255,7 @@ pub fn pvalloc(size: usize) -> *mut c_void {
 /// `place` takes a pointer.
 #[inline(always)]
 pub unsafe fn posix_memalign(place: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { POSIX_MEMALIGN.get::<Place>()(place, alignment, size) }
 }
 
@@ -263,7 +263,7 @@ pub unsafe fn posix_memalign(place: *mut *mut c_void, alignment: usize, size: us
 /// `pointer` is null or a live block of the next allocator's.
 #[inline(always)]
 pub unsafe fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { REALLOC.get::<Realloc>()(pointer, size) }
 }
 
@@ -271,7 +271,7 @@ pub unsafe fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void {
 /// `pointer` is null or a live block of the next allocator's.
 #[inline(always)]
 pub unsafe fn free(pointer: *mut c_void) {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { FREE.get::<Free>()(pointer) }
 }
 
@@ -281,11 +281,11 @@ pub unsafe fn free(pointer: *mut c_void) {
 /// `pointer` is null or a live block of the next allocator's.
 #[inline(always)]
 pub unsafe fn usable_size(pointer: *mut c_void) -> usize {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { USABLE_SIZE.get::<Size>()(pointer) }
 }
 
-/// Gives back what libc holds free at the end of its heaps.
+/// Returns free memory at the end of libc's heaps to the kernel.
 pub fn trim() {
     // SAFETY: may be called at any time by a thread that holds no lock of libc's.
     unsafe { libc::malloc_trim(0) };

@@ -1,11 +1,11 @@
-//! Which library or program an address lies in, by the loader's list. `dladdr` tells that too, after a walk
-//! over all symbols of libc: a dozen of them took a tenth of the life of /bin/true.
+//! The library or program that contains an address, by the loader's list. `dladdr` knows that too, after a
+//! walk over all symbols of libc: a dozen of these walks took a tenth of the life of /bin/true.
 
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 
 use crate::sanitizers::iterate;
 
-/// What one library or the program occupies.
+/// The memory that one library or the program occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Object {
     start: usize,
@@ -13,19 +13,19 @@ pub struct Object {
 }
 
 impl Object {
-    /// Whether the address lies in it.
+    /// Whether it contains the address.
     pub fn has(self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }
 }
 
-/// What is looked for, and what was found.
+/// The address to find, and the result.
 struct Search {
     address: usize,
     found: Option<Object>,
 }
 
-/// The library or program that `address` lies in.
+/// The library or program that contains `address`.
 pub fn object_at(address: usize) -> Option<Object> {
     let mut search = Search { address, found: None };
     // SAFETY: `compare` takes what `search` is.

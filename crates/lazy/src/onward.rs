@@ -1,5 +1,5 @@
-//! The program's own calls about memory, passed on to whatever was loaded after this library (a
-//! sanitizer's runtime follows mappings, too), or to the kernel where nothing else has the function.
+//! The program's own calls about memory, passed on to the libraries loaded after this one (a
+//! sanitizer's runtime follows mappings, too), or to the kernel if none of them has the function.
 
 use libc::{c_int, c_uchar, c_uint, c_ulong, c_void, off64_t, pid_t, rlimit, size_t};
 
@@ -40,8 +40,8 @@ static UNSHARE: Function<Number> = Function::new(c"unshare");
 static SETNS: Function<Numbers> = Function::new(c"setns");
 static PRCTL: Function<Prctl> = Function::new(c"prctl");
 
-/// Looks all of them up; libc has each, since a look-up that fails asks for memory. Until then calls go to the kernel: signal handlers make some of them, and may
-/// not look anything up.
+/// Looks up all of them; libc has each, which matters since a failed look-up allocates. Until then calls
+/// go to the kernel: signal handlers make some of them, and must not look anything up.
 pub fn find() {
     MMAP.find();
     MUNMAP.find();
@@ -63,7 +63,7 @@ pub fn find() {
     PRCTL.find();
 }
 
-/// `mmap`. Gives the address.
+/// `mmap`. Returns the address.
 #[inline]
 pub fn map(mapping: Mapping) -> Result<usize, Errno> {
     let Some(next) = MMAP.get() else { return system::map(mapping) };
@@ -83,7 +83,7 @@ pub fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     }
 }
 
-/// `mremap`. Gives the new address.
+/// `mremap`. Returns the new address.
 pub fn remap(
     address: usize,
     length: usize,
@@ -105,19 +105,19 @@ fn address_or_errno(place: *mut c_void) -> Result<usize, Errno> {
 }
 
 /// # Safety
-/// As of the kernel's `mprotect`.
+/// As for the kernel's `mprotect`.
 #[inline]
 pub unsafe fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
     match MPROTECT.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, protection) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `pkey_mprotect`.
+/// As for the kernel's `pkey_mprotect`.
 pub unsafe fn pkey_mprotect(
     address: *mut c_void,
     length: size_t,
@@ -126,76 +126,76 @@ pub unsafe fn pkey_mprotect(
 ) -> c_int {
     let number = libc::SYS_pkey_mprotect;
     match PKEY_MPROTECT.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, protection, key) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(number, address, length, protection, key) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `madvise`.
+/// As for the kernel's `madvise`.
 #[inline]
 pub unsafe fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
     match MADVISE.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, advice) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `mlock`.
+/// As for the kernel's `mlock`.
 pub unsafe fn mlock(address: *const c_void, length: size_t) -> c_int {
     match MLOCK.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_mlock, address, length) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `mlock2`.
+/// As for the kernel's `mlock2`.
 pub unsafe fn mlock2(address: *const c_void, length: size_t, flags: c_uint) -> c_int {
     match MLOCK2.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_mlock2, address, length, flags) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `mincore`.
+/// As for the kernel's `mincore`.
 pub unsafe fn mincore(address: *mut c_void, length: size_t, pages: *mut c_uchar) -> c_int {
     match MINCORE.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, pages) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_mincore, address, length, pages) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `msync`.
+/// As for the kernel's `msync`.
 pub unsafe fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int {
     match MSYNC.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(address, length, flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_msync, address, length, flags) as c_int },
     }
 }
 
-/// `shmat`. Gives the address.
+/// `shmat`. Returns the address.
 pub fn attach(segment: c_int, address: usize, flags: c_int) -> Result<usize, Errno> {
     let place = address as *const c_void;
     address_or_errno(match SHMAT.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(segment, place, flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_shmat, segment, place, flags) as *mut c_void },
     })
 }
@@ -204,9 +204,9 @@ pub fn attach(segment: c_int, address: usize, flags: c_int) -> Result<usize, Err
 pub fn mlockall(flags: c_int) -> c_int {
     // SAFETY: changes how this process's memory is kept, as the program asked.
     match MLOCKALL.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int },
     }
 }
@@ -216,9 +216,9 @@ pub fn mlockall(flags: c_int) -> c_int {
 pub unsafe fn setrlimit(resource: c_uint, limit: *const rlimit) -> c_int {
     let none = std::ptr::null_mut::<rlimit>();
     match SETRLIMIT.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(resource, limit) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource, limit, none) as c_int },
     }
 }
@@ -232,15 +232,15 @@ pub unsafe fn prlimit(
     old: *mut rlimit,
 ) -> c_int {
     match PRLIMIT.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(process, resource, new, old) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `vmsplice`.
+/// As for the kernel's `vmsplice`.
 pub unsafe fn vmsplice(
     pipe: c_int,
     vectors: *const libc::iovec,
@@ -248,9 +248,9 @@ pub unsafe fn vmsplice(
     flags: c_uint,
 ) -> libc::ssize_t {
     match VMSPLICE.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(pipe, vectors, count, flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe {
             libc::syscall(libc::SYS_vmsplice, pipe, vectors, count, flags) as libc::ssize_t
         },
@@ -258,35 +258,35 @@ pub unsafe fn vmsplice(
 }
 
 /// # Safety
-/// As of the kernel's `unshare`.
+/// As for the kernel's `unshare`.
 pub unsafe fn unshare(flags: c_int) -> c_int {
     match UNSHARE.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(flags) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `setns`.
+/// As for the kernel's `setns`.
 pub unsafe fn setns(file: c_int, kinds: c_int) -> c_int {
     match SETNS.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(file, kinds) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe { libc::syscall(libc::SYS_setns, file, kinds) as c_int },
     }
 }
 
 /// # Safety
-/// As of the kernel's `prctl`.
+/// As for the kernel's `prctl`.
 pub unsafe fn prctl(option: c_int, arguments: [c_ulong; 4]) -> c_int {
     let [second, third, fourth, fifth] = arguments;
     match PRCTL.get() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         Some(next) => unsafe { next(option, second, third, fourth, fifth) },
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         None => unsafe {
             libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int
         },

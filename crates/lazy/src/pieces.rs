@@ -1,4 +1,4 @@
-//! `mremap` of a range that the program takes for one mapping and that lies in several here: neighbours that
+//! `mremap` of a range that is one mapping to the program and several here: neighbours that
 //! were freed after a change of their attributes were mapped anew, and moved pages join no other mapping. The
 //! kernel refuses such a range (EFAULT). Memory with the arena's own attributes is copied into one mapping;
 //! other memory is moved piece by piece, and keeps every attribute.
@@ -12,7 +12,7 @@ use crate::chunks::PAGE;
 use crate::reserve::OPEN;
 use crate::system::{self, Errno, Mapping};
 
-/// What is to move: `length` bytes from `from` on, to `to` or anywhere, where they are `new_length`. Both
+/// The move of `length` bytes from `from` on, to `to` or anywhere, where they become `new_length`. Both
 /// lengths are multiples of a page, and not 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {
@@ -21,11 +21,11 @@ pub struct Move {
     pub new_length: usize,
     pub to: Option<usize>,
     pub flags: c_int,
-    /// Whether its pages are as the arena maps them.
+    /// Whether its pages are mapped like the arena.
     pub is_plain: bool,
 }
 
-/// Moves it. Gives the new address. Pages that `MREMAP_DONTUNMAP` does not keep leave a hole.
+/// Performs the move. Returns the new address. Pages that `MREMAP_DONTUNMAP` does not keep leave a hole.
 pub fn move_by_hand(request: Move) -> Result<usize, Errno> {
     if request.flags & MREMAP_MAYMOVE == 0 {
         system::set_errno(ENOMEM);
@@ -66,7 +66,7 @@ fn move_in_pieces(request: Move) -> Result<usize, Errno> {
     let moved = length.min(new_length);
     let last = moved - PAGE;
     move_piece(from, target, last, kept);
-    // The kernel lets the last page grow as what it is.
+    // The kernel lets the last page grow with its own attributes.
     let flags = MREMAP_MAYMOVE | MREMAP_FIXED | kept;
     let grown = new_length - last;
     if system::remap(from + last, PAGE, grown, flags, target + last).is_err() {
@@ -78,7 +78,7 @@ fn move_in_pieces(request: Move) -> Result<usize, Errno> {
     Ok(target)
 }
 
-/// Halves what the kernel refuses; copies a page that it refuses alone.
+/// Halves a range that the kernel refuses; copies a single page that it refuses.
 fn move_piece(from: usize, to: usize, length: usize, kept: c_int) {
     let flags = MREMAP_MAYMOVE | MREMAP_FIXED | kept;
     if length == 0 || system::remap(from, length, length, flags, to).is_ok() {
@@ -92,7 +92,7 @@ fn move_piece(from: usize, to: usize, length: usize, kept: c_int) {
     move_piece(from + half, to + half, length - half, kept);
 }
 
-/// What is left where the kernel has no room for one more mapping.
+/// The fallback if the kernel has no room for one more mapping.
 #[cold]
 fn copy(from: usize, to: usize, length: usize, new_length: usize) {
     if system::map_anonymous(to, new_length, OPEN, MAP_FIXED).is_ok() {
@@ -105,7 +105,7 @@ fn copy(from: usize, to: usize, length: usize, new_length: usize) {
     }
 }
 
-/// Writes a page that holds anything; others take no memory.
+/// Writes a page that is not all zeros; others take no memory.
 fn fill(address: usize, page: &[u8; PAGE]) {
     if page.iter().any(|&byte| byte != 0) {
         system::copy(page.as_ptr().addr(), address, PAGE);

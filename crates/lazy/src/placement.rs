@@ -1,9 +1,9 @@
-//! Which free pages a request is given. Hot pages are in the processor's caches and cost nothing to
-//! use again, lazily freed ones cost a call and a write to their table entry, clean ones a fault each.
+//! Chooses the free pages for a request. Hot pages are in the processor's caches and cost nothing to
+//! reuse, lazily freed ones cost a call and a write to their table entry, clean ones a fault each.
 //!
-//! What lies before the clean rest of a chunk comes after everything else that fits: with some of the
-//! rest it serves any request (Korn and Vo's wilderness, In Search of a Better Malloc, 1985). Of 8,000
-//! blocks in turn, 35 MiB of them alive at most, a best fit that did not know it took 65 MiB, this 56.
+//! Pages before the clean rest of a chunk come after everything else that fits: with some of the
+//! rest they serve any request (Korn and Vo's wilderness, In Search of a Better Malloc, 1985). For 8,000
+//! successive blocks, at most 35 MiB of them alive, a best fit without this rule took 65 MiB, this one 56.
 
 use std::cmp::Reverse;
 use std::iter::successors;
@@ -11,27 +11,27 @@ use std::iter::successors;
 use crate::chunks::CHUNK_PAGES;
 use crate::spans::{Free, FreeSpan, Spans};
 
-/// Where pages are taken: from `first` on, which lies in `span`.
+/// A place for a request: from page `first` on, which is in `span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub span: FreeSpan,
     pub first: u32,
 }
 
-/// A place in free spans beside each other of which none is clean.
+/// A place in adjacent free spans of which none is clean.
 struct Candidate {
     place: Place,
     hot_pages: u32,
     is_before_rest: bool,
 }
 
-/// Spans walked over from one at most.
+/// Adjacent spans examined from one span on, at most.
 const WALKED_SPANS_MAX: usize = 16;
 
 impl Spans {
-    /// Where to take `pages` pages: the best fit among hot spans; else from spans beside each other
-    /// where most are hot; else what lies around the longest of those; else the best fit among clean
-    /// ones.
+    /// Finds `pages` pages: the best fit among hot spans; else the adjacent spans
+    /// with the most hot pages; else the surroundings of the longest of those; else the best fit among clean
+    /// spans.
     pub fn place(&self, pages: u32) -> Option<Place> {
         let at_start = |span: FreeSpan| Place { span, first: span.first };
         let is_inside = |span: FreeSpan| !self.is_before_rest(span);
@@ -42,7 +42,7 @@ impl Spans {
             .or_else(|| self.find(Free::Clean, pages, |_| true).map(at_start))
     }
 
-    /// Spans whose pages may be there still, about the longest first, some at most.
+    /// A bounded number of spans whose pages may be resident, roughly the longest first.
     fn kept(&self) -> impl Iterator<Item = FreeSpan> {
         Free::KEPT.into_iter().flat_map(|state| self.longest(state))
     }
@@ -70,8 +70,8 @@ impl Spans {
         Some(Candidate { place, hot_pages, is_before_rest: self.ends_before_rest(span) })
     }
 
-    /// Walks from `span` until there are `pages` pages. Gives how many of these are hot, and the last
-    /// span; none where they end before.
+    /// Walks from `span` until there are `pages` pages. Returns how many of these are hot, and the last
+    /// span; none if the free pages end before.
     fn walk(
         &self,
         span: FreeSpan,
@@ -98,7 +98,7 @@ impl Spans {
         self.ahead(*span).filter(|before| before.state != Free::Clean)
     }
 
-    /// From `span`, or the free one before it, if `pages` pages are free beside each other there.
+    /// A place from `span`, or from the free span before it, if `pages` adjacent pages are free there.
     fn neighbourhood(&self, span: FreeSpan, pages: u32) -> Option<Place> {
         let mut end = span.end();
         for next in successors(self.behind(span), |next| self.behind(*next)).take(WALKED_SPANS_MAX)
@@ -112,12 +112,12 @@ impl Spans {
             return Some(Place { span, first: span.first });
         }
         let before = self.ahead(span)?;
-        // What is free at the end of the one before is nearer than what is at its start.
+        // Free pages at the end of the span before are nearer than those at its start.
         let first = before.first.max(end.saturating_sub(pages));
         (end - first >= pages).then_some(Place { span: before, first })
     }
 
-    /// Whether clean pages follow `span`, or what is kept behind it, up to the end of its chunk.
+    /// Whether clean pages follow `span`, or the retained span behind it, up to the end of its chunk.
     fn ends_before_rest(&self, span: FreeSpan) -> bool {
         let behind = successors(Some(span), |span| self.kept_behind(span)).take(WALKED_SPANS_MAX);
         behind.last().is_some_and(|last| self.is_before_rest(last))

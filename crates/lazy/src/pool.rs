@@ -1,6 +1,6 @@
-//! The process's arena and what is done to its memory: the one place where decisions become system
-//! calls. No call is made under the lock, save where a chunk is reserved, before a fork, where the
-//! program maps over free memory, and on tables once nothing is held.
+//! The process's arena and the changes to its memory: the only place where decisions become system
+//! calls. No call is made under the lock, except to reserve a chunk, before a fork, where the
+//! program maps over free memory, and on tables once nothing is retained.
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
@@ -27,15 +27,15 @@ static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WORKING: AtomicBool = AtomicBool::new(false);
 
-/// The arena, once the lock is free; none if this thread holds it. For `malloc` and its relatives, where a
-/// program has to expect that.
+/// Waits for the lock and returns the arena; none if this thread holds the lock. For `malloc` and its relatives,
+/// where a program has to expect a wait.
 pub fn lock() -> Option<Guard<'static, Arena>> {
     let mut arena = POOL.lock()?;
     deferred::settle(&mut arena);
     Some(arena)
 }
 
-/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must end even
+/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must return even
 /// while the thread that holds the lock is suspended.
 pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
     let mut arena = POOL.lock_briefly()?;
@@ -43,7 +43,7 @@ pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
     Some(arena)
 }
 
-/// The arena, if the lock is free within milliseconds: for answers that must not depend on the helper.
+/// The arena, if the lock is free within milliseconds: for results that must not depend on the helper.
 pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
     let wait = || {
         std::thread::yield_now();
@@ -89,43 +89,43 @@ pub fn lock_for_fork() -> bool {
 /// # Safety
 /// This thread took the lock by `lock_for_fork`, and has no other reference to the arena.
 pub unsafe fn locked() -> &'static Arena {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { POOL.locked() }
 }
 
-/// Gives the lock back after a fork, in either process.
+/// Releases the lock after a fork, in either process.
 ///
 /// # Safety
 /// This thread took it by `lock_for_fork`.
 pub unsafe fn unlock_after_fork() {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { POOL.unlock_forgotten() };
 }
 
-/// The child of a fork: the thread that worked is not in this process.
+/// For the child of a fork: the thread that worked is not in this process.
 pub fn forget_work() {
     fork::take(&IS_WORKING);
     deferred::forget();
 }
 
-/// What memory that is handed out holds.
+/// Required content of memory that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     Any,
     Zeros,
-    /// Zeros from this page of it on.
+    /// Zeros from this page of the memory on.
     ZerosFrom(u32),
 }
 
-/// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None where the pool
-/// has none: the caller then asks libc or the kernel.
+/// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None if the pool
+/// has none: the caller then calls libc or the kernel.
 pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -> Option<Grant> {
     let _errno = KeepErrno::new();
     let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
     let alignment = u32::try_from(alignment.div_ceil(PAGE)).ok()?.max(1);
     let mut arena = lock_for(owner)?;
     if arena.is_pressed() {
-        // In the child of a fork, every page of it is to be copied at its next write.
+        // In the child of a fork, each of its pages would be copied at its next write.
         work(arena);
         arena = lock_for(owner)?;
     }
@@ -153,7 +153,7 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
     }
 }
 
-/// Memory that needs no opening, where the process has no mapping left to open any with.
+/// Memory that needs no opening, for a process that has no mapping left to open any with.
 #[cold]
 fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     let mut arena = lock_for(owner)?;
@@ -162,8 +162,8 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     Some(grant)
 }
 
-/// Lets the memory at `first` grow by `pages` pages behind it, where they are free. A mapping that may not move
-/// must not fail to grow because the helper makes a system call on these pages at the moment.
+/// Extends the memory at `first` by `pages` pages behind it, if they are free. A mapping that may not move
+/// must not fail to grow because the helper is making a system call on these pages.
 pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
     let _errno = KeepErrno::new();
     let end = owned.first + owned.pages;
@@ -190,7 +190,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     false
 }
 
-/// Unowned pages become free, closed as they are.
+/// Frees unowned pages, closed as they are.
 fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     let bits = page_bits();
     if closing != Closing::Refused {
@@ -215,7 +215,7 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     deposit(arena, first, pages, owner);
 }
 
-/// Unowned pages whose attributes are unlike the arena's are mapped anew and become free. Where
+/// Maps unowned pages whose attributes differ from the arena's anew and frees them. If
 /// the kernel refuses, they stay unowned.
 pub fn give_back_tainted(first: u32, pages: u32) {
     if deferred::map_anew(first, pages) {
@@ -223,7 +223,7 @@ pub fn give_back_tainted(first: u32, pages: u32) {
     }
 }
 
-/// Unowned pages that are absent from memory become free.
+/// Frees unowned pages that have no memory.
 pub fn give_back_clean(first: u32, pages: u32) {
     page_bits().untaint(first, pages);
     match lock_briefly() {
@@ -232,13 +232,13 @@ pub fn give_back_clean(first: u32, pages: u32) {
     }
 }
 
-/// The same for who has the lock.
+/// `give_back_clean` for a thread that holds the lock.
 pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
     arena.deposit_clean(first, pages);
     count_free(pages);
 }
 
-/// A block or a part of a mapping that the caller holds under the lock becomes free.
+/// Frees a block or a part of a mapping that the caller owns, under the lock.
 pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     let bits = arena.bits;
     if bits.tainted.any(first, pages) {
@@ -268,7 +268,7 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
     give_back_as(first, pages, closing, owner);
 }
 
-/// Closes unowned pages. Once too many threads do at once, less memory is held from then on.
+/// Closes unowned pages. Once too many threads close at the same time, less memory is retained from then on.
 fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
     let was_crowded = vault::is_crowded();
     let closing = vault::close_unless_many_do(first, pages);
@@ -283,7 +283,7 @@ fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
     closing
 }
 
-/// Does what retention asks for now.
+/// Performs the actions that retention requests now.
 pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
@@ -302,7 +302,7 @@ pub fn work(mut arena: Guard<'static, Arena>) {
     drop(arena);
 }
 
-/// Makes the system calls of `work`, one for each place where its span lies.
+/// Makes the system calls of `work`, one for each place of its span's memory.
 pub fn perform(work: Work, aside: Bits) {
     let (counter, act, span) = match work {
         Work::Discard(span) => (LazyCounter::DiscardedPages, discard as fn(usize, usize), span),
@@ -317,7 +317,7 @@ pub fn perform(work: Work, aside: Bits) {
     }
 }
 
-/// Huge pages that the span holds whole. It has no memory, and would be written to core files as zeros.
+/// Excludes the whole huge pages of a span without memory from core files, which would contain zeros.
 fn leave_out_of_core_files(span: FreeSpan) {
     let first = span.first.next_multiple_of(HUGE_PAGES);
     let end = span.end() / HUGE_PAGES * HUGE_PAGES;
@@ -329,7 +329,7 @@ fn leave_out_of_core_files(span: FreeSpan) {
     }
 }
 
-/// Pages, in whatever chunks, that core files are to hold.
+/// Includes pages, in any chunks, in core files.
 fn dump(first: u32, pages: u32) {
     let (mut page, end) = (first, first + pages);
     while page < end {
@@ -340,7 +340,7 @@ fn dump(first: u32, pages: u32) {
     }
 }
 
-/// Looks anew at how much memory is in reach.
+/// Measures the available memory again.
 pub fn measure_memory() {
     let rules = knobs().rules(Reach::now(), huge::are_used());
     IS_MEASURED.store(true, Release);
@@ -354,16 +354,16 @@ fn set_rules(arena: &mut Arena, rules: Rules) {
     statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
 }
 
-/// Gives what the tables do not need to the kernel, once nothing is held.
+/// Gives unneeded parts of the tables to the kernel, once nothing is retained.
 pub fn give_back_tables(arena: &mut Arena) {
     for (address, length) in arena.empty_tables().filter(|&(_, length)| length > 0) {
-        // The kernel refuses where memory is locked: it stays as it is.
+        // The kernel refuses if the memory is locked: then it stays.
         let _ = system::advise(address, length, MADV_DONTNEED);
     }
 }
 
-/// Maps a part of a table before it is touched: one call for what would be a trap a page. A kernel
-/// that knows no such call (before Linux 5.14) traps.
+/// Maps a part of a table before it is touched: one call instead of a fault per page. A kernel
+/// without this call (before Linux 5.14) takes the faults.
 fn populate_table((address, length): (usize, usize)) {
     let first = address / PAGE * PAGE;
     let end = (address + length).next_multiple_of(PAGE);
@@ -378,12 +378,12 @@ fn deposit(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owne
     }
 }
 
-/// Hot memory up to which the memory in reach is not read: reading it takes longer than the
+/// Hot memory up to which the available memory is not read: reading it takes longer than the
 /// whole life of some children.
 const UNMEASURED: Bytes = Bytes(2 << 20);
 static IS_MEASURED: AtomicBool = AtomicBool::new(false);
 
-/// Looks how much memory is in reach once enough is held for that to matter.
+/// Measures the available memory once enough is retained for that to matter.
 fn measure_if_much(arena: Guard<'static, Arena>, owner: Owner) -> Option<Guard<'static, Arena>> {
     if arena.hot_pages() <= UNMEASURED.pages() || IS_MEASURED.swap(true, Acquire) {
         return Some(arena);
@@ -407,12 +407,12 @@ fn grow(arena: &mut Arena) -> Option<()> {
     Some(())
 }
 
-/// What the owner of pages goes by without the lock.
+/// State that the owner of pages uses without the lock.
 #[derive(Clone, Copy)]
 struct Known {
     bits: PageBits,
     foresight: Foresight,
-    /// Pages mapped ahead at most: what is foreseen wrongly is no more than may be held hot.
+    /// Pages mapped ahead at most: a wrong guess costs no more than may be held hot.
     ahead_max: u64,
 }
 
@@ -422,7 +422,7 @@ impl Known {
     }
 }
 
-/// Makes memory that was handed out ready for use, or says why the kernel does not let it be opened.
+/// Prepares memory that was handed out for use, or reports why the kernel does not let it be opened.
 fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
     let bits = known.bits;
     let opening = open(grant, bits);
@@ -430,7 +430,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         return opening;
     }
     if bits.undumped.any(grant.first, grant.pages) {
-        // As it was left out, by whole huge pages: a mapping that ends within one has none there.
+        // Core files exclude whole huge pages: a mapping that ends within one has none there.
         let first = grant.first / HUGE_PAGES * HUGE_PAGES;
         let pages = (grant.first + grant.pages).next_multiple_of(HUGE_PAGES) - first;
         dump(first, pages);
@@ -451,7 +451,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         };
         zero(grant.first + skipped, grant.first + grant.pages, bits.dirty);
     }
-    // After the zeroing, which goes by the bits that are set for what is mapped here.
+    // After the zeroing, which depends on the bits that are set for the pages mapped here.
     if absent > 0 && u64::from(absent) <= known.ahead_max && knobs().foresees() {
         premap::map_ahead(grant, bits.dirty, known.foresight);
     }
@@ -470,8 +470,8 @@ fn open(grant: Grant, PageBits { closed, aside, .. }: PageBits) -> Opening {
     opening
 }
 
-/// Zeroes the pages from `first` to `end` that may hold something, by hand up to the limit; the
-/// kernel takes the rest.
+/// Zeroes the pages from `first` to `end` that may be dirty, by hand up to the limit; the
+/// kernel discards the rest.
 fn zero(first: u32, end: u32, dirty: Bits) {
     let mut left = (knobs().zero_max / PAGE) as u32;
     let mut page = first;
@@ -493,8 +493,8 @@ fn zero(first: u32, end: u32, dirty: Bits) {
     }
 }
 
-/// Memory that could not be opened is closed and free again. Where its addresses are lost, they are as
-/// if the program had mapped something else over them.
+/// Closes and frees memory that could not be opened. If its addresses are lost, they count as if the
+/// program had mapped something else over them.
 #[cold]
 fn refuse(grant: Grant, owner: Owner, opening: Opening) {
     let bits = page_bits();
@@ -538,7 +538,7 @@ fn lazily_free(whole: usize, whole_length: usize) {
 
 fn discard(address: usize, length: usize) {
     if system::advise(address, length, MADV_DONTNEED).is_err() {
-        // Locked memory is kept by the kernel; what is free must read as zero all the same.
+        // The kernel keeps locked memory; free memory must read as zero nevertheless.
         let flags = libc::MAP_FIXED;
         if system::map_anonymous(address, length, OPEN, flags).is_err() {
             system::zero(address, length);
@@ -559,7 +559,7 @@ fn count_grant(arena: &Arena, grant: Grant) {
     publish(arena);
 }
 
-/// Pages that were free are the program's without a request.
+/// Counts pages that became the program's without a request.
 pub fn count_owned(pages: u32) {
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
 }

@@ -1,8 +1,8 @@
-//! Mapping fresh pages before their first touch: one call, with less work a page, for what would be a
-//! trap a page, where `policy::retention` foresees that the program touches them. What it left to the program
-//! is looked at when that is freed.
+//! Maps fresh pages before their first touch: one call, with less work per page, instead of a
+//! fault per page, if `policy::retention` foresees that the program touches them. The pages left unmapped
+//! are examined when they are freed.
 //!
-//! A fresh page of a block or mapping is one whose dirty bit is clear: it was clean when it was handed
+//! A fresh page of a block or mapping is a page whose dirty bit is clear: it was clean when it was handed
 //! out, and was not mapped here.
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
@@ -19,10 +19,10 @@ use crate::front_process::is_confined;
 use crate::pool::lock_briefly;
 use crate::{statistics, system};
 
-/// Pages looked at of what is freed, at its end.
+/// Pages examined at the end of freed memory.
 const LOOKED_AT_MAX: u32 = 512;
 
-/// Maps what is not there of `grant`.
+/// Maps the absent pages of `grant`.
 pub fn map_whole(grant: Grant) {
     let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
     if system::advise(address, length, MADV_POPULATE_WRITE).is_ok() {
@@ -31,7 +31,7 @@ pub fn map_whole(grant: Grant) {
     }
 }
 
-/// Maps what is foreseen of the fresh pages of `grant`.
+/// Maps the fresh pages of `grant` that are expected to be touched.
 pub fn map_ahead(grant: Grant, dirty: Bits, mut foresight: Foresight) {
     if let Some(left) = foresight.awaited() {
         let touched = count_present(left).unwrap_or(0);
@@ -45,7 +45,7 @@ pub fn map_ahead(grant: Grant, dirty: Bits, mut foresight: Foresight) {
         let fresh = Stretch { first: from, pages: to - from };
         let pages = foresight.mapped_ahead(fresh);
         let (address, length) = (address_of(from), pages as usize * PAGE);
-        // Kernels before 5.14 know no such call.
+        // Kernels before 5.14 do not have this call.
         if length > 0
             && system::advise(address, length, MADV_POPULATE_WRITE).is_ok()
             && let Some(mut arena) = lock_briefly()
@@ -63,12 +63,12 @@ pub fn last_fresh(first: u32, pages: u32, dirty: Bits) -> Option<Stretch> {
     Some(Stretch { first: from, pages: to - from })
 }
 
-/// Whether a thread looks at memory that is freed. Others do not wait for the kernel meanwhile: no thread could
-/// be given that memory.
+/// Whether a thread examines memory that is being freed. Other threads do not wait for it: until then no
+/// thread could be given that memory.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 
-/// Learns whether the program touched what was left to it and is freed now.
+/// Learns whether the program touched the pages left unmapped, which are freed now.
 pub fn look_back_at(left: Stretch) {
     if IS_LOOKING.swap(true, Acquire) {
         return;
@@ -79,7 +79,7 @@ pub fn look_back_at(left: Stretch) {
     IS_LOOKING.store(false, Release);
 }
 
-/// The child of a fork: the thread that looked is not in this process.
+/// For the child of a fork: the thread that examined is not in this process.
 pub fn forget_look() {
     take(&IS_LOOKING);
 }
@@ -90,7 +90,7 @@ fn look_back(left: Stretch, touched: u32) {
     }
 }
 
-/// About how many of the pages are there, by those at their end; none where the kernel does not tell.
+/// Estimates how many of the pages are resident, from those at their end; none if the kernel refuses.
 pub fn count_present(left: Stretch) -> Option<u32> {
     if is_confined() {
         return None;

@@ -1,8 +1,8 @@
 //! The kernel's reports that memory is short: on the whole machine, and in the memory cgroup whose
 //! limit binds the process.
 //!
-//! The files are the helper's own: its thread leaves the program's table of descriptors, so that the
-//! program sees no number of theirs, and closes none.
+//! The files belong to the helper: its thread leaves the program's file descriptor table, so that the
+//! program sees none of their numbers, and closes none.
 
 use libc::{c_int, c_short, pollfd};
 
@@ -10,15 +10,15 @@ use crate::helper::{is_over, rest};
 use crate::limits::{Group, each_group};
 use crate::text::Text;
 
-/// 20 ms of waiting within 2 s, the shortest window that anybody may ask for.
+/// 20 ms of waiting within 2 s, the shortest window for an unprivileged process.
 const TRIGGER: &[u8] = b"some 20000 2000000\0";
-/// Of a group of version 1: half of the pages that the kernel looks at cannot be taken.
+/// Level for a group of version 1: half of the pages that the kernel scans cannot be taken.
 const LEVEL: &[u8] = b"medium\0";
 
-/// Who ends the thread waits so long: no other thread can write to a file of this one's.
+/// Delay for a thread that ends the helper: no other thread can write to a file of the helper's.
 const SLICE_MS: i64 = 100;
 
-/// A file that becomes ready with a report; a negative number is none.
+/// A file that becomes ready with a report; a negative number means none.
 #[derive(Clone, Copy)]
 struct Report {
     file: c_int,
@@ -34,16 +34,16 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Asks for reports, in the thread that is to wait for them and has no other file.
+    /// Requests reports, in the thread that waits for them and has no other file.
     pub fn ask() -> Reports {
-        // Where the table is the program's still, a number may be closed and be another file by the
-        // next report. Whether a trigger is one is seen in its event; a counter would be read.
+        // If the table is still the program's, a number may be closed and be another file by the
+        // next report. The event identifies a trigger; a counter would have to be read.
         let is_own = leave_descriptors();
         let machine = trigger(&Text::of(&[b"/proc/pressure/memory"]));
         Reports { machine, group: if is_own { of_group() } else { NONE } }
     }
 
-    /// Waits for a report; false where none came in `milliseconds`, or the thread is to end.
+    /// Waits for a report; false if none came in `milliseconds`, or the thread should end.
     pub fn come_within(&self, milliseconds: i64) -> bool {
         let mut left = milliseconds;
         while left > 0 && !is_over() {
@@ -62,11 +62,11 @@ impl Reports {
             events: report.event,
             revents: 0,
         });
-        // SAFETY: both structures are there; negative files are passed over.
+        // SAFETY: both structures exist; poll ignores negative files.
         let count = unsafe { libc::poll(files.as_mut_ptr(), 2, milliseconds as c_int) };
         let has_come = files.iter().any(|file| file.revents & file.events != 0);
         if count > 0 && !has_come {
-            // A group that is gone, or a file that is not ours any more, answers at once.
+            // A group that was removed, or a file that is no longer ours, answers at once.
             rest(milliseconds);
         }
         if self.group.event == libc::POLLIN && has_come {
@@ -78,15 +78,15 @@ impl Reports {
     }
 }
 
-/// Gives this thread a table of descriptors of its own, without any; false where the kernel does not
-/// (before 5.9).
+/// Gives this thread a file descriptor table of its own, empty; false if the kernel does not
+/// support it (before 5.9).
 fn leave_descriptors() -> bool {
     let (first, last) = (0, libc::c_uint::MAX);
     // SAFETY: this thread uses no descriptor.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, libc::CLOSE_RANGE_UNSHARE) == 0 }
 }
 
-/// Reports of the group with the least limit, the innermost if there are several.
+/// Reports of the group with the lowest limit, the innermost among equals.
 fn of_group() -> Report {
     let (mut least, mut report) = (None, None);
     each_group(&mut |group| least = least.into_iter().chain(group.limit()).min());
@@ -101,7 +101,7 @@ fn of_group() -> Report {
     report.unwrap_or(NONE)
 }
 
-/// Pressure stall information, of the machine or of a group of version 2.
+/// A pressure stall trigger, for the machine or for a group of version 2.
 fn trigger(path: &Text) -> Report {
     let file = open(path, libc::O_RDWR | libc::O_NONBLOCK);
     if !write(file, TRIGGER) {
@@ -111,7 +111,7 @@ fn trigger(path: &Text) -> Report {
     Report { file, event: libc::POLLPRI }
 }
 
-/// A group of version 1 adds to an eventfd.
+/// A counter for a group of version 1, which adds to an eventfd.
 fn counter(group: &Group, control: &[u8]) -> Report {
     // SAFETY: makes a descriptor.
     let events = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -133,13 +133,13 @@ fn counter(group: &Group, control: &[u8]) -> Report {
     Report { file: events, event: libc::POLLIN }
 }
 
-/// A descriptor, or a negative number.
+/// Opens a file. Returns a descriptor, or a negative number.
 fn open(path: &Text, flags: c_int) -> c_int {
     // SAFETY: the path is a C string.
     path.path().map_or(-1, |path| unsafe { libc::open(path, flags | libc::O_CLOEXEC) })
 }
 
-/// Whether the whole text was taken.
+/// Whether the whole text was written.
 fn write(file: c_int, text: &[u8]) -> bool {
     // SAFETY: the kernel reads what the slice holds.
     let count = unsafe { libc::write(file, text.as_ptr().cast(), text.len()) };

@@ -1,4 +1,4 @@
-//! Moving what pages hold from one place of the arena to another.
+//! Moving the content of pages from one place of the arena to another.
 
 use libc::{MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE};
 
@@ -8,17 +8,17 @@ use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
 use crate::system;
 
-/// Below this, copying is less work than two changes of the page tables.
+/// Size below which copying is less work than two changes of the page tables.
 const MOVED_PAGES_MIN: u32 = 64;
 
-/// Moves `pages` pages from `from` on to the start of `to`: copied where that memory is hot, else
-/// by handing the pages themselves over. True where the source is absent from memory afterwards.
+/// Moves `pages` pages from `from` on to the start of `to`: copies them if that memory is hot, else
+/// moves the pages themselves. True if the source has no memory afterwards.
 pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     let (source, target) = (address_of(from), address_of(to.first));
     let length = pages as usize * PAGE;
     if to.held != Free::Hot && pages >= MOVED_PAGES_MIN && hand_over(source, target, length) {
-        // The pages bring along where they once were, so the kernel joins their mapping to no other
-        // until it is made anew.
+        // Moved pages keep their former offset, so the kernel joins their mapping to no other
+        // until they are mapped anew.
         let bits = page_bits();
         bits.tainted.set(to.first, pages);
         bits.moved.set(to.first, pages);
@@ -28,9 +28,9 @@ pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     false
 }
 
-/// Hands the pages over by way of addresses of the kernel's choice. The kernel clears the target
-/// before it looks whether the source is one mapping, so a refusal must come before the target is
-/// named. Kernels before 5.7 refuse to leave the source mapped.
+/// Moves the pages through addresses of the kernel's choice. The kernel clears the target
+/// before it checks whether the source is one mapping, so a refusal must come before the target is
+/// used. Kernels before 5.7 refuse to leave the source mapped.
 fn hand_over(source: usize, target: usize, length: usize) -> bool {
     let flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP;
     let Ok(between) = system::remap(source, length, length, flags, 0) else { return false };
@@ -38,7 +38,7 @@ fn hand_over(source: usize, target: usize, length: usize) -> bool {
     if system::remap(between, length, length, flags, target).is_ok() {
         return true;
     }
-    // Out of mappings. The source is where the caller copies from, so the pages go back there.
+    // Out of mappings. The caller copies from the source, so the pages go back there.
     let _ = system::map_anonymous(target, length, OPEN, libc::MAP_FIXED);
     system::copy(between, source, length);
     let _ = system::unmap(between, length);

@@ -1,4 +1,4 @@
-//! Address space for the arena, a chunk at a time, and for what is kept of its pages.
+//! Address space for the arena, a chunk at a time, and for the tables about its pages.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -16,14 +16,14 @@ use crate::system::{self, Errno};
 
 pub const OPEN: libc::c_int = PROT_READ | PROT_WRITE;
 
-/// Whether the system refused a chunk: it is not asked again.
+/// Whether the system refused a chunk: no further request is made.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
-/// Where the tables begin; 0 before there are any.
+/// Address of the tables; 0 before there are any.
 static TABLES: AtomicUsize = AtomicUsize::new(0);
-/// Where those of bits begin.
+/// Address of the tables of bits.
 static BITS: AtomicUsize = AtomicUsize::new(0);
 
-/// Reserves the next chunk. Gives its first page and the tables up to its end; none where the
+/// Reserves the next chunk. Returns its first page and the tables up to its end; none if the
 /// system refuses.
 pub fn next_chunk() -> Option<(u32, Tables)> {
     let number = chunks::count();
@@ -44,10 +44,10 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
     Some((number as u32 * CHUNK_PAGES, tables?))
 }
 
-/// Address space for one chunk at a multiple of its length, and for its vault behind it if it has one.
+/// Address space for one chunk at a multiple of its length, followed by its vault if it has one.
 fn chunk() -> Option<usize> {
     let length = if knobs().has_vault() { 2 * CHUNK } else { CHUNK };
-    // One chunk more holds such a multiple wherever it lies.
+    // One additional chunk contains such a multiple at any address.
     let whole = system::map_anonymous(0, length + CHUNK, OPEN, 0).ok()?;
     let address = whole.next_multiple_of(CHUNK);
     let (before, after) = (address - whole, whole + CHUNK - address);
@@ -59,14 +59,14 @@ fn chunk() -> Option<usize> {
     if knobs().has_vault() {
         system::protect(address + CHUNK, CHUNK, PROT_NONE).ok()?;
     }
-    // What is never used stays out of core files.
+    // Unused memory stays out of core files.
     let _ = system::advise(address, CHUNK, MADV_DONTDUMP);
     huge::prepare_chunk(address);
     Some(address)
 }
 
 /// The tables with room for chunk `number` too. They are mapped for all chunks at once, so that they never
-/// move, and as one mapping, since a fork copies each.
+/// move, and as one mapping, since a fork copies each mapping.
 fn tables(number: usize) -> Result<Tables, Errno> {
     if TABLES.load(Relaxed) == 0 {
         let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, OPEN, 0)?;
@@ -85,7 +85,7 @@ fn tables(number: usize) -> Result<Tables, Errno> {
     })
 }
 
-/// The bits of all pages, for who has not the pool's lock.
+/// The bits of all pages, for a thread without the pool's lock.
 pub fn page_bits() -> PageBits {
     bits_of(chunks::count())
 }
@@ -102,7 +102,7 @@ fn bits_of(chunks: usize) -> PageBits {
     })
 }
 
-/// Gives back what is reserved for tables of chunks that will not come.
+/// Releases the address space of tables for chunks that will not come.
 pub fn release_unused_tables() {
     IS_REFUSED.store(true, Relaxed);
     let mut table = TABLES.swap(0, Relaxed);
@@ -117,22 +117,22 @@ pub fn release_unused_tables() {
     }
 }
 
-/// Elements of a table for one chunk: one for each page, or one for each word of bits.
+/// Elements of a table for one chunk: one per page, or one per word of bits.
 const PAGES: usize = CHUNK_PAGES as usize;
 const WORDS: usize = PAGES / u64::BITS as usize * PageBits::COUNT;
 const TABLES_OF_CHUNK: usize =
     PAGES * (size_of::<Tag>() + size_of::<Entry>()) + WORDS * size_of::<AtomicU64>();
 
-/// Where the next table lies, and for how many chunks it is used.
+/// Position of the next table, and the number of chunks it covers.
 struct Place {
     address: usize,
     chunks: usize,
 }
 
 impl Place {
-    /// The next table, an element a page, up to its last chunk.
+    /// The next table, with one element per page, up to its last chunk.
     ///
-    /// Element types are those whose zero bytes are a value: tags and entries.
+    /// All zero bytes must be a valid value of the element type: tags and entries.
     fn next<T>(&mut self) -> &'static mut [T] {
         let table = self.address;
         self.address += CHUNKS_MAX * PAGES * size_of::<T>();

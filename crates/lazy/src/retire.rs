@@ -1,6 +1,6 @@
-//! Giving the address space back for good, when the program does what the arena cannot be part of:
-//! locks all its memory, or limits its address space. Blocks and mappings that are in use stay where
-//! they are; requests from then on go to libc.
+//! Gives the address space back for good, when the program does something incompatible with the arena:
+//! locks all its memory, or limits its address space. Blocks and mappings that are in use stay
+//! in place; later requests go to libc.
 
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
@@ -12,37 +12,37 @@ use crate::reserve::release_unused_tables;
 use crate::{pool, stand_aside, system, vault};
 
 static IS_RETIRED: AtomicBool = AtomicBool::new(false);
-/// Whether the kernel may have been given addresses of the arena.
+/// Whether addresses of the arena may have been given to the kernel.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// Whether what is free of the arena is no longer mapped, and what becomes free is unmapped.
+/// Whether free memory of the arena is no longer mapped, and freed memory is unmapped.
 pub fn is_retired() -> bool {
     IS_RETIRED.load(Acquire)
 }
 
-/// Whether the address space is being given back, or was.
+/// Whether giving back the address space has begun.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Whether something else may lie at addresses of the arena.
+/// Whether addresses of the arena may have other mappings.
 #[inline]
 pub fn is_shared() -> bool {
     IS_SHARED.load(Acquire)
 }
 
-/// From now on something else may lie at addresses of the arena.
+/// Records that addresses of the arena may have other mappings.
 pub fn share() {
     IS_SHARED.store(true, Release);
 }
 
 pub fn retire() {
     stand_aside::stop_serving();
-    // Once is enough: something else may be mapped beside the arena by now.
+    // Done once: something else may be mapped beside the arena by now.
     if HAS_BEGUN.swap(true, AcqRel) {
         return;
     }
     let has_vault = knobs().has_vault() && vault::shut();
     while let Some(mut arena) = pool::lock() {
-        // Another thread's system call is under way: its span comes back in a moment.
+        // Another thread's system call is under way: its span is returned in a moment.
         if arena.is_working() {
             drop(arena);
             std::thread::yield_now();
@@ -66,7 +66,7 @@ fn unmap_free(arena: &mut Guard<'_, Arena>) {
     }
 }
 
-/// What is still there lies in place, if anywhere.
+/// Unmaps the vault; what remains is in place, if anywhere.
 fn unmap_vault(arena: &Arena) {
     for chunk in 0..chunks::count() as u32 {
         let first = chunk * CHUNK_PAGES;

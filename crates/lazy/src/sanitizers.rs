@@ -1,14 +1,14 @@
-//! Programs built with a sanitizer of gcc's or clang's. Their runtime wants to be the first library of
-//! the program (AddressSanitizer ends a program where it is not) and every call of `malloc` and `mmap`.
+//! Programs built with a sanitizer of gcc's or clang's. Their runtime must be the first library of
+//! the program (AddressSanitizer ends a program if it is not) and see every call of `malloc` and `mmap`.
 //! A program that was started under this library gets both: calls pass through, and the list of
-//! libraries leaves this one out.
+//! libraries omits this one.
 
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 
 use crate::next::{Function, own_object};
 use crate::objects::Object;
 
-// The loader fills these in before anything of the program runs: 0 where the symbol does not exist.
+// The loader fills these in before any code of the program runs: 0 if the symbol does not exist.
 #[cfg(not(test))]
 std::arch::global_asm!(
     ".pushsection .data.rel.ro,\"aw\"",
@@ -49,12 +49,12 @@ type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
 
 static ITERATE: Function<Iterate> = Function::new(c"dl_iterate_phdr");
 
-/// Looks `dl_iterate_phdr` up.
+/// Looks up `dl_iterate_phdr`.
 pub fn find() {
     ITERATE.find();
 }
 
-/// What a list of libraries without this one needs.
+/// Arguments of a list of libraries without this one.
 struct Others {
     callback: Callback,
     data: *mut c_void,
@@ -62,11 +62,11 @@ struct Others {
 }
 
 /// # Safety
-/// As of libc's `dl_iterate_phdr`.
+/// As for libc's `dl_iterate_phdr`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int {
     if !are_loaded() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: upheld by the caller.
         return unsafe { iterate(callback, data) };
     }
     let mut others = Others { callback, data, own: own_object() };
@@ -74,13 +74,13 @@ unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c
     unsafe { iterate(unless_own, (&raw mut others).cast()) }
 }
 
-/// libc's own `dl_iterate_phdr`, or whatever comes before it.
+/// libc's own `dl_iterate_phdr`, or the next one before it.
 ///
 /// # Safety
-/// As of libc's `dl_iterate_phdr`.
+/// As for libc's `dl_iterate_phdr`.
 pub unsafe fn iterate(callback: Callback, data: *mut c_void) -> c_int {
     let Some(next) = ITERATE.get().or_else(|| ITERATE.find()) else { return 0 };
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { next(callback, data) }
 }
 

@@ -1,9 +1,9 @@
-//! Which spans of the arena are free, found by length and by neighbourhood. What is kept of a span
-//! lies beside the arena, never in its pages: a lazily freed page may turn to zeros at any time.
+//! The free spans of the arena, found by length and by neighbourhood. The data about a span
+//! is beside the arena, never in its pages: a lazily freed page may turn to zeros at any time.
 
 use crate::bins::{Bins, NONE};
 
-/// How a free span is held.
+/// State of a free span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Free {
@@ -11,17 +11,17 @@ pub enum Free {
     Hot,
     /// Its pages are resident unless the kernel took them.
     Lazy,
-    /// It has no pages, and will read as zero.
+    /// It has no pages, and reads as zero.
     Clean,
 }
 
 impl Free {
     pub const COUNT: usize = 3;
-    /// Those whose pages may be there still, in the order in which they are handed out.
+    /// States whose pages may be resident, in the order in which they are handed out.
     pub const KEPT: [Free; 2] = [Free::Hot, Free::Lazy];
 }
 
-/// What a page is in the order of spans. A page of zero bytes is inside one.
+/// Role of a page in the order of spans. A page of zero bytes is inside a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 enum Role {
@@ -29,7 +29,7 @@ enum Role {
     Inside,
     /// The first page of memory that `malloc` and its relatives handed out.
     Block,
-    /// The last page of a free span that has several.
+    /// The last page of a free span of several pages.
     End,
     /// The first page of a free span.
     Hot,
@@ -56,9 +56,9 @@ impl Role {
     }
 }
 
-/// What is kept of a page. A page has the role of a free state exactly if it is the first of a free
-/// span, and both ends of one tell its length: no other page can be taken for one where a span begins,
-/// however alike spans are. The first page tells its neighbours in its bin, too.
+/// Data about a page. A page has the role of a free state exactly if it is the first of a free
+/// span, and both ends of a span have its length: no page inside can be mistaken for the start of a span,
+/// even among spans of equal length. The first page also has its neighbours in its bin.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Tag {
@@ -77,22 +77,22 @@ pub struct FreeSpan {
 }
 
 impl FreeSpan {
-    /// The page behind it.
+    /// The page after its last.
     pub fn end(self) -> u32 {
         self.first + self.pages
     }
 }
 
-/// What a page lies in.
+/// What contains a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A free span.
     Free,
-    /// A block, and the page behind it.
+    /// A block, and the page after its last.
     Block { end: u32 },
 }
 
-/// Tags in a page.
+/// Tags per page.
 const TAGS_OF_PAGE: usize = crate::chunks::PAGE / size_of::<Tag>();
 
 #[derive(Debug)]
@@ -107,12 +107,12 @@ impl Spans {
         Spans { tags: &mut [], bins: Bins::new(), count: 0 }
     }
 
-    /// How many there are.
+    /// Number of free spans.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// The same spans over a longer array, which begins with the tags of the former.
+    /// The same spans in a longer array, which begins with the former tags.
     pub fn grow(&mut self, tags: &'static mut [Tag]) {
         self.tags = tags;
     }
@@ -127,7 +127,7 @@ impl Spans {
         self.count = self.count.wrapping_add(1);
     }
 
-    /// Takes the free span that begins at `first` out; its pages are unowned then.
+    /// Removes the free span that begins at `first`; its pages are unowned then.
     pub fn remove(&mut self, first: u32) -> Option<FreeSpan> {
         let span = self.at(first)?;
         debug_assert!(self.before(span.end()) == Some(span), "{span:?} ends elsewhere");
@@ -152,13 +152,13 @@ impl Spans {
         self.at(if tag.role == Role::End { page.checked_sub(tag.pages)? } else { last })
     }
 
-    /// The free span that `page` lies in, or else the first one that begins behind it and before
-    /// `end`. Walks page by page, for calls that are rare.
+    /// The free span that contains `page`, or else the first one that begins after it and before
+    /// `end`. Walks page by page, for rare calls.
     pub fn first_from(&self, page: u32, end: u32) -> Option<FreeSpan> {
         self.around(page).or_else(|| (page..end).find_map(|page| self.at(page)))
     }
 
-    /// What `page` lies in; none where it is mapped or unowned.
+    /// What contains `page`; none if the page is mapped or unowned.
     pub fn place_of(&self, page: u32) -> Option<Place> {
         let nearest = self.nearest_role(page)?;
         match self.block(nearest) {
@@ -177,14 +177,14 @@ impl Spans {
         (0..=page).rev().find(has_role)
     }
 
-    /// The free span that `page` lies in.
+    /// The free span that contains `page`.
     fn around(&self, page: u32) -> Option<FreeSpan> {
         let nearest = self.nearest_role(page)?;
         let span = if nearest == page { self.before(page + 1) } else { self.at(nearest) };
         span.filter(|span| span.end() > page)
     }
 
-    /// The first page of about the shortest free span of `state` with at least `pages` pages that
+    /// The first page of roughly the shortest free span of `state` with at least `pages` pages that
     /// `is_wanted`.
     pub fn find(
         &self,
@@ -198,17 +198,17 @@ impl Spans {
         self.at(first)
     }
 
-    /// Free spans of `state`, about the longest first, some at most.
+    /// A bounded number of free spans of `state`, roughly the longest first.
     pub fn longest(&self, state: Free) -> impl Iterator<Item = FreeSpan> {
         self.bins.longest(self.tags, state).filter_map(|first| self.at(first))
     }
 
-    /// Notes that `malloc` handed out `pages` pages from `first` on.
+    /// Records that `malloc` handed out `pages` pages from `first` on.
     pub fn set_block(&mut self, first: u32, pages: u32) {
         self.set(first, Tag { pages, next: NONE, previous: NONE, role: Role::Block });
     }
 
-    /// Pages of the block that begins at `first`; none where none does.
+    /// Number of pages of the block that begins at `first`, if one does.
     pub fn block(&self, first: u32) -> Option<u32> {
         let tag = self.tags.get(first as usize)?;
         (tag.role == Role::Block).then_some(tag.pages)
@@ -224,7 +224,7 @@ impl Spans {
         self.tags.get(pages).unwrap_or_default()
     }
 
-    /// Pages of the tags of the arena's first `count` pages that hold none: tags inside spans are zeros.
+    /// Pages of tags for the arena's first `count` pages that are all zeros: tags inside spans are zero.
     pub fn empty_tags(&self, count: u32) -> impl Iterator<Item = &[Tag]> {
         let tags = self.tags.chunks_exact(TAGS_OF_PAGE);
         let used = tags.take((count as usize).div_ceil(TAGS_OF_PAGE));

@@ -1,4 +1,4 @@
-//! When the library lets everything through to libc and the kernel, and why.
+//! When the library passes everything through to libc and the kernel, and why.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
@@ -7,22 +7,22 @@ use crate::knobs::{knobs, say, variable};
 use crate::text::{Text, number, read};
 use crate::{next, retire, sanitizers};
 
-/// Bytes from which on requests are served; none are before the library's constructor has decided.
+/// Smallest request that is served; the maximum, before the constructor has decided, serves none.
 static SERVED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether the constructor has decided, and what.
+/// The decision of the constructor, or that there is none yet.
 static DECISION: AtomicU8 = AtomicU8::new(OPEN);
 
 const OPEN: u8 = 0;
 const SERVE: u8 = 1;
 const STAND_ASIDE: u8 = 2;
 
-/// Bytes from which on a request is served; the largest number where none is.
+/// Smallest request that is served, in bytes; the largest number if none is.
 #[inline]
 pub fn served_from() -> usize {
     SERVED_FROM.load(Relaxed)
 }
 
-/// Serves nothing, and says so if the library was asked for, without a look at anything but the environment.
+/// Serves nothing, and reports it if the user asked for the library; reads only the environment.
 pub fn obey_switch() {
     DECISION.store(STAND_ASIDE, Relaxed);
     if matches!(variable(b"PAGEWISE_LAZY_VERBOSE"), Some(b"on" | b"1")) {
@@ -32,7 +32,7 @@ pub fn obey_switch() {
 
 const SWITCHED_OFF: &[u8] = b"PAGEWISE_LAZY_SWITCH is off";
 
-/// Decides, when the program has been loaded. Says whether requests are served.
+/// Decides, after the program has been loaded. Returns whether requests are served.
 pub fn decide() -> bool {
     let reason = reason();
     match reason {
@@ -57,17 +57,17 @@ pub fn may_serve() -> bool {
     }
 }
 
-/// Whether the environment switches the library off, which needs no file to be read.
+/// Whether the environment switches the library off; reads no file.
 pub fn is_switched_off() -> bool {
     matches!(variable(b"PAGEWISE_LAZY_SWITCH"), Some(b"off" | b"0"))
 }
 
-/// From now on requests go to libc.
+/// Sends later requests to libc.
 pub fn stop_serving() {
     SERVED_FROM.store(usize::MAX, Relaxed);
 }
 
-/// The pool cannot be had after all.
+/// Whether the kernel counts address space as memory, so that the pool cannot be reserved.
 pub fn refuses_overcommit() -> bool {
     let mut room = [0; 16];
     let mode = read(&Text::of(&[b"/proc/sys/vm/overcommit_memory"]), &mut room).and_then(number);
@@ -97,7 +97,7 @@ fn reason() -> Option<&'static [u8]> {
     if !is_malloc_ours() || !next::is_family_of_libc() {
         return Some(b"the program brings its own malloc");
     }
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } != PAGE as libc::c_long {
         return Some(b"pages of this kernel are not of 4 KiB");
     }

@@ -1,16 +1,16 @@
-//! What happens when the program has been loaded, before its own first line.
+//! Start-up, after the program has been loaded and before its own code runs.
 
 use crate::{fork, front_process, helper, knobs, next, onward, sanitizers, stand_aside};
 
-/// Runs after the libraries that were loaded before this one; requests until then go to libc.
+/// Runs after the constructors of libraries loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = construct;
 
-/// Memory at the top of glibc's heap that it gives back, and that it takes more than it needs. Both
-/// follow its largest free block otherwise, which it no longer sees: it would give the top back at
-/// every `free` and ask for it again.
+/// Amounts by which glibc trims and grows its heap. Both otherwise
+/// follow its largest free block, which it no longer sees: it would trim the heap at
+/// every `free` and grow it again.
 const HEAP_TRIM: libc::c_int = 4 << 20;
 const HEAP_PAD: libc::c_int = 512 << 10;
 

@@ -1,4 +1,4 @@
-//! Counters that `pagewise-agent lazy --stats` reads out of the process, by the name of their symbol.
+//! Counters that `pagewise-agent lazy --stats` reads from the process, by symbol name.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -10,7 +10,7 @@ pub struct Statistics {
     counters: [AtomicU64; LAZY_COUNTERS.len()],
 }
 
-/// Adds are made under the pool's lock or may be lost, which the reader of statistics can bear.
+/// Adds are made under the pool's lock or may be lost; the statistics tolerate that.
 #[cfg_attr(not(test), unsafe(export_name = "pagewise_lazy_statistics"))]
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static STATISTICS: Statistics = Statistics {

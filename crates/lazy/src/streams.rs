@@ -1,11 +1,11 @@
-//! libc's lock on its list of streams. `fork` takes it once its handlers have run, and who flushes
-//! all streams holds it while waiting for one, whose user may wait for memory: taken after the
-//! pool's lock it would make all three wait for ever. So it is taken before, as by glibc's own
+//! libc's lock on its list of streams. `fork` takes it once its handlers have run, and a thread that
+//! flushes all streams holds it while waiting for one, whose user may wait for memory: taken after the
+//! pool's lock it would deadlock all three. So it is taken before, as in glibc's own
 //! allocator (its bug 19431).
 //!
 //! One order stays reversed. glibc takes its lock on the name service before that on the list, and
 //! holds it while it opens /etc/nsswitch.conf, once in a program's life: a thread that does so in the
-//! microsecond between the end of `fork`'s handlers and glibc's own locks makes both wait.
+//! microsecond between the end of `fork`'s handlers and glibc's own locks deadlocks both.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -15,14 +15,14 @@ use crate::next::Function;
 static LOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_lock");
 static UNLOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_unlock");
 static RESET: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_resetlock");
-/// libc's word on whether the process has one thread; glibc has it since 2.32.
+/// libc's flag for a process with one thread; in glibc since 2.32.
 static IS_SINGLE: Function<*const u8> = Function::new(c"__libc_single_threaded");
 
-/// Told and asked by who holds the lock.
+/// Written and read only by the holder of the lock.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Looks the functions up, where that is allowed: not in `fork`, which a handler may call.
+/// Looks up the functions, where that is allowed: not in `fork`, which a handler may call.
 pub fn find() {
     LOCK.find();
     UNLOCK.find();
@@ -30,13 +30,13 @@ pub fn find() {
     IS_SINGLE.find();
 }
 
-/// Whether libc knows of one thread in this process.
+/// Whether libc reports a single thread in this process.
 pub fn is_single() -> bool {
-    // SAFETY: the address of libc's word, which is there as long as the program.
+    // SAFETY: the address of libc's flag, which exists as long as the program.
     IS_SINGLE.get().is_some_and(|word| unsafe { word.read_volatile() } != 0)
 }
 
-/// Takes the lock, unless there is one thread: libc takes none then, and resets none in the child.
+/// Takes the lock, unless there is one thread: libc then takes none, and resets none in the child.
 pub fn lock() {
     if !is_single() {
         call(&LOCK);
@@ -44,14 +44,14 @@ pub fn lock() {
     }
 }
 
-/// Gives it back, in the process that goes on.
+/// Releases the lock, in the parent.
 pub fn unlock() {
     if take(&IS_TAKEN) {
         call(&UNLOCK);
     }
 }
 
-/// Gives it back in the child, where libc has reset it already if it thought of threads.
+/// Releases the lock in the child, where libc has already reset it if it assumed several threads.
 pub fn reset() {
     if take(&IS_TAKEN) {
         call(&RESET);

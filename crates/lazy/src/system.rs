@@ -1,18 +1,18 @@
 //! System calls, made without libc's functions of the same name, which this library replaces.
 //!
-//! Addresses are numbers here. What a call does to memory is the caller's to answer for: pages of
+//! Addresses are numbers here. The caller is responsible for the effect of a call on memory: pages of
 //! the arena belong to the thread that took them out of it under the pool's lock, everything else to the
-//! program, which asked for the call. Nothing here allocates.
+//! program, which made the call. Nothing here allocates.
 
 use libc::{c_int, c_long, timespec};
 use types::Nanos;
 
 use crate::front_process::is_confined;
 
-/// The number that a refused call left behind.
+/// The errno of a refused call.
 pub type Errno = c_int;
 
-/// What a mapping is made of.
+/// Arguments of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
     pub address: usize,
@@ -23,7 +23,7 @@ pub struct Mapping {
     pub offset: libc::off64_t,
 }
 
-/// `mmap`. Gives the address.
+/// `mmap`. Returns the address.
 pub fn map(mapping: Mapping) -> Result<usize, Errno> {
     let Mapping { address, length, protection, flags, file, offset } = mapping;
     // SAFETY: see the head of this file.
@@ -32,7 +32,7 @@ pub fn map(mapping: Mapping) -> Result<usize, Errno> {
     })
 }
 
-/// `mmap` of private anonymous memory that is committed nowhere.
+/// `mmap` of private anonymous memory without swap reservation.
 pub fn map_anonymous(
     address: usize,
     length: usize,
@@ -48,7 +48,7 @@ pub fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     result(unsafe { libc::syscall(libc::SYS_munmap, address, length) }).map(drop)
 }
 
-/// `mremap`. Gives the new address.
+/// `mremap`. Returns the new address.
 pub fn remap(
     address: usize,
     length: usize,
@@ -72,7 +72,7 @@ pub fn advise(address: usize, length: usize, advice: c_int) -> Result<(), Errno>
     result(unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) }).map(drop)
 }
 
-/// `mincore`: bit 0 of each byte says whether the page is in memory.
+/// `mincore`: bit 0 of each byte is set if the page is in memory.
 pub fn look(address: usize, pages: &mut [u8]) -> Result<(), Errno> {
     let length = pages.len() * types::PAGE_BYTES as usize;
     // SAFETY: the kernel writes a byte a page.
@@ -80,27 +80,27 @@ pub fn look(address: usize, pages: &mut [u8]) -> Result<(), Errno> {
         .map(drop)
 }
 
-/// Reads this process's own memory by the kernel, which refuses where none is mapped.
+/// Reads this process's own memory through the kernel, which refuses if none is mapped.
 pub fn peek(address: usize, room: &mut [u8]) -> Result<(), Errno> {
     let local = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: room.len() };
     let call = libc::SYS_process_vm_readv;
-    // SAFETY: asks for a number; the kernel writes at most the slice's length.
+    // SAFETY: only returns a number; the kernel writes at most the slice's length.
     result(unsafe {
         libc::syscall(call, libc::getpid(), &raw const local, 1, &raw const remote, 1, 0)
     })
     .and_then(|count| if count == room.len() { Ok(()) } else { Err(libc::EFAULT) })
 }
 
-/// `open` of a C string. A thread whose end was asked for ends in libc's function of that name, which
-/// `malloc` is no place for; the same is true of the two below.
+/// `open` of a C string. A cancelled thread ends in libc's function of that name, which
+/// must not happen inside `malloc`; the same holds for `read` and `close` below.
 pub fn open(path: *const libc::c_char, flags: c_int) -> Result<c_int, Errno> {
     // SAFETY: the caller's path is a C string.
     let answer = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags) };
     result(answer).map(|file| file as c_int)
 }
 
-/// `read`. Gives the bytes that were read.
+/// `read`. Returns the number of bytes read.
 pub fn read(file: c_int, room: &mut [u8]) -> Result<usize, Errno> {
     // SAFETY: the kernel writes at most the slice's length.
     result(unsafe { libc::syscall(libc::SYS_read, file, room.as_mut_ptr(), room.len()) })
@@ -111,7 +111,7 @@ pub fn close(file: c_int) {
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 
-/// Fills with zeros.
+/// Fills memory with zeros.
 pub fn zero(address: usize, length: usize) {
     // SAFETY: see the head of this file.
     unsafe { std::ptr::write_bytes(address as *mut u8, 0, length) }
@@ -123,7 +123,7 @@ pub fn copy(from: usize, to: usize, length: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) }
 }
 
-/// The time that retention goes by; coarse, since it is asked at every `free`.
+/// The clock of retention; coarse, since every `free` reads it.
 pub fn now() -> Nanos {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes the time to the given place, or nothing.
@@ -131,12 +131,12 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
-/// Keeps signals from this thread for as long as it lives.
+/// Blocks signals in this thread while it lives.
 pub struct Signals(Option<u64>);
 
 impl Signals {
-    /// Keeps all of them away; none once the program has given up rights, whose filter of system calls
-    /// may not know this one.
+    /// Blocks all signals; does nothing once the program has given up privileges, whose filter of system calls
+    /// may not allow this one.
     pub fn block() -> Signals {
         if is_confined() {
             return Signals(None);
@@ -160,7 +160,7 @@ fn set_mask(mask: *const u64, before: *mut u64) -> c_long {
     unsafe { libc::syscall(call, how, mask, before, size_of::<u64>()) }
 }
 
-/// Keeps `errno` as it is for as long as it lives.
+/// Preserves `errno` while it lives.
 pub struct KeepErrno(c_int);
 
 impl KeepErrno {
@@ -185,7 +185,7 @@ pub fn set_errno(errno: Errno) {
     unsafe { *libc::__errno_location() = errno }
 }
 
-/// Writes `text` to standard error, as far as that goes.
+/// Writes `text` to standard error; a short write is ignored.
 pub fn say(text: &[u8]) {
     let _errno = KeepErrno::new();
     // SAFETY: the kernel reads what the slice holds.

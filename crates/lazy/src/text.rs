@@ -3,7 +3,7 @@
 use crate::front_process::is_confined;
 use crate::system;
 
-/// Bytes of a path or message at most; what goes beyond is cut off and noticed.
+/// Bytes of a path or message at most; longer text is truncated and marked so.
 const ROOM: usize = 512;
 
 pub struct Text {
@@ -13,7 +13,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// The parts one after the other.
+    /// Concatenates the parts.
     pub fn of(parts: &[&[u8]]) -> Text {
         let mut text = Text { bytes: [0; ROOM], length: 0, is_cut: false };
         parts.iter().for_each(|part| text.push(part));
@@ -43,20 +43,20 @@ impl Text {
         self.bytes.get(..self.length).unwrap_or_default()
     }
 
-    /// The text as a path; none where it was cut off or holds a zero.
+    /// The text as a path; none if it was truncated or contains a zero byte.
     pub fn path(&self) -> Option<*const libc::c_char> {
         let is_whole = !self.is_cut && !self.bytes().contains(&0);
         is_whole.then_some(self.bytes.as_ptr().cast())
     }
 }
 
-/// The first bytes of the file `path`, as many as `room` takes; none where it cannot be read, or the
-/// program may be forbidden to.
+/// The first bytes of the file `path`, as many as fit in `room`; none if it cannot be read, or the
+/// program may be forbidden to read files.
 pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
     if is_confined() {
         return None;
     }
-    // A pipe without a writer must not stop the program.
+    // A pipe without a writer must not block the program.
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = system::open(path.path()?, flags).ok()?;
     let mut length = 0;
@@ -70,7 +70,7 @@ pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
     room.get(..length)
 }
 
-/// The number that `text` begins with, after blanks.
+/// The number at the start of `text`, after blanks.
 pub fn number(text: &[u8]) -> Option<u64> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();

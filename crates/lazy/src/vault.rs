@@ -1,12 +1,12 @@
-//! Where freed memory lies while it is inaccessible: address space beside the arena, a page of it for
+//! The place of freed memory while it is inaccessible: address space beside the arena, with a page for
 //! each page of the arena, that no program knows of. `mremap` moves pages there and back, and the place
-//! they left is closed. It hands on page tables of 2 MiB whole, and touches no page's own record, so it
+//! they left is closed. It moves page tables of 2 MiB whole, and touches no page's own record, so it
 //! costs a fraction of two changes of protection; small spans are protected in place.
 //!
-//! Pages are moved by whom they belong to, so moves never overlap. Linux 5.7 and later leave the source of
-//! a move mapped; older kernels refuse the first move, and all is protected in place. The kernel clears
-//! the target before it looks at the source: where it then refuses, the target is a hole in which another
-//! thread may be given a mapping. It is filled at once, but never over what came first.
+//! Only the owner of pages moves them, so moves never overlap. Linux 5.7 and later leave the source of
+//! a move mapped; older kernels refuse the first move, and all spans are protected in place. The kernel clears
+//! the target before it examines the source: if it then refuses, the target is a hole in which another
+//! thread may be given a mapping. The hole is filled at once, but never over another mapping.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -20,21 +20,21 @@ use crate::chunks::{CHUNK, PAGE, address_of};
 use crate::reserve::OPEN;
 use crate::system;
 
-/// Below this a move and a change of protection cost as much as protection alone.
+/// Size below which a move and a change of protection cost as much as only protection.
 const MOVED_PAGES_MIN: u32 = (256 << 10) / PAGE as u32;
 
 /// Whether the kernel refused a move into the vault and may have left a hole there.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
-/// Whether the vault is no more.
+/// Whether the vault is closed for good.
 static IS_SHUT: AtomicBool = AtomicBool::new(false);
-/// Threads that are moving pages.
+/// Number of threads that are moving pages.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static MOVING: AtomicU32 = AtomicU32::new(0);
 
-/// What became of pages that were to be closed.
+/// Result of closing pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closing {
-    /// The kernel has no room for one more mapping, or threads close much already: they are as they were.
+    /// The kernel has no room for one more mapping, or threads close much already: the pages are unchanged.
     Refused,
     /// Inaccessible, in place.
     Closed,
@@ -42,44 +42,44 @@ pub enum Closing {
     Aside,
 }
 
-/// What became of pages that were to be opened.
+/// Result of opening pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
     Open,
-    /// The kernel has no room for one more mapping: they are as they were.
+    /// The kernel has no room for one more mapping: the pages are unchanged.
     Refused,
     /// Something else may be mapped at their addresses: they must not be used again.
     Lost,
 }
 
-/// Pages that threads are closing now.
+/// Pages that threads are currently closing.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static CLOSING_PAGES: AtomicU32 = AtomicU32::new(0);
 
-/// More are not closed at once: they are in use by no thread and cannot be handed out. 300 threads that free
-/// blocks of 280 KiB were waiting for the kernel with 45 MiB.
+/// Limit of pages being closed at once: no thread uses them, and they cannot be handed out. 300 threads that
+/// free blocks of 280 KiB waited for the kernel with 45 MiB.
 const CLOSING_PAGES_MAX: u32 = (2 << 20) / PAGE as u32;
 
-/// What `is_crowded` answers.
+/// Result of `is_crowded`.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_CROWDED: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads ever wanted to close more than `CLOSING_PAGES_MAX` pages at once. Memory that they are closing and
-/// opening adds to what the pool holds.
+/// Whether threads ever wanted to close more than `CLOSING_PAGES_MAX` pages at once. The memory being closed
+/// and opened adds to what the pool retains.
 pub fn is_crowded() -> bool {
     IS_CROWDED.load(Relaxed)
 }
 
-/// With this number of free spans, no more are closed. A closed span between blocks in use makes up to four mappings more:
-/// its place and what follows it, and the same in the vault. The kernel grants a process 65,530, most of which are to
-/// be left to the program.
+/// Number of free spans from which no more are closed. A closed span between blocks in use adds up to four
+/// mappings: its place and what follows it, and the same in the vault. The kernel grants a process 65,530,
+/// most of which must be left to the program.
 const SPANS_MAX: u32 = 4096;
 
-/// What `is_scattered` answers.
+/// Result of `is_scattered`.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_SCATTERED: AtomicBool = AtomicBool::new(false);
 
-/// Notes how many free spans there are.
+/// Records the number of free spans.
 pub fn note_spans(count: u32) {
     let is_scattered = count >= SPANS_MAX;
     if IS_SCATTERED.load(Relaxed) != is_scattered {
@@ -92,7 +92,7 @@ pub fn is_scattered() -> bool {
     IS_SCATTERED.load(Relaxed)
 }
 
-/// Makes pages that have no owner inaccessible, unless threads are closing much memory already.
+/// Makes unowned pages inaccessible, unless threads are already closing much memory.
 pub fn close_unless_many_do(first: u32, pages: u32) -> Closing {
     if CLOSING_PAGES.fetch_add(pages, Relaxed) > CLOSING_PAGES_MAX {
         CLOSING_PAGES.fetch_sub(pages, Relaxed);
@@ -104,7 +104,7 @@ pub fn close_unless_many_do(first: u32, pages: u32) -> Closing {
     closing
 }
 
-/// Makes pages that have no owner inaccessible.
+/// Makes unowned pages inaccessible.
 pub fn close(first: u32, pages: u32) -> Closing {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     if pages >= MOVED_PAGES_MIN
@@ -112,7 +112,7 @@ pub fn close(first: u32, pages: u32) -> Closing {
         && let Some(_moving) = Moving::begin()
         && put_aside(address, address + CHUNK, length)
     {
-        // Where this is refused the place stays accessible, and empty.
+        // If this is refused, the place stays accessible, and empty.
         let _ = system::protect(address, length, PROT_NONE);
         return Closing::Aside;
     }
@@ -122,8 +122,8 @@ pub fn close(first: u32, pages: u32) -> Closing {
     }
 }
 
-/// Makes pages accessible that their owner was given: those that are `aside` are brought back, the rest
-/// of the `closed` ones are unprotected.
+/// Makes pages accessible to their new owner: those that are `aside` are moved back, the rest
+/// of the `closed` pages are unprotected.
 pub fn open(first: u32, pages: u32, closed: Bits, aside: Bits) -> Opening {
     let end = first + pages;
     for (from, to) in aside.runs(first, end, true) {
@@ -142,7 +142,7 @@ pub fn open(first: u32, pages: u32, closed: Bits, aside: Bits) -> Opening {
     Opening::Open
 }
 
-/// Where the memory of free pages lies: address and bytes of each stretch.
+/// Where the memory of free pages is: address and bytes of each run.
 pub fn places(first: u32, pages: u32, aside: Bits) -> impl Iterator<Item = (usize, usize)> {
     let end = first + pages;
     let mut page = first;
@@ -155,7 +155,7 @@ pub fn places(first: u32, pages: u32, aside: Bits) -> impl Iterator<Item = (usiz
     })
 }
 
-/// Gives up what of these pages lies in the vault: their addresses are in use.
+/// Discards the content of these pages in the vault: their addresses are in use.
 pub fn drop_aside(first: u32, pages: u32, aside: Bits) {
     for (from, to) in aside.runs(first, first + pages, true) {
         let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
@@ -164,10 +164,10 @@ pub fn drop_aside(first: u32, pages: u32, aside: Bits) {
     aside.clear(first, pages);
 }
 
-/// Moves memory out of sight. False where the kernel refuses.
+/// Moves memory into the vault. False if the kernel refuses.
 fn put_aside(address: usize, vault: usize, length: usize) -> bool {
     let Err(errno) = system::remap(address, length, length, MOVE, vault) else { return true };
-    // Several mappings in one (numpy asks for huge pages in part of a block) is what some kernels refuse,
+    // Some kernels refuse a range of several mappings (numpy asks for huge pages in part of a block),
     // after they have cleared the target.
     if errno != EFAULT || !fill(vault, length, PROT_NONE) {
         IS_REFUSED.store(true, Relaxed);
@@ -175,7 +175,7 @@ fn put_aside(address: usize, vault: usize, length: usize) -> bool {
     false
 }
 
-/// Moves memory back to where it was. Where the kernel refuses, it is lost, which free memory may be.
+/// Moves memory back to its place. If the kernel refuses, the content is lost, which free memory tolerates.
 fn bring_back(vault: usize, address: usize, length: usize) -> Opening {
     if system::remap(vault, length, length, MOVE, address).is_ok() {
         return Opening::Open;
@@ -189,11 +189,11 @@ fn bring_back(vault: usize, address: usize, length: usize) -> Opening {
 
 const MOVE: c_int = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-/// Maps memory where a hole was left. False where something lies there: it may be the program's.
+/// Maps memory in a hole. False if something is mapped there: it may be the program's.
 pub fn fill(address: usize, length: usize, protection: c_int) -> bool {
     match system::map_anonymous(address, length, protection, MAP_FIXED_NOREPLACE) {
         Ok(place) if place == address => true,
-        // A kernel before 4.17 takes the address for a wish.
+        // A kernel before 4.17 treats the address as a hint.
         Ok(place) => {
             let _ = system::unmap(place, length);
             false
@@ -209,8 +209,8 @@ fn unprotect(address: usize, length: usize) -> Opening {
     }
 }
 
-/// Ends all moves for good. False where one is under way that does not end: it was interrupted by the
-/// signal handler that calls.
+/// Ends all moves for good. False if a move is under way that cannot end, because the calling signal
+/// handler interrupted it.
 pub fn shut() -> bool {
     IS_SHUT.store(true, SeqCst);
     let mut looks = 0;
@@ -223,7 +223,7 @@ pub fn shut() -> bool {
 
 const LOOKS_MAX: u32 = 100_000;
 
-/// Those that were closing or moving pages in the parent are not in this process.
+/// For the child of a fork: the parent's threads that closed or moved pages are not in this process.
 pub fn forget() {
     for count in [&MOVING, &CLOSING_PAGES] {
         if count.load(SeqCst) != 0 {
@@ -232,11 +232,11 @@ pub fn forget() {
     }
 }
 
-/// While one lives, `shut` waits.
+/// A move under way; `shut` waits while one lives.
 struct Moving;
 
 impl Moving {
-    /// None once the vault is shut.
+    /// None once the vault is closed.
     fn begin() -> Option<Moving> {
         MOVING.fetch_add(1, SeqCst);
         let moving = Moving;

@@ -1,4 +1,4 @@
-//! Memory control groups, version 1 (a hierarchy per controller) and version 2 (one for all).
+//! Memory control groups of version 1 (a hierarchy per controller) and version 2 (one hierarchy).
 
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,39 +14,39 @@ use crate::{Error, Root, Setting, unescape};
 /// The version of the hierarchy that the memory controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// `memory.limit_in_bytes` and relatives.
+    /// Version 1: `memory.limit_in_bytes` and related files.
     V1,
-    /// `memory.max` and relatives.
+    /// Version 2: `memory.max` and related files.
     V2,
 }
 
-/// A mounted hierarchy that has the controller asked for.
+/// A mounted hierarchy with a certain controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: PathBuf,
     /// Its version.
     pub version: Version,
 }
 
-/// One memory cgroup.
+/// A memory cgroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryGroup {
-    /// Its absolute folder.
+    /// The absolute path of its folder.
     pub folder: PathBuf,
     /// The version of its hierarchy.
     pub version: Version,
     /// The kernel's number for it: the inode of its folder.
     pub id: u64,
-    /// How far it lies below the root of the hierarchy.
+    /// Its depth below the root of the hierarchy.
     pub level: u32,
 }
 
 impl Hierarchy {
-    /// The hierarchy with `controller`; none where it is mounted nowhere.
+    /// Finds the hierarchy with `controller`; None if it is not mounted.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn of(root: &Root, controller: &str) -> Result<Option<Hierarchy>, Error> {
         let mounts = root.read("/proc/self/mounts")?.unwrap_or_default();
         for line in mounts.lines() {
@@ -72,10 +72,10 @@ impl Hierarchy {
         Ok(None)
     }
 
-    /// The hierarchy with `controller`, which there must be.
+    /// Finds the hierarchy with `controller`.
     ///
     /// # Errors
-    /// It is mounted nowhere, or what the operating system refuses.
+    /// It is not mounted, or the operating system refuses.
     pub fn required(root: &Root, controller: &str) -> Result<Hierarchy, Error> {
         Hierarchy::of(root, controller)?.ok_or_else(|| {
             let what = format!(
@@ -86,11 +86,11 @@ impl Hierarchy {
         })
     }
 
-    /// The group at `path`, which is absolute, or relative to the root of the hierarchy as in
+    /// Finds the group at `path`, which is absolute, or relative to the root of the hierarchy as in
     /// `/proc/PID/cgroup`.
     ///
     /// # Errors
-    /// A path that is no cgroup of this hierarchy, or what the operating system refuses.
+    /// The path is not a cgroup of this hierarchy, or the operating system refuses.
     pub fn group(&self, root: &Root, path: &Path) -> Result<MemoryGroup, Error> {
         let folder = match path.starts_with(&self.mount) {
             true => path.to_owned(),
@@ -101,7 +101,7 @@ impl Hierarchy {
         let metadata = std::fs::metadata(root.path(&folder))
             .map_err(|error| Error::refused("find the memory cgroup", &folder, error))?;
         if !root.exists(folder.join("cgroup.procs")) {
-            let what = format!("is no cgroup of the hierarchy at {}", self.mount.display());
+            let what = format!("is not a cgroup of the hierarchy at {}", self.mount.display());
             return Err(Error::unexpected(folder, what));
         }
         Ok(MemoryGroup { folder, version: self.version, id: metadata.ino(), level })
@@ -109,16 +109,16 @@ impl Hierarchy {
 }
 
 impl MemoryGroup {
-    /// The one at `path`, which is absolute, or relative to the root of the hierarchy.
+    /// Finds the group at `path`, which is absolute, or relative to the root of the hierarchy.
     ///
     /// # Errors
-    /// No hierarchy with the memory controller, a path that is no cgroup of it, or what the operating
+    /// The memory controller is not mounted, the path is not a cgroup of its hierarchy, or the operating
     /// system refuses.
     pub fn at(root: &Root, path: &Path) -> Result<MemoryGroup, Error> {
         Hierarchy::required(root, "memory")?.group(root, path)
     }
 
-    /// Limits its memory to `bytes`.
+    /// The setting that limits its memory to `bytes`.
     pub fn limit(&self, bytes: u64) -> Setting {
         let name = match self.version {
             Version::V1 => "memory.limit_in_bytes",
@@ -127,10 +127,10 @@ impl MemoryGroup {
         Setting::new(self.folder.join(name), bytes)
     }
 
-    /// Processes in the group and in those below it.
+    /// The PIDs of processes in the group and in groups below it.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn processes(&self, root: &Root) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
         let walked = root.open_folder(&self.folder).and_then(|folder| {
@@ -144,28 +144,28 @@ impl MemoryGroup {
         }
     }
 
-    /// `memory.stat`; none once the group was removed.
+    /// Reads `memory.stat`; None if the group was removed.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn statistics(&self, root: &Root) -> Result<Option<Counters>, Error> {
         match root.read(self.folder.join("memory.stat")) {
             Ok(text) => Ok(text.map(|text| counters::parse(&text))),
-            // A removed group whose file was just being opened.
+            // The group was removed while its file was opened.
             Err(_) if !root.exists(&self.folder) => Ok(None),
             Err(error) => Err(error),
         }
     }
 }
 
-/// Groups below groups that are looked into.
+/// The deepest level of groups that is walked.
 const DEPTH_MAX: u32 = 16;
 
-/// Calls `each` with the number of every process in the group of `folder` and in those below it.
-/// Allocates nothing: it runs when memory is short.
+/// Calls `each` with the PID of every process in the group of `folder` and in groups below it. Allocates
+/// nothing: it runs when memory is short.
 ///
 /// # Errors
-/// What the operating system refuses, such as a group that was removed.
+/// The operating system refuses, such as for a removed group.
 pub fn each_process_below(folder: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
     walk(folder, DEPTH_MAX, each)
 }
@@ -183,14 +183,14 @@ fn walk(folder: &OwnedFd, depth: u32, each: &mut dyn FnMut(u32)) -> Result<(), E
         let is_below = entry.file_type() == FileType::Directory
             && !matches!(entry.file_name().to_bytes(), b"." | b"..");
         if is_below && let Ok(below) = open_at(&listed, entry.file_name(), OFlags::DIRECTORY) {
-            // One that is being removed has no processes.
+            // A group that is being removed has no processes.
             let _ = walk(&below, depth - 1, each);
         }
     }
     Ok(())
 }
 
-/// Calls `each` with every number of a file of one a line.
+/// Calls `each` with every number of a file that has one number per line.
 fn each_number(file: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
     let mut buffer = [0; 512];
     let mut number: Option<u32> = None;
@@ -199,7 +199,7 @@ fn each_number(file: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
         if length == 0 {
             return Ok(());
         }
-        // A number may go on in the next piece.
+        // A number may continue in the next piece.
         for &byte in &buffer[..length] {
             number = match byte {
                 b'0'..=b'9' => {
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(hierarchy.version, Version::V2);
 
         let error = hierarchy.group(&root, Path::new("apps/one")).unwrap_err().to_string();
-        assert!(error.contains("is no cgroup"), "{error}");
+        assert!(error.contains("is not a cgroup"), "{error}");
         fs::write(mount.join("apps/one/cgroup.procs"), "").unwrap();
         fs::write(mount.join("apps/one/memory.stat"), "anon 4096\n").unwrap();
         for path in ["apps/one", "/apps/one", "/sys/fs/cgroup/apps/one"] {
@@ -256,7 +256,7 @@ mod tests {
         fs::write(mount.join("cgroup.procs"), "1\n").unwrap();
         fs::write(mount.join("apps/one/cgroup.procs"), "12\n13\n").unwrap();
         let all = hierarchy.group(&root, Path::new("/")).unwrap();
-        // The folder between has no such file and is no cgroup.
+        // The folder between has no cgroup.procs, so it is not a cgroup.
         assert_eq!((all.level, all.processes(&root).unwrap()), (0, vec![1]));
         fs::write(mount.join("apps/cgroup.procs"), "").unwrap();
         assert_eq!(all.processes(&root).unwrap(), [1, 12, 13]);

@@ -1,4 +1,4 @@
-//! Files of one `name number` per line: `/proc/vmstat`, `memory.stat`.
+//! Parses files with a `name number` per line: `/proc/vmstat`, `memory.stat`.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::{Error, Root};
 /// Numbers by the kernel's own names.
 pub type Counters = BTreeMap<String, u64>;
 
-/// The counters in a text; lines of another form are left out.
+/// Parses counters; skips lines of another format.
 pub fn parse(text: &str) -> Counters {
     let line = |line: &str| {
         let (name, value) = line.split_once(' ')?;
@@ -16,18 +16,18 @@ pub fn parse(text: &str) -> Counters {
     text.lines().filter_map(line).collect()
 }
 
-/// Every counter of `/proc/vmstat`; pages unless the name says otherwise.
+/// Reads every counter of `/proc/vmstat`; in pages unless the name says otherwise.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn vmstat(root: &Root) -> Result<Counters, Error> {
     Ok(root.read("/proc/vmstat")?.map(|text| parse(&text)).unwrap_or_default())
 }
 
-/// Every value of `/proc/meminfo` in bytes, except those the kernel gives as plain counts.
+/// Reads every value of `/proc/meminfo`, in bytes except for plain counts.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn meminfo(root: &Root) -> Result<Counters, Error> {
     let text = root.read("/proc/meminfo")?.unwrap_or_default();
     let line = |line: &str| {
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_another_form_are_left_out() {
+    fn lines_of_another_format_are_skipped() {
         let counters = parse("pswpin 12\npswpout 7\n\nnot a number x\nthp -\n");
         assert_eq!(counters, [("pswpin".to_owned(), 12), ("pswpout".to_owned(), 7)].into());
     }

@@ -1,6 +1,6 @@
-//! What processes waited for, as the kernel accounts it: taskstats over generic netlink
-//! (include/uapi/linux/taskstats.h; Documentation/accounting/delay-accounting.rst). It counts for
-//! processes that began while `kernel.task_delayacct` was on, and tells whoever has CAP_NET_ADMIN.
+//! How long processes waited, by the kernel's delay accounting: taskstats over generic netlink
+//! (include/uapi/linux/taskstats.h; Documentation/accounting/delay-accounting.rst). The kernel accounts
+//! processes that began while `kernel.task_delayacct` was on, and requires CAP_NET_ADMIN.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rustix::net::{
 
 use crate::{Error, Root};
 
-/// The switch.
+/// The file that turns delay accounting on.
 pub const SWITCH: &str = "/proc/sys/kernel/task_delayacct";
 
 const HEADER_BYTES: usize = 16;
@@ -26,30 +26,30 @@ const GET: u8 = 1;
 const GET_PROCESS: u16 = 2;
 const OF_PROCESS: u16 = 5;
 const STATISTICS: u16 = 3;
-/// Places in `struct taskstats`, which grows at its end; but version 15 moved those behind its first.
+/// Offsets in `struct taskstats`, which grows at its end; only version 15 moved the fields after the first.
 const VERSION_MOVED: u16 = 15;
 const STORAGE_AT: usize = 40;
 const SWAP_AT: usize = 56;
 const RECLAIM_AT: usize = 320;
 const REFAULT_AT: usize = 336;
-/// The kernel answers at once; beyond it something hangs.
+/// The kernel answers at once; after this time something hangs.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long threads waited, each for itself; what they waited for may be two things at once.
+/// How long threads waited, added up over all threads. A wait may count in two fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delays {
-    /// For their own reclaim of memory, of the machine or of their group.
+    /// Waits for direct reclaim, of the machine or of their group.
     pub reclaim: Duration,
-    /// For pages that had been evicted a short while ago.
+    /// Waits for refaults of recently evicted pages (thrashing).
     pub refault: Duration,
-    /// For pages from swap.
+    /// Waits for pages from swap.
     pub swap_in: Duration,
-    /// For storage.
+    /// Waits for storage.
     pub storage: Duration,
 }
 
 impl Delays {
-    /// From `before` to this.
+    /// The difference to the earlier delays `before`.
     pub fn since(self, before: Delays) -> Delays {
         self.with(before, Duration::saturating_sub)
     }
@@ -66,11 +66,11 @@ impl Delays {
 
 impl std::iter::Sum for Delays {
     fn sum<I: Iterator<Item = Delays>>(all: I) -> Delays {
-        all.fold(Delays::default(), |sum, one| sum.with(one, |a, b| a + b))
+        all.fold(Delays::default(), |sum, next| sum.with(next, |a, b| a + b))
     }
 }
 
-/// Asks the kernel.
+/// Asks the kernel for delays.
 #[derive(Debug)]
 pub struct Teller {
     socket: OwnedFd,
@@ -78,10 +78,10 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// None where the kernel does not count, or tells nobody.
+    /// Opens the netlink socket; None if the kernel does not account delays, or refuses to report them.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn open(root: &Root) -> Result<Option<Teller>, Error> {
         if root.read(SWITCH)?.is_none_or(|switch| switch.trim() != "1") {
             return Ok(None);
@@ -102,13 +102,13 @@ impl Teller {
         Ok(teller.of(std::process::id()).is_some().then_some(teller))
     }
 
-    /// Of all threads of a process so far; none once it has ended.
+    /// The delays of all threads of a process so far; None once it has ended.
     pub fn of(&self, process: u32) -> Option<Delays> {
         let answer = self.ask(GET, GET_PROCESS, &process.to_ne_bytes())?;
         delays(attribute(attribute(&answer, OF_PROCESS)?, STATISTICS)?)
     }
 
-    /// The attributes of the answer to a command with one attribute; none where it is refused.
+    /// Sends a command with one attribute; returns the attributes of the answer, or None if it is refused.
     fn ask(&self, command: u8, kind: u16, value: &[u8]) -> Option<Vec<u8>> {
         const REQUEST: u16 = 1;
         let attribute_bytes = 4 + value.len();
@@ -117,7 +117,7 @@ impl Teller {
         let mut message = Vec::with_capacity(length);
         message.extend((length as u32).to_ne_bytes());
         message.extend([self.family, REQUEST].map(u16::to_ne_bytes).concat());
-        // No sequence and no sender: questions come one by one.
+        // No sequence number and no sender: each question waits for its answer.
         message.extend([0; 8]);
         message.extend([command, 1, 0, 0]);
         message.extend([attribute_bytes as u16, kind].map(u16::to_ne_bytes).concat());
@@ -146,7 +146,7 @@ fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// Those in a `struct taskstats`.
+/// Parses the delays of a `struct taskstats`.
 fn delays(statistics: &[u8]) -> Option<Delays> {
     let &[low, high, ..] = statistics else { return None };
     if u16::from_ne_bytes([low, high]) == VERSION_MOVED {
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_structure_tells_is_read_and_what_it_does_not_have_is_absent() {
+    fn delays_are_parsed_and_absent_from_a_short_structure() {
         let mut statistics = vec![0; 416];
         statistics[0] = 13;
         for (place, nanoseconds) in
@@ -186,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_found_in_turn_and_never_beyond_the_end() {
+    fn attributes_are_found_but_never_beyond_the_end() {
         let bytes = |words: &[u16]| -> Vec<u8> {
             words.iter().flat_map(|word| word.to_ne_bytes()).collect()
         };
-        // Of kind 1 with two bytes and padding, of kind 2, flagged as nested, with four.
+        // Kind 1 with two bytes and padding; kind 2, flagged as nested, with four bytes.
         let answer = bytes(&[6, 1, 7, 0, 8, 0x8002, 8, 9]);
         assert_eq!(attribute(&answer, 1), Some(&bytes(&[7])[..]));
         assert_eq!(attribute(&answer, 2), Some(&bytes(&[8, 9])[..]));
@@ -198,7 +198,7 @@ mod tests {
         for cut in 0..answer.len() {
             assert_eq!(attribute(&answer[..cut], 2), None);
         }
-        // A length that is too small never gets on.
+        // A length that is too small ends the search.
         assert_eq!(attribute(&bytes(&[0, 1, 0, 0]), 2), None);
     }
 }

@@ -1,4 +1,4 @@
-//! The disk that a swap area or a file lies on, and what kind of storage it is.
+//! Finds the disk of a swap area or a file, and the disk's class of storage.
 //!
 //! Sources: Documentation/ABI/testing/sysfs-block, sysfs-driver-ufs and mmc (Linux 6.18); the SD
 //! specification for the status register.
@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 
 use crate::{Root, mounts};
 
-/// Layers between a file and its disk that are looked through: partitions, mappings, loops.
+/// The most layers between a file and its disk: partitions, mappings, loop devices.
 const LAYERS_MAX: usize = 8;
 
-/// Models of disks that a hypervisor imitates.
+/// Models of a hypervisor's virtual disks.
 const IMITATED: [&str; 6] =
     ["QEMU", "VBOX", "VMware", "Virtual Disk", "Amazon Elastic Block Store", "PersistentDisk"];
 
-/// Where the application performance class stands in `ssr`, the 512 bits of an SD card's status in
-/// hexadecimal: bits 339 to 336, of which the first digit has 511 to 508.
+/// The digit of the application performance class in `ssr`, the 512 bits of an SD card's status in
+/// hexadecimal: bits 339 to 336. The first digit has bits 511 to 508.
 const CLASS_DIGIT: usize = (511 - 339) / 4;
 
-/// What kind of storage a disk is.
+/// The class of a disk's storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// Embedded MMC.
@@ -27,13 +27,13 @@ pub enum Class {
     SdCard,
     /// Universal Flash Storage.
     Ufs,
-    /// A disk that speaks NVMe.
+    /// An NVMe disk.
     Nvme,
-    /// A SATA disk without moving parts.
+    /// A SATA solid-state disk.
     SataSsd,
-    /// A SATA disk that turns.
+    /// A SATA hard disk.
     HardDisk,
-    /// A disk of a virtual machine: how fast it is, its host knows.
+    /// A disk of a virtual machine; only the host knows the real disk.
     Virtual,
     /// Anything else, such as disks behind USB or a RAID controller.
     Unknown,
@@ -55,31 +55,31 @@ impl Class {
     }
 }
 
-/// A whole disk. What the kernel does not tell is absent.
+/// A whole disk. Fields that the kernel does not report are None.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// The kernel's name for it, as `sda`.
+    /// Its name in the kernel, such as `sda`.
     pub name: String,
-    /// What kind it is.
+    /// Its class of storage.
     pub class: Class,
-    /// Version of UFS, as `3.1`, or application performance class of an SD card, as `A2`.
+    /// The version of UFS, such as `3.1`, or the application performance class of an SD card, such as `A2`.
     pub version: Option<String>,
-    /// What its maker calls it.
+    /// Its model name.
     pub model: Option<String>,
-    /// Whether the kernel takes it for one that turns; it does so of most that do not say.
+    /// Whether the kernel considers it rotational, which is the default for disks that do not report it.
     pub is_rotational: Option<bool>,
-    /// Whether it can be taken out.
+    /// Whether it is removable.
     pub is_removable: Option<bool>,
 }
 
-/// The disk that the file, folder or block device at `path` lies on. Of a mapping of several disks
-/// the first by name; none where there is no disk, as below tmpfs, or the kernel does not tell.
+/// Finds the disk of the file, folder or block device at `path`. For a mapping of several disks, the first by
+/// name. None if there is no disk, such as for tmpfs, or the kernel does not report it.
 pub fn under(root: &Root, path: &Path) -> Option<Disk> {
     let folder = whole(root, layer(root, path)?, LAYERS_MAX)?;
     Some(Found { root, folder }.describe())
 }
 
-/// The folder of the kernel about the block device that `path` is or lies on.
+/// The sysfs folder of the block device at or below `path`.
 fn layer(root: &Root, path: &Path) -> Option<PathBuf> {
     if path.starts_with("/dev") {
         return named(root, path);
@@ -89,13 +89,13 @@ fn layer(root: &Root, path: &Path) -> Option<PathBuf> {
     by_number.or_else(|| named(root, &mount.source))
 }
 
-/// The folder of the kernel about the device node at `path`, which may be a link as in `/dev/mapper`.
+/// The sysfs folder of the device node at `path`, which may be a link as in `/dev/mapper`.
 fn named(root: &Root, path: &Path) -> Option<PathBuf> {
     let node = root.resolve(path).unwrap_or_else(|| path.to_owned());
     root.resolve(Path::new("/sys/class/block").join(node.file_name()?))
 }
 
-/// The folder of the disk below the block device of `folder`, which may be a disk itself.
+/// The sysfs folder of the disk below the block device of `folder`, which may be a disk itself.
 fn whole(root: &Root, folder: PathBuf, layers: usize) -> Option<PathBuf> {
     let layers = layers.checked_sub(1)?;
     if root.exists(folder.join("partition")) {
@@ -111,7 +111,7 @@ fn whole(root: &Root, folder: PathBuf, layers: usize) -> Option<PathBuf> {
     }
 }
 
-/// A disk by the kernel's folder about it, free of links.
+/// A disk and its sysfs folder, without links.
 struct Found<'a> {
     root: &'a Root,
     folder: PathBuf,
@@ -174,19 +174,19 @@ impl Found<'_> {
         }
     }
 
-    /// The driver of the SCSI host that it hangs on.
+    /// The driver of its SCSI host.
     fn driver(&self) -> Option<String> {
         let host = self.part("host")?.file_name()?;
         let file = Path::new("/sys/class/scsi_host").join(host).join("proc_name");
         Some(self.root.read(file).ok()??.trim().to_owned())
     }
 
-    /// Whether it hangs on a device that is called `name` and a number.
+    /// Whether a device above it has the name `name` followed by a number.
     fn has_part(&self, name: &str) -> bool {
         self.part(name).is_some()
     }
 
-    /// The folder of the device above it that is called `name` and a number.
+    /// The sysfs folder of the device above it with the name `name` followed by a number.
     fn part(&self, name: &str) -> Option<&Path> {
         let is_it = |folder: &&Path| {
             let number = folder.file_name().and_then(|own| own.to_str()?.strip_prefix(name));
@@ -199,7 +199,7 @@ impl Found<'_> {
         self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The text of one of its files, without blanks around it; none where that is empty.
+    /// The trimmed text of one of its files; None if that is empty.
     fn text(&self, file: &str) -> Option<String> {
         let text = self.root.read(self.folder.join(file)).ok()??.trim().to_owned();
         (!text.is_empty()).then_some(text)
@@ -212,7 +212,7 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    /// A machine in a folder, of which disks and what lies on them are added.
+    /// A machine in a folder; tests add disks and files to it.
     struct Sketch(tempfile::TempDir);
 
     impl Sketch {
@@ -238,7 +238,7 @@ mod tests {
             symlink(self.root().path(target), path).unwrap();
         }
 
-        /// Adds the block device with the folder `path`, the number `number` and files in it.
+        /// Adds a block device with its sysfs folder `path`, its number and its files.
         fn device(&self, path: &str, number: &str, files: &[(&str, &str)]) {
             self.write(&format!("{path}/dev"), number);
             for (name, text) in files {
@@ -263,7 +263,7 @@ mod tests {
         "/sys/devices/platform/soc/1d84000.ufshc/host0/target0:0:0/0:0:0:0/block/sda";
 
     #[test]
-    fn the_swap_partition_of_a_phone_lies_on_ufs_of_its_version() {
+    fn the_swap_partition_of_a_phone_is_on_ufs_with_its_version() {
         let sketch = Sketch::new();
         let files = [("device/model", "KLUDG4UHDC-B0E1 \n"), ("queue/rotational", "0\n")];
         sketch.device(PHONE, "8:0", &[("removable", "0\n"), files[0], files[1]]);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn cards_and_embedded_flash_are_told_apart() {
+    fn sd_cards_and_emmc_have_different_classes() {
         let sketch = Sketch::new();
         let base = "/sys/devices/platform/soc/mmc_host/mmc0/mmc0:0001/block";
         sketch.device(&format!("{base}/mmcblk0"), "179:0", &[("device/type", "MMC\n")]);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_are_told_by_what_they_hang_on() {
+    fn the_class_of_a_disk_comes_from_its_bus_and_its_model() {
         let sketch = Sketch::new();
         let pci = "/sys/devices/pci0000:00/0000:00:17.0";
         let scsi = "host2/target2:0:0/2:0:0:0/block";
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_without_an_end_are_no_disk() {
+    fn a_loop_of_layers_has_no_disk() {
         let sketch = Sketch::new();
         let image = [("loop/backing_file", "/dev/loop0\n")];
         sketch.device("/sys/devices/virtual/block/loop0", "7:0", &image);

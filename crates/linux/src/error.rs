@@ -1,10 +1,10 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the operating system refused, or a file of the kernel that reads unlike what is known.
+/// A refusal by the operating system, or a file of the kernel with unexpected text.
 #[derive(Debug)]
 pub struct Error {
     what: String,
@@ -13,23 +13,23 @@ pub struct Error {
 }
 
 impl Error {
-    /// `what` (a verb) was refused for `path`.
+    /// The error for an operation on `path`; `what` completes "cannot ...".
     pub fn refused(what: &str, path: impl AsRef<Path>, source: io::Error) -> Error {
         let path = Some(path.as_ref().to_owned());
         Error { what: format!("cannot {what}"), path, source: Some(source) }
     }
 
-    /// A system call without a path was refused.
+    /// The error for a system call without a path.
     pub fn call(name: &str, source: impl Into<io::Error>) -> Error {
         Error { what: format!("{name} was refused"), path: None, source: Some(source.into()) }
     }
 
-    /// `path` reads unlike what is known of it.
+    /// The error for a file with unexpected text.
     pub fn unexpected(path: impl AsRef<Path>, what: impl Into<String>) -> Error {
         Error { what: what.into(), path: Some(path.as_ref().to_owned()), source: None }
     }
 
-    /// What the operating system said, where it said something.
+    /// The kind of the operating system's error, if there is one.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.source.as_ref().map(io::Error::kind)
     }

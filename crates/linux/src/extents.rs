@@ -1,4 +1,4 @@
-//! Where on its disk a file lies, by the call FIEMAP (Documentation/filesystems/fiemap.rst, Linux
+//! Finds the places of a file on its disk, with FIEMAP (Documentation/filesystems/fiemap.rst, Linux
 //! 6.18).
 #![allow(unsafe_code, reason = "FIEMAP has no safe wrapper")]
 
@@ -11,23 +11,23 @@ use std::path::Path;
 use crate::system::device_number;
 use crate::{Error, Root};
 
-/// A run of bytes that a device has in one piece.
+/// A contiguous range of a file on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The kernel's number of the whole device.
     pub device: u32,
-    /// Where it begins on the device.
+    /// Its offset on the device.
     pub device_byte: u64,
-    /// Where it begins in the file.
+    /// Its offset in the file.
     pub file_byte: u64,
-    /// How long it is.
+    /// Its length.
     pub bytes: u64,
 }
 
-/// Where the file or block device at `path` lies, in the order of the file.
+/// The extents of the file or block device at `path`, in the order of the file.
 ///
 /// # Errors
-/// What the operating system refuses; some file systems cannot tell.
+/// The operating system refuses; some file systems do not support FIEMAP.
 pub fn of(root: &Root, path: &Path) -> Result<Vec<Extent>, Error> {
     let refused = |error: io::Error| Error::refused("find on its disk", path, error);
     let file = File::open(path).map_err(refused)?;
@@ -54,8 +54,7 @@ pub fn of(root: &Root, path: &Path) -> Result<Vec<Extent>, Error> {
     }
 }
 
-/// The device that a partition is a part of, and the byte at which it begins; any other device is
-/// whole.
+/// The disk of a partition, and the partition's offset; a device that is not a partition is its own disk.
 fn whole_device(root: &Root, device: u64) -> Result<(u32, u64), Error> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let folder = format!("/sys/dev/block/{major}:{minor}");
@@ -90,7 +89,7 @@ const LAST: u32 = 1;
 /// _IOWR('f', 11, struct fiemap).
 const FS_IOC_FIEMAP: libc::c_ulong = 0xC020_660B;
 
-/// `struct fiemap`, with room behind it.
+/// `struct fiemap`, followed by its extents.
 #[repr(C)]
 struct Request {
     start: u64,
@@ -113,7 +112,7 @@ fn map(file: &File, start: u64) -> io::Result<Vec<Piece>> {
         reserved: 0,
         pieces: [Piece::default(); PIECES],
     };
-    // SAFETY: the call fills at most `count` pieces, for which there is room behind the request.
+    // SAFETY: the call fills at most `count` pieces, for which `request` has room.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut request) };
     if result != 0 {
         return Err(io::Error::last_os_error());
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_extents_of_a_file_cover_it_in_order() {
-        // Beside the sources, since a temporary folder may have no disk.
+        // Beside the sources, because the folder of temporary files may be a tmpfs.
         let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         file.write_all(&vec![7; 1 << 20]).unwrap();
         file.sync_all().unwrap();
@@ -147,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_lies_on_its_disk() {
+    fn a_partition_is_mapped_to_its_disk() {
         let folder = tempfile::tempdir().unwrap();
         let part = folder.path().join("sys/devices/sda/sda2");
         std::fs::create_dir_all(&part).unwrap();

@@ -1,18 +1,18 @@
-//! What the kernel can do about memory that does not fit.
+//! Features of the kernel for memory shortage: zswap, zram, mTHP, PSI.
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::{Error, Root, counters, pressure, zram};
 
-/// Features of a kernel. What cannot be read counts as missing.
+/// Features of a kernel. A feature that cannot be read counts as missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// Whether zswap is on; none where the kernel has none.
+    /// Whether zswap is on; None if the kernel has no zswap.
     pub zswap: Option<bool>,
-    /// Whether there are zram devices, or a module that makes some.
+    /// Whether there are zram devices, or the zram module.
     pub has_zram: bool,
-    /// Whether pages of zeros are kept out of swap areas, as from Linux 6.12 on.
+    /// Whether pages of zeros are kept out of swap areas, as since Linux 6.12.
     pub keeps_zeros_out: bool,
-    /// Whether transparent huge pages of several sizes can be switched on.
+    /// Whether transparent huge pages of several sizes are supported.
     pub has_mthp: bool,
     /// Whether the kernel reports stall times (PSI).
     pub has_psi: bool,
@@ -37,11 +37,11 @@ pub fn features(root: &Root, kernel: &str) -> Features {
     }
 }
 
-/// Whether zswap is on; none where the kernel has none. It holds pages in memory that would be written to
-/// a swap area.
+/// Whether zswap is on, which keeps pages in memory that would be written to a swap area. None if the kernel has
+/// no zswap.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn zswap(root: &Root) -> Result<Option<bool>, Error> {
     let switch = root.read("/sys/module/zswap/parameters/enabled")?;
     Ok(switch.map(|text| text.trim() == "Y"))
@@ -50,7 +50,7 @@ pub fn zswap(root: &Root) -> Result<Option<bool>, Error> {
 /// Whether pages of zeros are kept out of swap areas: the kernel swaps them out and writes nothing.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn keeps_zeros_out(root: &Root) -> Result<bool, Error> {
     Ok(counters::vmstat(root)?.contains_key("swpout_zero"))
 }

@@ -1,5 +1,5 @@
-//! How much memory there is, of the machine or of a group: files that stay open, read anew at each
-//! look. What the kernel does not tell is absent.
+//! Reads the state of memory of the machine or of a group, from files that stay open. Figures that the kernel
+//! does not report are absent.
 
 use crate::cgroup::{MemoryGroup, Version};
 use crate::kernel_file::{KernelFile, bytes, field};
@@ -7,42 +7,42 @@ use crate::pressure::{self, Pressure};
 use crate::zones::{self, Zones};
 use crate::{Error, Root};
 
-/// Room for the longest of the files, `/proc/vmstat`, of which the counters wanted come early.
+/// The size of the buffer for the longest file, `/proc/vmstat`; the counters that are read come early in it.
 const ROOM: usize = 16 << 10;
 const SHORT: usize = 256;
 
-/// Memory in bytes, of a machine or of a group, as whoever needs some finds it.
+/// The state of memory of a machine or of a group, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryState {
-    /// All there is: the memory of the machine, or the limit of the group.
+    /// The memory of the machine, or the limit of the group.
     pub total: u64,
-    /// What nobody has.
+    /// Unused memory.
     pub free: u64,
-    /// What could be had without swapping: `free <= available <= total`.
+    /// Memory that can be allocated without swapping: `free <= available <= total`.
     pub available: u64,
     /// Pages of files, without shared memory.
     pub files: u64,
-    /// Swap areas of every kind.
+    /// The size of all swap areas.
     pub swap_total: u64,
-    /// What is free of them.
+    /// Free bytes of all swap areas.
     pub swap_free: u64,
-    /// Swap areas that are not compressed memory.
+    /// The size of swap areas on disks, without zram.
     pub disk_swap_total: u64,
-    /// What is free of them.
+    /// Free bytes of swap areas on disks.
     pub disk_swap_free: u64,
-    /// What the kernel keeps free; of a group, which has none, where it would on a machine of its size.
+    /// The watermarks; a group has none, so it gets those of a machine of its size.
     pub zones: Option<Zones>,
-    /// How long tasks stalled.
+    /// The stall times of tasks.
     pub pressure: Option<Pressure>,
-    /// Pages looked at by whoever needed memory at once, so far.
+    /// Pages scanned by direct reclaim so far.
     pub scanned_directly: Option<u64>,
-    /// Pages looked at by `kswapd`, so far.
+    /// Pages scanned by `kswapd` so far.
     pub scanned_by_kswapd: Option<u64>,
-    /// Pages of files that were read again soon after they had been evicted, so far.
+    /// Refaults of file pages so far.
     pub file_refaults: Option<u64>,
 }
 
-/// The memory of a machine or of a group, to be looked at.
+/// The open files about the memory of a machine or of a group.
 #[derive(Debug)]
 pub struct Gauge {
     machine: Machine,
@@ -63,19 +63,19 @@ struct Group {
     version: Version,
     usage: KernelFile,
     limit: Option<KernelFile>,
-    /// Version 2: swap. Version 1: memory and swap.
+    /// Version 2: swap; version 1: memory and swap together.
     swap_usage: Option<KernelFile>,
     swap_limit: Option<KernelFile>,
     statistics: Option<KernelFile>,
-    /// The least limit of the groups above.
+    /// The smallest limit of the groups above.
     limit_above: u64,
 }
 
 impl Gauge {
-    /// Opens what tells of the memory of `group`, or of the machine.
+    /// Opens the files about the memory of `group`, or of the machine.
     ///
     /// # Errors
-    /// What the operating system refuses; a machine that tells nothing.
+    /// The operating system refuses, or does not report memory.
     pub fn open(root: &Root, group: Option<&MemoryGroup>) -> Result<Gauge, Error> {
         let meminfo = KernelFile::open(root, "/proc/meminfo", ROOM)?
             .ok_or_else(|| Error::unexpected("/proc/meminfo", "there is no such file"))?;
@@ -89,18 +89,18 @@ impl Gauge {
             None => KernelFile::open(root, "/proc/pressure/memory", SHORT),
             Some(group) => KernelFile::open(root, group.folder.join("memory.pressure"), SHORT),
         };
-        // Refused where it is built in and off.
+        // The kernel refuses this file if PSI is compiled in but off.
         let pressure = pressure.ok().flatten();
         let group = group.map(|group| Group::open(root, group)).transpose()?;
         Ok(Gauge { machine, group, pressure })
     }
 
-    /// Whether stalls are told of here.
+    /// Whether the kernel reports stall times here.
     pub fn tells_pressure(&self) -> bool {
         self.pressure.is_some()
     }
 
-    /// Shared memory and files in memory (tmpfs), in bytes; none where the kernel does not say.
+    /// Bytes of shared memory and tmpfs files; None if the kernel does not report them.
     pub fn shared(&mut self) -> Option<u64> {
         match &mut self.group {
             None => bytes(self.machine.meminfo.text()?, b"Shmem"),
@@ -114,7 +114,8 @@ impl Gauge {
         }
     }
 
-    /// The memory now; with `is_near` also what tells why it is short. None once the group is gone.
+    /// Reads the state of memory; with `is_near` also the figures that explain why memory is short. None once
+    /// the group is removed.
     pub fn read(&mut self, is_near: bool) -> Option<MemoryState> {
         let mut memory = self.machine.read()?;
         if let Some(group) = &mut self.group {
@@ -163,7 +164,7 @@ impl Machine {
         let Some(text) = self.vmstat.as_mut().and_then(KernelFile::text) else { return };
         memory.scanned_directly = field(text, b"pgscan_direct");
         memory.scanned_by_kswapd = field(text, b"pgscan_kswapd");
-        // One counter for files and the rest before Linux 5.9.
+        // Before Linux 5.9 one counter has the refaults of all pages.
         memory.file_refaults =
             field(text, b"workingset_refault_file").or_else(|| field(text, b"workingset_refault"));
     }
@@ -184,7 +185,7 @@ impl Group {
         };
         let open = |name: &str, room| KernelFile::open(root, group.folder.join(name), room);
         let required = open(usage, SHORT)?.ok_or_else(|| {
-            let what = "has no memory of its own: the memory controller is not on here";
+            let what = "has no memory files: the memory controller is not enabled here";
             Error::unexpected(&group.folder, what)
         })?;
         Ok(Group {
@@ -198,7 +199,7 @@ impl Group {
         })
     }
 
-    /// `machine` bounds what the group has.
+    /// Reads the state of the group, which is bounded by that of `machine`.
     fn read(&mut self, machine: &MemoryState, is_near: bool) -> Option<MemoryState> {
         let used = self.usage.number()?;
         let own = self.limit.as_mut().and_then(KernelFile::number).unwrap_or(u64::MAX);
@@ -207,7 +208,7 @@ impl Group {
         let mut memory = MemoryState { total, free, ..MemoryState::default() };
         self.read_files(&mut memory, is_near);
         self.read_swap(machine, used, &mut memory);
-        // A group has no watermarks; these are where the kernel's own lie on a machine of its size.
+        // A group has no watermarks; these are the kernel's for a machine of its size.
         let min = total / 256;
         let (low, high) = (min * 5 / 4, min * 3 / 2);
         memory.zones =
@@ -215,7 +216,7 @@ impl Group {
         Some(memory)
     }
 
-    /// Files of the group, of which the older half and what is inactive could be had.
+    /// Reads the file pages of the group; the inactive ones and half of the active ones count as available.
     fn read_files(&mut self, memory: &mut MemoryState, is_near: bool) {
         memory.available = memory.free;
         let Some(text) = self.statistics.as_mut().and_then(KernelFile::text) else { return };
@@ -226,8 +227,8 @@ impl Group {
         let active = field(text, active).unwrap_or(0);
         let inactive = field(text, inactive).unwrap_or(0);
         memory.files = active + inactive;
-        // The kernel reckons so for the machine (si_mem_available in mm/show_mem.c of Linux 6.12), and
-        // tells of no group: files that are not in use go, half of the others stays.
+        // The kernel's estimate for the machine (si_mem_available in mm/show_mem.c of Linux 6.12), which it
+        // does not make for groups: inactive file pages go, half of the active ones stay.
         let available = memory.free + inactive + active / 2;
         memory.available = available.min(memory.total);
         if is_near {
@@ -237,7 +238,7 @@ impl Group {
         }
     }
 
-    /// Swap that the group may still use: no more than its limit and what the machine has.
+    /// Reads the swap that the group may use: bounded by its limit and by the machine's swap.
     fn read_swap(&mut self, machine: &MemoryState, memory_used: u64, memory: &mut MemoryState) {
         if machine.swap_total == 0 {
             return;
@@ -246,7 +247,7 @@ impl Group {
         let (usage, limit) = (number(&mut self.swap_usage), number(&mut self.swap_limit));
         let (used, total) = match self.version {
             Version::V2 => (usage, limit.unwrap_or(u64::MAX)),
-            // Both together; a group at its limit of memory may swap what is left of the two.
+            // Version 1 limits memory and swap together; a group at its limit of memory may swap the rest.
             Version::V1 => (
                 usage.map(|both| both.saturating_sub(memory_used)),
                 limit.map_or(u64::MAX, |both| both.saturating_sub(memory.total)),
@@ -262,7 +263,7 @@ impl Group {
     }
 }
 
-/// The least limit of the groups above `group`; none is the largest number.
+/// The smallest limit of the groups above `group`; `u64::MAX` for no limit.
 fn limit_above(root: &Root, group: &MemoryGroup, limit: &str) -> u64 {
     let above = group.folder.ancestors().skip(1).take(group.level as usize);
     let limits = above.filter_map(|folder| {
@@ -272,10 +273,10 @@ fn limit_above(root: &Root, group: &MemoryGroup, limit: &str) -> u64 {
     limits.min().unwrap_or(u64::MAX)
 }
 
-/// Bytes of the swap areas that are not compressed memory, and what is free of them.
+/// The size of the swap areas on disks, and their free bytes.
 fn disk_swap(text: &[u8]) -> Option<(u64, u64)> {
     let (mut total, mut free) = (0, 0);
-    // The first line names the columns: path, kind, size and use in KiB, priority.
+    // The first line names the columns: path, kind, size and used in KiB, priority.
     for line in text.split(|&byte| byte == b'\n').skip(1) {
         let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
         let Some(path) = fields.next() else { continue };
@@ -300,7 +301,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A machine of 1000 MiB with 100 MiB of swap on a disk and as much compressed.
+    /// A machine of 1000 MiB with 100 MiB of swap on a disk and 100 MiB on zram.
     fn machine() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
@@ -381,13 +382,13 @@ mod tests {
         assert_eq!((memory.swap_total, memory.swap_free), (20 * MIB, 10 * MIB));
         assert_eq!(memory.scanned_directly, Some(3));
         assert_eq!(memory.pressure.unwrap().full_basis_points, 50);
-        // Not told by the group: absent, and not the machine's.
+        // The group does not report it: it is absent, not the machine's.
         assert_eq!(memory.file_refaults, None);
-        // Where a machine of 100 MiB would have them.
+        // The watermarks of a machine of 100 MiB.
         let zones = memory.zones.unwrap();
         assert_eq!((zones.min_bytes, zones.high_bytes), (409_600, 614_400));
         assert_eq!(zones.reserved_bytes, 0);
-        // A group without limits of its own, below one with a limit.
+        // A group without a limit, below a group with a limit.
         write(&root, "/group/inner/memory.current", "0\n");
         write(&root, "/group/inner/memory.max", "max\n");
         let mut inner = group(Version::V2, "/group/inner");
@@ -414,6 +415,6 @@ mod tests {
         assert_eq!((memory.swap_total, memory.swap_free), (20 * MIB, 10 * MIB));
         // A group without the files of the memory controller.
         let error = Gauge::open(&root, Some(&group(Version::V1, "/none"))).unwrap_err();
-        assert!(error.to_string().contains("the memory controller is not on here"), "{error}");
+        assert!(error.to_string().contains("the memory controller is not enabled here"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! Groups to run programs in: one with a memory limit over all of them, and one per program that
-//! can be frozen. Version 1 keeps the two in hierarchies of their own, version 2 nests them.
+//! Cgroups to run programs in: a group with a memory limit for all programs, and a group per program that
+//! can be frozen. Version 1 has the two in separate hierarchies, version 2 nests them.
 //!
-//! What to write where is data ([`Setting`]), so that a caller can show it before it is done.
+//! A change is data ([`Setting`]), so that a caller can show it before applying it.
 
 use std::fmt::Debug;
 use std::fs;
@@ -19,65 +19,64 @@ mod v2;
 pub use v1::V1;
 pub use v2::V2;
 
-/// How long processes may take to die, and groups to be given back: exits read swap, and version 1
-/// returns the kernel memory of dead groups later.
+/// How long processes may take to die, and groups to be removed: exits read swap, and version 1
+/// frees the kernel memory of dead groups later.
 const END_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long tasks may take to stop: one that waits for a swapped page stops when it has it.
+/// How long tasks may take to stop: a task that waits for a swapped page stops when it has the page.
 const FREEZE_WITHIN: Duration = Duration::from_secs(2);
 
 const POLL_EVERY: Duration = Duration::from_millis(5);
 
-/// Bytes that a group uses.
+/// The memory that a group uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// All that is charged to it.
+    /// All bytes that are charged to it.
     pub memory_bytes: u64,
-    /// Anonymous memory in it, swapped-out pages not counted.
+    /// Bytes of anonymous memory, without swapped-out pages.
     pub anonymous_bytes: u64,
 }
 
-/// The files of one version of cgroups.
+/// The files of a version of cgroups.
 pub trait Layout: Debug + Send + Sync {
     /// The version.
     fn version(&self) -> Version;
     /// The group with the limit.
     fn memory(&self) -> &Path;
-    /// The group whose children hold one program each.
+    /// The group whose children each hold a program.
     fn programs(&self) -> &Path;
-    /// What must be set before groups can have limits, with what undoes it.
+    /// The settings that groups need before they can have limits, each with the setting that undoes it.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     fn preparation(&self, root: &Root) -> Result<Vec<(Setting, Setting)>, Error>;
-    /// Limits memory to `bytes`.
+    /// The settings that limit memory to `bytes`.
     fn limit(&self, bytes: u64) -> Vec<Setting>;
-    /// Keeps the group out of swap; `bytes` is its limit, set already.
+    /// The settings that keep the group out of swap; `bytes` is its limit, which is already set.
     fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting>;
-    /// Lets groups inside the one with the limit have limits of their own.
+    /// The settings that permit limits for groups inside the group with the limit.
     fn nested_limits(&self) -> Vec<Setting>;
-    /// How readily anonymous pages are evicted: 0 to 200, by the kernel for the group or, where it
-    /// knows no such thing, for the whole machine.
+    /// The setting of swappiness, 0 to 200: of the group, or of the machine if groups have none.
     fn swappiness(&self, value: u32) -> Setting;
-    /// Freezes or thaws a program.
+    /// The setting that freezes or thaws a program.
     fn freeze(&self, program: &str, is_frozen: bool) -> Setting;
     /// Whether every task of a program has stopped.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     fn is_frozen(&self, root: &Root, program: &str) -> Result<bool, Error>;
-    /// The file with all that is charged to the group, and the line of `memory.stat` with its
+    /// The file with the bytes that are charged to the group, and the line of `memory.stat` with its
     /// anonymous bytes.
     fn usage_names(&self) -> (&'static str, &'static str);
-    /// The file whose line `oom_kill` counts the processes that the kernel killed in the group.
+    /// The file whose line `oom_kill` counts the processes of the group that the OOM killer killed.
     fn kills_name(&self) -> &'static str;
 }
 
-/// The groups of this machine, to be named `name`: where the memory controller is, with the freezer
-/// of the same version.
+/// The layout for groups named `name` on this machine: in the hierarchy of the memory controller, and of
+/// the freezer of the same version.
 ///
 /// # Errors
-/// What the kernel does not grant.
+/// A controller is not mounted, or the operating system refuses.
 pub fn layout(root: &Root, name: &str) -> Result<Box<dyn Layout>, Error> {
     let memory = Hierarchy::required(root, "memory")?;
     match memory.version {
@@ -89,10 +88,10 @@ pub fn layout(root: &Root, name: &str) -> Result<Box<dyn Layout>, Error> {
     }
 }
 
-/// Groups that earlier runs named with `prefix` and left.
+/// Groups of earlier runs: all whose name begins with `prefix`.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn left_over(root: &Root, prefix: &str) -> Result<Vec<PathBuf>, Error> {
     let layout = layout(root, prefix)?;
     let mut found = Vec::new();
@@ -105,16 +104,16 @@ pub fn left_over(root: &Root, prefix: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Makes the group of a program, and of all where it is the first.
+/// Creates the group at `folder`, and missing parents.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn create(root: &Root, folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(root.path(folder))
         .map_err(|error| Error::refused("make the cgroup", folder, error))
 }
 
-/// The files that a process writes itself into to become part of a program.
+/// The files to which a process writes its PID to join a program's groups.
 pub fn entrances(layout: &dyn Layout, program: &str) -> Vec<PathBuf> {
     let own = layout.programs().join(program).join("cgroup.procs");
     match layout.version() {
@@ -123,10 +122,10 @@ pub fn entrances(layout: &dyn Layout, program: &str) -> Vec<PathBuf> {
     }
 }
 
-/// What the group with the limit uses.
+/// Reads the usage of the group with the limit.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn usage(root: &Root, layout: &dyn Layout) -> Result<Usage, Error> {
     let (charged, anonymous) = layout.usage_names();
     let text = root.read(layout.memory().join(charged))?.unwrap_or_default();
@@ -135,26 +134,26 @@ pub fn usage(root: &Root, layout: &dyn Layout) -> Result<Usage, Error> {
         .map(|text| counters::parse(&text))
         .unwrap_or_default();
     let memory_bytes = text.trim().parse().unwrap_or(0);
-    // The statistics come up to 2 s late (mm/memcontrol.c, FLUSH_TIME), what is charged does not:
-    // memory given back just now counts no more.
+    // The statistics may be 2 s old (mm/memcontrol.c, FLUSH_TIME), but the charged bytes are current and
+    // no longer include memory that was just freed.
     let anonymous_bytes = statistics.get(anonymous).copied().unwrap_or(0).min(memory_bytes);
     Ok(Usage { memory_bytes, anonymous_bytes })
 }
 
-/// Processes that the kernel killed so far, since the group with the limit had no memory left for
-/// them; none where the kernel does not count them.
+/// The number of processes of the group with the limit that the OOM killer has killed; None if the kernel does
+/// not count them.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn oom_kills(root: &Root, layout: &dyn Layout) -> Result<Option<u64>, Error> {
     let text = root.read(layout.memory().join(layout.kills_name()))?;
     Ok(text.and_then(|text| counters::parse(&text).get("oom_kill").copied()))
 }
 
-/// Processes in the group at `folder`; none where there is no such group.
+/// The processes in the group at `folder`; empty if there is no such group.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn processes(root: &Root, folder: &Path) -> Result<Vec<u32>, Error> {
     match root.read(folder.join("cgroup.procs")) {
         Ok(text) => Ok(text.unwrap_or_default().lines().flat_map(str::parse).collect()),
@@ -164,10 +163,10 @@ pub fn processes(root: &Root, folder: &Path) -> Result<Vec<u32>, Error> {
     }
 }
 
-/// Freezes a program; false where some of it did not stop in time and goes on stopping.
+/// Freezes a program; false if some of its tasks did not stop in time.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn freeze(root: &Root, layout: &dyn Layout, program: &str) -> Result<bool, Error> {
     layout.freeze(program, true).apply(root)?;
     let late = Instant::now() + FREEZE_WITHIN;
@@ -180,11 +179,11 @@ pub fn freeze(root: &Root, layout: &dyn Layout, program: &str) -> Result<bool, E
     Ok(true)
 }
 
-/// Ends every process of a program, frozen or not, and waits for it. The program is thawed then,
-/// also where the kernel had killed it while it was frozen: it can be started again.
+/// Kills every process of a program, frozen or not, and waits for their end. Then thaws the group, even
+/// if the kernel killed the program while it was frozen, so that it can be started again.
 ///
 /// # Errors
-/// A process that does not die in time, or what the operating system refuses.
+/// A process does not die in time, or the operating system refuses.
 pub fn end(root: &Root, layout: &dyn Layout, program: &str) -> Result<(), Error> {
     let folder = layout.programs().join(program);
     if !root.exists(&folder) {
@@ -195,39 +194,39 @@ pub fn end(root: &Root, layout: &dyn Layout, program: &str) -> Result<(), Error>
     thaw()
 }
 
-/// Ends every program and removes all groups.
+/// Kills every program and removes all groups.
 ///
 /// # Errors
-/// What does not end in time, or what the operating system refuses.
+/// A process does not die in time, or the operating system refuses.
 pub fn remove(root: &Root, layout: &dyn Layout) -> Result<(), Error> {
     for program in root.list(layout.programs())? {
         let folder = layout.programs().join(&program);
         if root.exists(folder.join("cgroup.procs")) {
             let ended = end(root, layout, &program);
-            // Who made a group may remove it meanwhile.
+            // The creator of a group may remove it meanwhile.
             if root.exists(&folder) {
                 ended?;
                 remove_folder(root, &folder)?;
             }
         }
     }
-    // Groups inside the one with the limit, which version 1 has in a hierarchy of its own.
+    // Groups inside the group with the limit, which version 1 has in a separate hierarchy.
     for nested in root.list(layout.memory())? {
         let folder = layout.memory().join(&nested);
         if root.exists(folder.join("cgroup.procs")) {
             remove_group(root, &folder)?;
         }
     }
-    // One that joined the first group and not yet the second.
+    // A process may have joined the first group and not yet the second.
     end_processes(root, layout.memory(), || Ok(()))?;
     remove_folder(root, layout.programs())?;
     remove_folder(root, layout.memory())
 }
 
-/// Ends every process of one group without groups below it, and removes it.
+/// Kills every process of a group that has no groups below it, and removes the group.
 ///
 /// # Errors
-/// What does not end in time, or what the operating system refuses.
+/// A process does not die in time, or the operating system refuses.
 pub fn remove_group(root: &Root, folder: &Path) -> Result<(), Error> {
     end_processes(root, folder, || Ok(()))?;
     remove_folder(root, folder)
@@ -245,7 +244,7 @@ fn end_processes(
             return Ok(());
         }
         alive.iter().for_each(|&process| process::kill(process));
-        // In version 1 a frozen process does not die; told to die before, it does nothing else.
+        // In version 1 a frozen process does not die. Thawed after SIGKILL, it runs nothing before it dies.
         thaw()?;
         if Instant::now() > late {
             let what = format!("processes that do not end: {alive:?}");
@@ -273,7 +272,7 @@ fn remove_folder(root: &Root, folder: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A folder laid out like a system with version 2, and one program in it.
+    /// A folder laid out like a system with version 2, with one program.
     fn version_2() -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_has_one_tree() {
+    fn version_2_nests_the_groups_of_programs() {
         let (_folder, root) = version_2();
         let layout = layout(&root, "launch").unwrap();
         let layout = layout.as_ref();
@@ -326,7 +325,7 @@ mod tests {
         assert_eq!(read("/cgroup/launch/notes/cgroup.freeze"), "1");
         assert_eq!(left_over(&root, "lau").unwrap(), [Path::new("/cgroup/launch")]);
 
-        // As the kernel leaves a frozen program that it killed for want of memory.
+        // The state after the OOM killer killed a frozen program.
         fs::write(root.path(program.join("cgroup.procs")), "").unwrap();
         end(&root, layout, "notes").unwrap();
         assert_eq!(read("/cgroup/launch/notes/cgroup.freeze"), "0");
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_a_tree_per_controller() {
+    fn version_1_has_a_hierarchy_per_controller() {
         let (_folder, root) = version_2();
         let mounts = "a /memory cgroup rw,memory 0 0\nb /freezer cgroup rw,freezer 0 0\n";
         fs::write(root.path("/proc/self/mounts"), mounts).unwrap();
@@ -348,7 +347,7 @@ mod tests {
         );
         let state = "/freezer/launch/notes/freezer.state";
         assert_eq!(layout.freeze("notes", false), Setting::new(state, "THAWED"));
-        // Only a kernel that accounts swap has the limit of both.
+        // Only a kernel that accounts swap has the common limit of memory and swap.
         assert_eq!(layout.without_swap(&root, 7).len(), 1);
         fs::create_dir(root.path("/memory")).unwrap();
         fs::write(root.path("/memory/memory.memsw.limit_in_bytes"), "").unwrap();

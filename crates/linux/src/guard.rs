@@ -1,14 +1,14 @@
-//! A process that outlives its parent, however that ends, and puts right what it left.
+//! A guard is a process that outlives its parent, however that ends, and undoes its changes.
 //!
-//! Contract: its standard input is a pipe whose other end the parent alone holds, and which the kernel
-//! closes with the parent. Until then the guard does nothing.
+//! Contract: the guard's standard input is a pipe. Only the parent holds its other end, and the kernel closes it
+//! when the parent ends. Until then the guard does nothing.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::Error;
 
-/// A guard that waits. Dropped, it is let go and waited for.
+/// A waiting guard. When dropped, it is released, and the drop waits for its end.
 #[derive(Debug)]
 pub struct Guard(Child);
 
@@ -16,22 +16,22 @@ impl Guard {
     /// Starts `command`, which calls [`wait`] before anything else.
     ///
     /// # Errors
-    /// A program that cannot be run.
+    /// The program cannot be run.
     pub fn start(command: &mut Command) -> Result<Guard, Error> {
         let program = command.get_program().to_owned();
         let started = command.stdin(Stdio::piped()).spawn();
         started.map(Guard).map_err(|error| Error::refused("run the guard", program, error))
     }
 
-    /// Lets it go, and says how its work ended.
+    /// Releases the guard, waits for its end, and returns its exit status.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn finish(mut self) -> io::Result<ExitStatus> {
-        self.let_go()
+        self.release()
     }
 
-    fn let_go(&mut self) -> io::Result<ExitStatus> {
+    fn release(&mut self) -> io::Result<ExitStatus> {
         drop(self.0.stdin.take());
         self.0.wait()
     }
@@ -39,11 +39,11 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let _ = self.let_go();
+        let _ = self.release();
     }
 }
 
-/// Waits for the parent to end, or to let its guard go. Signals to the parent's session, such as those
+/// Waits for the parent to end, or to release its guard. Signals to the parent's session, such as those
 /// of its terminal, do not reach this process from now on.
 pub fn wait() {
     let _ = rustix::process::setsid();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guard_works_once_it_is_let_go() {
+    fn a_guard_works_once_it_is_release() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("done");
         let script = format!("cat; touch {}; exit 3", path.display());

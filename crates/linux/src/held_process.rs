@@ -1,9 +1,9 @@
-//! A process that is held by descriptors, so that it is still the same one when it is killed, and
-//! what is done to it then. Nothing here allocates: it runs when memory is short.
+//! A process that is held by descriptors, so that a kill reaches the same process that was measured. Nothing here
+//! allocates: it runs when memory is short.
 //!
-//! Contract: a number is used again once its process has ended; the descriptors are not. A file
-//! of an ended process cannot be read, a signal to it is an error. Once the main thread has ended while others
-//! run, `/proc/PID` shows no memory and no cgroup: these are read from another thread's folder then.
+//! Contract: the kernel reuses the PID of a process that has ended; the descriptors never refer to another
+//! process. A file of an ended process cannot be read, and a signal to it is an error. If the main thread has ended
+//! while others run, `/proc/PID` shows no memory and no cgroup, so these are read from another thread's folder.
 #![allow(unsafe_code, reason = "process_mrelease and kcmp have no wrapper")]
 
 use std::ffi::CStr;
@@ -21,44 +21,44 @@ use rustix::process::{
 use crate::root::open_at;
 use crate::stat::Stat;
 
-/// A process that is held.
+/// A process with open descriptors.
 #[derive(Debug)]
 pub struct HeldProcess {
     number: u32,
     folder: OwnedFd,
     handle: OwnedFd,
-    /// The folder of a thread that runs, once the main thread has ended.
+    /// The folder of a running thread, once the main thread has ended.
     thread: Option<OwnedFd>,
 }
 
-/// Threads that are tried until one is found that runs: those that have ended, except the main one, are not listed.
+/// The most threads that are tried to find a running one. Ended threads are not listed, except for the main thread.
 const TRIED_MAX: usize = 16;
 
-/// What the kernel did when it was told to take a dying process's memory.
+/// The result of `process_mrelease`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// It took it.
+    /// The kernel took the memory.
     Taken,
-    /// There was none left: the process gave it back itself.
+    /// The process had already freed its memory.
     Gone,
-    /// Not yet: somebody holds the process's memory map; ask again.
+    /// Another process holds the mmap lock; try again.
     Busy,
-    /// It will not: another process uses the same memory, or the kernel is older than 5.15.
+    /// The kernel refuses: another process uses the same address space, or the kernel is older than 5.15.
     Refused,
 }
 
 impl HeldProcess {
-    /// Holds the process `number`, whose folder lies in `processes`, that is `/proc`.
+    /// Holds the process with PID `number`; `processes` is `/proc`.
     ///
     /// # Errors
-    /// It has ended, is a thread, or descriptors ran out.
+    /// It has ended, it is a thread, or descriptors ran out.
     pub fn open(processes: &OwnedFd, number: u32) -> Result<HeldProcess, Errno> {
         let name = DecInt::new(number);
         let folder = open_at(processes, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)?;
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
         let mut held = HeldProcess { number, folder, handle, thread: None };
-        // Alive after both were opened, so that both are of one process.
+        // If it lives after both were opened, both belong to the same process.
         let mut buffer = [0; 512];
         let stat = Stat::parse(held.read(c"stat", &mut buffer)?);
         if stat.is_some_and(|stat| stat.has_main_thread_ended() && !stat.has_ended()) {
@@ -67,7 +67,7 @@ impl HeldProcess {
         Ok(held)
     }
 
-    /// Holds it once more.
+    /// Duplicates the descriptors.
     ///
     /// # Errors
     /// Descriptors ran out.
@@ -77,8 +77,8 @@ impl HeldProcess {
         Ok(HeldProcess { number: self.number, folder, handle, thread })
     }
 
-    /// Reads all files but `stat` from a thread that runs, for a process whose main thread has ended; false if
-    /// none runs.
+    /// For a process whose main thread has ended: reads all files but `stat` from a running thread from now on.
+    /// Returns false if no thread runs.
     pub fn follow_thread(&mut self) -> bool {
         if !self.thread.as_ref().is_some_and(runs) {
             self.thread = self.running_thread();
@@ -98,12 +98,12 @@ impl HeldProcess {
         found
     }
 
-    /// Its number.
+    /// Its PID.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Whose it is.
+    /// Its user ID.
     ///
     /// # Errors
     /// It has ended.
@@ -111,7 +111,7 @@ impl HeldProcess {
         Ok(fstat(&self.folder)?.st_uid)
     }
 
-    /// The beginning of a file of its folder, as much as `buffer` holds.
+    /// Reads the beginning of a file of its folder, as much as `buffer` holds.
     ///
     /// # Errors
     /// It has ended, or the file may not be read.
@@ -126,15 +126,15 @@ impl HeldProcess {
     /// It has ended, or the file may not be opened.
     pub fn open_file(&self, name: &CStr) -> Result<OwnedFd, Errno> {
         let folder = match &self.thread {
-            // Of a thread it counts that thread only.
+            // The `stat` of a thread has the figures of only that thread.
             Some(thread) if name != c"stat" => thread,
             _ => &self.folder,
         };
         open_at(folder, name, OFlags::empty())
     }
 
-    /// Whether process `other` uses the same memory map, as a child does between vfork and exec
-    /// (`kcmp(2)`); none where the kernel does not say.
+    /// Whether process `other` uses the same address space, as a child does between vfork and exec
+    /// (`kcmp(2)`); None if the kernel does not report it.
     pub fn shares_map_with(&self, other: u32) -> Option<bool> {
         const KCMP_VM: libc::c_int = 1;
         // SAFETY: the call takes numbers only.
@@ -143,8 +143,8 @@ impl HeldProcess {
         (result >= 0).then_some(result == 0)
     }
 
-    /// Calls `is_enough` with the number of each of its threads, of the first `count_max`, until it
-    /// says so; whether it did.
+    /// Calls `is_enough` with the ID of each of its first `count_max` threads until it returns true; returns
+    /// whether it did.
     pub fn threads(&self, count_max: usize, mut is_enough: impl FnMut(u32) -> bool) -> bool {
         let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 2048];
@@ -162,7 +162,7 @@ impl HeldProcess {
         false
     }
 
-    /// Whether one of its threads, of the first `count_max`, waits where no signal reaches it.
+    /// Whether one of its first `count_max` threads is in uninterruptible sleep (D state).
     pub fn has_uninterruptible_thread(&self, count_max: usize) -> bool {
         let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
         self.threads(count_max, |thread| {
@@ -175,34 +175,34 @@ impl HeldProcess {
         })
     }
 
-    /// Tells it to end at once.
+    /// Sends SIGKILL.
     ///
     /// # Errors
-    /// It has ended, or may not be told to.
+    /// It has ended, or the kernel does not permit the signal.
     pub fn kill(&self) -> Result<(), Errno> {
         pidfd_send_signal(&self.handle, Signal::KILL)
     }
 
-    /// Lets its threads, of the first `count_max`, die at ordinary priority.
+    /// Gives its first `count_max` threads ordinary priority, so that they die faster.
     pub fn make_ordinary(&self, count_max: usize) {
         self.threads(count_max, |thread| {
             let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
-            // One that has ended is no matter.
+            // A thread that has ended is ignored.
             let _ = setpriority_process(thread, 0);
             false
         });
     }
 
-    /// Whether it has ended, waiting for that as long as `time`.
+    /// Waits up to `time` for its end; returns whether it has ended.
     pub fn has_ended(&self, time: Duration) -> bool {
         let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
-        // A time beyond what the clock can count never ends.
+        // A time that the clock cannot represent means no limit.
         let time = Timespec::try_from(time).ok();
         poll(&mut ends, time.as_ref()).is_ok_and(|count| count > 0)
     }
 
-    /// Takes the memory of a process that was told to end, before it gets there itself: private
-    /// memory alone, as the kernel's own reaper does (`process_mrelease(2)`).
+    /// Frees the private memory of a killed process before its threads exit, as the kernel's own OOM reaper does
+    /// (`process_mrelease(2)`).
     pub fn release_memory(&self) -> Release {
         // SAFETY: the call takes a descriptor, which is open as long as `self`, and flags.
         let result =
@@ -226,8 +226,8 @@ fn runs(folder: &OwnedFd) -> bool {
     stat.is_some_and(|stat| !stat.has_main_thread_ended())
 }
 
-/// Opens a file of a thread or a process: `name` with a slash before and a zero behind it. One path instead of two
-/// spares half of the calls; a victim has hundreds of threads.
+/// Opens a file of a thread or a process; `name` begins with a slash and ends with a zero. One path instead of two
+/// saves half of the calls, and a victim may have hundreds of threads.
 fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, Errno> {
     let mut path = [0; 32];
     let number = DecInt::new(thread);
@@ -238,16 +238,16 @@ fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, E
     open_at(threads, path, OFlags::empty())
 }
 
-/// Opens the folder of all processes below a root.
+/// Opens `/proc` below a root.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
     root.open_folder("/proc")
 }
 
-/// The beginning of a file of process `number`, which is not held: `name` with a slash before and a zero
-/// behind it. By the next call the number may be another process's.
+/// Reads the beginning of a file of process `number`, which is not held; `name` begins with a slash and ends with
+/// a zero. At the next call the PID may belong to another process.
 ///
 /// # Errors
 /// It has ended, or the file may not be read.
@@ -261,10 +261,10 @@ pub fn read_unheld<'a>(
     Ok(&buffer[..length])
 }
 
-/// Calls `each` with the number of every process in `processes`, that is `/proc`. Allocates nothing.
+/// Calls `each` with the PID of every process; `processes` is `/proc`. Allocates nothing.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn each_process(processes: &OwnedFd, mut each: impl FnMut(u32)) -> Result<(), Errno> {
     let folder = open_at(processes, c".", OFlags::DIRECTORY)?;
     let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
@@ -288,7 +288,7 @@ mod tests {
     use testkit::Sleeper;
 
     #[test]
-    fn a_held_process_is_read_killed_and_never_mistaken() {
+    fn a_held_process_is_read_and_killed_and_its_files_then_fail() {
         let processes = open_processes(&crate::Root::system()).unwrap();
         let mut sleeper = Sleeper::start();
         let number = sleeper.0.id();
@@ -302,14 +302,14 @@ mod tests {
         });
         assert!(!is_enough && threads == [number], "{threads:?}");
         assert!(held.threads(10, |_| true));
-        // At first it may wait for its program to be read.
+        // At first it may wait for its program file.
         let begun = Instant::now();
         while held.has_uninterruptible_thread(10) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "it sleeps and waits for nothing");
+            assert!(begun.elapsed() < Duration::from_secs(60), "it is in uninterruptible sleep");
             std::thread::yield_now();
         }
         assert!(!held.has_ended(Duration::ZERO));
-        // Told to release while it lives, the kernel refuses; this is what keeps it safe.
+        // For a living process the kernel refuses, which makes the call safe.
         assert_eq!(held.release_memory(), Release::Refused);
         held.kill().unwrap();
         assert!(held.has_ended(Duration::from_secs(60)));
@@ -341,10 +341,10 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_among_all() {
+    fn this_process_is_listed() {
         let processes = open_processes(&crate::Root::system()).unwrap();
-        let mut is_there = false;
-        each_process(&processes, |number| is_there |= number == std::process::id()).unwrap();
-        assert!(is_there);
+        let mut is_listed = false;
+        each_process(&processes, |number| is_listed |= number == std::process::id()).unwrap();
+        assert!(is_listed);
     }
 }

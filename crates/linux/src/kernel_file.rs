@@ -1,5 +1,4 @@
-//! A file of the kernel that is read again and again, without allocating: when memory is short there
-//! is none to ask for.
+//! A file of the kernel that is read repeatedly without allocating, so that it can be read when memory is short.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -7,7 +6,7 @@ use std::path::Path;
 
 use crate::{Error, Root};
 
-/// A file that stays open, and room for its text.
+/// A file that stays open, and a buffer for its text.
 #[derive(Debug)]
 pub struct KernelFile {
     file: File,
@@ -15,10 +14,10 @@ pub struct KernelFile {
 }
 
 impl KernelFile {
-    /// Opens the absolute `path` with room for `room` bytes; none where there is no such file.
+    /// Opens the absolute `path` with a buffer of `room` bytes; None if there is no such file.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn open(
         root: &Root,
         path: impl AsRef<Path>,
@@ -31,19 +30,19 @@ impl KernelFile {
         }
     }
 
-    /// Its text now, as far as there is room; none where the kernel refuses to tell.
+    /// Reads its text, up to the size of the buffer; None if the kernel refuses.
     pub fn text(&mut self) -> Option<&[u8]> {
         let length = self.file.read_at(&mut self.text, 0).ok()?;
         Some(&self.text[..length])
     }
 
-    /// Its first number; none where there is none, such as in `max`.
+    /// Reads the number at its beginning; None for another text, such as `max`.
     pub fn number(&mut self) -> Option<u64> {
         number(self.text()?)
     }
 }
 
-/// The number after `name` at the beginning of a line, past blanks and a colon.
+/// The number after `name` at the beginning of a line; an optional colon and blanks are skipped.
 pub fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     let line = text.split(|&byte| byte == b'\n').find(|line| {
         let rest = line.strip_prefix(name);
@@ -53,12 +52,12 @@ pub fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     number(rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
 }
 
-/// The size after `name`, which the kernel tells in kB, in bytes.
+/// The size after `name`, in bytes; the kernel writes it in kB.
 pub fn bytes(text: &[u8], name: &[u8]) -> Option<u64> {
     field(text, name)?.checked_mul(1024)
 }
 
-/// The number that a text begins with.
+/// The number at the beginning of a text.
 pub fn number(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
@@ -69,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_their_whole_name() {
+    fn fields_are_found_by_their_full_name() {
         let text = b"MemTotal:       24592 kB\nMemFree: 7 kB\npgscan_direct 12\npgscan 99\n";
         assert_eq!((field(text, b"MemFree"), bytes(text, b"MemFree")), (Some(7), Some(7168)));
         assert_eq!(field(text, b"pgscan"), Some(99));
@@ -79,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_anew_each_time() {
+    fn each_read_returns_the_present_text() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert!(KernelFile::open(&root, "/current", 16).unwrap().is_none());

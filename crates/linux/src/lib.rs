@@ -1,9 +1,9 @@
-//! What Linux offers and says of itself, behind safe calls. It knows the kernel's files and system
-//! calls; it must not know recordings, traces or policies.
+//! Safe interfaces to the kernel's files and system calls. This crate must not know recordings, traces or
+//! policies.
 //!
-//! Contract: every path below `/proc` and `/sys` is looked up through a [`Root`], which tests point
-//! at a folder of their own. A file that is not there is an answer (`None` or an empty list), a
-//! refusal by the operating system is an [`Error`] with the call and its reason.
+//! Contract: every path below `/proc` and `/sys` is resolved through a [`Root`], which tests set to a folder of
+//! their own. A missing file is a result (`None` or an empty list); a refusal by the operating system is an
+//! [`Error`] with the call and its reason.
 
 pub mod cgroup;
 pub mod counters;

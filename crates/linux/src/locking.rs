@@ -1,29 +1,29 @@
-//! Memory of this process that stays in memory.
+//! Locks memory of this process.
 #![allow(unsafe_code, reason = "madvise has no safe wrapper")]
 
 use rustix::mm::{Advice, MlockAllFlags, madvise, mlockall};
 
 use crate::{Error, Root};
 
-/// The kernel maps up to 16 pages of a file around one that is touched (`do_fault_around` in
-/// mm/memory.c), and locks them all, but none beyond a mapping. Advice makes mappings of pieces so long.
+/// The kernel maps up to 16 pages of a file around a touched page (`do_fault_around` in mm/memory.c) and locks
+/// them all, but none beyond the mapping. So advice splits mappings into pieces of this size.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Locks what this process has touched and will touch, page by page: not what it maps and never
-/// touches. Pages of its program that only its start needed are dropped before.
+/// Locks every page that this process has touched or will touch, but no pages that it maps and never touches.
+/// Before that, drops the pages of its program that only its start needed.
 ///
 /// # Errors
-/// What the operating system refuses: more than RLIMIT_MEMLOCK needs CAP_IPC_LOCK.
+/// The operating system refuses: more than RLIMIT_MEMLOCK needs CAP_IPC_LOCK.
 pub fn lock_touched(root: &Root) -> Result<(), Error> {
     let text = root.read("/proc/self/smaps")?.unwrap_or_default();
     for (start, length) in clean_file_ranges(&text) {
-        // SAFETY: a private mapping of a file without a page of its own reads the same from the file
-        // again; nothing is lost. The range is mapped: the loader unmaps nothing meanwhile.
+        // SAFETY: a private file mapping without modified pages is read from the file again, so
+        // nothing is lost. The range stays mapped: the loader unmaps nothing meanwhile.
         let _ = unsafe { madvise(start as *mut _, length, Advice::LinuxDontNeed) };
-        // Every other piece differs in its advice from its neighbours, so that it is none with them.
+        // Every other piece has different advice than its neighbours, so that the kernel does not merge them.
         for piece in (start..start + length).step_by(2 * PIECE_BYTES) {
             let length = PIECE_BYTES.min(start + length - piece);
-            // SAFETY: advice about how a mapping is read changes nothing in it.
+            // SAFETY: this advice does not change the contents of the mapping.
             let _ = unsafe { madvise(piece as *mut _, length, Advice::Random) };
         }
     }
@@ -31,7 +31,7 @@ pub fn lock_touched(root: &Root) -> Result<(), Error> {
     mlockall(flags).map_err(|error| Error::call("mlockall", error))
 }
 
-/// Mappings of files that this process may not write and has no page of its own in.
+/// Read-only private file mappings in which this process has no modified page.
 fn clean_file_ranges(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut current = None;

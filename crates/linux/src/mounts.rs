@@ -1,4 +1,4 @@
-//! Where file systems are mounted, from `/proc/self/mountinfo`.
+//! Mounted file systems, from `/proc/self/mountinfo`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use crate::system::device_number;
 use crate::{Error, Root, unescape};
 
-/// The mount point of each file system by the kernel's number of its device: of several, the first
+/// The mount point of each file system by its device number. If it is mounted several times, the first mount
 /// that shows the file system's root.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn by_device(root: &Root) -> Result<HashMap<u32, String>, Error> {
     let text = root.read("/proc/self/mountinfo")?.unwrap_or_default();
     let mut points = HashMap::new();
@@ -20,19 +20,19 @@ pub fn by_device(root: &Root) -> Result<HashMap<u32, String>, Error> {
     Ok(points)
 }
 
-/// What a mounted file system lies on.
+/// The device of a mounted file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// The device as `major:minor`; major 0 where the file system has none of its own, as btrfs.
+    /// The device as `major:minor`; major 0 if the file system has no block device number, such as btrfs.
     pub device: String,
-    /// What was mounted: a device, or a word such as `tmpfs`.
+    /// The mount source: a device, or a word such as `tmpfs`.
     pub source: PathBuf,
 }
 
-/// The file system that the absolute `path` lies on: of several mounted there, the last.
+/// The file system of the absolute `path`. If several are mounted at the same point, the last one.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn holding(root: &Root, path: &Path) -> Result<Option<Mount>, Error> {
     let text = root.read("/proc/self/mountinfo")?.unwrap_or_default();
     let holds = |(point, _): &(PathBuf, Mount)| path.starts_with(point);
@@ -40,7 +40,7 @@ pub fn holding(root: &Root, path: &Path) -> Result<Option<Mount>, Error> {
     Ok(found.max_by_key(|(point, _)| point.components().count()).map(|(_, mount)| mount))
 }
 
-/// Mount point and file system of one line.
+/// Parses the mount point and the file system of a line.
 fn mounted(line: &str) -> Option<(PathBuf, Mount)> {
     let (mount, kind) = line.split_once(" - ")?;
     let mut fields = mount.split(' ').skip(2);
@@ -49,7 +49,7 @@ fn mounted(line: &str) -> Option<(PathBuf, Mount)> {
     Some((point, Mount { device, source: unescape(kind.split(' ').nth(1)?) }))
 }
 
-/// Device and mount point of one line, where it shows the root of its file system.
+/// Parses the device and the mount point of a line; None if the mount does not show the root of its file system.
 fn parse(line: &str) -> Option<(u32, String)> {
     let mut fields = line.split(' ').skip(2);
     let (major, minor) = fields.next()?.split_once(':')?;
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_mount_that_was_mounted_last_holds_a_path() {
+    fn a_path_belongs_to_the_deepest_and_last_mount_above_it() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
         let text = "1 0 0:1 / / rw - rootfs rootfs rw\n\

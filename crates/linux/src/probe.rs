@@ -1,4 +1,4 @@
-//! What this kernel grants, one check each, and what a missing one costs the user.
+//! Checks which features this kernel permits, and names what the user loses without each.
 #![allow(unsafe_code, reason = "asks the kernel for calls that no safe wrapper has")]
 
 use std::io;
@@ -7,26 +7,26 @@ use crate::cgroup::{Hierarchy, Version};
 use crate::tracefs::Tracefs;
 use crate::{Error, Root, process, zram};
 
-/// Whether something can be used here.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// It can; with what is worth knowing about it, or nothing.
+    /// The feature can be used; with a note such as a version or a path, or "".
     Given(String),
-    /// It cannot, and why.
+    /// The feature cannot be used, for this reason.
     Refused(String),
 }
 
-/// One thing that pagewise may use.
+/// A feature that pagewise may use, and its check.
 pub struct Check {
-    /// Its name everywhere.
+    /// Its name, the same in all output.
     pub name: &'static str,
-    /// What the user goes without where it is refused.
+    /// What the user loses if it is refused.
     pub without_it: &'static str,
-    /// Tries it, and leaves nothing behind.
+    /// Checks it, and leaves no trace.
     pub ask: fn(&Root) -> Grant,
 }
 
-/// Every check of this crate, in the order in which lists show them.
+/// All checks of this crate, in the order of lists.
 pub const CATALOG: &[Check] = &[
     Check {
         name: "tracefs",
@@ -43,7 +43,7 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "psi",
-        without_it: "no stall times in recordings; killers go by polling alone",
+        without_it: "no stall times in recordings; killers only poll",
         ask: pressure,
     },
     Check {
@@ -53,12 +53,12 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "freezer",
-        without_it: "cached apps of a launch plan run on in the background",
+        without_it: "cached apps of a launch plan keep running in the background",
         ask: freezer,
     },
     Check {
         name: "swapon",
-        without_it: "launch plans cannot bring their own swap area",
+        without_it: "launch plans cannot add their own swap area",
         ask: swapon,
     },
     Check { name: "zram", without_it: "no compressed swap in memory", ask: compressed },
@@ -76,7 +76,7 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "process-mrelease",
-        without_it: "a killed process gives its memory back only as fast as it dies by itself",
+        without_it: "a killed process frees its memory only when its last thread exits",
         ask: |_| system_call(libc::SYS_process_mrelease, libc::EBADF),
     },
     Check {
@@ -105,17 +105,17 @@ fn present(root: &Root, path: &str, otherwise: &str) -> Grant {
 fn tracefs(root: &Root) -> Grant {
     match Tracefs::of(root) {
         Ok(own) if own.is_own() => {
-            Grant::Given("not mounted; recorders mount it for themselves".to_owned())
+            Grant::Given("not mounted; recorders mount it privately".to_owned())
         }
         Ok(mounted) => Grant::Given(format!("at {}", mounted.folder().display())),
         Err(why) => Grant::Refused(why),
     }
 }
 
-/// Whether the kernel describes its types, without which it loads no BPF program of ours.
+/// Checks whether the kernel has BTF, which the BPF programs of pagewise need.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it has none.
 pub fn btf(root: &Root) -> Result<(), String> {
     let path = "/sys/kernel/btf/vmlinux";
     match root.exists(path) {
@@ -181,11 +181,11 @@ fn compressed(root: &Root) -> Grant {
     }
 }
 
-/// Whether the kernel knows a system call: called without a sensible argument it must answer with
-/// `expected`, and does nothing.
+/// Checks whether the kernel has a system call: with invalid arguments it must do nothing and return the error
+/// `expected`.
 fn system_call(number: libc::c_long, expected: i32) -> Grant {
-    // SAFETY: every argument is 0 but the descriptor, which is no descriptor, so the kernel refuses
-    // before it reads any memory of ours.
+    // SAFETY: the descriptor is invalid and all other arguments are 0, so the kernel refuses before it
+    // reads any memory.
     let result = unsafe { libc::syscall(number, -1, 0, 0, 0, 0) };
     let error = io::Error::last_os_error();
     match (result, error.raw_os_error()) {
@@ -197,9 +197,9 @@ fn system_call(number: libc::c_long, expected: i32) -> Grant {
 
 fn userfaultfd() -> Grant {
     use rustix::mm::UserfaultfdFlags;
-    // Without this flag the faults of the kernel are handled as well, which needs a privilege.
+    // Without this flag it also handles faults in kernel mode, which needs a privilege.
     const USER_MODE_ONLY: u32 = 1;
-    // SAFETY: the call makes a descriptor and registers no memory; the descriptor is closed at once.
+    // SAFETY: the call creates a descriptor and registers no memory; the descriptor is closed at once.
     let open = |flags| unsafe { rustix::mm::userfaultfd(flags) };
     let all = UserfaultfdFlags::CLOEXEC;
     if open(all).is_ok() {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_system_grants_nothing_that_lies_in_files() {
+    fn an_empty_system_grants_no_feature_that_needs_files() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         for check in CATALOG.iter().filter(|check| {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_freezer_is_that_beside_the_memory_controller() {
+    fn the_freezer_is_of_the_memory_controllers_version() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         std::fs::create_dir_all(root.path("/proc/self")).unwrap();

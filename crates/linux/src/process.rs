@@ -1,4 +1,4 @@
-//! Processes: what `/proc` says of them, how they begin in a cgroup and end.
+//! Processes: reads `/proc`, starts them inside cgroups, and ends them.
 #![allow(unsafe_code, reason = "a child joins its cgroups between fork and exec")]
 
 use std::fs::{File, OpenOptions};
@@ -14,10 +14,10 @@ use crate::kernel_file::bytes;
 use crate::stat::Stat;
 use crate::{Error, Root, kernel_file};
 
-/// Numbers of all processes, in order.
+/// The PIDs of all processes, in order.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn all(root: &Root) -> Result<Vec<u32>, Error> {
     Ok(numbers_among(&root.list("/proc")?))
 }
@@ -28,19 +28,19 @@ fn numbers_among(names: &[String]) -> Vec<u32> {
     numbers
 }
 
-/// The command name of a process, at most 15 bytes; none once it has ended.
+/// The command name of a process, at most 15 bytes; None once it has ended.
 pub fn name(root: &Root, process: u32) -> Option<String> {
-    // A process may end between being listed and being read; its file then refuses.
+    // A process may end after it was listed; then its file cannot be read.
     let text = root.read(format!("/proc/{process}/comm")).ok()??;
     Some(text.trim_end_matches('\n').to_owned())
 }
 
-/// A process at an instant.
+/// The state of a process at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessState {
     /// Its name, at most 15 bytes.
     pub name: String,
-    /// When it began, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     pub start: u64,
     /// The PID of its parent.
     pub parent: u32,
@@ -50,9 +50,9 @@ pub struct ProcessState {
     pub resident: u64,
     /// Bytes in swap.
     pub swapped: u64,
-    /// Bytes in memory that are no file's and no shared memory's; absent where the kernel does not say.
+    /// Bytes of anonymous memory; None if the kernel does not report it.
     pub anonymous: Option<u64>,
-    /// Clock ticks of processors used so far, by all its threads.
+    /// CPU time of all its threads so far, in clock ticks.
     pub ticks: u64,
     /// Pages read from storage so far.
     pub major_faults: u64,
@@ -62,11 +62,10 @@ pub struct ProcessState {
 const PARENT: usize = 4;
 const MAJOR_FAULTS: usize = 12;
 
-/// The search ends after this number of descendants.
+/// The most descendants that are searched.
 const DESCENDANTS_MAX: usize = 4096;
 
-/// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the
-/// kernel's.
+/// Reads the state of a process; None if it has ended, or has no address space, such as kernel threads.
 pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
     let file = |name: &str| root.read(format!("/proc/{process}/{name}")).ok().flatten();
     let stat = file("stat")?;
@@ -85,8 +84,8 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
     })
 }
 
-/// Where the kernel tells the memory and the cgroups of a process: at a thread that runs, if the main thread has
-/// ended. None if no thread runs.
+/// The folder with the memory and the cgroups of a process: that of a running thread if the main thread has ended.
+/// None if no thread runs.
 fn folder(root: &Root, process: u32, stat: &Stat<'_>) -> Option<String> {
     if !stat.has_main_thread_ended() {
         return Some(format!("/proc/{process}"));
@@ -95,7 +94,7 @@ fn folder(root: &Root, process: u32, stat: &Stat<'_>) -> Option<String> {
     Some(format!("/proc/{process}/task/{other}"))
 }
 
-/// The path of the memory cgroup of a process; none once it has ended.
+/// The path of the memory cgroup of a process; None once it has ended.
 pub fn memory_group(root: &Root, process: u32) -> Option<String> {
     let stat = root.read(format!("/proc/{process}/stat")).ok()??;
     let folder = folder(root, process, &Stat::parse(stat.as_bytes())?)?;
@@ -111,12 +110,12 @@ pub fn memory_group(root: &Root, process: u32) -> Option<String> {
     path("memory").or_else(|| path(""))
 }
 
-/// Numbers of the threads of a process, in order; none once it has ended.
+/// The IDs of the threads of a process, in order; empty once it has ended.
 pub fn threads(root: &Root, process: u32) -> Vec<u32> {
     numbers_among(&root.list(format!("/proc/{process}/task")).unwrap_or_default())
 }
 
-/// The children of a process, and their children; none if the kernel does not list children
+/// The descendants of a process; empty if the kernel does not list children
 /// (`CONFIG_PROC_CHILDREN`).
 pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
     let mut found = vec![process];
@@ -134,25 +133,25 @@ pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// The process that a thread belongs to; none once it has ended.
+/// The process of a thread; None once the thread has ended.
 pub fn of_thread(root: &Root, thread: u32) -> Option<u32> {
     let status = root.read(format!("/proc/{thread}/status")).ok()??;
     u32::try_from(kernel_file::field(status.as_bytes(), b"Tgid")?).ok()
 }
 
-/// When a process began, in ticks since the machine was started; none once it has ended, also while
-/// its parent has not asked for its status. A number that another process has now began at another time.
+/// The start time of a process, in ticks since boot; None once it has ended, even if its parent has not yet
+/// waited for it. If another process reuses the PID, its start time differs.
 pub fn beginning(root: &Root, process: u32) -> Option<u64> {
     let text = root.read(format!("/proc/{process}/stat")).ok()??;
     let stat = Stat::parse(text.as_bytes())?;
     stat.start_ticks().filter(|_| !stat.has_ended())
 }
 
-/// Starts `command` as the leader of a process group of its own, inside the cgroups whose files
-/// `entrances` are: it runs no instruction of its program outside them.
+/// Starts `command` as the leader of a new process group, inside the cgroups with the files `entrances`: it runs
+/// no instruction of its program outside them.
 ///
 /// # Errors
-/// A group that takes no process, or a program that cannot be run.
+/// A group accepts no process, or the program cannot be run.
 pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Result<Child, Error> {
     let mut files = Vec::new();
     for path in entrances {
@@ -160,18 +159,18 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
         files.push(file.map_err(|error| Error::refused("open", path, error))?);
     }
     let join = move || {
-        // The kernel takes 0 for whoever writes it.
+        // Writing 0 moves the writing process.
         files.iter_mut().try_for_each(|file| file.write_all(b"0"))
     };
-    // SAFETY: it makes `write` alone, with files opened before.
+    // SAFETY: it only calls `write`, on files that are already open.
     unsafe { start_after(command, join) }
 }
 
-/// Starts `command` as the leader of a process group of its own, which the kernel kills when the
-/// thread that calls this ends, however it ends.
+/// Starts `command` as the leader of a new process group; the kernel kills it when the calling thread
+/// ends, however that ends.
 ///
 /// # Errors
-/// A program that cannot be run.
+/// The program cannot be run.
 pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
     use rustix::process::{getpid, getppid, set_parent_process_death_signal};
     let parent = getpid();
@@ -179,23 +178,23 @@ pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         match getppid() == Some(parent) {
             true => Ok(()),
-            // It ended before it could be asked about.
+            // The parent ended before the signal was set.
             false => Err(rustix::io::Errno::SRCH.into()),
         }
     };
-    // SAFETY: it makes system calls alone, and allocates nothing.
+    // SAFETY: it only makes system calls, and allocates nothing.
     unsafe { start_after(command, bind) }
 }
 
-/// Starts `command` as the leader of a process group of its own, with the priority and the adj that
-/// programs ordinarily have, whatever those of this program are.
+/// Starts `command` as the leader of a new process group, with priority 0 and adj 0 instead of those of
+/// this program.
 ///
 /// # Errors
-/// A program that cannot be run.
+/// The program cannot be run.
 pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let make_ordinary = || {
-        // What is refused stays as it is.
+        // A refused change is ignored.
         let _ = rustix::process::setpriority_process(None, 0);
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = openat(CWD, c"/proc/self/oom_score_adj", flags, Mode::empty()) {
@@ -203,25 +202,25 @@ pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
         }
         Ok(())
     };
-    // SAFETY: it makes system calls alone, and allocates nothing.
+    // SAFETY: it only makes system calls, and allocates nothing.
     unsafe { start_after(command, make_ordinary) }
 }
 
-/// Starts `command` as the leader of a process group of its own, once `prepare` has run in it.
+/// Starts `command` as the leader of a new process group, after `prepare` has run in the child.
 ///
 /// # Safety
-/// `prepare` runs between fork and exec, where only calls that are safe in signal handlers may be made.
+/// `prepare` runs between fork and exec, where only async-signal-safe calls are permitted.
 unsafe fn start_after(
     command: &mut Command,
     prepare: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
 ) -> Result<Child, Error> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees that `prepare` is async-signal-safe.
     unsafe { command.process_group(0).pre_exec(prepare) };
     let program = command.get_program().to_owned();
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
 
-/// Lets this program open as many files as `wanted`, or as many as it may; how many it may then.
+/// Raises the limit of open files to `wanted`, or as far as permitted; returns the limit.
 pub fn raise_descriptors(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
@@ -238,29 +237,29 @@ pub fn raise_descriptors(wanted: usize) -> usize {
     }
 }
 
-/// Whose this program is.
+/// The effective user ID of this program.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether this program may change the machine.
+/// Whether this program runs as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A file that a process has mapped: its path and the lowest address at which it begins.
+/// A file that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
-    /// As the process sees it.
+    /// Its path, as the process sees it.
     pub path: PathBuf,
-    /// Where its first byte lies.
+    /// The address of its first byte.
     pub address: u64,
 }
 
-/// The first file named `name` that a process has mapped; none where it has none.
+/// The first file named `name` that a process has mapped; None if it has mapped none.
 ///
 /// # Errors
-/// No such process, or one that may not be looked at.
+/// There is no such process, or its maps may not be read.
 pub fn mapped_file(root: &Root, process: u32, name: &str) -> Result<Option<MappedFile>, Error> {
     let path = format!("/proc/{process}/maps");
     let missing = || Error::refused("read", &path, std::io::ErrorKind::NotFound.into());
@@ -275,10 +274,10 @@ pub fn mapped_file(root: &Root, process: u32, name: &str) -> Result<Option<Mappe
     }))
 }
 
-/// `N` numbers of 64 bits of a process's memory, from `address` on.
+/// Reads `N` numbers of 64 bits from a process's memory at `address`.
 ///
 /// # Errors
-/// A process that may not be looked at, or has no memory there.
+/// The memory may not be read, or is not mapped.
 pub fn numbers<const N: usize>(root: &Root, process: u32, address: u64) -> Result<[u64; N], Error> {
     let path = format!("/proc/{process}/mem");
     let read = || {
@@ -299,10 +298,10 @@ pub fn ignores(root: &Root, signal: i32) -> bool {
     signal > 0 && mask.checked_shr(signal as u32 - 1).is_some_and(|rest| rest & 1 == 1)
 }
 
-/// The bits behind `name` that the kernel tells of this program; none where it does not.
+/// The mask after `name` in the status of this program; None if there is none.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn own_mask(root: &Root, name: &str) -> Result<Option<u64>, Error> {
     let status = root.read("/proc/self/status")?.unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix(name));
@@ -314,33 +313,33 @@ pub(crate) const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 const BPF: u64 = 1 << 39;
 
-/// Whether this process has the rights to load programs that trace the kernel. The kernel can still refuse them.
+/// Whether this process has the capabilities to load tracing BPF programs. The kernel can still refuse them.
 pub fn may_load_bpf(root: &Root) -> bool {
     let mask = own_mask(root, "CapEff:").ok().flatten().unwrap_or(0);
     mask & SYS_ADMIN != 0 || mask & (PERFMON | BPF) == PERFMON | BPF
 }
 
-/// Tells a process to end at once; one that has ended already is no matter.
+/// Sends SIGKILL to a process; ignores failures.
 pub fn kill(process: u32) {
     send(process, Signal::KILL);
 }
 
-/// Asks a process to end; one that has ended already is no matter.
+/// Sends SIGTERM to a process; ignores failures.
 pub fn terminate(process: u32) {
     send(process, Signal::TERM);
 }
 
-/// Gives the calling thread this priority, from -20, before all others, to 19.
+/// Sets the nice value of the calling thread: from -20, the highest priority, to 19.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn rank_this_thread(nice: i32) -> Result<(), Error> {
     let thread = rustix::thread::gettid();
     rustix::process::setpriority_process(Some(thread), nice)
         .map_err(|error| Error::call("setpriority", error))
 }
 
-/// Tells every process of the group that `leader` leads to end at once.
+/// Sends SIGKILL to every process of the process group of `leader`.
 pub fn kill_group(leader: u32) {
     if let Some(leader) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
         let _ = rustix::process::kill_process_group(leader, Signal::KILL);
@@ -385,9 +384,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_has_threads_and_a_beginning_until_it_ends() {
+    fn a_process_has_threads_and_a_start_time_until_it_ends() {
         let (root, this) = (Root::system(), std::process::id());
-        // Those of other tests come and go meanwhile.
+        // Threads of other tests begin and end meanwhile.
         let look = || {
             let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
             (own, of_thread(&root, own), threads(&root, this))
@@ -429,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_a_process_is_read_where_a_file_of_it_lies() {
+    fn memory_of_a_process_is_read_at_the_address_of_a_mapped_file() {
         static NUMBERS: [u64; 2] = [0x5050, u64::MAX];
         let (root, this) = (Root::system(), std::process::id());
         let own = std::env::current_exe().unwrap();
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nohup_ignores_is_told() {
+    fn signals_that_nohup_ignores_are_found() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert!(!ignores(&root, 1));

@@ -1,4 +1,4 @@
-//! What a program file is, as far as a library that is loaded before its others can reach it.
+//! Checks whether a preloaded library can serve a program.
 
 use std::env;
 use std::fs::{self, File};
@@ -15,40 +15,40 @@ use crate::{Error, process};
 
 type Elf<'a> = ElfFile<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 
-/// Why a preloaded library does not come to serve a program.
+/// Why a preloaded library cannot serve a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreached {
-    /// It loads no libraries.
+    /// It is linked statically.
     Static,
-    /// Its libc is musl, which has not the symbols of glibc.
+    /// Its libc is musl, which lacks symbols of glibc.
     Musl,
-    /// It gains rights when it starts, so the loader takes no library from its caller.
+    /// It gains privileges when it starts, so the loader ignores LD_PRELOAD.
     Privileged,
     /// It defines `malloc` itself.
     OwnMalloc,
-    /// It was built with a sanitizer, which replaces `malloc` as well.
+    /// It was built with a sanitizer, which also replaces `malloc`.
     Sanitized,
-    /// It is of another processor, or no program.
+    /// It is for another processor, or not a program.
     Foreign,
 }
 
 impl Unreached {
-    /// The reason in words.
+    /// The reason as text, about the program.
     pub fn reason(self) -> &'static str {
         match self {
             Unreached::Static => "it is linked statically, so it loads no library",
             Unreached::Musl => "its libc is musl, and the library needs glibc",
             Unreached::Privileged => {
-                "it gains rights when it starts, so it takes no library from here"
+                "it gains privileges when it starts, so the loader ignores LD_PRELOAD"
             }
-            Unreached::OwnMalloc => "it brings its own malloc",
+            Unreached::OwnMalloc => "it has its own malloc",
             Unreached::Sanitized => "it was built with a sanitizer",
-            Unreached::Foreign => "it is no program for this processor",
+            Unreached::Foreign => "it is not a program for this processor",
         }
     }
 }
 
-/// The file that a shell would run for `command`; none where there is none.
+/// The file that a shell runs for `command`; None if there is none.
 pub fn find(command: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
@@ -60,11 +60,11 @@ pub fn find(command: &str) -> Option<PathBuf> {
     env::split_paths(&folders).map(|folder| folder.join(command)).find(is_program)
 }
 
-/// Why a library that the environment names is not loaded into `program`, or its `malloc` not used;
-/// for a script, into its interpreter. None where it is.
+/// Why a preloaded library is not loaded into `program`, or its `malloc` is not used; for a script, the check is
+/// of its interpreter. None if the library can serve it.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// A file cannot be read.
 pub fn unreached(program: &Path) -> Result<Option<Unreached>, Error> {
     let mut program = program.to_owned();
     for _ in 0..INTERPRETERS_MAX {
@@ -78,14 +78,14 @@ pub fn unreached(program: &Path) -> Result<Option<Unreached>, Error> {
     }
     let file = File::open(&program).map_err(|error| Error::refused("read", &program, error))?;
     let cache = ReadCache::new(file);
-    // What is no ELF file of 64 bits is another processor's, or the kernel's to refuse.
+    // A file that is not a 64-bit ELF file is for another processor, or the kernel refuses it.
     Ok(Elf::parse(&cache).map_or(Some(Unreached::Foreign), |elf| unreached_binary(&elf, &cache)))
 }
 
-/// Where the dynamic symbol `name` lies from the start of `library`; none where it has none.
+/// The offset of the dynamic symbol `name` in `library`; None if it has no such symbol.
 ///
 /// # Errors
-/// A file that cannot be read.
+/// The file cannot be read.
 pub fn symbol_offset(library: &Path, name: &str) -> Result<Option<u64>, Error> {
     let file = File::open(library).map_err(|error| Error::refused("read", library, error))?;
     let cache = ReadCache::new(file);
@@ -111,7 +111,7 @@ fn unreached_binary(elf: &Elf<'_>, cache: &ReadCache<File>) -> Option<Unreached>
         elf.dynamic_symbols()
             .any(|symbol| symbol.name().is_ok_and(|name| is_wanted(name, symbol.is_definition())))
     };
-    // A sanitizer's library must come first, or it ends the program.
+    // A sanitizer's library must be loaded first, or it ends the program.
     if has_symbol(|name, _| SANITIZERS.contains(&name)) {
         return Some(Unreached::Sanitized);
     }
@@ -120,7 +120,7 @@ fn unreached_binary(elf: &Elf<'_>, cache: &ReadCache<File>) -> Option<Unreached>
 
 const SANITIZERS: [&str; 4] = ["__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
 
-/// The first bytes of a file, of which a script's first line is one.
+/// The first bytes of a file, which include the first line of a script.
 fn beginning(program: &Path) -> Result<Vec<u8>, Error> {
     let read = || {
         let mut bytes = Vec::new();
@@ -130,14 +130,14 @@ fn beginning(program: &Path) -> Result<Vec<u8>, Error> {
     read().map_err(|error| Error::refused("read", program, error))
 }
 
-/// An interpreter may be a script itself, as the kernel has it up to this depth.
+/// An interpreter may itself be a script; the kernel permits this depth.
 const INTERPRETERS_MAX: usize = 5;
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 const SHELL: &str = "/bin/sh";
 
-/// The program that a script names in its first line; with `env`, the first word that is no option
-/// of it and sets no variable. A text that names none is the shell's, as `execvp` has it.
+/// The program that a script names in its first line; after `env`, the first word that is not an option and
+/// sets no variable. A text without such a line is run by the shell, as by `execvp`.
 fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
     let line = bytes.split(|&byte| byte == b'\n').next()?;
     let Some(line) = line.strip_prefix(b"#!") else {
@@ -152,7 +152,7 @@ fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
     words.find(|word| !word.starts_with('-') && !word.contains('=')).and_then(find)
 }
 
-/// Whether the kernel gives a program rights that its caller has not; root has them all.
+/// Whether the kernel gives a program privileges that its caller does not have; root has them all.
 fn gains_rights(program: &Path) -> Result<bool, Error> {
     let file = fs::metadata(program).map_err(|error| Error::refused("read", program, error))?;
     let (is_setuid, is_setgid) = (file.mode() & 0o4000 != 0, file.mode() & 0o2000 != 0);
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_program_is_reached_also_through_a_script() {
+    fn an_ordinary_program_or_script_can_be_served() {
         let shell = find("sh").unwrap();
         assert_eq!(unreached(&shell).unwrap(), None);
         let script = format!("#!{} -e\n", shell.display());
         let (_folder, path) = file(script.as_bytes(), 0o755);
         assert_eq!(unreached(&path).unwrap(), None);
-        for text in ["echo a script without a first line of its own\n", ""] {
+        for text in ["echo a script without an interpreter line\n", ""] {
             let (_folder, path) = file(text.as_bytes(), 0o755);
             assert_eq!(unreached(&path).unwrap(), None, "{text}");
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_of_this_machine_is_said() {
+    fn a_file_that_is_not_a_program_is_foreign() {
         let (_folder, path) = file(b"MZ\x90\0\x03", 0o755);
         assert_eq!(unreached(&path).unwrap(), Some(Unreached::Foreign));
         assert!(unreached(Path::new("/nowhere")).is_err());
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_program_is_found_as_a_shell_finds_it() {
         assert!(find("sh").unwrap().is_absolute());
-        assert_eq!(find("a-program-that-is-not-there"), None);
+        assert_eq!(find("no-such-program"), None);
         let (_folder, path) = file(b"", 0o644);
         assert_eq!(find(path.to_str().unwrap()), None);
     }

@@ -1,4 +1,4 @@
-//! Where the kernel's files are looked up.
+//! The root folder below which the kernel's files are read.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +13,7 @@ use rustix::path::Arg;
 
 use crate::Error;
 
-/// The folder that stands for `/`: the machine's own, or one that a test filled.
+/// The folder that stands for `/`: the real root, or a folder of a test.
 #[derive(Clone, Debug)]
 pub struct Root(PathBuf);
 
@@ -28,16 +28,16 @@ impl Root {
         Root(folder.into())
     }
 
-    /// Where the absolute `path` lies.
+    /// The real path of the absolute `path`.
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         self.0.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// The text of the absolute `path`; none where there is no such file.
+    /// Reads the text of the absolute `path`; None if there is no such file.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<String>, Error> {
         match fs::read(self.path(&path)) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
@@ -46,10 +46,10 @@ impl Root {
         }
     }
 
-    /// Names of what lies in the absolute `folder`, in order; none where there is no such folder.
+    /// The names of entries in the absolute `folder`, in order; empty if there is no such folder.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn list(&self, folder: impl AsRef<Path>) -> Result<Vec<String>, Error> {
         let entries = match fs::read_dir(self.path(&folder)) {
             Ok(entries) => entries,
@@ -62,17 +62,17 @@ impl Root {
         Ok(names)
     }
 
-    /// Opens the absolute `folder`, to read what lies in it without allocating.
+    /// Opens the absolute `folder`, so that its entries can be read without allocating.
     ///
     /// # Errors
-    /// What the operating system refuses, a folder that is not there included.
+    /// The folder does not exist, or the operating system refuses.
     pub fn open_folder(&self, folder: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         open_at(CWD, self.path(&folder), OFlags::DIRECTORY)
             .map_err(|error| Error::refused("open", folder, error.into()))
     }
 
-    /// The absolute `path` without links, itself absolute below this root; none where nothing is there,
-    /// or where a link leads out of the root.
+    /// The absolute `path` with all links resolved, absolute below this root. None if it does not exist, or a link
+    /// leads out of the root.
     pub fn resolve(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
         let real = self.path(path).canonicalize().ok()?;
         let below = real.strip_prefix(self.0.canonicalize().ok()?).ok()?;
@@ -84,18 +84,18 @@ impl Root {
         self.0 == Path::new("/")
     }
 
-    /// Whether the absolute `path` is there.
+    /// Whether the absolute `path` exists.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
 }
 
-/// Opens `name` below `folder` to be read.
+/// Opens `name` below `folder` for reading.
 pub(crate) fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
 }
 
-/// The kernel writes blanks and line ends in paths as a backslash and three octal digits.
+/// Decodes a path in which the kernel wrote blanks and newlines as a backslash and three octal digits.
 pub(crate) fn unescape(path: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();

@@ -1,4 +1,4 @@
-//! Memory that this process shares with the kernel, such as an array of BPF programs.
+//! Memory that this process shares with the kernel, such as a BPF array map.
 #![allow(unsafe_code, reason = "shared memory has no safe wrapper")]
 
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Error;
 
-/// Words that change at any time, and that may be changed.
+/// Mapped words, which the kernel or this process may change at any time.
 #[derive(Debug)]
 pub struct SharedWords {
     start: NonNull<AtomicU64>,
@@ -18,13 +18,13 @@ pub struct SharedWords {
 }
 
 impl SharedWords {
-    /// The first `count` words of `file`, of which there is at least one.
+    /// Maps the first `count` words of `file`; `count` is at least one.
     ///
     /// # Errors
-    /// What the operating system refuses: `file` is shorter, or is no memory.
+    /// The operating system refuses: `file` is shorter, or cannot be mapped.
     pub fn of(file: impl AsFd, count: usize) -> Result<SharedWords, Error> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new place, chosen by the kernel, overlaps nothing that is in use.
+        // SAFETY: the kernel chooses a free range for the new mapping.
         let start = unsafe {
             mmap(ptr::null_mut(), count * size_of::<u64>(), access, MapFlags::SHARED, file, 0)
         };
@@ -38,8 +38,8 @@ impl Deref for SharedWords {
     type Target = [AtomicU64];
 
     fn deref(&self) -> &[AtomicU64] {
-        // SAFETY: `count` words are mapped from `start`, aligned to a page, until `drop`; whoever
-        // else changes them, an atomic is read and written whole.
+        // SAFETY: `count` words are mapped from `start`, aligned to a page, until `drop`. Others may
+        // change them at any time, so they are atomics.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.count) }
     }
 }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_memory_is_refused() {
+    fn a_file_that_cannot_be_mapped_is_refused() {
         let (pipe, _) = std::io::pipe().unwrap();
         assert!(SharedWords::of(&pipe, 1).unwrap_err().to_string().contains("mmap was refused"));
     }

@@ -1,62 +1,62 @@
-//! `/proc/PID/stat`, read without allocating: fields by their numbers in proc_pid_stat(5).
+//! Parses `/proc/PID/stat` without allocating; fields have their numbers of proc_pid_stat(5).
 
 use std::str::FromStr;
 
-/// The fields that are asked for, numbered from 1.
+/// Numbers of fields, from 1.
 const STATE: usize = 3;
 const USER_TICKS: usize = 14;
 const SYSTEM_TICKS: usize = 15;
 const THREADS: usize = 20;
 const START_TICKS: usize = 22;
 
-/// The text of one process or thread, as far as it was read.
+/// The text of a process or thread; it may be cut.
 #[derive(Clone, Copy, Debug)]
 pub struct Stat<'text> {
     name: &'text [u8],
-    /// From the state on.
+    /// The text from the state on.
     rest: &'text [u8],
 }
 
 impl<'text> Stat<'text> {
-    /// None of a text that ends within the name. The name stands in brackets and may itself hold
-    /// brackets, blanks and what looks like the fields behind it; those have no bracket.
+    /// Finds the name; None if the text ends within it. The name is in parentheses and may itself contain
+    /// parentheses, blanks and text that looks like the fields after it; those have no parenthesis.
     pub fn parse(text: &'text [u8]) -> Option<Stat<'text>> {
         let begin = text.iter().position(|&byte| byte == b'(')? + 1;
         let end = text.iter().rposition(|&byte| byte == b')')?;
         Some(Stat { name: text.get(begin..end)?, rest: text[end + 1..].trim_ascii() })
     }
 
-    /// Its name as it is, at most 15 bytes of any kind.
+    /// Its unmodified name, at most 15 arbitrary bytes.
     pub fn name(&self) -> &'text [u8] {
         self.name
     }
 
-    /// Its state: `R`, `S`, `D` where no signal reaches it, `Z` or `X` where it has ended.
+    /// Its state: `R`, `S`, `D` for uninterruptible sleep, `Z` or `X` if it has ended, or another letter.
     pub fn state(&self) -> Option<u8> {
         self.text(STATE)?.first().copied()
     }
 
-    /// Whether it has ended: no thread of it runs any more.
+    /// Whether it has ended: none of its threads runs.
     pub fn has_ended(&self) -> bool {
         self.has_main_thread_ended() && self.number(THREADS).is_none_or(|count: u64| count <= 1)
     }
 
-    /// Whether its main thread has ended. Others may still run (`pthread_exit(3)` in `main`).
+    /// Whether its main thread has ended; other threads may still run (`pthread_exit(3)` in `main`).
     pub fn has_main_thread_ended(&self) -> bool {
         matches!(self.state(), Some(b'Z' | b'X'))
     }
 
-    /// The number in a field behind the state; none where the kernel gives no such field.
+    /// The number in a field after the state; None if there is no such field.
     pub fn number<Number: FromStr>(&self, field: usize) -> Option<Number> {
         std::str::from_utf8(self.text(field)?).ok()?.parse().ok()
     }
 
-    /// Processor time that all its threads used so far, in ticks (`system::tick`).
+    /// CPU time of all its threads so far, in ticks (`system::tick`).
     pub fn cpu_ticks(&self) -> Option<u64> {
         Some(self.number::<u64>(USER_TICKS)? + self.number::<u64>(SYSTEM_TICKS)?)
     }
 
-    /// When it began, in ticks since the machine was started.
+    /// Its start time, in ticks since boot.
     pub fn start_ticks(&self) -> Option<u64> {
         self.number(START_TICKS)
     }
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_look_like_the_fields_behind_it() {
+    fn a_name_may_look_like_the_fields_after_it() {
         let text = b"77 () Z 1 (\nx) S 1 77 77 0 -1 64 5 0 6 0 11 12 7 8 20 -5 1 0 100 4096\n";
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name(), stat.state()), (&b") Z 1 (\nx"[..], Some(b'S')));
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_cut_tells_what_it_has() {
+    fn a_cut_text_has_the_fields_before_the_cut() {
         assert!(Stat::parse(b"77 (x").is_none() && Stat::parse(b"").is_none());
         let stat = Stat::parse(b"77 (x) D 1").unwrap();
         assert_eq!((stat.state(), stat.cpu_ticks()), (Some(b'D'), None));

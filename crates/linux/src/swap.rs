@@ -1,4 +1,4 @@
-//! Areas of swap: those in use, from `/proc/swaps`, and areas of our own.
+//! Swap areas: lists those in use, from `/proc/swaps`, and creates, enables and disables areas.
 #![allow(unsafe_code, reason = "swapon and swapoff have no safe wrapper")]
 
 use std::ffi::CString;
@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Root, unescape};
 
-/// One area of swap.
+/// A swap area.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Area {
     /// The file or device.
     pub path: PathBuf,
     /// Whether it is a file of a file system.
     pub is_file: bool,
-    /// Bytes it holds.
+    /// Its size.
     pub bytes: u64,
     /// Bytes in use.
     pub bytes_used: u64,
-    /// Higher is used first; equal ones take turns.
+    /// Its priority: the kernel uses the highest first, and equal ones in turn.
     pub priority: i32,
 }
 
 /// The areas in use, in the kernel's order.
 ///
 /// # Errors
-/// What the operating system refuses, or a line that is not of the known form.
+/// The operating system refuses, or a line has an unexpected format.
 pub fn areas(root: &Root) -> Result<Vec<Area>, Error> {
     let text = root.read("/proc/swaps")?.unwrap_or_default();
     let area = |line| {
@@ -55,22 +55,22 @@ fn parse(line: &str) -> Option<Area> {
     })
 }
 
-/// The highest priority that an area can be given.
+/// The highest priority of an area.
 pub const PRIORITY_MAX: i32 = 32767;
 
-/// The flag of swapon that says the rest of the flags is a priority (include/linux/swap.h).
+/// The flag of swapon for a priority in the lower bits (include/linux/swap.h).
 const PREFER: i32 = 0x8000;
 
-/// Makes a file of `bytes` at `path`, all of it on the disk, and formats it as a swap area. A file
-/// that is there is left alone.
+/// Creates a fully allocated file of `bytes` at `path`, and formats it as a swap area. An existing file is
+/// not touched.
 ///
 /// # Errors
-/// What the operating system refuses: the file is there, or the disk is full.
+/// The file exists, the disk is full, or the operating system refuses.
 pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
     let refused = |error| Error::refused("make the swap file", path, error);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let file = file.map_err(refused)?;
-    // Asked first: some file systems fill up before they find that there is not enough room.
+    // Checked first, because some file systems fill up before fallocate fails.
     let room = rustix::fs::fstatvfs(&file).map_err(|error| refused(error.into()))?;
     let left_bytes = room.f_bavail.saturating_mul(room.f_frsize);
     if bytes > left_bytes {
@@ -90,7 +90,7 @@ pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
 /// (`union swap_header` in include/linux/swap.h).
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
     const MAGIC: &[u8] = b"SWAPSPACE2";
     const VERSION_AT: usize = 1024;
@@ -108,10 +108,10 @@ pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
     write().map_err(|error| Error::refused("format the swap area", path, error))
 }
 
-/// Uses the area at `path`, before others of lower `priority` (0 to 32767).
+/// Enables the area at `path` with a priority from 0 to 32767.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn on(path: &Path, priority: i32) -> Result<(), Error> {
     let flags = PREFER | (priority & PRIORITY_MAX);
     let name = c_path(path)?;
@@ -121,20 +121,20 @@ pub fn on(path: &Path, priority: i32) -> Result<(), Error> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // It has the signature of a swap area, so it is the file system that cannot hold one.
+        // It has the signature of a swap area, so the file system does not support swap files.
         Some(libc::EINVAL) => Err(Error::unexpected(
             path,
-            "its file system holds no swap area, as those in memory and overlays; choose a folder \
+            "its file system does not support swap files, like tmpfs and overlay; choose a folder \
              on a disk",
         )),
         _ => Err(Error::refused("use it as a swap area", path, error)),
     }
 }
 
-/// Gives the area at `path` back; one that is not in use is no matter.
+/// Disables the area at `path`; an area that is not in use is ignored.
 ///
 /// # Errors
-/// What the operating system refuses: there may be no room in memory for what it holds.
+/// The operating system refuses: memory may have no room for the swapped pages.
 pub fn off(path: &Path) -> Result<(), Error> {
     let name = c_path(path)?;
     // SAFETY: the path is a string that ends in NUL and lives during the call.
@@ -144,7 +144,7 @@ pub fn off(path: &Path) -> Result<(), Error> {
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
         Some(libc::EINVAL | libc::ENOENT) => Ok(()),
-        _ => Err(Error::refused("give back the swap area", path, error)),
+        _ => Err(Error::refused("disable the swap area", path, error)),
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_are_read_with_blanks_in_their_paths() {
+    fn a_path_of_an_area_may_contain_blanks() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("proc")).unwrap();
         let text = "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n\
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(&bytes[page_bytes - 10..page_bytes], b"SWAPSPACE2");
         let pages = u32::from_ne_bytes(bytes[1028..1032].try_into().unwrap());
         assert_eq!(pages as usize, (1 << 20) / page_bytes - 1);
-        // A file that is there is left alone.
+        // An existing file is not touched.
         assert!(create_file(&path, 1 << 20).is_err());
 
         let error = create_file(&folder.path().join("huge"), 1 << 60).unwrap_err().to_string();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn another_form_is_an_error() {
+    fn a_line_of_another_format_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("proc")).unwrap();
         std::fs::write(folder.path().join("proc/swaps"), "Filename\nwhat is this\n").unwrap();

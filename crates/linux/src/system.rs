@@ -1,10 +1,10 @@
-//! The machine and its clocks.
+//! The machine, its clocks and the kernel's symbols.
 
 use std::time::Duration;
 
 use crate::{Error, Root, counters, kernel_file};
 
-/// What kind of machine this is.
+/// The machine's kernel, processors and memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// `uname -r`.
@@ -20,10 +20,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine that this runs on.
+    /// The machine on which this program runs.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn this(root: &Root) -> Result<Machine, Error> {
         let names = rustix::system::uname();
         let memory = counters::meminfo(root)?;
@@ -37,8 +37,7 @@ impl Machine {
     }
 }
 
-/// The kernel's own number of a device, of which the low 20 bits are the minor; `stat` packs them
-/// otherwise.
+/// The kernel's internal device number: the low 20 bits are the minor. `stat` encodes it differently.
 pub fn device_number(major: u32, minor: u32) -> u32 {
     major << 20 | minor
 }
@@ -48,18 +47,17 @@ pub fn monotonic_ns() -> u64 {
     clock_ns(rustix::time::ClockId::Monotonic) as u64
 }
 
-/// CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds.
+/// CLOCK_REALTIME minus CLOCK_MONOTONIC in nanoseconds.
 pub fn realtime_offset_ns() -> i64 {
     clock_ns(rustix::time::ClockId::Realtime) - clock_ns(rustix::time::ClockId::Monotonic)
 }
 
-/// CPU time of this process so far, that of the kernel on its behalf included.
+/// CPU time of this process so far, in user and kernel mode.
 pub fn processor_time() -> Duration {
     Duration::from_nanos(clock_ns(rustix::time::ClockId::ProcessCPUTime) as u64)
 }
 
-/// How many nodes of memory the machine has; one where the kernel does not say, or where their numbers
-/// have gaps.
+/// The number of NUMA nodes; 1 if the kernel does not report it, or if their numbers have gaps.
 pub fn memory_nodes(root: &Root) -> u32 {
     let text = root.read("/sys/devices/system/node/online").ok().flatten().unwrap_or_default();
     text.trim()
@@ -68,44 +66,44 @@ pub fn memory_nodes(root: &Root) -> u32 {
         .map_or(1, |last| last + 1)
 }
 
-/// The length of the ticks in which the kernel tells times in `/proc/PID/stat` (USER_HZ).
+/// The length of a tick, the unit of times in `/proc/PID/stat` (USER_HZ).
 pub fn tick() -> Duration {
     Duration::from_secs(1) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
 }
 
-/// The most memory that this process ever had resident, in bytes; none where the kernel does not say.
+/// The peak resident memory of this process, in bytes; None if the kernel does not report it.
 pub fn peak_bytes(root: &Root) -> Option<u64> {
     kernel_file::bytes(root.read("/proc/self/status").ok()??.as_bytes(), b"VmHWM")
 }
 
-/// Whether each task counts its pages by itself and tells its memory once in 64 faults, as on
-/// kernels before 6.2: tracepoint `rss_stat` comes no more often (`sync_mm_rss` in mm/memory.c).
+/// Whether each task counts its own pages and adds them to its mm only every 64 faults, as before Linux 6.2.
+/// The tracepoint `rss_stat` then comes only that often (`sync_mm_rss` in mm/memory.c).
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn counts_pages_by_task(root: &Root) -> Result<bool, Error> {
     Ok(Symbols::read(root)?.has("sync_mm_rss"))
 }
 
-/// The names of the kernel's functions and their places, `/proc/kallsyms`.
+/// The kernel's symbols and their addresses, `/proc/kallsyms`.
 #[derive(Debug)]
 pub struct Symbols(String);
 
 impl Symbols {
-    /// Those now; none where the kernel tells none.
+    /// Reads the symbols; empty if the kernel does not show them.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn read(root: &Root) -> Result<Symbols, Error> {
         Ok(Symbols(root.read("/proc/kallsyms")?.unwrap_or_default()))
     }
 
-    /// Whether the kernel has a function `name`.
+    /// Whether the kernel has the symbol `name`.
     pub fn has(&self, name: &str) -> bool {
         self.iter().any(|(_, own)| own == name)
     }
 
-    /// Address and name of each. The address is hexadecimal, and 0 for whoever may not know.
+    /// The address and the name of each symbol. The address is hexadecimal, and 0 without the privilege to see it.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.lines().filter_map(|line| {
             let mut words = line.split_ascii_whitespace();
@@ -114,8 +112,8 @@ impl Symbols {
     }
 }
 
-/// The numbers of the calls that send a signal to a process or thread, and of the one that takes a dying
-/// process's memory: kill, tkill, tgkill, rt_sigqueueinfo, pidfd_send_signal, process_mrelease.
+/// The numbers of the system calls that send a signal, and of process_mrelease: kill, tkill, tgkill,
+/// rt_sigqueueinfo, pidfd_send_signal, process_mrelease.
 pub fn kill_calls() -> [u64; 6] {
     [
         libc::SYS_kill,
@@ -138,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nodes_of_memory_are_counted_if_their_numbers_have_no_gaps() {
+    fn numa_nodes_are_counted_if_their_numbers_have_no_gaps() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         let path = folder.path().join("sys/devices/system/node");
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn who_counts_pages_is_told_by_the_kernels_functions() {
+    fn kernels_with_sync_mm_rss_count_pages_by_task() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert!(!counts_pages_by_task(&root).unwrap());

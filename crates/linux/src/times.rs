@@ -1,4 +1,4 @@
-//! Processor time: what processes used, and how long they waited for a processor.
+//! CPU time of processes, and how long they waited for a processor.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,25 +6,25 @@ use std::time::Duration;
 use crate::stat::Stat;
 use crate::{Error, Root, process, system};
 
-/// utime, stime, cutime and cstime: what a process ran, and what its children that ended did.
+/// utime, stime, cutime and cstime: CPU time of a process and of its ended children.
 const TICK_FIELDS: RangeInclusive<usize> = 14..=17;
 
-/// Processor time of some processes.
+/// CPU time of some processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// They ran, and their children that ended, to a tick (`system::tick`).
+    /// CPU time of the processes and of their ended children, with the precision of a tick (`system::tick`).
     pub ran: Duration,
-    /// Their threads that live were ready to run and did not.
+    /// Time in which their living threads were ready to run but did not.
     pub waited: Duration,
 }
 
-/// Those of `processes` that live.
+/// The times of `processes`; those that have ended count as zero.
 pub fn of(root: &Root, processes: &[u32]) -> Times {
     let mut times = Times::default();
     for &process in processes {
         times.ran += ran(root, process).unwrap_or_default();
         let tasks = format!("/proc/{process}/task");
-        // A process may end between being listed and being read.
+        // A process may end after it was listed.
         for task in root.list(&tasks).unwrap_or_default() {
             let task = schedule(root, &format!("{tasks}/{task}/schedstat"));
             times.waited += task.unwrap_or_default().waited;
@@ -33,10 +33,10 @@ pub fn of(root: &Root, processes: &[u32]) -> Times {
     times
 }
 
-/// What the kernel's reclaiming threads ran so far, on all nodes.
+/// CPU time of the kswapd threads of all nodes so far.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn kswapd(root: &Root) -> Result<Duration, Error> {
     let mut ran = Duration::ZERO;
     for process in process::all(root)? {
@@ -54,7 +54,7 @@ fn ran(root: &Root, process: u32) -> Option<Duration> {
     Some(system::tick() * ticks)
 }
 
-/// A file `schedstat`: nanoseconds on a processor and waiting for one, and how often it ran.
+/// Reads a file `schedstat`: nanoseconds of running, nanoseconds of waiting, and the number of runs.
 fn schedule(root: &Root, path: &str) -> Option<Times> {
     let text = root.read(path).ok()??;
     let mut fields = text.split_whitespace().map(|field| field.parse().ok());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reclaiming_threads_are_found_by_name() {
+    fn kswapd_threads_are_found_by_name() {
         let folder = tempfile::tempdir().expect("a folder");
         for (process, name, ran) in [(40, "kswapd0", 5), (41, "kswapd1", 7), (42, "cat", 9)] {
             let entry = folder.path().join(format!("proc/{process}"));

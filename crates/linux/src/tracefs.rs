@@ -1,6 +1,6 @@
-//! Tracefs, where it is mounted, or else through a mount of our own. The kernel keeps our mount in a mount
-//! namespace that has nothing else (fsopen and fsmount, Linux 5.2): it has no path, other processes do not
-//! see it, and it ends with the last process that holds it, also after SIGKILL.
+//! Finds tracefs, or mounts it privately. The kernel keeps a private mount in an otherwise empty mount namespace
+//! (fsopen and fsmount, Linux 5.2): it has no path, other processes do not see it, and it ends with the
+//! last process that holds it, even after SIGKILL.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 
 use crate::Root;
 
-/// Where systems mount it.
+/// The usual mount points of tracefs.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// A tracefs that this process can use.
@@ -21,27 +21,27 @@ pub struct Tracefs {
 }
 
 impl Tracefs {
-    /// Finds tracefs. If it is not mounted, mounts it for this process alone.
+    /// Finds tracefs. If it is not mounted, mounts it only for this process.
     ///
     /// # Errors
-    /// Why it cannot be used, and what helps.
+    /// The reason why it cannot be used, with advice.
     pub fn of(root: &Root) -> Result<Tracefs, String> {
         if let Some(place) = PLACES.iter().find(|place| root.exists(format!("{place}/instances"))) {
             return Ok(Tracefs { folder: root.path(place), own: None });
         }
-        // A folder that stands for the system has only what a test put there.
+        // In a test's folder, do not mount.
         let mounted = if root.is_system() { mount() } else { Err(Errno::NODEV) };
-        let own = mounted.map_err(why_not)?;
+        let own = mounted.map_err(reason)?;
         let folder = PathBuf::from(format!("/proc/self/fd/{}", own.as_raw_fd()));
         Ok(Tracefs { folder, own: Some(own) })
     }
 
-    /// Its folder. The path of an own mount is valid in this process, and in a child until it calls exec.
+    /// Its folder. The path of a private mount is valid in this process, and in a child until it calls exec.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether it is mounted for this process alone.
+    /// Whether it is mounted only for this process.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
@@ -53,7 +53,7 @@ fn mount() -> Result<OwnedFd, Errno> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
 }
 
-fn why_not(error: Errno) -> String {
+fn reason(error: Errno) -> String {
     match error {
         Errno::NODEV => "this kernel was built without tracefs".to_owned(),
         Errno::PERM => "tracefs is not mounted where this process can read it, and the kernel does not let it mount \
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mounted_tracefs_is_used_where_it_is() {
+    fn a_mounted_tracefs_is_found() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         assert!(Tracefs::of(&root).unwrap_err().contains("without tracefs"));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_refused_mount_names_the_remedy() {
-        assert!(why_not(Errno::PERM).contains("run as root"));
-        assert!(why_not(Errno::NOSYS).contains("mount -t tracefs nodev /sys/kernel/tracing"));
+        assert!(reason(Errno::PERM).contains("run as root"));
+        assert!(reason(Errno::NOSYS).contains("mount -t tracefs nodev /sys/kernel/tracing"));
     }
 }

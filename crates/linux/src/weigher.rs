@@ -15,7 +15,7 @@ use crate::weight::Weighed;
 pub const AT_ONCE: usize = 16;
 /// Smaller processes are not weighed.
 const WEIGHED_MIN: u64 = 1 << 20;
-/// Nor are processes that free less than one part in this many of what the best candidate frees.
+/// Processes that free less than one part in this many of what the best candidate frees are not weighed.
 pub const BEST_PART: u64 = 8;
 const STACK: usize = 64 << 10;
 /// A read that takes longer is stuck on a lock, and callers no longer wait for it.
@@ -50,7 +50,7 @@ pub struct Weighing {
     pub time_ns: u64,
 }
 
-/// The thread. When dropped, it ends after its current read.
+/// The thread that weighs. When dropped, it ends after its current read.
 pub struct Weigher {
     shared: Arc<Shared>,
     _thread: JoinHandle<()>,
@@ -76,7 +76,7 @@ impl Weigher {
     /// the caller's priority.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn start(nice: Option<i32>) -> Result<Weigher, Error> {
         let queue = Queue {
             jobs: [const { None }; AT_ONCE],

@@ -1,9 +1,9 @@
-//! What the end of a process gives back: memory that no other process uses, from `smaps_rollup`
-//! (proc_pid_smaps(5)) and, for shared memory, `maps`. Nothing here allocates.
+//! Weights of processes: the memory that the end of a process frees, because no other process uses it, from
+//! `smaps_rollup` (proc_pid_smaps(5)) and, for shared memory, `maps`. Nothing here allocates.
 //!
-//! Contract: both files take the process's memory map lock, so a read may wait as long as the process
-//! holds it, and costs time in proportion to the pages. The memory of a process that dies meanwhile
-//! stays until the read ends. Whoever must not wait asks in another thread.
+//! Contract: both files take the process's mmap lock, so a read may wait as long as the process
+//! holds it, and its time grows with the number of pages. The memory of a process that dies meanwhile
+//! stays until the read ends. A caller that must not wait reads in another thread.
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use crate::kernel_file::bytes;
 
 /// Shared memory below this is not worth reading `maps`.
 const SHARED_MIN: u64 = 1 << 20;
-/// Bytes of `maps` that are read at most.
+/// The most bytes of `maps` that are read.
 const MAPS_MAX: usize = 1 << 20;
 
 /// Memory of a process in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
-    /// What comes back when this process ends and all others live on: private anonymous memory, and
-    /// shared memory that only this process maps and that has no name.
+    /// Memory that comes back if this process ends and all others live on: private anonymous memory, and
+    /// shared memory without a name that only this process maps.
     pub own: u64,
     /// The part of `own` that is shared memory.
     pub own_shared: u64,
     /// The process's proportional share of anonymous memory and of shared memory without a name. The
-    /// sum over all processes that share memory is what comes back when all of them end.
+    /// sum over all processes that share memory comes back when all of them end.
     pub proportional: u64,
     /// The part of `proportional` that is shared memory.
     pub shared: u64,
-    /// What the process has in swap and shares with others.
+    /// Swapped memory that the process shares with others.
     pub shared_swapped: u64,
 }
 
@@ -101,7 +101,7 @@ impl Weighed {
         Weighed { weight, anonymous: own.clamp(before, after), is_borrowed }
     }
 
-    /// What its end frees of memory, if it has `anonymous` bytes of anonymous memory now. Without a weight, all
+    /// The memory that its end frees, if it has `anonymous` bytes of anonymous memory now. Without a weight, all
     /// of them, which is the maximum.
     pub fn own(&self, anonymous: u64) -> u64 {
         match self.weight {
@@ -111,7 +111,7 @@ impl Weighed {
         }
     }
 
-    /// What its end frees of swap, if it has `swapped` bytes in swap now.
+    /// The swap that its end frees, if it has `swapped` bytes in swap now.
     pub fn own_swapped(&self, swapped: u64) -> u64 {
         match self.is_borrowed {
             true => 0,
@@ -147,7 +147,7 @@ struct Rollup {
 }
 
 impl Rollup {
-    /// None of a text without the rows that every kernel since 4.14 writes.
+    /// Parses the text; None if it lacks rows that every kernel since 4.14 writes.
     fn parse(text: &[u8]) -> Option<Rollup> {
         let row = |name: &[u8]| bytes(text, name);
         let anonymous = row(b"Anonymous")?;
@@ -164,11 +164,10 @@ impl Rollup {
         })
     }
 
-    /// The kernel counts private pages of anonymous memory, files and shared memory in one row, so
-    /// private anonymous memory P lies between two bounds. Of `anonymous` = P + S and
-    /// `pss_anonymous` = P + S / n with n >= 2 sharers, P >= 2 `pss_anonymous` - `anonymous`; and
-    /// P >= `private` - `pss_file` - `pss_shared`. The larger of the two lower bounds is exact where
-    /// nothing is shared and where nothing but anonymous memory is private.
+    /// Estimates the weight. The kernel counts private pages of anonymous memory, files and shared memory in one row, so
+    /// private anonymous memory P has only bounds. From `anonymous` = P + S and `pss_anonymous` = P + S / n with
+    /// n >= 2 sharers follows P >= 2 `pss_anonymous` - `anonymous`; and P >= `private` - `pss_file` - `pss_shared`.
+    /// The larger of the two lower bounds is exact if nothing is shared, or if only anonymous memory is private.
     fn weight(&self, nameless: u64) -> Weight {
         let by_share = (2 * self.pss_anonymous).saturating_sub(self.anonymous);
         let by_kind = self.private.saturating_sub(self.pss_file + self.pss_shared);
@@ -180,14 +179,14 @@ impl Rollup {
             own_shared,
             proportional: self.pss_anonymous + self.pss_shared.min(nameless),
             shared: self.pss_shared.min(nameless),
-            // As for anonymous memory: at least so much is shared by two.
+            // As for anonymous memory: the lower bound for two sharers.
             shared_swapped: 2 * self.swap.saturating_sub(self.swap_pss).min(self.swap / 2),
         }
     }
 }
 
-/// Address space in which the process maps shared memory without a name: it comes back with the last
-/// process that maps it. System V memory is left out: it stays until someone removes it.
+/// Bytes of address space in which the process maps shared memory without a name, which comes back with the last
+/// process that maps it. System V memory does not count: it stays until it is removed explicitly.
 fn nameless_shared(process: &HeldProcess) -> Result<u64, Errno> {
     let file = process.open_file(c"maps")?;
     let mut buffer = [0; 4096];
@@ -203,7 +202,7 @@ fn nameless_shared(process: &HeldProcess) -> Result<u64, Errno> {
         if length == 0 || seen >= MAPS_MAX {
             return Ok(sum);
         }
-        // A line longer than the buffer is a path that has a name: its rest is no line of its own.
+        // A line longer than the buffer has a path with a name; the rest of such a line is skipped.
         kept = if end == 0 && filled == buffer.len() { 0 } else { filled - end };
         buffer.copy_within(filled - kept..filled, 0);
     }
@@ -244,10 +243,10 @@ mod tests {
         let server = [("Anonymous", 158), ("Private_Dirty", 5), ("Pss_Anon", 5 + 17)];
         let server = rollup(&server).weight(0);
         assert_eq!((server.own, server.proportional), (5 * MIB, 22 * MIB));
-        // One fork shares all with its parent.
-        let one = rollup(&[("Anonymous", 158), ("Pss_Anon", 79), ("Private_Clean", 1)]);
-        assert_eq!(one.weight(0).own, MIB);
-        // A private file mapping is no anonymous memory.
+        // A fork that shares all with its parent.
+        let fork = rollup(&[("Anonymous", 158), ("Pss_Anon", 79), ("Private_Clean", 1)]);
+        assert_eq!(fork.weight(0).own, MIB);
+        // A private file mapping is not anonymous memory.
         let file =
             rollup(&[("Private_Clean", 500), ("Pss_File", 500), ("Anonymous", 3), ("Pss_Anon", 3)]);
         assert_eq!(file.weight(0).own, 3 * MIB);
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_memory_without_a_name_is_own_where_one_process_maps_it() {
+    fn nameless_shared_memory_is_own_if_only_one_process_maps_it() {
         let rows = [("Private_Dirty", 302), ("Pss_Shmem", 300), ("Anonymous", 2), ("Pss_Anon", 2)];
         let shared = rollup(&rows);
         let weight = shared.weight(400 * MIB);

@@ -1,25 +1,25 @@
-//! `/proc/zoneinfo`: what the kernel keeps free, added up over all zones.
+//! Watermarks and reserves from `/proc/zoneinfo`, added up over all zones.
 
 use crate::{Error, Root};
 
-/// Free memory at which the kernel acts, in bytes.
+/// Levels of free memory at which the kernel acts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Zones {
-    /// Below it only the kernel allocates.
+    /// Below this level only the kernel may allocate.
     pub min_bytes: u64,
-    /// Below it `kswapd` is woken.
+    /// Below this level the kernel wakes `kswapd`.
     pub low_bytes: u64,
-    /// Above it `kswapd` sleeps.
+    /// Above this level `kswapd` sleeps.
     pub high_bytes: u64,
-    /// What programs cannot have: `totalreserve_pages` (`calculate_totalreserve_pages` in
-    /// mm/page_alloc.c), the high watermark and the largest protection of each zone.
+    /// Memory that programs cannot use: `totalreserve_pages` (`calculate_totalreserve_pages` in
+    /// mm/page_alloc.c), the sum of the high watermark and the largest protection of each zone.
     pub reserved_bytes: u64,
 }
 
-/// Sums over all zones; none where the kernel does not tell.
+/// Reads the sums over all zones; None if the kernel does not report them.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn zones(root: &Root) -> Result<Option<Zones>, Error> {
     let page = rustix::param::page_size() as u64;
     Ok(root.read("/proc/zoneinfo")?.map(|text| parse(&text, page)))
@@ -41,8 +41,8 @@ fn parse(text: &str, page_bytes: u64) -> Zones {
             }
             "managed" => managed = number,
             "protection:" => {
-                let largest = line.split(['(', ')', ',', ' ']).filter_map(|one| one.parse().ok());
-                let kept: u64 = largest.max().unwrap_or(0_u64) + high;
+                let numbers = line.split(['(', ')', ',', ' ']).filter_map(|word| word.parse().ok());
+                let kept: u64 = numbers.max().unwrap_or(0_u64) + high;
                 zones.reserved_bytes += kept.min(managed) * page_bytes;
             }
             _ => {}
@@ -71,7 +71,7 @@ mod tests {
         let pages = |pages: u64| pages * 4096;
         assert_eq!(zones.min_bytes, pages(65));
         assert_eq!((zones.low_bytes, zones.high_bytes), (pages(85), pages(105)));
-        // 60 and 25 of the first, 100 of the second, which has no more.
+        // 60 + 25 pages of the first zone, and 100 of the second, which has no more.
         assert_eq!(zones.reserved_bytes, pages(185));
         assert!(super::zones(&Root::system()).unwrap().is_some());
     }

@@ -1,4 +1,4 @@
-//! Compressed swap in memory: devices of our own, and what `/sys/block/zramN/mm_stat` says.
+//! Zram devices: reads their state and statistics, and adds and removes devices.
 
 use std::path::PathBuf;
 
@@ -19,39 +19,38 @@ const FIELDS: [&str; 9] = [
     "huge_pages_since",
 ];
 
-/// Names of the zram devices, set up or not.
+/// The names of the zram devices, whether they are set up or not.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn devices(root: &Root) -> Result<Vec<String>, Error> {
     let names = root.list("/sys/block")?;
     Ok(names.into_iter().filter(|name| name.starts_with("zram")).collect())
 }
 
-/// How many bytes of pages device `name` takes; 0 where it is not set up.
+/// The size of device `name` in bytes of uncompressed pages; 0 if it is not set up.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn bytes(root: &Root, name: &str) -> Result<u64, Error> {
     let text = root.read(format!("/sys/block/{name}/disksize"))?.unwrap_or_default();
     Ok(text.trim().parse().unwrap_or(0))
 }
 
-/// The algorithm that device `name` compresses with: of those that the kernel lists, the one in
-/// brackets.
+/// The compression algorithm of device `name`: the kernel lists all, with the selected one in brackets.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn algorithm(root: &Root, name: &str) -> Result<Option<String>, Error> {
     let text = root.read(format!("/sys/block/{name}/comp_algorithm"))?.unwrap_or_default();
     let chosen = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
     Ok(text.split_whitespace().find_map(chosen))
 }
 
-/// What device `name` holds; none where it is not set up.
+/// The statistics of device `name`; None if it is not set up.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn statistics(root: &Root, name: &str) -> Result<Option<Counters>, Error> {
     if bytes(root, name)? == 0 {
         return Ok(None);
@@ -63,12 +62,12 @@ pub fn statistics(root: &Root, name: &str) -> Result<Option<Counters>, Error> {
     }))
 }
 
-/// Adds a device and says its number. Those in use are left alone.
+/// Adds a device and returns its number. Devices in use are not touched.
 ///
 /// # Errors
-/// What the operating system refuses, such as a kernel whose zram cannot add devices.
+/// The operating system refuses, or this kernel's zram cannot add devices.
 pub fn add(root: &Root) -> Result<u32, Error> {
-    // Reading this file is what adds the device.
+    // Reading this file adds the device.
     let path = "/sys/class/zram-control/hot_add";
     let text = root.read(path)?;
     text.and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
@@ -76,23 +75,24 @@ pub fn add(root: &Root) -> Result<u32, Error> {
     })
 }
 
-/// Where device `number` is.
+/// The path of device `number`.
 pub fn path(number: u32) -> PathBuf {
     PathBuf::from(format!("/dev/zram{number}"))
 }
 
-/// What gives device `number` a compressor (its own default without) and a size, in order.
+/// The settings for the compressor and the size of device `number`, in order; without a compressor, the kernel's
+/// default.
 pub fn settings(number: u32, compressor: Option<&str>, bytes: u64) -> Vec<Setting> {
     let file = |name: &str| format!("/sys/block/zram{number}/{name}");
     let compressor = compressor.map(|name| Setting::new(file("comp_algorithm"), name));
     compressor.into_iter().chain([Setting::new(file("disksize"), bytes)]).collect()
 }
 
-/// Empties device `number`, which is no swap area any more, and removes it; one that is gone is no
-/// matter.
+/// Resets device `number`, which must not be in use as swap, and removes it; a device that does not exist is
+/// ignored.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn remove(root: &Root, number: u32) -> Result<(), Error> {
     if !root.exists(format!("/sys/block/zram{number}")) {
         return Ok(());
@@ -101,10 +101,10 @@ pub fn remove(root: &Root, number: u32) -> Result<(), Error> {
     Setting::new("/sys/class/zram-control/hot_remove", number).apply(root)
 }
 
-/// Removes the devices that are not set up, but `others`.
+/// Removes all devices that are not set up, except `others`.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn remove_unused(root: &Root, others: &[String]) -> Result<(), Error> {
     for name in devices(root)?.into_iter().filter(|name| !others.contains(name)) {
         let state = root.read(format!("/sys/block/{name}/initstate"))?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Pure decisions: what to evict, what to admit, where to place, what to keep mapped, whom to kill.
+//! Pure decisions: which page to evict, admit or place where, what to keep mapped, what to kill.
 //!
 //! A policy has no clock, no I/O and no threads; it owns no pages and counts nothing. The driver
 //! (a simulator, or a live pager) keeps the map of where each page is, asks, acts and counts.

@@ -5,15 +5,15 @@ use std::str::FromStr;
 /// One option of a policy.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionRow {
-    /// Its name in settings.
+    /// Name in settings.
     pub name: &'static str,
-    /// What it is without being set.
+    /// Default value.
     pub default: &'static str,
-    /// What it means, with its unit.
+    /// Meaning, with the unit.
     pub summary: &'static str,
 }
 
-/// What is in effect for one policy: what was set, and the defaults.
+/// The values in effect for one policy: those that were set, and the defaults.
 #[derive(Debug)]
 pub struct Values<'a> {
     policy: &'static str,
@@ -21,7 +21,7 @@ pub struct Values<'a> {
     given: &'a [(&'a str, &'a str)],
 }
 
-/// The names of the options, for an error.
+/// Names of the options, for an error message.
 fn listed(options: &[OptionRow]) -> String {
     let names: Vec<&str> = options.iter().map(|option| option.name).collect();
     if names.is_empty() { "no options".to_owned() } else { names.join(", ") }
@@ -41,7 +41,7 @@ impl<'a> Values<'a> {
         Ok(Values { policy, options, given })
     }
 
-    /// The text of an option that the policy has.
+    /// The value of an option that the policy has, as text.
     pub(crate) fn text(&self, name: &str) -> &str {
         let given = self.given.iter().rev().find(|(given, _)| *given == name);
         let default = || self.options.iter().find(|option| option.name == name);
@@ -61,7 +61,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// True or false.
+    /// A Boolean value, `true` or `false`.
     pub(crate) fn is_set(&self, name: &str) -> Result<bool, String> {
         self.parsed(name, "true or false")
     }

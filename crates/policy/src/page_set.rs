@@ -23,7 +23,7 @@ impl PageSet {
         self.words.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Adds `page`, for which `grow` made room; false if it was there.
+    /// Adds `page`, for which `grow` made room; returns false if it was already in.
     #[inline]
     pub fn insert(&mut self, page: PageId) -> bool {
         let bit = 1u64 << (page.index() % 64);
@@ -33,7 +33,7 @@ impl PageSet {
         was_absent
     }
 
-    /// Takes `page` out; true if it was there.
+    /// Removes `page`; returns whether it was in.
     #[inline]
     pub fn remove(&mut self, page: PageId) -> bool {
         let bit = 1u64 << (page.index() % 64);
@@ -43,7 +43,7 @@ impl PageSet {
         was_present
     }
 
-    /// Puts `page` in or out.
+    /// Adds or removes `page`.
     #[inline]
     pub fn set(&mut self, page: PageId, is_member: bool) {
         if is_member {
@@ -53,7 +53,7 @@ impl PageSet {
         }
     }
 
-    /// Keeps only the pages that are in `other` too.
+    /// Keeps only the pages that are also in `other`.
     pub fn intersect(&mut self, other: &PageSet) {
         for (index, word) in self.words.iter_mut().enumerate() {
             *word &= other.words.get(index).copied().unwrap_or(0);

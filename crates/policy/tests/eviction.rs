@@ -6,7 +6,7 @@ use std::sync::Arc;
 use testkit::{eviction, generate};
 use types::PageId;
 
-/// Policies with other options than by default.
+/// Policies with options other than the defaults.
 const WITH_OPTIONS: [&str; 9] = [
     "lru-k:k=1",
     "lru-k:k=3",
@@ -42,10 +42,10 @@ fn every_option_is_tried() {
     }
 }
 
-/// Counts the misses of the next batch of requests.
+/// Returns the misses of the next batch of requests.
 type Counter = Box<dyn FnMut(&[PageId]) -> u64>;
 
-/// What counts the misses of consecutive batches of `requests`.
+/// A counter of the misses of consecutive batches of `requests`.
 fn counter(policy: &str, frames: u32, requests: &[PageId], pages: usize) -> Counter {
     match Choice::parse(policy).expect("tests name what there is").build {
         Build::Online(build) => {
@@ -60,7 +60,7 @@ fn counter(policy: &str, frames: u32, requests: &[PageId], pages: usize) -> Coun
     }
 }
 
-/// The first request that the policy and its model do not answer alike.
+/// The first request on which the policy and its model differ.
 fn departure(policy: &str, frames: u32, requests: &[PageId], pages: usize) -> Option<usize> {
     let mut misses = counter(policy, frames, requests, pages);
     let mut model = eviction::model(policy, frames as usize, requests)
@@ -119,7 +119,7 @@ fn policies_equal_their_models_in_tiny_memories() {
     }
 }
 
-/// Where a few more pages than frames compete, all of them are used between two evictions.
+/// With few more pages than frames, all pages are used between two evictions.
 #[test]
 fn policies_equal_their_models_where_few_pages_compete() {
     let mut random = generate::SplitMix(7);
@@ -140,7 +140,7 @@ fn misses(policy: &str, frames: u32) -> u64 {
 }
 
 #[test]
-fn the_last_request_alone_is_lru() {
+fn lru_k_with_k_of_one_equals_lru() {
     assert_eq!(misses("lru-k:k=1", 500), misses("lru", 500));
     assert_ne!(misses("lru-k", 500), misses("lru", 500));
 }

@@ -1,4 +1,4 @@
-//! Kill policies: what none of them may ever do, and each against its naive model or its rules.
+//! Kill policies: what none of them may do, and each against its naive model or its rules.
 
 use policy::kill::{
     CATALOG, Candidate, Decision, Kill, Memory, Pressure, Ranking, Snapshot, Stall, Standing,
@@ -60,7 +60,7 @@ fn ranked(snapshot: &Snapshot<'_>, ranking: &Ranking) -> Vec<u32> {
 }
 
 fn built(name: &str, given: &[(&str, &str)]) -> Box<dyn Kill> {
-    find(name).expect("the catalog has it").build(given).expect("it may be set so")
+    find(name).expect("the policy is in the catalog").build(given).expect("the options are valid")
 }
 
 proptest! {
@@ -68,7 +68,7 @@ proptest! {
 
     /// 500 histories of 20 snapshots for each policy.
     #[test]
-    fn nobody_dies_who_may_not(seed: u64) {
+    fn no_candidate_that_may_not_die_is_killed(seed: u64) {
         for row in CATALOG {
             let mut random = SplitMix(seed);
             let mut policy = row.build(&[]).unwrap();
@@ -83,9 +83,9 @@ proptest! {
                 };
                 let decision = policy.decide(&snapshot, &mut ranking);
                 let mut seen = std::collections::BTreeSet::new();
-                for one in ranking.ranked() {
-                    prop_assert!(naive::may_die(&candidates[one.candidate]), "{}", row.name);
-                    prop_assert!(seen.insert(one.candidate), "{} twice", row.name);
+                for ranked in ranking.ranked() {
+                    prop_assert!(naive::may_die(&candidates[ranked.candidate]), "{}", row.name);
+                    prop_assert!(seen.insert(ranked.candidate), "{} twice", row.name);
                 }
                 match decision {
                     Decision::Kill { victims, .. } => {
@@ -122,7 +122,7 @@ proptest! {
     }
 
     #[test]
-    fn restart_cost_kills_enough_and_nobody_too_many(seed: u64) {
+    fn restart_cost_kills_enough_and_no_more(seed: u64) {
         let mut random = SplitMix(seed);
         let settings = [("low_percent", "10"), ("high_percent", "20"), ("victims_max", "100")];
         let mut policy = built("restart-cost", &settings);
@@ -142,11 +142,11 @@ proptest! {
             let target = snapshot.memory.total.0 * 20 / 100;
             let needed = target.saturating_sub(snapshot.memory.available.0).max(1);
             let bytes: Vec<u64> =
-                ranking.ranked().iter().map(|one| real[one.candidate].resident.0).collect();
+                ranking.ranked().iter().map(|ranked| real[ranked.candidate].resident.0).collect();
             let sum: u64 = bytes[..victims].iter().sum();
             prop_assert!(sum >= needed || victims == bytes.len());
             if victims > 1 && sum >= needed {
-                prop_assert!(bytes[..victims].iter().all(|one| sum - one < needed));
+                prop_assert!(bytes[..victims].iter().all(|freed| sum - freed < needed));
             }
         }
     }
@@ -162,7 +162,7 @@ fn with_adj<const N: usize>(adj: [i16; N]) -> [Candidate; N] {
 }
 
 #[test]
-fn the_papers_table_is_kept_to_the_page() {
+fn the_papers_table_is_exact_to_the_page() {
     let settings = [("minfree_levels", "1024:0,4096:8"), ("file_cache_counts", "false")];
     let mut policy = built("minfree", &settings);
     let mut ranking = Ranking::with_room(8);
@@ -205,7 +205,7 @@ fn the_drivers_rule_counts_files_as_free() {
     }
 }
 
-/// 1 GiB of which `available` per cent is to be had, without swap.
+/// 1 GiB with `available` per cent of it available, without swap.
 fn short_of(available: u64) -> Memory {
     let total = Bytes(1 << 30);
     let available = Bytes(total.0 * available / 100);
@@ -235,7 +235,7 @@ fn compressed_swap_is_no_room_beside_memory() {
 }
 
 #[test]
-fn stalls_kill_when_they_last_and_memory_is_short_alone() {
+fn stalls_kill_only_when_they_last_and_memory_is_short() {
     let candidates = with_adj([0, 0]);
     let mut ranking = Ranking::with_room(8);
     let mut policy = built("pressure", &[("memory_pressure_duration_s", "3")]);
@@ -256,7 +256,7 @@ fn stalls_kill_when_they_last_and_memory_is_short_alone() {
 }
 
 #[test]
-fn the_group_that_swaps_most_loses_its_largest() {
+fn the_largest_process_of_the_group_that_swaps_most_dies() {
     let mut candidates = with_adj([0, 0, 0]);
     for (candidate, (group, swapped)) in candidates.iter_mut().zip([(1, 300), (2, 200), (2, 150)]) {
         (candidate.group, candidate.swapped) = (group, Bytes(swapped * MIB));
@@ -269,7 +269,7 @@ fn the_group_that_swaps_most_loses_its_largest() {
 }
 
 #[test]
-fn the_reason_tells_what_swap_there_is() {
+fn the_reason_names_the_missing_swap() {
     let candidates = with_adj([0]);
     let mut ranking = Ranking::with_room(8);
     for (swap, disk_swap, expected) in [
@@ -289,7 +289,7 @@ fn the_reason_tells_what_swap_there_is() {
 }
 
 #[test]
-fn who_has_idled_long_is_missed_least() {
+fn the_process_idle_longest_dies_first() {
     let mut candidates = with_adj([0, 0, 0, 0]);
     for (candidate, (idle, restart)) in
         candidates.iter_mut().zip([(0, 1), (600, 1), (600, 9), (0, 20)])
@@ -307,7 +307,7 @@ fn who_has_idled_long_is_missed_least() {
 }
 
 #[test]
-fn who_costs_nothing_and_has_nothing_is_no_bargain() {
+fn a_candidate_without_cost_and_memory_does_not_die_first() {
     let mut candidates = with_adj([0, 0]);
     candidates[0].resident = Bytes(MIB);
     candidates[1].restart_cost = Nanos(SECOND / 2);
@@ -317,7 +317,7 @@ fn who_costs_nothing_and_has_nothing_is_no_bargain() {
     assert_eq!(ranked(&snapshot, &ranking), [11, 10]);
 }
 
-/// lmkd on a machine whose kernel makes room, second by second.
+/// lmkd on a machine whose kernel reclaims, second by second.
 struct Phone {
     policy: Box<dyn Kill>,
     memory: Memory,
@@ -343,7 +343,7 @@ impl Phone {
         Phone { policy: built("lmkd", given), memory, time: 0 }
     }
 
-    /// Who dies after the kernel scanned and read `refaults` MiB of files again.
+    /// The victims after the kernel scanned and read `refaults` MiB of files again.
     fn dying(&mut self, refaults: u64, change: impl FnOnce(&mut Memory)) -> Vec<u32> {
         self.memory.scanned_by_kswapd = self.memory.scanned_by_kswapd.map(|pages| pages + 100);
         let read = refaults * MIB / PAGE_BYTES;
@@ -362,11 +362,11 @@ impl Phone {
 }
 
 #[test]
-fn lmkd_spares_what_its_user_perceives_while_it_can() {
+fn lmkd_spares_perceptible_applications_while_it_can() {
     let mut phone = Phone::new(&[]);
-    assert!(phone.dying(0, |_| ()).is_empty(), "kswapd alone is no reason");
+    assert!(phone.dying(0, |_| ()).is_empty(), "reclaim by kswapd is no reason by itself");
     let low = |memory: &mut Memory| memory.free = Bytes(25 * MIB);
-    assert!(phone.dying(0, low).is_empty(), "below the high watermark alone is none");
+    assert!(phone.dying(0, low).is_empty(), "neither are free pages below the high watermark");
     let swapped = |memory: &mut Memory| memory.swap_free = Bytes(40 * MIB);
     assert_eq!(phone.dying(0, swapped), [13], "free memory and swap are low");
     let empty = |memory: &mut Memory| memory.free = Bytes(9 * MIB);
@@ -380,7 +380,7 @@ fn lmkd_kills_for_thrashing_with_a_falling_limit() {
     assert!(phone.dying(0, low).is_empty());
     assert!(phone.dying(45, |_| ()).is_empty(), "45 of 100 MiB");
     assert_eq!(phone.dying(10, |_| ()), [13], "55 of 100 MiB");
-    // A window ends after a second; with each of the three kills the limit fell, to 10 % at last.
+    // A window ends after a second; each of the three kills lowered the limit, to 10 % at last.
     assert_eq!(phone.dying(0, |_| ()), [13]);
     assert_eq!(phone.dying(0, |_| ()), [13]);
     assert_eq!(phone.dying(20, |_| ()), [13]);
@@ -388,7 +388,7 @@ fn lmkd_kills_for_thrashing_with_a_falling_limit() {
 }
 
 #[test]
-fn lmkd_does_not_kill_for_stalls_alone() {
+fn lmkd_does_not_kill_only_for_stalls() {
     let mut phone = Phone::new(&[]);
     let stalled = |memory: &mut Memory| memory.stall = Stall::Complete;
     assert!(phone.dying(0, stalled).is_empty());
@@ -421,8 +421,8 @@ fn every_policy_and_option_is_documented() {
         let section = section.and_then(|rest| rest.split("\n##").next());
         let section = section.unwrap_or_else(|| panic!("docs/killd.md lacks ### {}", row.name));
         for option in row.options {
-            assert!(section.contains(option.name), "{}: {} is not told", row.name, option.name);
-            // The default is a value that the option takes.
+            assert!(section.contains(option.name), "{}: {} undocumented", row.name, option.name);
+            // The option accepts its default.
             assert!(row.build(&[(option.name, option.default)]).is_ok());
         }
     }

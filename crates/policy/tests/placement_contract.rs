@@ -1,6 +1,6 @@
-//! What every placement owes its driver: victims that are resident, no entry beyond capacity, nothing
-//! remembered of a page that ceased to exist, and the same decisions whether or not the driver asks who
-//! is next.
+//! The contract of every placement with its driver: victims are resident, no entry exceeds the capacity,
+//! no page that ceased to exist lingers, and the decisions do not depend on whether the driver asks for
+//! the next victim.
 
 use policy::placement::{CATALOG, MadeFor, PageIn, PageOut, Placement, Tier};
 use proptest::prelude::*;
@@ -9,12 +9,12 @@ use types::PageId;
 
 const PAGES: u32 = 24;
 
-/// A driver that knows nothing but the contract.
+/// A driver that knows only the contract.
 struct Checked<'a> {
     name: &'a str,
     placement: Box<dyn Placement>,
     capacity: usize,
-    /// It asks for the next victim after each.
+    /// Whether it asks for the next victim after each step.
     asks_for_next: bool,
     resident: BTreeSet<u32>,
     has_copy: BTreeMap<u32, bool>,

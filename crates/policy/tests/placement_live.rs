@@ -1,4 +1,4 @@
-//! `adaptive` is to decide inside a server of swap requests: after `grow` it asks for no memory.
+//! `adaptive` can decide inside a server of swap requests: after `grow` it allocates no memory.
 
 use policy::placement::{Adaptive, AdaptiveOptions, Latencies, PageIn, PageOut, Placement, Tier};
 use testkit::counting::{Counting, allocations};

@@ -1,4 +1,4 @@
-//! Retention against its naive model under random histories, and what it owes memory and time.
+//! Retention against its naive model under random histories, and its limits of memory and time.
 
 use policy::retention::{
     Action, CATALOG, Entry, Retention, Rules, Span, Stage, hot_bytes_for, lazy_bytes_for,
@@ -8,7 +8,7 @@ use testkit::retention as naive;
 use types::{Bytes, Nanos, PAGE_BYTES};
 
 const SPANS: u32 = 40;
-/// Rests of spans that were split have names behind those.
+/// The names from `SPANS` to here are for rests of split spans.
 const NAMES: u32 = 4000;
 const SECOND: i64 = 1_000_000_000;
 
@@ -51,7 +51,7 @@ fn model_rules(rules: Rules) -> naive::Rules {
     }
 }
 
-/// Both side by side.
+/// The retention and its model, side by side.
 struct Pair {
     entries: Vec<Entry>,
     retention: Retention,
@@ -119,7 +119,7 @@ impl Pair {
         }
     }
 
-    /// What is to be done now, on which both agree.
+    /// The actions due now, on which both agree.
     fn actions(&mut self) -> Vec<Action> {
         let mut all = Vec::new();
         loop {
@@ -137,7 +137,7 @@ impl Pair {
         }
     }
 
-    /// The next actions, up to one that the driver must do before it asks again.
+    /// The next actions, up to one after which the driver must act before it continues.
     fn actions_to_split(&mut self) -> Vec<Action> {
         let (now, mut actions) = (Nanos(self.now), Vec::new());
         while let Some(action) = self.retention.next_action(&mut self.entries, now) {
@@ -186,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_is_done_before_it_is_due(steps in steps()) {
+    fn no_action_comes_before_it_is_due(steps in steps()) {
         for rules in all_rules() {
             let mut pair = Pair::new(rules);
             for &step in &steps {
@@ -225,7 +225,7 @@ proptest! {
 }
 
 #[test]
-fn no_more_than_a_part_is_lazily_freed_for_a_little_too_much() {
+fn a_small_excess_lazily_frees_one_part_at_most() {
     let mut entries = vec![Entry::default(); 3];
     let mut retention = Retention::new(Rules::decay(Bytes(1000 * PAGE_BYTES)));
     retention.deposit(&mut entries, Span(0), 1001, Nanos(0));
@@ -246,7 +246,7 @@ fn a_span_beyond_the_entries_is_not_retained() {
 }
 
 #[test]
-fn hot_memory_is_a_share_of_what_is_in_reach() {
+fn hot_memory_is_a_share_of_available_memory() {
     assert_eq!(hot_bytes_for(Bytes(200 << 20)), Bytes((200 << 20) / 16));
     assert_eq!(hot_bytes_for(Bytes(16 << 30)), Bytes(32 << 20));
     assert_eq!(lazy_bytes_for(Bytes(200 << 20)), Bytes((200 << 20) / 16));

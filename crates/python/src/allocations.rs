@@ -1,5 +1,4 @@
-//! Recordings of allocations: what they hold, and replays of their history. A question
-//! comes as JSON text.
+//! Recordings of allocations: their summary, and replays of their history. Requests are JSON text.
 
 use std::path::PathBuf;
 
@@ -11,7 +10,7 @@ use crate::answers::{Answer, catalog, parsed};
 use crate::errors::{detached, usage};
 use crate::results::{Allocations, Row};
 
-/// A replay as Python writes it.
+/// A replay request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -22,13 +21,13 @@ struct Wanted {
     hears_pressure: bool,
 }
 
-/// Whether a file is a recording of allocations; false also where it cannot be read.
+/// Whether a file is a recording of allocations; false also if it cannot be read.
 #[pyfunction]
 pub fn is_allocations(py: Python<'_>, path: PathBuf) -> bool {
     py.detach(|| trace::allocations::is_allocations(&path))
 }
 
-/// What a recording of allocations holds.
+/// Summarizes a recording of allocations.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub fn allocations_info(
@@ -54,7 +53,7 @@ pub fn replay_allocations(
         let row = alloc::find(&wanted.allocator).ok_or_else(|| {
             let names: Vec<&str> = ALLOCATORS.iter().map(|row| row.name).collect();
             let name = &wanted.allocator;
-            usage(py, &format!("no allocator {name:?}; there are {}", names.join(", ")))
+            usage(py, &format!("no allocator {name:?}; allocators are {}", names.join(", ")))
         })?;
         let Wanted { budget_pages, hears_pressure, .. } = wanted;
         Ok((row, Options { budget_pages, hears_pressure }))
@@ -67,7 +66,7 @@ pub fn replay_allocations(
     Ok(Answer(outcomes))
 }
 
-/// The allocators that a recording can be replayed against.
+/// The allocators for replays.
 #[pyfunction]
 pub fn allocators() -> Answer<Vec<Row>> {
     catalog(ALLOCATORS.iter().map(|row| (row.name, row.summary)))

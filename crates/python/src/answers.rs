@@ -1,4 +1,4 @@
-//! Questions from JSON text, answers to Python objects.
+//! Requests from JSON text, results to Python objects.
 
 use pyo3::IntoPyObject;
 use pyo3::prelude::*;
@@ -10,10 +10,10 @@ use crate::errors::usage;
 use crate::results::{PolicyRow, Row};
 use policy::OptionRow;
 
-/// What JSON text says; a refusal names the place, and the text as `what`.
+/// Parses JSON text. The error names `what` the text is, and the position.
 ///
 /// # Errors
-/// `UsageError` for what is no such question.
+/// `UsageError` if the text is invalid.
 pub fn parsed<T: for<'text> Deserialize<'text>>(
     py: Python<'_>,
     what: &str,
@@ -22,7 +22,7 @@ pub fn parsed<T: for<'text> Deserialize<'text>>(
     serde_json::from_str(text).map_err(|error| usage(py, &format!("{what}: {error}")))
 }
 
-/// An answer that Python gets as the objects that `json.loads` would make of it: the keys of
+/// A result that Python gets as the objects that `json.loads` would make of its JSON text: the keys of
 /// dictionaries are strings, and a number that is not finite is None.
 pub struct Answer<T>(pub T);
 

@@ -1,4 +1,4 @@
-//! Tables that leave through the Arrow PyCapsule interface, batch by batch.
+//! Exports tables through the Arrow PyCapsule interface, batch by batch.
 
 use std::sync::Mutex;
 
@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-/// A table that can be read once. polars, pyarrow and duckdb take it as it is:
+/// A table that can be read once. polars, pyarrow and duckdb accept it directly:
 /// `polars.DataFrame(table)`, `pyarrow.table(table)`.
 #[pyclass(frozen, module = "pagewise._core")]
 pub struct ArrowStream {

@@ -1,4 +1,4 @@
-//! Analyses and miss counts.
+//! Analyses of recordings, and miss counts of policies.
 
 use std::path::PathBuf;
 
@@ -11,8 +11,8 @@ use crate::errors::{detached, usage};
 use crate::opening::Recording;
 use crate::results::{self, Analyze, DescribedPolicy, Misses, PolicyRow};
 
-/// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded; with
-/// `top_processes` by process too, in that many rows. A recording whose pages are to be larger is read
+/// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded. With
+/// `top_processes`, the result also has this number of processes. For larger pages the recording is read
 /// twice.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, page_bytes=None, progress=None))]
@@ -82,7 +82,7 @@ pub fn misses(
     Ok(Answer(answer))
 }
 
-/// A policy, `NAME` or `NAME:OPTION=VALUE,...`, with every option.
+/// A policy, given as `NAME` or `NAME:OPTION=VALUE,...`, with all its options.
 #[pyfunction]
 pub fn describe_policy(py: Python<'_>, text: &str) -> PyResult<Answer<DescribedPolicy>> {
     let choice = Choice::parse(text).map_err(|message| usage(py, &message))?;

@@ -1,4 +1,4 @@
-//! Rust errors as the exceptions of `pagewise.errors`.
+//! Converts Rust errors to the exceptions of `pagewise.errors`.
 
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
@@ -7,10 +7,10 @@ use trace::{Error, ErrorKind, Position};
 
 use crate::progress::Callback;
 
-/// Runs `work` without the interpreter lock; a refusal becomes the exception that fits it.
+/// Runs `work` without the interpreter lock, and converts its error to an exception.
 ///
 /// # Errors
-/// What the callback raised, `KeyboardInterrupt`, or a `PagewiseError`.
+/// The exception of the callback, `KeyboardInterrupt`, or a `PagewiseError`.
 pub fn detached<T: Send, E: Raise + Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
@@ -22,7 +22,7 @@ pub fn detached<T: Send, E: Raise + Send>(
     result.map_err(|error| raised.unwrap_or_else(|| error.raise(py)))
 }
 
-/// A Rust error that has an exception of the Python family.
+/// A Rust error with a corresponding `PagewiseError`.
 pub trait Raise {
     /// The exception for this error.
     fn raise(&self, py: Python<'_>) -> PyErr;
@@ -62,12 +62,12 @@ pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, class, &error.to_string(), Some(&path), position.as_deref())
 }
 
-/// A `UsageError` that is about no file.
+/// A `UsageError` without a file.
 pub fn usage(py: Python<'_>, message: &str) -> PyErr {
     exception(py, "UsageError", message, None, None)
 }
 
-/// An exception of the Python family by the name of its class.
+/// A `PagewiseError` by the name of its class.
 fn exception(
     py: Python<'_>,
     class: &str,
@@ -82,6 +82,6 @@ fn exception(
         let class = py.import("pagewise.errors")?.getattr(class)?;
         Ok(PyErr::from_value(class.call((message,), Some(&details))?))
     };
-    // Only a broken installation gets here; the message must not be lost with it.
+    // This fails only in a broken installation; keep the message even then.
     build().unwrap_or_else(|_| PyRuntimeError::new_err(message.to_owned()))
 }

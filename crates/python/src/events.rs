@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use trace::Source;
 use types::{EventKind, Events};
 
-/// Turns batches of events into record batches, holding one at a time.
+/// Converts batches of events to record batches, with a single batch in memory.
 pub struct EventReader {
     source: Box<dyn Source>,
     schema: SchemaRef,
@@ -18,7 +18,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// The events that `source` has yet to yield.
+    /// A reader of the remaining events of `source`.
     pub fn new(source: Box<dyn Source>) -> EventReader {
         let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         let schema = Schema::new(vec![

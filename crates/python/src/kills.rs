@@ -1,4 +1,4 @@
-//! Replays of recorded memory and processes against kill policies. A question comes as JSON text.
+//! Replays of recorded memory and processes with kill policies. Requests are JSON text.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use crate::answers::{Answer, parsed, with_options};
 use crate::errors::{detached, usage};
 use crate::results::{self, PolicyRow, ReplayKills};
 
-/// A replay as Python writes it.
+/// A replay request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -23,7 +23,7 @@ struct Wanted {
     window_ns: i64,
 }
 
-/// A policy and what is set of its options.
+/// A policy with its options.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Policy {
@@ -31,7 +31,7 @@ struct Policy {
     options: Vec<(String, String)>,
 }
 
-/// Replays a recording against policies.
+/// Replays a recording with each policy; returns the outcome.
 #[pyfunction]
 #[pyo3(signature = (path, request, *, progress=None))]
 pub fn replay_kills(

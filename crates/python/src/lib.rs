@@ -1,4 +1,4 @@
-//! PyO3 conversions: the Python module `pagewise._core`. Holds no rule of the domain.
+//! The Python module `pagewise._core`: PyO3 conversions without domain logic.
 
 mod allocations;
 mod answers;
@@ -68,7 +68,7 @@ mod _core {
         env!("CARGO_PKG_VERSION")
     }
 
-    /// Identifies the sources that this module was built from.
+    /// Hash of the sources of this module.
     #[pyfunction]
     fn build() -> &'static str {
         env!("PAGEWISE_BUILD")

@@ -1,4 +1,4 @@
-//! Lives of phones: a question comes as JSON text.
+//! Lives of phones. Requests are JSON text.
 
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::answers::{Answer, parsed};
 use crate::errors::detached;
 use crate::simulations::Wanted;
 
-/// A life as Python writes it.
+/// A life request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Life {
@@ -16,9 +16,9 @@ struct Life {
     below: Wanted,
 }
 
-/// Lives through many phones, a JSON list of `{"phone": ..., "below": ...}`, on all cores, as many at
-/// once as hold `room_bytes`; returns the outcomes in order. `below` is a request of
-/// `simulate`.
+/// Simulates lives, a JSON list of `{"phone": ..., "below": ...}`, on all cores, with at most
+/// `room_bytes` of memory at a time. Returns the outcomes in order. `below` is a
+/// request of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (lives, *, room_bytes, progress=None))]
 pub fn lifecycle(

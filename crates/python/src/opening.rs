@@ -1,4 +1,4 @@
-//! The recording that a Python call names: a trace file of ours, or one that is read directly.
+//! Opens the recording of a Python call: a pagewise trace file, or a foreign recording, read directly.
 
 use std::path::{Path, PathBuf};
 
@@ -8,14 +8,14 @@ use trace::{Error, Mapping, Role, Source};
 
 use crate::errors::usage;
 
-/// What a `pagewise.recording.Trace` holds.
+/// The arguments of a `pagewise.recording.Trace`.
 pub struct Recording {
     path: PathBuf,
     options: ImportOptions,
 }
 
 impl Recording {
-    /// Checks names; opens nothing.
+    /// Checks the names and opens nothing.
     ///
     /// # Errors
     /// `UsageError` for a mapping or role that does not exist.
@@ -37,15 +37,15 @@ impl Recording {
     /// Opens it from its beginning.
     ///
     /// # Errors
-    /// What cannot be read or recognised, with its position.
+    /// If it cannot be read or recognised, with the position.
     pub fn open(&self) -> Result<Box<dyn Source>, Error> {
         trace::open(&self.path, &self.options)
     }
 
-    /// What `open` gave, with pages of this size.
+    /// `source`, which `open` returned, with pages of this size.
     ///
     /// # Errors
-    /// `Usage` where its pages cannot be grouped into such.
+    /// `Usage` if its pages cannot be grouped into pages of this size.
     pub fn grouped(
         &self,
         source: Box<dyn Source>,
@@ -54,10 +54,10 @@ impl Recording {
         trace::grouped::with_pages_of(source, page_bytes, &self.path)
     }
 
-    /// Opens it as what it is.
+    /// Opens a recording of any kind.
     ///
     /// # Errors
-    /// As `open`.
+    /// Those of `open`.
     pub fn open_any(&self) -> Result<trace::Opened, Error> {
         trace::open_any(&self.path, &self.options)
     }
@@ -81,11 +81,11 @@ pub fn options(
     Ok(ImportOptions { format, mapping, columns, ..ImportOptions::default() })
 }
 
-/// What is called `name` among `all`, each of them a `what`.
+/// The value of `name` among `all`; `what` names their kind in the error.
 fn named<T: Copy>(py: Python<'_>, what: &str, all: &[(&str, T)], name: &str) -> PyResult<T> {
     let found = all.iter().find(|(known, _)| *known == name);
     found.map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        usage(py, &format!("no {what} {name:?}; there are {}", names.join(", ")))
+        usage(py, &format!("no {what} {name:?}; expected one of {}", names.join(", ")))
     })
 }

@@ -1,4 +1,4 @@
-//! Progress from Rust to a Python callback, and Ctrl-C from Python to Rust.
+//! Reports progress from Rust to a Python callback, and Ctrl-C from Python to Rust.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use types::{Cancelled, Progress};
 
-/// How often Python is asked at most: often enough for a smooth bar and a prompt Ctrl-C, seldom
-/// enough that taking the interpreter lock costs nothing.
+/// Shortest interval between callbacks: short enough for a smooth bar and a prompt Ctrl-C, and long
+/// enough that the cost of the interpreter lock is negligible.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Calls `callback(done, total)`, and stops the work when the callback raises or the user
-/// interrupts. The exception waits in `raised` until the call has unwound.
+/// Calls `callback(done, total)`, and stops the work if the callback raises or the user interrupts. The
+/// exception waits in `raised` until the call returns.
 pub struct Callback {
     callback: Option<Py<PyAny>>,
     state: Mutex<State>,
@@ -23,7 +23,7 @@ struct State {
 }
 
 impl Callback {
-    /// Watches on behalf of `callback`; without one only Ctrl-C is watched.
+    /// Reports to `callback` and checks for Ctrl-C; without a callback it only checks for Ctrl-C.
     pub fn new(callback: Option<Py<PyAny>>) -> Callback {
         Callback { callback, state: Mutex::new(State { asked: Instant::now(), raised: None }) }
     }
@@ -36,7 +36,7 @@ impl Callback {
 
 impl Progress for Callback {
     fn advance(&self, done: u64, total: u64) -> Result<(), Cancelled> {
-        // Many threads may report at once: whoever finds the lock taken has nothing to add.
+        // Many threads may report at the same time. If the lock is taken, another thread is reporting.
         let Ok(mut state) = self.state.try_lock() else { return Ok(()) };
         if state.raised.is_some() {
             return Err(Cancelled);

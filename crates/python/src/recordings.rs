@@ -1,4 +1,4 @@
-//! Recordings: import, info, slice, and their events as columns.
+//! Recordings: import, info, slice, and events as columns.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::events::EventReader;
 use crate::opening::{Recording, options};
 use crate::results::{self, Row};
 
-/// Imports recordings into one trace file; returns the report.
+/// Imports recordings into a trace file; returns the report.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, format, mapping, columns, *, strict=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -41,8 +41,8 @@ pub fn import_trace(
     Ok(Answer(report))
 }
 
-/// What a recording holds: `events`, `allocations` or `references`, and what there is to say of them. The
-/// recording is opened once, so a pipe will do.
+/// Summarizes a recording of any kind: returns `events`, `allocations` or `references`, and the info of
+/// this kind. It opens the recording once, so the recording may be a pipe.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
 pub fn info(
@@ -73,9 +73,9 @@ pub fn info(
     })
 }
 
-/// Makes sure that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`
-/// unless it is a trace file with such numbers. Returns whether it did, and how many pages and events
-/// there are.
+/// Ensures that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`,
+/// unless the recording is a trace file with such pages. Returns whether it wrote a copy, and the numbers
+/// of pages and events.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, output, page_bytes=PAGE_BYTES, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -92,7 +92,7 @@ pub fn number_trace(
     let recording = Recording::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
         let source = recording.open()?;
-        // What is read directly knows neither before it is read.
+        // A recording that is read directly knows neither number before its end.
         if let (Some(pages), events @ 1..) = (source.header().pages, source.header().events)
             && source.header().page_bytes == page_bytes
         {
@@ -104,7 +104,7 @@ pub fn number_trace(
     })
 }
 
-/// Copies the events of a trace file from `from_ns` to before `to_ns`; returns the new header.
+/// Copies the events of a trace file from `from_ns` to `to_ns`, exclusive; returns the new header.
 #[pyfunction]
 #[pyo3(signature = (path, output, *, from_ns=None, to_ns=None, force=false, progress=None))]
 pub fn slice_trace(
@@ -137,10 +137,10 @@ pub fn events(
     Ok(ArrowStream::new(Box::new(EventReader::new(source))))
 }
 
-/// A column: its name, the name of its numpy type, and how its values leave.
+/// A column: its name, the name of its numpy type, and the function that appends its values.
 type ColumnRow = (&'static str, &'static str, fn(&Rows, &mut Vec<u8>));
 
-/// What `column` gives.
+/// The columns that `column` returns.
 const COLUMNS: [ColumnRow; 7] = [
     ("time_ns", "<i8", |rows, bytes| {
         bytes.extend(rows.events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
@@ -161,7 +161,7 @@ const COLUMNS: [ColumnRow; 7] = [
     }),
 ];
 
-/// One column of a recording as little-endian bytes, with the name of its numpy type.
+/// A column of a recording as little-endian bytes, with the name of its numpy type.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, name, *, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -178,7 +178,7 @@ pub fn column<'py>(
     let (_, element, append) =
         COLUMNS.iter().find(|(known, ..)| *known == name).ok_or_else(|| {
             let names = COLUMNS.map(|(name, ..)| name).join(", ");
-            usage(py, &format!("no column {name:?}; there are {names}"))
+            usage(py, &format!("no column {name:?}; columns are {names}"))
         })?;
     let bytes = detached(py, progress, |progress| {
         let mut source = recording.open()?;
@@ -193,13 +193,13 @@ pub fn column<'py>(
     Ok((PyBytes::new(py, &bytes), element))
 }
 
-/// Names of the event kinds by their number.
+/// Names of the event kinds, ordered by number.
 #[pyfunction]
 pub fn kinds() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
-/// Names of the classes of pages by their number.
+/// Names of the page classes, ordered by number.
 #[pyfunction]
 pub fn classes() -> Vec<&'static str> {
     PageClass::ALL.iter().map(|class| class.name()).collect()

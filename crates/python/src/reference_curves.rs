@@ -1,4 +1,4 @@
-//! Curves of a trace of references: the question comes as JSON text, and counts by frames leave as
+//! Curves of a trace of references. Requests are JSON text; counts by frames are
 //! columns of 64-bit little-endian integers.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use types::ReferenceKind;
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
 
-/// A question as Python writes it.
+/// A request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -58,8 +58,9 @@ impl Wanted {
     }
 }
 
-/// Reads a trace of references once. Returns totals and cold misses, and for each page size four columns, indexed by the number of frames: misses of instructions, reads and writes,
-/// and write-backs. Beyond the end of a column its last value holds.
+/// Reads a trace of references once. Returns totals and cold misses, and four columns for
+/// each page size, indexed by the number of frames: misses of instructions, reads and writes, and
+/// write-backs. The last value of a column holds for all larger numbers of frames.
 #[pyfunction]
 #[pyo3(signature = (path, question, *, progress=None))]
 pub fn reference_curves<'py>(
@@ -74,7 +75,7 @@ pub fn reference_curves<'py>(
         let mut reader = Reader::open(&path)?;
         let answers = refs::run(&mut reader, &questions, progress)?;
         let columns = answers.sizes.iter().flat_map(columns).collect();
-        Ok::<_, sim::Error>((told(&answers, &reader), columns))
+        Ok::<_, sim::Error>((summary(&answers, &reader), columns))
     })?;
     let columns: Vec<Vec<u8>> = columns;
     Ok((Answer(answer), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
@@ -123,7 +124,7 @@ struct ToldReadAhead {
 }
 
 /// What `reader`, at its end, says of the trace, and what was counted.
-fn told(answers: &Answers, reader: &Reader) -> Told {
+fn summary(answers: &Answers, reader: &Reader) -> Told {
     let sizes = answers.sizes.iter().map(|size| ToldSize {
         page_bytes: size.page_bytes,
         cold: by_name(size.curve.cold()),

@@ -29,7 +29,7 @@ pub fn import_references(
     Ok(Answer(ImportReferences { schema: "pagewise.import-references/1", report }))
 }
 
-/// What a trace of references holds.
+/// Summarizes a trace of references.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub fn references_info(
@@ -42,10 +42,9 @@ pub fn references_info(
     Ok(Answer(info.into()))
 }
 
-/// Writes what the capture plugin sends through the pipe `stream`, its chunk in the shared memory
-/// `shared`, both descriptors of this process, until the program is over; returns the report.
-/// `status` waits for the program and returns its status as `subprocess` has it, None where the
-/// capture was interrupted.
+/// Writes the references of the capture plugin until the program ends; returns the report. `stream` is the pipe and `shared` the shared memory with the current chunk, both as
+/// descriptors of this process. `status` waits for the program and returns its status as `subprocess`
+/// does, or None if the capture was interrupted.
 #[pyfunction]
 #[pyo3(signature = (stream, shared, output, command, architecture, status, *, follows_threads=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -69,16 +68,16 @@ pub fn capture_references(
     let opened = |number: u32| Path::new("/proc/self/fd").join(number.to_string());
     let (stream, shared) = (opened(stream), opened(shared));
     let places = Places { stream: &stream, shared: &shared, output: &output };
-    // Waiting fails only where it is interrupted.
+    // Waiting fails only if it is interrupted.
     let waited =
-        || Python::attach(|py| status.call0(py).and_then(|told| told.extract(py)).ok().flatten());
+        || Python::attach(|py| status.call0(py).and_then(|value| value.extract(py)).ok().flatten());
     let report = detached(py, progress, |progress| {
         references::capture(places, &origin, force, progress, waited)
     })?;
     Ok(Answer(report))
 }
 
-/// Bytes of the memory that a capture shares with its plugin.
+/// Size of the memory that a capture shares with its plugin.
 #[pyfunction]
 pub fn capture_shared_bytes() -> usize {
     references::CHUNK_BYTES

@@ -1,4 +1,4 @@
-//! Swap architectures: requests come as JSON text.
+//! Simulations of swap architectures. Requests are JSON text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,25 +25,25 @@ pub(crate) struct Wanted {
     #[serde(default)]
     options: BTreeMap<String, String>,
     profile: Option<String>,
-    /// Bytes of a page; of the devices, times of such a page are taken.
+    /// Bytes of a page, which also select the times of the devices.
     #[serde(default = "small")]
     page_bytes: u64,
     #[serde(default)]
     readahead: Option<String>,
     #[serde(default)]
     clean_evictions: Option<String>,
-    /// Whether an architecture that decides by latency is replayed over the range: yes or no.
+    /// Whether to replay an architecture that decides by latency over the range: yes or no.
     #[serde(default)]
     ranges: Option<String>,
 }
 
-/// A page of every recording.
+/// The page size of every recording.
 fn small() -> u64 {
     PAGE_BYTES
 }
 
 impl Wanted {
-    /// The request, with devices resolved.
+    /// The request for the simulator, with devices resolved.
     pub(crate) fn request(self) -> Result<SimulateRequest, sim::Error> {
         let fast = resolve_device(&self.fast)?;
         let slow = resolve_device(&self.slow)?;
@@ -69,7 +69,7 @@ impl Wanted {
     }
 }
 
-/// Runs one request, as JSON text, on a recording; on the recorded pages too if larger ones are asked for.
+/// Runs a request, given, on a recording; returns the outcome.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
 pub fn simulate(
@@ -107,10 +107,10 @@ pub fn simulate(
     Ok(Answer(answer))
 }
 
-/// Runs many requests, a JSON list, in one pass over a recording; returns for each either
-/// `{"outcome": ...}` or `{"error": text}`. `marks` cut the recording into slices, of
-/// which outcomes then have counts: rising times in ns since the first event or, without a clock, numbers
-/// of events.
+/// Runs a JSON list of requests in a single pass over a recording. Returns a list with
+/// `{"outcome": ...}` or `{"error": text}` for each request. `marks` divide the recording into slices,
+/// and outcomes have counts for each slice. Marks are increasing times in ns since the first event or,
+/// without a clock, numbers of events.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, requests, *, marks=Vec::new(), progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -135,7 +135,7 @@ pub fn simulate_many(
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             let outcome = match request {
-                Ok(_) => outcomes.next().expect("every sound request has a result"),
+                Ok(_) => outcomes.next().expect("every valid request has a result"),
                 Err(error) => Err(error),
             };
             answers.push(match outcome {
@@ -149,7 +149,7 @@ pub fn simulate_many(
     Ok(Answer(answers))
 }
 
-/// Where slices end: at times where the trace has a clock, else at numbers of events.
+/// The ends of slices: times if the trace has a clock, otherwise numbers of events.
 fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     match marks {
         none if none.is_empty() => Marks::None,
@@ -158,7 +158,7 @@ fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     }
 }
 
-/// A request, JSON text, with every default filled in and the figures of both devices.
+/// A request, given, with all defaults and the figures of both devices.
 #[pyfunction]
 pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<Answer<DescribedRequest>> {
     let wanted: Wanted = parsed(py, "request", request)?;
@@ -185,21 +185,21 @@ pub fn architectures() -> Answer<Vec<ArchitectureRow>> {
     Answer(swap::CATALOG.iter().map(Into::into).collect())
 }
 
-/// The built-in devices, quickest first: times in ns per 4 KiB page.
+/// The built-in devices, fastest first with times in ns per 4 KiB page.
 #[pyfunction]
 pub fn devices() -> Answer<Devices> {
     let devices = sim::devices::builtin().collect();
     Answer(Devices { schema: "pagewise.devices/1", devices })
 }
 
-/// One device by name, READ/WRITE times or path of its file.
+/// A device by name, READ/WRITE times or path of its file.
 #[pyfunction]
 pub fn device(py: Python<'_>, text: &str) -> PyResult<Answer<Device>> {
     resolve_device(text).map(Answer).map_err(|error| error.raise(py))
 }
 
-/// Fast devices for every latency ratio over which a conclusion must hold, as READ/WRITE times, for a
-/// slow device by name, READ/WRITE times or path of its file.
+/// Fast devices for every latency ratio over which a conclusion must hold, of READ/WRITE
+/// times. The slow device is given by name, READ/WRITE times or path of its file.
 #[pyfunction]
 pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<Vec<String>> {
     let slow = resolve_device(slow).map_err(|error| error.raise(py))?;
@@ -210,7 +210,7 @@ pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<Vec<String>> {
     Ok(texts.collect())
 }
 
-/// The device of this name, READ/WRITE times, or file: the simulator itself reads no files.
+/// The device with this name, READ/WRITE times, or file. The simulator itself reads no files.
 fn resolve_device(text: &str) -> Result<Device, sim::Error> {
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return Device::resolve(text);

@@ -1,4 +1,4 @@
-//! Traces that studies make: generated phone scenarios, and recordings without some pages.
+//! Traces for studies: generated phone scenarios, and recordings without single-access pages.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The kernel types that the recorder reads, and of each only the fields that it reads. libbpf moves
- * every access to where the running kernel has the field (CO-RE), so neither order nor size here
- * means anything. Names and types follow Linux 6.12; what other versions call differently stands
- * beside it. */
+/* The kernel types that the recorder reads, each with only the fields that it reads. libbpf relocates every
+ * access to the field's offset in the running kernel (CO-RE), so order and size here do not matter. Names
+ * and types follow Linux 6.12; the types of other versions follow the type that they replace. */
 #ifndef PAGEWISE_KERNEL_H
 #define PAGEWISE_KERNEL_H
 
@@ -25,7 +24,7 @@ typedef __s64 s64;
 typedef _Bool bool;
 enum { false = 0, true = 1 };
 
-/* Tells bpf_tracing.h to use the kernel's names of registers. */
+/* Makes bpf_tracing.h use the kernel's names of registers. */
 #define __VMLINUX_H__
 
 /* include/uapi/linux/bpf.h */
@@ -80,7 +79,7 @@ struct cgroup {
 	struct cgroup *ancestors[];
 } __kernel_type;
 
-/* Before Linux 6.1 a cgroup knew its ancestors by number. */
+/* Before Linux 6.1 a cgroup has only the IDs of its ancestors. */
 struct cgroup___ids {
 	u64 ancestor_ids[1];
 } __kernel_type;
@@ -160,7 +159,7 @@ struct user_pt_regs {
 } __kernel_type;
 
 struct signal_struct {
-	unsigned long maj_flt; /* of threads that ended */
+	unsigned long maj_flt; /* of ended threads */
 	short oom_score_adj;
 } __kernel_type;
 
@@ -177,7 +176,7 @@ struct task_struct {
 	unsigned long maj_flt;
 } __kernel_type;
 
-/* Before Linux 6.2 a task counted its pages itself and told its memory 64 faults later. */
+/* Before Linux 6.2 a task counts its own pages and adds them to its mm every 64 faults. */
 struct task_rss_stat {
 	int count[4];
 } __kernel_type;
@@ -186,12 +185,12 @@ struct task_struct___counting {
 	struct task_rss_stat rss_stat;
 } __kernel_type;
 
-/* Since Linux 6.9 this event is given the task, before only its number. */
+/* Since Linux 6.9 the argument of this event is the task, before that its PID. */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
 } __kernel_type;
 
-/* Since Linux 6.13 it has the number of the memory cgroup, before its path. */
+/* Since Linux 6.13 it has the ID of the memory cgroup, before that the path. */
 struct trace_event_raw_mmap_lock_acquire_returned {
 	u64 memcg_id;
 } __kernel_type;
@@ -263,7 +262,7 @@ struct folio {
 	unsigned long _flags_1;
 } __kernel_type;
 
-/* Since Linux 6.18 the flags are a type of their own. */
+/* Since Linux 6.18 the flags have their own type. */
 typedef struct {
 	unsigned long f;
 } __kernel_type memdesc_flags_t;
@@ -272,7 +271,7 @@ struct folio___memory_flags {
 	memdesc_flags_t flags;
 } __kernel_type;
 
-/* Before Linux 6.6 the swap entry was kept in the private word. */
+/* Before Linux 6.6 the swap entry is in the private word. */
 struct folio___private {
 	void *private;
 } __kernel_type;

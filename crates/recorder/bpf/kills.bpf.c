@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// What a kernel tells of kills, from BTF-typed raw tracepoints: the events of trace::kills without tracefs.
-// Locks and page counts are told hundreds of thousands of times a second, so they count only from a
-// SIGKILL on, until the reader finds that nothing dies any more.
+// Reports kills from BTF-typed raw tracepoints: the events of trace::kills without tracefs. Events of locks and
+// page counts come hundreds of thousands of times a second, so they are reported only from a SIGKILL until
+// the reader finds that no process is dying.
 
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -12,7 +12,7 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define SIGKILL 9
-#define SIGNAL_DELIVERED_NOW 0 // a signal that was pending already, or is ignored, has another number
+#define SIGNAL_DELIVERED_NOW 0 // a signal that was already pending, or is ignored, has another result
 #define SI_USER 0
 #define SI_KERNEL 0x80
 #define CLONE_THREAD 0x10000
@@ -26,7 +26,7 @@ struct {
 
 enum call { NO_CALL, KILLS, RELEASES };
 
-// Threads that are in a call which matters here.
+// Threads that are inside a call to kill or process_mrelease.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -34,13 +34,13 @@ struct {
 	__type(value, u32);
 } calls SEC(".maps");
 
-const volatile u64 system_calls[6] = {}; // their numbers: kill, tkill, tgkill, queueinfo, pidfd, mrelease
+const volatile u64 system_calls[6] = {}; // numbers of kill, tkill, tgkill, queueinfo, pidfd, mrelease
 
 u64 lost = 0;     // events that found the buffer full
 u32 in_calls = 0; // threads in `calls`
-u32 is_armed = 0; // something dies
+u32 is_armed = 0; // a process is dying
 
-static __always_inline void tell(u32 kind, u64 first, u64 second, const char *name)
+static __always_inline void report(u32 kind, u64 first, u64 second, const char *name)
 {
 	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 
@@ -82,7 +82,7 @@ int BPF_PROG(call_begins, struct pt_regs *registers, long number)
 
 	if (!bpf_map_update_elem(&calls, &thread, &value, BPF_ANY))
 		__sync_fetch_and_add(&in_calls, 1);
-	tell(call == KILLS ? KILL_CALL : RELEASE_CALL, 0, 0, 0);
+	report(call == KILLS ? KILL_CALL : RELEASE_CALL, 0, 0, 0);
 	return 0;
 }
 
@@ -96,7 +96,7 @@ int BPF_PROG(call_ends)
 
 	if (!call)
 		return 0;
-	tell(*call == KILLS ? KILL_CALL_ENDS : RELEASE_CALL_ENDS, 0, 0, 0);
+	report(*call == KILLS ? KILL_CALL_ENDS : RELEASE_CALL_ENDS, 0, 0, 0);
 	bpf_map_delete_elem(&calls, &thread);
 	__sync_fetch_and_add(&in_calls, -1);
 	return 0;
@@ -111,7 +111,7 @@ int BPF_PROG(wakes, struct task_struct *task)
 	u32 *call = bpf_map_lookup_elem(&calls, &thread);
 
 	if (call && *call == KILLS)
-		tell(WAKES, task->pid, 0, 0);
+		report(WAKES, task->pid, 0, 0);
 	return 0;
 }
 
@@ -121,13 +121,13 @@ int BPF_PROG(signal_generated, int signal, struct kernel_siginfo *info, struct t
 {
 	if (signal != SIGKILL || result != SIGNAL_DELIVERED_NOW)
 		return 0;
-	// Two pointers that are none stand for a process and for the kernel.
+	// The values 0 and 1 are not pointers: they mean a signal from a process and from the kernel.
 	u64 code = (u64)info == 1 ? SI_KERNEL : SI_USER;
 
 	if ((u64)info > 1)
 		code = (u32)BPF_CORE_READ(info, si_code);
 	is_armed = 1;
-	tell(SIGNAL_GENERATED, task->pid, code, task->comm);
+	report(SIGNAL_GENERATED, task->pid, code, task->comm);
 	return 0;
 }
 
@@ -135,20 +135,20 @@ SEC("tp_btf/signal_deliver")
 int BPF_PROG(signal_delivered, int signal)
 {
 	if (signal == SIGKILL)
-		tell(SIGNAL_DELIVERED, 0, 0, 0);
+		report(SIGNAL_DELIVERED, 0, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_ends)
 {
-	tell(THREAD_ENDS, 0, UNSAID, 0);
+	report(THREAD_ENDS, 0, UNSAID, 0);
 	return 0;
 }
 
-// Before Linux 6.13 these events were given the path of the memory cgroup ahead of the rest. The two
-// empty instructions differ, so that the compiler makes no variable place of the two: a context may only be
-// read at fixed ones.
+// Before Linux 6.13 these events have the path of the memory cgroup as an additional argument in front. The
+// two empty instructions differ, so that the compiler does not merge the loads into one with a variable offset:
+// the verifier permits only fixed offsets into the context.
 #define LOCK_ARGUMENT(context, place)                                                            \
 	({                                                                                       \
 		struct trace_event_raw_mmap_lock_acquire_returned *form = 0;                     \
@@ -167,7 +167,7 @@ SEC("tp_btf/mmap_lock_start_locking")
 int lock_wanted(u64 *context)
 {
 	if (is_armed)
-		tell(LOCK_WANTED, context[0], (u8)LOCK_ARGUMENT(context, 1), 0);
+		report(LOCK_WANTED, context[0], (u8)LOCK_ARGUMENT(context, 1), 0);
 	return 0;
 }
 
@@ -175,14 +175,14 @@ SEC("tp_btf/mmap_lock_acquire_returned")
 int lock_taken(u64 *context)
 {
 	if (is_armed && (u8)LOCK_ARGUMENT(context, 2))
-		tell(LOCK_TAKEN, context[0], (u8)LOCK_ARGUMENT(context, 1), 0);
+		report(LOCK_TAKEN, context[0], (u8)LOCK_ARGUMENT(context, 1), 0);
 	return 0;
 }
 
 SEC("tp_btf/exit_mmap")
 int BPF_PROG(memory_gone, struct mm_struct *memory)
 {
-	tell(MEMORY_GONE, (u64)memory, 0, 0);
+	report(MEMORY_GONE, (u64)memory, 0, 0);
 	return 0;
 }
 
@@ -197,8 +197,8 @@ int resident(u64 *context)
 		return 0;
 	if (BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), mm) == memory)
 		return 0;
-	// Before Linux 6.2 the event was given the count. Since then each processor has up to 31 pages that
-	// it has yet to add to it, which only the kernel's own event sums up.
+	// Before Linux 6.2 the event has the count as an argument. Since then each processor holds back up to
+	// 31 pages, which only the kernel's own event sums up.
 	if (bpf_core_type_exists(struct mm_rss_stat))
 		pages = context[2];
 	else
@@ -206,7 +206,7 @@ int resident(u64 *context)
 				      (void *)memory + bpf_core_field_offset(memory->rss_stat) +
 					      member * bpf_core_type_size(struct percpu_counter) +
 					      bpf_core_field_offset(struct percpu_counter, count));
-	tell(RESIDENT, member, pages > 0 ? pages << PAGE_SHIFT : 0, 0);
+	report(RESIDENT, member, pages > 0 ? pages << PAGE_SHIFT : 0, 0);
 	return 0;
 }
 
@@ -216,70 +216,70 @@ int BPF_PROG(chosen, u64 victim)
 	struct trace_event_raw_mark_victim *event = 0;
 	struct task_struct *task = (void *)victim;
 
-	// Since Linux 6.9 this event is given the task, before only its number.
-	tell(CHOSEN, bpf_core_field_exists(event->total_vm) ? BPF_CORE_READ(task, pid) : victim, UNSAID, 0);
+	// Since Linux 6.9 the argument is the task, before that its PID.
+	report(CHOSEN, bpf_core_field_exists(event->total_vm) ? BPF_CORE_READ(task, pid) : victim, UNSAID, 0);
 	return 0;
 }
 
 SEC("tp_btf/start_task_reaping")
 int BPF_PROG(reaper_begins, int thread)
 {
-	tell(REAPER_BEGINS, thread, 0, 0);
+	report(REAPER_BEGINS, thread, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/finish_task_reaping")
 int BPF_PROG(reaper_ends, int thread)
 {
-	tell(REAPER_ENDS, thread, 0, 0);
+	report(REAPER_ENDS, thread, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
 int BPF_PROG(machine_reclaim_begins)
 {
-	tell(RECLAIM_BEGINS, 0, 0, 0);
+	report(RECLAIM_BEGINS, 0, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_direct_reclaim_end")
 int BPF_PROG(machine_reclaim_ends)
 {
-	tell(RECLAIM_ENDS, 0, 0, 0);
+	report(RECLAIM_ENDS, 0, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
 int BPF_PROG(group_reclaim_begins)
 {
-	tell(RECLAIM_BEGINS, 1, 0, 0);
+	report(RECLAIM_BEGINS, 1, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
 int BPF_PROG(group_reclaim_ends)
 {
-	tell(RECLAIM_ENDS, 1, 0, 0);
+	report(RECLAIM_ENDS, 1, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_kswapd_wake")
 int BPF_PROG(kswapd_wakes)
 {
-	tell(KSWAPD_WAKES, 0, 0, 0);
+	report(KSWAPD_WAKES, 0, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/mm_vmscan_kswapd_sleep")
 int BPF_PROG(kswapd_sleeps)
 {
-	tell(KSWAPD_SLEEPS, 0, 0, 0);
+	report(KSWAPD_SLEEPS, 0, 0, 0);
 	return 0;
 }
 
 SEC("tp_btf/task_newtask")
 int BPF_PROG(new_task, struct task_struct *task, u64 flags)
 {
-	tell(NEW_TASK, task->pid, !!(flags & CLONE_THREAD), 0);
+	report(NEW_TASK, task->pid, !!(flags & CLONE_THREAD), 0);
 	return 0;
 }

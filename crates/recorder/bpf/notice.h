@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a kill is noticed with: the victim's memory and the level of memory at the instant of the signal,
- * before any of it is freed. recorder::notices is the other side. Included by recorder.bpf.c. */
+/* The notice of a kill: the victim's memory and the machine's free memory at the instant of the signal, before the
+ * victim frees any. recorder::notices reads it. Included by recorder.bpf.c. */
 #ifndef PAGEWISE_NOTICE_H
 #define PAGEWISE_NOTICE_H
 
@@ -11,28 +11,28 @@
 
 struct notice {
 	u64 time_ns;               /* CLOCK_MONOTONIC, as in the record of the kill */
-	u64 start_ns;              /* when the process began, CLOCK_BOOTTIME */
-	u64 major_faults;          /* of its first thread and of its threads that ended */
+	u64 start_ns;              /* start time of the process, CLOCK_BOOTTIME */
+	u64 major_faults;          /* of its main thread and of its ended threads */
 	s64 pages[KINDS_OF_PAGES]; /* of files, anonymous, in swap, shared: as the kernel numbers them */
-	s64 used_pages;            /* of the noted memory cgroup; UNKNOWN_PAGES where none is noted */
-	s64 free_pages;            /* of the machine; UNKNOWN_PAGES where it is not known */
+	s64 used_pages;            /* of the noted memory cgroup; UNKNOWN_PAGES if none is noted */
+	s64 free_pages;            /* of the machine; UNKNOWN_PAGES if unknown */
 	u32 process;
 	s32 adj;
 	char name[16];
 };
 
-// The memory cgroup whose memory is noted; set before loading.
+// The memory cgroup whose usage notices contain; set before loading.
 const volatile u64 noted_cgroup = 0; // kernfs id; 0 = the machine
 const volatile u32 noted_level = 0;  // its depth below the root
-const volatile u32 nodes = 1;	     // of memory that the machine has, numbered from 0
+const volatile u32 nodes = 1;	     // NUMA nodes of the machine, numbered from 0
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 64 << 10);
 } notices SEC(".maps");
 
-// The pages of each kind. A loop for each kind of kernel: clang moves what a loop does not change ahead of it, and
-// where a kernel lacks the field, the verifier must not come past that.
+// Counts the pages of each kind. There is a loop for each kind of kernel, because clang hoists invariant loads out of
+// a loop, and the verifier refuses to pass a load of a field that the kernel lacks.
 static __always_inline void count_pages(struct mm_struct *memory, s64 *pages)
 {
 	if (bpf_core_type_exists(struct mm_rss_stat)) {
@@ -41,7 +41,7 @@ static __always_inline void count_pages(struct mm_struct *memory, s64 *pages)
 		for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
 			pages[kind] = BPF_CORE_READ(older, rss_stat.count[kind].counter);
 	} else {
-		// Each processor has up to a batch of pages that it has yet to add.
+		// Each processor holds back up to a batch of pages.
 		for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
 			bpf_probe_read_kernel(&pages[kind], sizeof(pages[kind]),
 					      (void *)memory + bpf_core_field_offset(memory->rss_stat) +
@@ -53,7 +53,7 @@ static __always_inline void count_pages(struct mm_struct *memory, s64 *pages)
 			pages[kind] = 0;
 }
 
-// The noted group, which the victim is in or below; null where the victim is not.
+// The noted group if the victim is in it or below it; else null.
 static __always_inline struct cgroup *noted_group_of(struct cgroup *group)
 {
 	struct cgroup *ancestor = 0;
@@ -63,7 +63,7 @@ static __always_inline struct cgroup *noted_group_of(struct cgroup *group)
 	if (bpf_core_field_exists(group->ancestors)) {
 		bpf_core_read(&ancestor, sizeof(ancestor), &group->ancestors[noted_level & 63]);
 	} else {
-		// Before Linux 6.1 a group knows its ancestors by number, and its parent by its controller.
+		// Before Linux 6.1 a group has only the IDs of its ancestors, and a pointer to its parent's state.
 		ancestor = group;
 		for (u32 step = 0; step < DEPTH_MAX && (u32)BPF_CORE_READ(ancestor, level) > noted_level; step++) {
 			struct cgroup_subsys_state *parent = BPF_CORE_READ(ancestor, self.parent);
@@ -74,7 +74,7 @@ static __always_inline struct cgroup *noted_group_of(struct cgroup *group)
 	return BPF_CORE_READ(ancestor, kn, id) == noted_cgroup ? ancestor : 0;
 }
 
-// The kernel's books of a memory cgroup; null where the memory controller is not on in it.
+// The memory controller's state of a cgroup; null if the controller is not enabled in it.
 static __always_inline struct mem_cgroup *charges_of(struct cgroup *group)
 {
 	u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
@@ -102,7 +102,7 @@ static __always_inline s64 free_pages_of_node(struct pglist_data *node)
 	return sum;
 }
 
-// Every memory cgroup leads to every node; the kernel's own sums have no symbol that all kernels give out.
+// Every memory cgroup points to every node; not all kernels export a symbol for their own sum.
 static __always_inline s64 free_pages_of_machine(struct mem_cgroup *charges)
 {
 	s64 sum = 0;
@@ -122,7 +122,7 @@ static __always_inline s64 free_pages_of_machine(struct mem_cgroup *charges)
 	return sum;
 }
 
-// Tells of a kill before the victim frees anything, and wakes the reader.
+// Writes the notice of a kill before the victim frees anything, and wakes the reader.
 static __always_inline void give_notice(u64 time_ns, struct task_struct *task, struct cgroup *group)
 {
 	struct mm_struct *memory = BPF_CORE_READ(task, mm);
@@ -133,7 +133,7 @@ static __always_inline void give_notice(u64 time_ns, struct task_struct *task, s
 	struct notice *notice = bpf_ringbuf_reserve(&notices, sizeof(*notice), 0);
 
 	if (!notice)
-		return; // the reader finds a kill without a moment of its own
+		return; // this kill gets no moment
 	notice->time_ns = time_ns;
 	notice->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	notice->major_faults = BPF_CORE_READ(task, group_leader, maj_flt) + BPF_CORE_READ(task, signal, maj_flt);

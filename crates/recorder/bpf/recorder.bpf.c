@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-// Who swapped what, page by page, from BTF-typed raw tracepoints; function tracing, which many
-// kernels refuse, is not needed. A page is named by (process, virtual page): slots of a swap area
-// are handed to another page as soon as they are free.
+// Records each page that a process swaps, from BTF-typed raw tracepoints; this does not need function tracing,
+// which many kernels refuse. A page is named by (process, virtual page), because the kernel reuses a slot of a swap
+// area for another page as soon as it is free.
 //
-// The half of a swap-out that names the owner is mm_vmscan_write_folio: the folio's anon_vma leads
-// to the mapping by a walk through an interval tree. The half of a swap-in is a pair: a page fault
-// begins, and the same task's count of swapped pages falls before it returns to user space.
+// For a swap-out, mm_vmscan_write_folio gives the owner: the folio's anon_vma leads to the mapping by a walk
+// through an interval tree. A swap-in is a pair of events: a page fault begins, and the same task's count
+// of swapped pages falls before the task returns to user space.
 
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>
@@ -15,15 +15,15 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-// What is asked for; set before loading, so that the verifier drops what is not.
+// The filter and the options; set before loading, so that the verifier removes dead branches.
 const volatile u64 only_cgroup = 0;  // kernfs id of a memory cgroup; 0 = every process
 const volatile u32 cgroup_level = 0; // its depth below the root
 const volatile bool uses_memory_controller = false; // version 1 has a hierarchy per controller
 const volatile u32 only_process = 0; // a thread group; 0 = every process
 const volatile bool marks_zeros = false; // a page swapped out without a write holds zeros
 
-// A field of a kernel object: a plain load where the kernel takes our word for its type (Linux 6.2), else
-// a call, ten times as long.
+// Reads a field of a kernel object: by a plain load if the kernel has bpf_rdonly_cast (Linux 6.2), else by a call,
+// which takes ten times as long.
 #define READ(object, field)                                                                \
 	({                                                                                 \
 		typeof(object) of = (object);                                              \
@@ -31,8 +31,8 @@ const volatile bool marks_zeros = false; // a page swapped out without a write h
 						   BPF_CORE_READ(of, field);               \
 	})
 
-// A word that counts as a pointer where it stands, so that a plain load would not let us look at its
-// bits; struct cpumask begins with a plain word.
+// Reads a pointer field as a plain word, because the verifier permits no arithmetic on the bits of a pointer;
+// struct cpumask begins with a plain word.
 #define WORD(object, field)                                                                    \
 	READ((struct cpumask *)((void *)(object) + bpf_core_field_offset((object)->field)), bits[0])
 
@@ -45,17 +45,17 @@ const volatile bool marks_zeros = false; // a page swapped out without a write h
 #define REQ_OP_WRITE 1
 #define SIGNAL_KILL 9
 #define SIGNAL_DELIVERED 0
-#define PF_MEMALLOC 0x800 // a task that makes room
+#define PF_MEMALLOC 0x800 // the task reclaims memory
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
 #define THREADS_MAX 65536
 #define CLAIMS_MAX 16
 
-// Records wait in rings, which this and the reader map: each processor fills one. Who writes claims a
-// place by compare-and-swap, so that a ring may serve several processors, and an interrupt may come
-// between. A record is complete when its kind has the mark of the ring's round; until then the reader
-// leaves it and what is behind it.
+// Records wait in rings that the BPF programs and the reader share: each processor fills one. A writer claims a
+// place by compare-and-swap, because several processors may share a ring and an interrupt may come between.
+// A record is complete when its kind has the mark of the ring's round; until then the reader leaves it and all
+// records behind it.
 const volatile u32 ring_mask = 0;   // rings, a power of two, less one
-const volatile u32 record_mask = 0; // the same of the records in each
+const volatile u32 record_mask = 0; // records of a ring, a power of two, less one
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -88,11 +88,11 @@ struct fault {
 	u32 thread;
 	u8 state;
 	bool reads_device;
-	bool reclaims; // the task makes room inside its own fault
-	int swapped;   // the task's own count of swapped pages, where it has one
+	bool reclaims; // the task reclaims memory inside its own fault
+	int swapped;   // the task's own count of swapped pages, before Linux 6.2
 };
 
-// By the low bits of the thread number: an array is the cheapest map, and a fault is short.
+// Indexed by the low bits of the thread ID: an array is the cheapest map, and a fault is short.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, THREADS_MAX);
@@ -100,8 +100,8 @@ struct {
 	__type(value, struct fault);
 } faults SEC(".maps");
 
-// The folio whose write a thread queued last, by the low bits of the thread number as well; with UNREPORTED,
-// its page-out is not recorded yet.
+// The folio whose write a thread queued last, indexed by the low bits of the thread ID; with UNREPORTED if its
+// page-out is not recorded yet.
 #define UNREPORTED 1
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -116,7 +116,7 @@ struct file_key {
 	u32 unused; // keys are compared byte by byte
 };
 
-// Generations of the files whose names were handed over.
+// Generations of the files whose names were passed to the reader.
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -124,7 +124,7 @@ struct {
 	__type(value, u32);
 } named_files SEC(".maps");
 
-// Claims the next place of a ring; null if it is full, or if others claim faster.
+// Claims the next place of a ring; null if the ring is full, or if other writers claim faster.
 static __always_inline struct record *claim(u32 number, struct ring *ring, u8 *round)
 {
 	for (int attempt = 0; attempt < CLAIMS_MAX; attempt++) {
@@ -142,7 +142,7 @@ static __always_inline struct record *claim(u32 number, struct ring *ring, u8 *r
 	return 0;
 }
 
-// x86 stores in order; elsewhere an exchange comes after the stores before it.
+// x86 stores in order; on other processors an exchange orders the stores before it.
 static __always_inline void complete(u64 *end, u64 value)
 {
 #ifdef __TARGET_ARCH_x86
@@ -153,7 +153,7 @@ static __always_inline void complete(u64 *end, u64 value)
 #endif
 }
 
-// Whether a record of a page-out stands for its write as well.
+// Whether the record of a page-out also stands for its write.
 static __always_inline bool is_written(struct record *record)
 {
 	return record->kind == PAGE_OUT && record->device;
@@ -192,7 +192,7 @@ static __always_inline u32 current_process(void)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
-// Whether it is the wanted cgroup or one below it.
+// Whether the group is the wanted cgroup or below it.
 static __always_inline bool is_wanted_group(struct cgroup *group)
 {
 	struct cgroup *ancestor;
@@ -242,8 +242,8 @@ static __always_inline bool is_current_wanted(void)
 	return is_wanted((struct task_struct *)bpf_get_current_task());
 }
 
-// Whether a page counts: it is charged to the wanted cgroup, whoever moves it. Of a process there is
-// only who moves it.
+// Whether a page counts: with a cgroup filter, if the page is charged to the wanted cgroup; with a process filter,
+// only the current process is known.
 static __always_inline bool is_folio_wanted(struct folio *folio)
 {
 	if (!only_cgroup)
@@ -282,7 +282,7 @@ static __always_inline struct folio *folio_of(struct page *page)
 	return head & 1 ? (void *)(head - 1) : (void *)page;
 }
 
-// Before Linux 6.6, which keeps the order there, few file systems had folios of several pages.
+// Linux 6.6 and newer keep the order in _flags_1; before, few file systems have folios of several pages.
 static __always_inline u16 pages_of(struct folio *folio)
 {
 	if (!(flags_of(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
@@ -327,7 +327,8 @@ static __always_inline bool is_mapped_twice(struct anon_vma *object)
 	return READ((struct anon_vma___degree *)(void *)object, degree) > 1;
 }
 
-// Fills in what leaves memory with a folio, and whose it is; false if it is of a file, or nobody's who is wanted.
+// Fills in the pages of a folio that leaves memory, and their owner; false if the folio is of a file, or its owner
+// is not wanted.
 static __always_inline bool describe_page_out(struct record *record, struct folio *folio, u32 reclaimer)
 {
 	unsigned long mapping = WORD(folio, mapping);
@@ -365,10 +366,10 @@ static __always_inline u64 *written_folio(struct task_struct *task)
 
 #define HAS(flags, flag) ((flags) >> bpf_core_enum_value(enum pageflags, flag) & 1)
 
-// If the reclaiming thread did not queue a write of the folio, there are four cases. Out of the swap cache: no
+// If the reclaiming thread did not queue a write of the folio, there are four cases. Not in the swap cache: no
 // process needs the folio and its slot is free, as with the parts of a huge page of zeros, which the kernel maps
 // to the zero page when it splits the huge page. Under writeback: another thread will write it. In zswap: ruled
-// out if marks_zeros is set. Otherwise it holds zeros, and the kernel has only set a bit (Linux 6.12,
+// out if marks_zeros is set. Otherwise it is a page of zeros, and the kernel has only set a bit (Linux 6.12,
 // swap_writeout in mm/page_io.c).
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
@@ -398,8 +399,8 @@ static __always_inline struct fault *open_fault(u32 thread)
 	return fault && fault->thread == thread && fault->state != NO_FAULT ? fault : 0;
 }
 
-// Where a task will return to in user space. It differs between a fault and any later system call,
-// which tells whether a remembered fault is still open.
+// The address in user space to which the task will return. It differs between a fault and any later system
+// call, so it shows whether a remembered fault is still open.
 static __always_inline u64 return_address(struct task_struct *task)
 {
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -496,15 +497,15 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct fault *fault = open_fault(task->pid);
 
-	// A page-out of the task's own memory changes the same count, and the tracepoint does not tell
-	// which way.
+	// A page-out of the task's own memory changes the same count, and the tracepoint does not report
+	// in which direction.
 	if (!fault || fault->reclaims || task->mm != memory ||
 	    fault->return_address != return_address(task) || !is_wanted(task))
 		return 0;
 	return end_fault(fault, task->tgid);
 }
 
-// The two below stand for the one above where rss_stat comes once in 64 faults.
+// swap_in_begins and swap_in_ends replace swapped_pages_change if rss_stat comes only once in 64 faults.
 static __always_inline int swapped_by_task(void)
 {
 	struct task_struct___counting *task = (void *)bpf_get_current_task();
@@ -522,7 +523,7 @@ int BPF_PROG(swap_in_begins)
 	return 0;
 }
 
-// Never part of a recording: attached for a moment, it tells whether the kernel lets functions be traced.
+// A probe, not part of a recording: if it can be attached, the kernel permits function tracing.
 SEC("fentry/do_swap_page")
 int BPF_PROG(function_entry)
 {
@@ -539,9 +540,9 @@ int BPF_PROG(swap_in_ends)
 	return end_fault(fault, current_process());
 }
 
-// Tells a page-out together with its write, one record and one clock for both: who reclaims queues the write,
-// and mm_vmscan_write_folio follows in the same thread. False where it does not: for what zswap writes back
-// or the thread of a driver hands on, and for parts of folios.
+// Records a page-out together with its write, in one record with one time: the reclaiming thread queues the write,
+// and mm_vmscan_write_folio follows in the same thread. False if it does not follow: for zswap writeback, for
+// writes from the thread of a driver, and for parts of folios.
 static __always_inline bool write_by_reclaim(struct task_struct *task, struct folio *folio, u64 *written,
 					     u32 device, u16 pages)
 {
@@ -575,7 +576,7 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 *written = writes ? written_folio(task) : 0;
 
-	// Before the check of the group: the folio may be charged to a group that its owner has left.
+	// Noted before the check of the group: the folio may be charged to a group that its owner has left.
 	if (written && *written != (u64)folio)
 		*written = (u64)folio + UNREPORTED;
 	if (only_cgroup && !is_folio_wanted(folio))
@@ -603,7 +604,7 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 
 #define dentry_of(alias) ((struct dentry *)((void *)(alias) - bpf_core_field_offset(struct dentry, d_u.d_alias)))
 
-// Hands over the file's name, unless it was handed over before.
+// Passes the file's name to the reader, unless it was passed before.
 static __always_inline void name_file(struct inode *inode, u64 number, u32 device)
 {
 	struct file_key key = { .inode = number, .device = device };
@@ -674,8 +675,8 @@ int BPF_PROG(file_page_dropped, struct folio *folio)
 	return file_page(folio, FILE_DROPPED);
 }
 
-// A request belongs to whom its first page is charged, since a kernel thread may issue it; one
-// without pages to who issues it.
+// A request belongs to the cgroup to which its first page is charged, since a kernel thread may issue it; a request
+// without pages belongs to the current process.
 static __always_inline bool is_request_wanted(struct request *request)
 {
 	struct page *page = READ(READ(READ(request, bio), bi_io_vec), bv_page);
@@ -729,7 +730,7 @@ int BPF_PROG(oom_kill, u64 victim)
 	struct trace_event_raw_mark_victim *event = 0;
 	bool is_task = bpf_core_field_exists(event->total_vm);
 
-	// Of a number alone the group is not known, but that of the one who wants memory.
+	// If only the victim's PID is known, check the current process, which asked for memory.
 	if (is_task ? !is_wanted(task) : !is_current_wanted())
 		return 0;
 	hand_over((struct record){

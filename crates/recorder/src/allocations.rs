@@ -1,5 +1,6 @@
-//! What the preload library (crates/allocations) wrote of a command's allocations, to a recording. The
-//! library leaves one log per process and program; they are merged by time once the command is over.
+//! Makes a recording of the logs that the preload library (crates/allocations) writes about a command's
+//! allocations. The library writes one log per process and program; when the command has ended, the logs are
+//! merged by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,33 +18,33 @@ use trace::recording::{About, Ending, Missing, Record, Writer};
 use crate::session::{Meter, create, here, start};
 use crate::{Error, Outcome, Stop};
 
-/// The variable that tells the library where logs go.
+/// The environment variable that gives the library the folder for its logs.
 pub const VARIABLE: &str = "PAGEWISE_ALLOCATIONS";
 
-/// How the program was heard.
+/// The name of this backend in recordings.
 const BACKEND: &str = "preload";
 
-/// First bytes of a log, and where its records begin.
+/// The first bytes of a log, and the offset of its records.
 const MAGIC: [u8; 8] = *b"pgwalc\x00\x01";
 const HEADER_BYTES: u64 = 4096;
 
-/// Bytes of a record: the five words that it has where the kernel hands it over.
+/// Bytes of a record: the five words of `struct record` in bpf/record.h.
 const RECORD_BYTES: usize = 40;
 
-/// How often the command is asked whether it is over.
+/// How often to check whether the command has ended.
 const CHECK_EVERY: Duration = Duration::from_millis(20);
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the recording goes.
+    /// The file of the recording.
     pub output: PathBuf,
-    /// The command, for the recording's own description.
+    /// The command, for the header of the recording.
     pub command: Vec<String>,
 }
 
 impl Options {
-    /// Where logs go until the command is over.
+    /// The folder of the logs while the command runs.
     pub fn folder(&self) -> PathBuf {
         let mut name = OsString::from(&self.output);
         name.push(".parts");
@@ -51,16 +52,16 @@ impl Options {
     }
 }
 
-/// Runs what `stop` starts, whose environment names the folder of `options`, and makes the recording.
+/// Runs the command that `stop` starts, whose environment names the folder of `options`, and makes the recording.
 ///
 /// # Errors
-/// What the operating system refuses; a command that cannot be run, or that left no log.
+/// The operating system refuses, the command cannot be run, or it left no log.
 pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let folder = options.folder();
     fs::create_dir(&folder).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Error::Usage(format!(
-            "{} is left of a recording that was killed: make a recording of it with --recover, or \
-             remove it",
+            "{} exists, from an interrupted recording: rebuild that recording with --recover, or \
+             remove the folder",
             folder.display()
         )),
         _ => Error::Create(folder.clone(), error),
@@ -84,11 +85,11 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
     }
 }
 
-/// The recording of what a killed recorder, or one without room, left in `folder`, which stays.
-/// The recording that the killed one began is replaced: all that it could hold is in the folder.
+/// Makes a recording of the logs that an interrupted recorder left in `folder`, and keeps the folder. If the
+/// interrupted recorder began the file `output`, this replaces it: the folder has all of its records.
 ///
 /// # Errors
-/// What the operating system refuses; a folder without a log.
+/// The operating system refuses, or the folder has no log.
 pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<Outcome, Error> {
     let meter = Meter::start();
     let options = Options { output, command: Vec::new() };
@@ -107,8 +108,8 @@ fn begin(root: &Root, options: &Options) -> Result<Writer<File>, Error> {
         backend: BACKEND.to_owned(),
         sources: vec![SOURCE.to_owned()],
         absent: vec![Missing {
-            what: "programs that are static or setuid, or bring a malloc of their own".to_owned(),
-            why: "no library can be loaded before theirs".to_owned(),
+            what: "programs that are static or setuid, or have their own malloc".to_owned(),
+            why: "the preload library cannot replace their malloc".to_owned(),
         }],
         command: options.command.clone(),
         ..here(root)?
@@ -140,8 +141,8 @@ fn outcome((ending, bytes): &(Ending, u64), meter: &Meter) -> Outcome {
     }
 }
 
-/// Writes the records of all logs by time, and the end of the recording; that end, and the bytes of the
-/// whole.
+/// Writes the records of all logs by time, and the end of the recording; returns that end, and the bytes of
+/// the file.
 fn merge(
     folder: &Path,
     mut writer: Writer<File>,
@@ -150,7 +151,7 @@ fn merge(
     let waiting = logs(folder)?;
     if waiting.is_empty() {
         return Err(Error::Usage(format!(
-            "nothing was recorded in {}: the command may be static or setuid, or not use glibc",
+            "nothing was recorded in {}: the command may be static or setuid, or may not use glibc",
             folder.display()
         )));
     }
@@ -162,12 +163,13 @@ fn merge(
     Ok((ending, bytes))
 }
 
-/// Writes the records of logs, each given with the time of its first; how many were lost.
+/// Writes the records of the logs in `waiting`, each with the time of its first record; returns the number of lost
+/// records.
 fn write_by_time(
     mut waiting: Vec<(u64, PathBuf)>,
     writer: &mut Writer<File>,
 ) -> Result<u64, Error> {
-    // The earliest last; a log is opened when its time comes, since there may be thousands.
+    // Sorted with the earliest last. There may be thousands of logs, so each is opened only when its time comes.
     waiting.sort_by_key(|(first_ns, path)| Reverse((*first_ns, path.clone())));
     let (mut open, mut next, mut lost) = (Vec::new(), BinaryHeap::new(), 0);
     loop {
@@ -185,7 +187,7 @@ fn write_by_time(
             writer.push(record).map_err(Error::Write)?;
         }
         match &log.ahead {
-            // Threads may read the clock out of order; what happened is in the order of the log.
+            // Threads may read the clock out of order; the order of the log is right.
             Some(ahead) => next.push(Reverse((time_ns.max(ahead.time_ns), number))),
             None => {
                 lost += log.lost;
@@ -214,14 +216,14 @@ fn logs(folder: &Path) -> Result<Vec<(u64, PathBuf)>, Error> {
     Ok(found)
 }
 
-/// The records of one log.
+/// A log, which is read record by record.
 struct Log {
     reader: BufReader<File>,
     /// The next record.
     ahead: Option<Record>,
-    /// Records that have a place and were not read.
+    /// Places of the log that were not read yet.
     left: u64,
-    /// Records that found no room, or were not finished.
+    /// Records that found no room, or are incomplete.
     lost: u64,
 }
 
@@ -235,14 +237,14 @@ impl Log {
         let number = |at: usize| {
             u64::from_ne_bytes(head[at..at + 8].try_into().expect("the range has 8 bytes"))
         };
-        // A process that was killed while it began its log has written nothing to it.
+        // A process that was killed while it created its log has written no records.
         let (lost, left) = if is_whole { (number(8), number(16)) } else { (0, 0) };
         let mut log = Log { reader, ahead: None, left, lost };
         log.ahead = log.read()?;
         Ok(log)
     }
 
-    /// The next record.
+    /// Takes the next record.
     fn take(&mut self) -> Result<Option<Record>, Error> {
         let following = self.read()?;
         Ok(std::mem::replace(&mut self.ahead, following))
@@ -254,7 +256,7 @@ impl Log {
             self.left -= 1;
             match self.reader.read_exact(&mut bytes) {
                 Ok(()) => {}
-                // Places without room are among the lost already.
+                // Places beyond the end of the file are already counted as lost.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
                 Err(error) => return Err(Error::Write(error)),
             }
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
     use trace::recording::kind;
 
-    /// A log with these records, of which the last two places are not in the file.
+    /// Writes a log with these records, and with two more places that are not in the file.
     fn log(path: &Path, lost: u64, records: &[Record]) {
         let mut bytes = vec![0; HEADER_BYTES as usize];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -312,18 +314,18 @@ mod tests {
         let parts = folder.path().join("parts");
         fs::create_dir(&parts).unwrap();
         let at = |process, time_ns, kind| Record { process, time_ns, kind, ..Record::default() };
-        let one = kind::ALLOCATE;
+        let allocate = kind::ALLOCATE;
         log(
             &parts.join("1-0.log"),
             2,
-            &[at(1, 10, one), at(1, 30, one), at(1, 29, one), at(1, 50, 0)],
+            &[at(1, 10, allocate), at(1, 30, allocate), at(1, 29, allocate), at(1, 50, 0)],
         );
-        log(&parts.join("2-0.log"), 3, &[at(2, 20, one), at(2, 40, one)]);
+        log(&parts.join("2-0.log"), 3, &[at(2, 20, allocate), at(2, 40, allocate)]);
         log(&parts.join("3-0.log"), 0, &[]);
         let output = folder.path().join("out.pgr");
         let outcome = recover(&Root::system(), &parts, output.clone()).unwrap();
         assert_eq!(recorded(&output), [(10, 1), (20, 2), (30, 1), (29, 1), (40, 2)]);
-        assert_eq!((outcome.recorded, outcome.lost), (5, 6), "one place was never finished");
+        assert_eq!((outcome.recorded, outcome.lost), (5, 6), "one record is incomplete");
         assert_eq!(outcome.bytes, fs::metadata(&output).unwrap().len());
     }
 

@@ -1,4 +1,4 @@
-//! The two ways to hear from the kernel.
+//! The two backends, which receive events from the kernel: BPF programs and text events.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::sources::Source;
 use crate::tracefs::Text;
 use crate::{Error, Filter};
 
-/// How often text is read.
+/// How often text events are read.
 const TEXT_EVERY: Duration = Duration::from_millis(20);
 
-/// Which way is asked for.
+/// The backend that the user requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
     /// BPF, or text events if the kernel refuses BPF.
@@ -27,7 +27,7 @@ pub enum BackendChoice {
     Tracefs,
 }
 
-/// The way that is taken.
+/// The backend in use.
 pub enum Backend<'object> {
     /// BPF programs.
     Bpf(Box<Programs<'object>>),
@@ -40,7 +40,7 @@ impl<'object> Backend<'object> {
     /// of kills, `object` is the storage of BPF programs.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         choice: BackendChoice,
         object: &'object mut Object,
@@ -74,7 +74,7 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// What the recording does not have because of the way.
+    /// Parts that the recording lacks because of the backend.
     pub fn absent(&self) -> &[Missing] {
         match self {
             Backend::Bpf(programs) => &programs.absent,
@@ -90,10 +90,10 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Hands what the buffer holds to `take` and empties it.
+    /// Passes the contents of the buffer to `take`, and empties it.
     ///
     /// # Errors
-    /// What the kernel refuses, or `take`.
+    /// The kernel refuses, or `take` fails.
     pub fn drain(&mut self, take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         match self {
             Backend::Bpf(programs) => programs.drain(take),
@@ -104,7 +104,7 @@ impl<'object> Backend<'object> {
     /// Waits until it is time to drain it or, with BPF, until a notice of a kill comes.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self {
             Backend::Bpf(programs) => programs.wait(),
@@ -118,7 +118,7 @@ impl<'object> Backend<'object> {
     /// The notices of kills since the last call, oldest first. With text events they come with the records.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         match self {
             Backend::Bpf(programs) => programs.notices(),

@@ -1,8 +1,8 @@
-//! What is handed over from the kernel at a time.
+//! A batch of events from the kernel.
 
 use trace::recording::{FileName, Record};
 
-/// What the kernel's buffer held.
+/// Events and names that were in the kernel's buffer.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Events in order.
@@ -12,7 +12,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Empties it and keeps its memory.
+    /// Removes everything, and keeps the allocation.
     pub fn clear(&mut self) {
         self.records.clear();
         self.files.clear();

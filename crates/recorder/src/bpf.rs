@@ -1,4 +1,4 @@
-//! The BPF programs in the kernel, and the rings that they fill.
+//! Loads the BPF programs of recorder.bpf.c, and reads the rings that they fill.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -35,41 +35,40 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/recorder.skel.rs"));
 }
 
-/// Programs that are loaded and attached. Dropped, they leave the kernel.
+/// Loaded and attached programs. Dropping them unloads them from the kernel.
 pub struct Programs<'object> {
     _skeleton: RecorderSkel<'object>,
     rings: Rings<SharedWords>,
-    /// Where the programs leave names of files, and those that were there when it was last looked at.
+    /// The ring buffer of file names, and the names that were read from it.
     names: RingBuffer<'static>,
     named: Rc<RefCell<Vec<FileName>>>,
-    /// Where the programs leave notices of kills, and those that were not taken yet.
+    /// The ring buffer of notices of kills, and the notices that were not taken yet.
     notices: RingBuffer<'static>,
     noticed: Rc<RefCell<Vec<Notice>>>,
     batch: Batch,
     /// Whether page-outs of pages of zeros are marked.
     pub marks_zeros: bool,
-    /// What the recording lacks although BPF is granted.
+    /// Parts that the recording lacks although the kernel permits BPF.
     pub absent: Vec<Missing>,
 }
 
-/// So few records that a batch stays in the processor's cache.
+/// The most records of a batch: few enough to stay in the processor's cache.
 const BATCH_RECORDS: usize = 4096;
 
-/// Where the programs live; made before them and dropped after them.
+/// Storage for the programs; it must outlive them.
 pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
 
-/// Room for programs.
+/// Storage for programs.
 pub fn object() -> Object {
     MaybeUninit::uninit()
 }
 
 impl<'object> Programs<'object> {
-    /// Loads the programs of `sources` and attaches them. `noted` is the group whose memory notices of
-    /// kills tell of, `buffer_bytes` the room for records that wait to be read; `object` is where the
-    /// programs live.
+    /// Loads and attaches the programs of `sources`. Notices of kills contain the usage of the group `noted`.
+    /// `buffer_bytes` is the size of the rings; `object` is the storage of the programs.
     ///
     /// # Errors
-    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    /// The kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
     pub fn attach(
         object: &'object mut Object,
         sources: &[&Source],
@@ -119,7 +118,7 @@ impl<'object> Programs<'object> {
     /// Waits until it is time to drain, or until a kill is noticed.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.notices.poll(self.drain_every()) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => Ok(()),
@@ -127,20 +126,20 @@ impl<'object> Programs<'object> {
         }
     }
 
-    /// The notices of kills that came since the last time, oldest first.
+    /// The notices of kills since the last call, oldest first.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         self.notices.consume().map_err(refused)?;
         Ok(std::mem::take(&mut self.noticed.borrow_mut()))
     }
 
-    /// Hands what the rings hold to `take`, a batch at a time, and empties them; what comes meanwhile
-    /// waits for the next time, so that records of all processors stay in order.
+    /// Passes the records in the rings to `take` in batches, and removes them. Records that arrive meanwhile wait
+    /// for the next call, so that the records of all processors stay in order.
     ///
     /// # Errors
-    /// What the kernel refuses, or `take`.
+    /// The kernel refuses, or `take` fails.
     pub fn drain(
         &mut self,
         mut take: impl FnMut(&Batch) -> Result<(), Error>,
@@ -149,7 +148,7 @@ impl<'object> Programs<'object> {
         loop {
             self.batch.clear();
             self.rings.take(until_ns, BATCH_RECORDS, &mut self.batch.records);
-            // After the records: a name is left before the first record that needs it.
+            // Read after the records, because the programs write a name before the first record that needs it.
             self.names.consume().map_err(refused)?;
             self.batch.files.append(&mut self.named.borrow_mut());
             take(&self.batch)?;
@@ -159,7 +158,7 @@ impl<'object> Programs<'object> {
         }
     }
 
-    /// How often to drain them.
+    /// How often to drain the rings.
     fn drain_every(&self) -> Duration {
         self.rings.read_every()
     }
@@ -170,10 +169,10 @@ impl<'object> Programs<'object> {
     }
 }
 
-/// Whether the kernel lets BPF programs trace functions: attaches one for a moment.
+/// Checks whether the kernel permits BPF programs to trace functions: attaches one and detaches it.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it does not.
 pub fn probe_function_entry() -> Result<(), Error> {
     probe::btf(&Root::system()).map_err(Error::Bpf)?;
     keep_prints();
@@ -183,7 +182,7 @@ pub fn probe_function_entry() -> Result<(), Error> {
     open.load().map_err(refused)?.attach().map_err(refused)
 }
 
-/// Leaves all programs but `wanted` out of what is loaded.
+/// Makes libbpf load only the programs `wanted`.
 fn load_only(open: &mut OpenRecorderSkel, wanted: &[&str]) {
     for mut program in open.open_object_mut().progs_mut() {
         let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
@@ -195,11 +194,12 @@ fn load_only(open: &mut OpenRecorderSkel, wanted: &[&str]) {
 fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Error> {
     let is_by_task = linux::system::counts_pages_by_task(root)?;
     let programs = sources.iter().flat_map(|source| source.programs).copied();
-    let is_needed = |name: &&str| tells_swap_ins(name).is_none_or(|by_task| by_task == is_by_task);
+    let is_needed =
+        |name: &&str| needs_counts_by_task(name).is_none_or(|by_task| by_task == is_by_task);
     Ok(programs.filter(is_needed).collect())
 }
 
-/// Sets what the programs may take for constant.
+/// Sets the constants of the programs.
 fn set_constants(
     open: &mut OpenRecorderSkel,
     filter: &Filter,
@@ -230,9 +230,9 @@ fn set_constants(
     Ok(())
 }
 
-/// Of a program that tells swap-ins: whether it does so where each task counts its own pages.
-/// None of the others. What tells them there is function tracing, which newer kernels may refuse.
-fn tells_swap_ins(program: &str) -> Option<bool> {
+/// For a program that detects swap-ins: whether it is for kernels on which each task counts its own pages. Those
+/// programs use function tracing, which newer kernels may refuse. None for other programs.
+fn needs_counts_by_task(program: &str) -> Option<bool> {
     match program {
         "swapped_pages_change" => Some(false),
         "swap_in_begins" | "swap_in_ends" => Some(true),
@@ -240,7 +240,7 @@ fn tells_swap_ins(program: &str) -> Option<bool> {
     }
 }
 
-/// The buffer of names of files, which puts what it holds into `named` when it is consumed.
+/// The ring buffer of file names; consuming it appends the names to `named`.
 fn names(
     skeleton: &RecorderSkel,
     mounts: HashMap<u32, String>,
@@ -254,7 +254,7 @@ fn names(
     builder.build()
 }
 
-/// The buffer of notices, which puts what it holds into `noticed` when it is read.
+/// The ring buffer of notices; consuming it appends the notices to `noticed`.
 fn notices(
     skeleton: &RecorderSkel,
     noticed: Rc<RefCell<Vec<Notice>>>,

@@ -1,8 +1,8 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use std::fmt;
 
-/// Why a recording could not begin or go on.
+/// Why a recording could not begin or continue.
 #[derive(Debug)]
 pub enum Error {
     /// The operating system refused something.
@@ -11,22 +11,22 @@ pub enum Error {
     Bpf(String),
     /// The kernel refused text events.
     Tracefs(String),
-    /// The kernel refused BPF programs and tracefs; in the order in which they were tried.
+    /// The kernel refused both BPF programs and tracefs; in the order in which they were tried.
     Neither(Box<[Error; 2]>),
     /// The recording could not be written.
     Write(std::io::Error),
-    /// The recording could not be written; the logs that it is made of are in this folder.
+    /// The recording could not be written; its logs are still in this folder.
     Unmerged(std::path::PathBuf, std::io::Error),
-    /// The recording cannot be begun at this path.
+    /// The file of the recording could not be created at this path.
     Create(std::path::PathBuf, std::io::Error),
-    /// The command, or the program that it names, cannot be run.
+    /// The command could not be run.
     Command(String, std::io::Error),
-    /// What was asked for makes no sense here.
+    /// The options are invalid on this machine.
     Usage(String),
 }
 
 impl Error {
-    /// Every reason of a refusal without the word for what was refused, to be said once beside several names.
+    /// The reasons of a refusal, without the prefix that names what was refused.
     pub fn reasons(&self) -> Vec<String> {
         match self {
             Error::Neither(both) => both.iter().flat_map(Error::reasons).collect(),
@@ -50,23 +50,19 @@ impl fmt::Display for Error {
             Error::Bpf(what) => write!(f, "BPF: {what}"),
             Error::Neither(both) => write!(f, "{}; and {}", both[0], both[1]),
             Error::Create(path, error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                write!(f, "{}: exists; give another name, or remove it", path.display())
+                write!(f, "{}: the file exists; give another name, or remove it", path.display())
             }
             Error::Create(path, error) => {
-                write!(f, "{}: cannot begin the recording: {error}", path.display())
+                write!(f, "{}: cannot create the recording: {error}", path.display())
             }
             Error::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                write!(
-                    f,
-                    "cannot write the recording: {error}; give a file on a disk with more room"
-                )
+                write!(f, "cannot write the recording: {error}; choose a disk with more room")
             }
             Error::Write(error) => write!(f, "cannot write the recording: {error}"),
             Error::Unmerged(folder, error) => write!(
                 f,
-                "cannot write the recording: {error}; all that was recorded is kept, make the \
-                 recording where there is room: pagewise-agent record --allocations --recover {} \
-                 -o FILE",
+                "cannot write the recording: {error}; its logs are kept: rebuild the recording on a \
+                 disk with room by pagewise-agent record --allocations --recover {} -o FILE",
                 folder.display()
             ),
             Error::Command(command, error) => write!(f, "cannot run {command}: {error}"),

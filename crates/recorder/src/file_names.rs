@@ -1,19 +1,19 @@
-//! Names of files as the kernel hands them over: path parts below the root of a file system.
+//! Parses names of files from the kernel: path parts below the root of a file system.
 
 use std::collections::HashMap;
 
 use trace::recording::FileName;
 
-/// Layout of `struct file_name` in record.h.
+/// The layout of `struct file_name` in record.h.
 const HEAD_BYTES: usize = 16;
 const PART_BYTES: usize = 64;
 const PARTS_MAX: usize = 20;
 
-/// Its length.
+/// The bytes of `struct file_name`.
 pub const BYTES: usize = HEAD_BYTES + PARTS_MAX * PART_BYTES;
 
-/// The name in the bytes that the kernel handed over, below where `mounts` has its file system; none
-/// where the bytes are not of that length.
+/// Parses a `struct file_name`; the path begins with the mount point of its file system in `mounts`. None if the
+/// length is wrong.
 pub fn from_kernel(bytes: &[u8], mounts: &HashMap<u32, String>) -> Option<FileName> {
     let (head, parts) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     if bytes.len() != BYTES {

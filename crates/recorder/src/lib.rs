@@ -1,5 +1,5 @@
-//! A live kernel to a recording. It knows how events are got and written; it must not know what they
-//! mean, which crates/trace decides when the recording is imported.
+//! Records events of the running kernel. This crate receives and writes events; it must not interpret them:
+//! crates/trace does that when the recording is imported.
 
 pub mod allocations;
 mod backend;
@@ -34,7 +34,7 @@ pub use bpf::probe_function_entry;
 pub use error::Error;
 pub use session::{Options, Outcome, Stop, probe, probe_text, record};
 
-/// What the kernel should report.
+/// The events to record: of all processes, or of a group or process.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     /// Only this memory cgroup and those below it.

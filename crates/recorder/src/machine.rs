@@ -1,4 +1,4 @@
-//! What the recorded machine has for memory that does not fit, in the words of recordings.
+//! Describes the swap areas, disks and features of the machine in the header of a recording.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use linux::gauge::Gauge;
 use linux::{Root, disk, features, swap, zram};
 use trace::recording::{Disk, Features, SwapArea, System, Zram};
 
-/// The machine now; `group` is the group that is recorded. What cannot be read is absent.
+/// The machine at present; `group` is the recorded group. Figures that cannot be read are absent.
 pub fn system(root: &Root, kernel: &str, group: Option<&MemoryGroup>) -> System {
     let zram = zram::devices(root).unwrap_or_default();
     System {
@@ -15,7 +15,7 @@ pub fn system(root: &Root, kernel: &str, group: Option<&MemoryGroup>) -> System 
         areas: swap::areas(root)
             .unwrap_or_default()
             .into_iter()
-            .map(|one| area(root, one))
+            .map(|found| area(root, found))
             .collect(),
         root: disk::under(root, Path::new("/")).map(disk_words),
         zram: zram
@@ -26,7 +26,7 @@ pub fn system(root: &Root, kernel: &str, group: Option<&MemoryGroup>) -> System 
     }
 }
 
-/// The limit of `group`, where it is less than the machine has.
+/// The limit of `group`, if it is less than the memory of the machine.
 fn limit_bytes(root: &Root, group: &MemoryGroup) -> Option<u64> {
     let total = |group| Some(Gauge::open(root, group).ok()?.read(false)?.total);
     total(Some(group)).filter(|&limit| total(None).is_some_and(|all| limit < all))
@@ -49,7 +49,7 @@ fn area(root: &Root, area: swap::Area) -> SwapArea {
     }
 }
 
-/// What device `name` holds; none where it is not set up.
+/// The figures of zram device `name`; None if it is not set up.
 fn compressed(root: &Root, name: &str) -> Option<Zram> {
     let counts = zram::statistics(root, name).ok()??;
     let count = |field| counts.get(field).copied().unwrap_or(0);

@@ -1,10 +1,10 @@
-//! Moments at kills. A look at `/proc` after a kill no longer finds what the killer saw: the victim
-//! gives its memory back within milliseconds. So a moment at a kill is made of two things: the notice
-//! that the kernel gave at the instant of the signal, with the victim and the level of memory, and a look
-//! taken at once after it, for all others. Where the kernel gave no such notice, a kill has no moment.
+//! Moments at kills. A look at `/proc` after a kill does not show what the killer saw, because the victim
+//! frees its memory within milliseconds. So a moment at a kill combines two sources: the kernel's notice from the
+//! instant of the signal has the victim and the free memory; a look at once after it has all other
+//! processes. A kill without such a notice has no moment.
 //!
-//! Order of events, by CLOCK_MONOTONIC: last look <= notice <= this look. What a process gives back
-//! after the notice and before this look is put back into the moment.
+//! Order of events, by CLOCK_MONOTONIC: last look <= notice <= this look. Memory that a process frees between
+//! the notice and this look is added back to the moment.
 
 use std::collections::BTreeMap;
 
@@ -13,37 +13,37 @@ use trace::recording::moments::{Life, MemoryState, Moment, ProcessState, STUCK_A
 use crate::notices::{Notice, Victim};
 use crate::scene::Look;
 
-/// Moments at kills in a row, and how many more there are in a second. Further kills have none: a moment
-/// of a hundred processes costs about 6 ms of CPU time.
+/// The most moments of kills in a burst, and the rate per second after it. Further kills get no moment: a
+/// moment of a hundred processes costs about 6 ms of CPU time.
 const BURST: u64 = 32;
 const PER_SECOND: u64 = 20;
-/// A process that was told to die and does not end is forgotten after this.
+/// A killed process that does not end is forgotten after this time.
 const FORGET_AFTER_NS: u64 = 30_000_000_000;
 
 /// A victim that has ended before the look counts as dying only for this long after its kill. Later, its memory may
-/// have come back without a rise of free memory, because others took as much.
+/// have come back without a rise of free memory, because other processes took as much.
 const ENDED_WITHIN_NS: u64 = 10_000_000;
 
-/// Makes moments of looks and notices.
+/// Makes moments from looks and notices.
 #[derive(Default)]
 pub struct Moments {
-    /// Every process at the last look.
+    /// All processes at the last look.
     last: BTreeMap<u32, ProcessState>,
-    /// Memory that was free at it.
+    /// Free memory at the last look.
     last_free: Option<u64>,
     dying: Vec<Dying>,
     budget: Budget,
 }
 
-/// A process that was told to die.
+/// A process that got SIGKILL.
 #[derive(Clone, Debug)]
 struct Dying {
-    /// As it was at that instant.
+    /// Its state at the kill.
     had: ProcessState,
     killed_ns: u64,
-    /// Memory that was free then.
+    /// Free memory at the kill.
     free: u64,
-    /// The least that it was seen to have since, and when that was.
+    /// The smallest size that was seen since then, and when.
     least: u64,
     progressed_ns: u64,
     /// Whether it has ended since the last look.
@@ -51,7 +51,7 @@ struct Dying {
 }
 
 impl Moments {
-    /// Whether a process was told to die and is not known to have ended.
+    /// Whether a killed process is not known to have ended.
     pub fn is_watching(&self) -> bool {
         self.dying.iter().any(|dying| !dying.has_ended)
     }
@@ -61,8 +61,8 @@ impl Moments {
         self.dying.iter().any(|dying| dying.had.process == process && !dying.has_ended)
     }
 
-    /// Watches how the processes that were told to die give their memory back. `now` tells what a process
-    /// has: none once it has ended, and a process without memory where it has let go of its map.
+    /// Notes how much memory the killed processes still have. `now` returns the remaining memory of a process: None
+    /// once it has ended, 0 bytes if it has no address space any more.
     pub fn watch(&mut self, time_ns: u64, mut now: impl FnMut(u32) -> Option<Remains>) {
         for dying in &mut self.dying {
             let remains = now(dying.had.process).filter(|now| now.start == dying.had.start);
@@ -78,8 +78,7 @@ impl Moments {
         }
     }
 
-    /// The moments of `notices`, oldest first, and the look itself. Everything in `notices` is not younger
-    /// than the look.
+    /// The moments of `notices`, oldest first, and the look itself. No notice may be younger than the look.
     pub fn take(&mut self, notices: &[Notice], look: Look) -> Vec<Moment> {
         let Look { moment: look, free_by_zones } = look;
         let known = (self.last_free, free_by_zones);
@@ -107,7 +106,7 @@ impl Moments {
         moments
     }
 
-    /// The victim of a notice; none where it was told to die before, or nothing is known of it.
+    /// The victim of a notice; None if it is already dying, or unknown.
     fn killed(&self, notice: &Notice, seen: &BTreeMap<u32, ProcessState>) -> Option<Killed> {
         let process = notice.process;
         if self.is_dying(process) {
@@ -116,7 +115,7 @@ impl Moments {
         let known = seen.get(&process).into_iter().chain(self.last.get(&process));
         let state = match &notice.victim {
             Some(victim) => {
-                // What the kernel does not tell of it is as it was seen last.
+                // Figures that the notice lacks are those of the last look.
                 let known = known.into_iter().find(|state| state.start == victim.start);
                 let before = self.last.get(&process).filter(|state| state.start == victim.start);
                 ProcessState {
@@ -134,15 +133,14 @@ impl Moments {
                     weight: before.and_then(|before| weight_at_kill(before, victim)),
                 }
             }
-            // Before it began to die it had more.
+            // It had more memory before it began to die.
             None => known.max_by_key(|state| state.resident)?.clone(),
         };
         let Notice { time_ns, used, free, .. } = *notice;
         Some(Killed { time_ns, used, free, state, is_told: notice.victim.is_some() })
     }
 
-    /// Those that were told to die before `time_ns`, at which so much was free, as far as they still
-    /// have memory.
+    /// The processes that were killed before `time_ns` and still have memory; `free` bytes were free at that time.
     fn dying_at(
         &self,
         time_ns: u64,
@@ -157,7 +155,7 @@ impl Moments {
             }
             let counted =
                 seen.get(&had.process).filter(|state| state.start == had.start).map(|s| s.resident);
-            // A map counts less before its pages are free: what has not become free is still to come.
+            // `statm` drops before the pages are free: memory that has not become free is still to come.
             let risen = free.saturating_sub(dying.free);
             let unseen = had.resident.saturating_sub(risen);
             let is_giving = time_ns.saturating_sub(dying.progressed_ns) < STUCK_AFTER_NS;
@@ -180,10 +178,10 @@ impl Moments {
     }
 }
 
-/// What a process has that was told to die.
+/// The remaining memory of a killed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remains {
-    /// When the process began, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     pub start: u64,
     /// Bytes in memory.
     pub resident: u64,
@@ -195,8 +193,8 @@ struct Killed {
     used: Option<u64>,
     free: Option<u64>,
     state: ProcessState,
-    /// Whether the kernel told what the victim had. Where it was only seen some time before, the moment
-    /// of the kill is not known.
+    /// Whether the notice has the victim's memory. Otherwise its state is that of an earlier look, so the kill gets
+    /// no moment.
     is_told: bool,
 }
 
@@ -212,7 +210,7 @@ impl Killed {
         }
     }
 
-    /// The memory at this kill, by a look after it. `killed` are this one and those after it that were
+    /// The state of memory at this kill, from a look after it. `killed` are this victim and all later victims that were
     /// killed before the look.
     fn memory(
         &self,
@@ -227,14 +225,14 @@ impl Killed {
         };
         let free = match (self.used, self.free.zip(free_by_zones)) {
             (Some(used), _) => look.total.saturating_sub(used),
-            // What is free by the one count differs by some amount from what is free by the other.
+            // The two counts of free memory differ by a constant amount.
             (None, Some((at_kill, at_look))) => {
                 (look.free + at_kill).saturating_sub(at_look).min(look.total)
             }
-            // As at the look before it, unless more was taken since.
+            // As at the last look, unless less is free now.
             (None, None) => last_free.map_or(look.free, |free| free.min(look.free)),
         };
-        // What else is available does not change with a kill.
+        // A kill does not change the rest of the available memory.
         let available = (look.available + free).saturating_sub(look.free);
         let given = killed.iter().map(|kill| kill.state.swapped.saturating_sub(swapped_left(kill)));
         let swapped = given.sum();
@@ -264,7 +262,7 @@ fn scaled(bytes: u64, part: u64, whole: u64) -> u64 {
     (u128::from(bytes) * u128::from(part.min(whole)) / u128::from(whole.max(1))) as u64
 }
 
-/// All of `seen`, with `others` in place of those of the same numbers.
+/// The processes `seen`, in which `others` replace those with the same PID.
 fn with(
     mut seen: BTreeMap<u32, ProcessState>,
     others: impl Iterator<Item = ProcessState>,
@@ -273,7 +271,7 @@ fn with(
     seen.into_values().collect()
 }
 
-/// How many moments at kills may still be taken.
+/// Limits the number of moments at kills.
 #[derive(Default)]
 struct Budget {
     taken: u64,

@@ -1,4 +1,4 @@
-//! Stands for the BPF programs where pagewise was built without them: refuses, and says why.
+//! Replaces bpf.rs if pagewise was built without BPF: attaching returns the reason as an error.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -11,24 +11,24 @@ use crate::notices::Notice;
 use crate::sources::Source;
 use crate::{Error, Filter};
 
-/// Why there are none.
-pub const BUILT_WITHOUT: &str = "this pagewise-agent was built without it, since clang or libelf was missing; \
+/// The reason why there are no programs.
+pub const BUILT_WITHOUT: &str = "this pagewise-agent was built without BPF, because clang or libelf was missing; \
                                  install clang, libelf-dev and zlib1g-dev and build again";
 
-/// Never attached.
+/// Programs that cannot exist.
 pub struct Programs<'object> {
     never: Infallible,
     object: PhantomData<&'object ()>,
-    /// Is never read.
+    /// Never read.
     pub marks_zeros: bool,
-    /// Is never read.
+    /// Never read.
     pub absent: Vec<Missing>,
 }
 
-/// Nothing lives in it.
+/// An empty storage.
 pub struct Object;
 
-/// No room, for nothing.
+/// An empty storage.
 pub fn object() -> Object {
     Object
 }
@@ -56,7 +56,7 @@ impl<'object> Programs<'object> {
         Err(Error::Bpf(BUILT_WITHOUT.to_owned()))
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     ///
     /// # Errors
     /// None.
@@ -64,7 +64,7 @@ impl<'object> Programs<'object> {
         match self.never {}
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     ///
     /// # Errors
     /// None.
@@ -72,7 +72,7 @@ impl<'object> Programs<'object> {
         match self.never {}
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     ///
     /// # Errors
     /// None.
@@ -80,7 +80,7 @@ impl<'object> Programs<'object> {
         match self.never {}
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     pub fn lost(&self) -> u64 {
         match self.never {}
     }

@@ -7,7 +7,7 @@ use linux::system;
 pub const BYTES: usize = 96;
 const NAME_AT: usize = 80;
 
-/// A process gets SIGKILL.
+/// A notice that a process got SIGKILL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
     /// CLOCK_MONOTONIC, as in the record of the kill.
@@ -18,11 +18,11 @@ pub struct Notice {
     pub victim: Option<Victim>,
     /// Bytes that the noted group used.
     pub used: Option<u64>,
-    /// Bytes that were free on the machine, as its zones count them.
+    /// Free bytes of the machine, as its zones count them.
     pub free: Option<u64>,
 }
 
-/// A victim before it frees anything. Memory is bytes.
+/// A victim before it frees anything; its memory is in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Victim {
     /// Its name, at most 15 bytes.
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_the_kernel_become_a_notice() {
+    fn a_notice_of_the_kernel_is_parsed() {
         let words: [i64; 9] = [5, 1_230_000_000, 7, 10, 20, 30, 40, 1000, -1];
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.extend(4711_u32.to_ne_bytes());

@@ -1,4 +1,4 @@
-//! Why the kernel refused a BPF program, from what libbpf prints.
+//! Finds the reason why the kernel refused a BPF program in the output of libbpf.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,10 +7,10 @@ use linux::{Root, process};
 
 use crate::Error;
 
-/// What libbpf has printed since it was last told to print here.
+/// The output of libbpf since the last call of [`keep_prints`].
 static PRINTED: Mutex<String> = Mutex::new(String::new());
 
-/// Keeps what libbpf prints for [`refused`]; on the terminal it would disturb a user.
+/// Keeps the output of libbpf for [`refused`] instead of printing it on the terminal.
 pub fn keep_prints() {
     PRINTED.lock().unwrap_or_else(PoisonError::into_inner).clear();
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
@@ -18,12 +18,12 @@ pub fn keep_prints() {
     })));
 }
 
-/// What libbpf or the kernel refused, with what helps.
+/// The error for a refusal by libbpf or the kernel, with advice.
 pub fn refused(error: libbpf_rs::Error) -> Error {
     let what = match error.kind() {
         libbpf_rs::ErrorKind::PermissionDenied if process::may_load_bpf(&Root::system()) => {
-            "the kernel refuses it although this process has the rights; a security module, a lockdown \
-             or a filter of system calls can be why: "
+            "the kernel refuses it although this process has the capabilities; the reason can be a security \
+             module, lockdown or a seccomp filter: "
         }
         libbpf_rs::ErrorKind::PermissionDenied => {
             "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON: "
@@ -31,12 +31,12 @@ pub fn refused(error: libbpf_rs::Error) -> Error {
         _ => "",
     };
     let printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
-    let why = verifier_says(&printed).map(|why| format!(" ({why})")).unwrap_or_default();
+    let why = verifier_message(&printed).map(|why| format!(" ({why})")).unwrap_or_default();
     Error::Bpf(format!("{what}{error:#}{why}"))
 }
 
-/// The program that the kernel's verifier refused, and the last thing it said about it.
-fn verifier_says(printed: &str) -> Option<String> {
+/// The program that the kernel's verifier refused, and the last line of its log.
+fn verifier_message(printed: &str) -> Option<String> {
     let (head, rest) = printed.split_once("-- BEGIN PROG LOAD LOG --")?;
     let program = head.rsplit_once("prog '")?.1.split_once('\'')?.0;
     let log = rest.split_once("-- END PROG LOAD LOG --").map_or(rest, |(log, _)| log);
@@ -54,7 +54,7 @@ fn verifier_says(printed: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    // As libbpf 1.7 prints it on Linux 6.1.
+    // The output of libbpf 1.7 on Linux 6.1.
     const PRINTED: &str = "libbpf: prog 'kill': BPF program load failed: Invalid argument\n\
         libbpf: prog 'kill': -- BEGIN PROG LOAD LOG --\n\
         571: R1_w=1 refs=20\n\
@@ -67,11 +67,14 @@ mod tests {
         libbpf: prog 'kill': failed to load: -22\n";
 
     #[test]
-    fn the_verifiers_last_words_are_found() {
+    fn the_last_line_of_the_verifiers_log_is_the_reason() {
         let reason =
             "program kill: failed to resolve CO-RE relocation <byte_off> [186] struct mm_struct";
-        assert_eq!(verifier_says(PRINTED).as_deref(), Some(reason));
-        assert_eq!(verifier_says("libbpf: failed to open object\n"), None);
-        assert_eq!(verifier_says("prog 'kill': -- BEGIN PROG LOAD LOG --\nstack depth 72\n"), None);
+        assert_eq!(verifier_message(PRINTED).as_deref(), Some(reason));
+        assert_eq!(verifier_message("libbpf: failed to open object\n"), None);
+        assert_eq!(
+            verifier_message("prog 'kill': -- BEGIN PROG LOAD LOG --\nstack depth 72\n"),
+            None
+        );
     }
 }

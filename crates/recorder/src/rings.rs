@@ -1,5 +1,5 @@
-//! The reader's side of the rings in which the BPF programs leave records (bpf/record.h): the records
-//! of all rings, oldest first.
+//! Reads the rings into which the BPF programs write records (bpf/record.h): the records of all rings, oldest
+//! first.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use trace::recording::{Record, kind};
 
-/// Words of `struct record` and `struct ring`, and where a ring has what.
+/// The words of `struct record` and `struct ring`, and the places of words in a ring.
 const RECORD_WORDS: usize = 5;
 const RING_WORDS: usize = 16;
 const LOST: usize = 1;
@@ -16,18 +16,18 @@ const READ: usize = 8;
 /// `ROUND` of record.h.
 const ROUND: u8 = 0x80;
 
-/// Fewest records of a ring if there is more than one: 36 ms of a storm.
+/// The fewest records of a ring if there is more than one ring: 36 ms of a storm.
 const RECORDS_MIN: usize = 1 << 14;
 
-/// Records a second of a swap storm, all on one processor.
+/// Records per second of a swap storm, all on one processor.
 const STORM_RECORDS: u64 = 450_000;
 
-/// Bounds of the time between two readings. To wake up costs some ten microseconds of a processor; what a
-/// killed recorder has not read is lost.
+/// Bounds of the time between two reads. A wake-up costs about ten microseconds of CPU time; records that a
+/// killed recorder has not read are lost.
 const EVERY_MIN: Duration = Duration::from_millis(20);
 const EVERY_MAX: Duration = Duration::from_millis(50);
 
-/// How many rings there are, and how many records each has: powers of two.
+/// The number of rings, and the records of each: powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub rings: usize,
@@ -35,7 +35,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// What fits into `bytes`, with a ring for each processor if they become large enough.
+    /// The shape that fits into `bytes`, with a ring for each processor if the rings are large enough.
     pub fn of(bytes: usize, processors: usize) -> Shape {
         let fits = (bytes / (RECORD_WORDS * size_of::<u64>())).max(1);
         let records = 1 << fits.ilog2();
@@ -43,29 +43,29 @@ impl Shape {
         Shape { rings, records: records / rings }
     }
 
-    /// How often to read them: before a storm fills a third of a ring, if the bounds allow.
+    /// How often to read the rings: before a storm fills a third of a ring, if the bounds permit.
     pub fn read_every(&self) -> Duration {
         let filled_ns = self.records as u64 / 3 * 1_000_000_000 / STORM_RECORDS;
         Duration::from_nanos(filled_ns).clamp(EVERY_MIN, EVERY_MAX)
     }
 
-    /// The words of all rings' positions.
+    /// The number of words of all rings' positions.
     pub fn position_words(&self) -> usize {
         self.rings * RING_WORDS
     }
 
-    /// The words of all rings' records.
+    /// The number of words of all rings' records.
     pub fn record_words(&self) -> usize {
         self.rings * self.records * RECORD_WORDS
     }
 }
 
-/// All rings, in words that the programs change.
+/// All rings, in words that the BPF programs change.
 pub struct Rings<Words> {
     shape: Shape,
     positions: Words,
     records: Words,
-    /// How many records of each ring were read.
+    /// The number of records that were read from each ring.
     read: Vec<u64>,
 }
 
@@ -74,8 +74,8 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         Rings { shape, positions, records, read: vec![0; shape.rings] }
     }
 
-    /// Appends `count` events, or one more, that are not younger than `until_ns`, oldest first, and makes
-    /// room for others; fewer if there are no more.
+    /// Appends up to `count` events, or one more, that are not younger than `until_ns`, oldest first, and frees
+    /// their places.
     pub fn take(&mut self, until_ns: u64, count: usize, taken: &mut Vec<Record>) {
         let full = taken.len() + count;
         let mut nexts: Vec<Option<u64>> =
@@ -98,12 +98,12 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         }
     }
 
-    /// How often to take them.
+    /// How often to read the rings.
     pub fn read_every(&self) -> Duration {
         self.shape.read_every()
     }
 
-    /// Events whose record found its ring full.
+    /// Events that found their ring full.
     pub fn lost(&self) -> u64 {
         let rings = self.positions.chunks_exact(RING_WORDS);
         rings.map(|positions| positions[LOST].load(Ordering::Relaxed)).sum()
@@ -113,7 +113,7 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         self.next(ring).map(|record| record.time_ns)
     }
 
-    /// The next record of a ring, if it is complete: then its kind carries the mark of this round.
+    /// The next record of a ring, if it is complete: its kind then has the mark of this round.
     fn next(&self, ring: usize) -> Option<Record> {
         let place = self.read[ring] as usize;
         let index = ring * self.shape.records + place % self.shape.records;
@@ -132,8 +132,8 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
     }
 }
 
-/// Appends what a record of a ring stands for: that of a page-out has a device where its write was told
-/// with it. The kernel queues the write first.
+/// Appends the events of a record: a page-out with a device is also the write of its pages, which the kernel
+/// queues first.
 fn push_events(record: Record, events: &mut Vec<Record>) {
     if record.kind == kind::PAGE_OUT && record.device != 0 {
         events.push(Record {
@@ -150,8 +150,8 @@ fn push_events(record: Record, events: &mut Vec<Record>) {
     }
 }
 
-/// The ring whose next record is the oldest of `nexts`, their times, and until when it stays so; none
-/// if no record is as old as `until_ns`.
+/// The ring whose next record is the oldest, by the times `nexts`, and the time until which it stays the oldest.
+/// None if all records are younger than `until_ns`.
 fn oldest(nexts: &[Option<u64>], until_ns: u64) -> Option<(usize, u64)> {
     let mut oldest: Option<(usize, u64)> = None;
     let mut until_ns = until_ns;
@@ -170,7 +170,7 @@ fn oldest(nexts: &[Option<u64>], until_ns: u64) -> Option<(usize, u64)> {
 mod tests {
     use super::*;
 
-    /// What the programs do, in memory of this process.
+    /// Writes records as the BPF programs do, in memory of this process.
     struct Writer {
         shape: Shape,
         positions: Vec<AtomicU64>,
@@ -209,7 +209,7 @@ mod tests {
             Some(claimed)
         }
 
-        /// A record of kind 4 that tells its ring and its time.
+        /// Completes a record of kind 4 with its ring and its time.
         fn complete(&self, ring: usize, claimed: u64, time_ns: u64) {
             let (round, place) =
                 (claimed / self.shape.records as u64, claimed as usize % self.shape.records);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_does_not_fill_a_ring_between_two_readings() {
+    fn a_storm_does_not_fill_a_ring_between_two_reads() {
         let every = |bytes, processors| Shape::of(bytes, processors).read_every().as_millis();
         assert_eq!(every(8 << 20, 2), 48);
         assert_eq!(every(64 << 20, 2), 50);
@@ -251,8 +251,8 @@ mod tests {
     }
 
     #[test]
-    fn a_page_out_of_a_device_is_its_write_too() {
-        let told = Record {
+    fn a_page_out_with_a_device_is_also_its_write() {
+        let page_out = Record {
             time_ns: 9,
             address: 70,
             object: 80,
@@ -264,24 +264,24 @@ mod tests {
             flags: 1,
         };
         let mut events = Vec::new();
-        push_events(told, &mut events);
+        push_events(page_out, &mut events);
         let written = Record {
             address: 0,
             process: 2,
             auxiliary: 0,
             kind: kind::SWAP_WRITE,
             flags: 0,
-            ..told
+            ..page_out
         };
-        let left = Record { device: 0, ..told };
-        assert_eq!(events, [written, left]);
+        let without_device = Record { device: 0, ..page_out };
+        assert_eq!(events, [written, without_device]);
         events.clear();
-        push_events(left, &mut events);
-        assert_eq!(events, [left]);
+        push_events(without_device, &mut events);
+        assert_eq!(events, [without_device]);
     }
 
     #[test]
-    fn records_of_all_rings_come_oldest_first_round_after_round() {
+    fn records_of_all_rings_come_oldest_first_in_every_round() {
         let writer = Writer::new(Shape { rings: 4, records: 8 });
         let mut rings = writer.rings();
         for start in (1..1000).step_by(12) {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_loses_what_comes_and_counts_it() {
+    fn a_full_ring_drops_records_and_counts_them() {
         let writer = Writer::new(Shape { rings: 2, records: 4 });
         let mut rings = writer.rings();
         (1..8).for_each(|time_ns| writer.write(1, time_ns));
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_claimed_but_not_complete_waits_with_what_comes_after_it() {
+    fn an_incomplete_record_holds_back_later_records_of_its_ring() {
         let writer = Writer::new(Shape { rings: 1, records: 4 });
         let mut rings = writer.rings();
         for start in [1, 5, 9] {

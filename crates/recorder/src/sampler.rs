@@ -1,4 +1,4 @@
-//! The kernel's own counters at one instant, to set a recording beside.
+//! Samples the kernel's own counters, for comparison with a recording.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use linux::cgroup::MemoryGroup;
 use linux::{Root, counters, pressure, swap, system, zram};
 use trace::recording::{Area, Pressure, Sample};
 
-/// The counters of `/proc/vmstat` that tell of paging and reclaim, by how their names begin.
+/// The counters of `/proc/vmstat` about paging and reclaim, by the beginning of their names.
 const VMSTAT: [&str; 10] = [
     "pswp",
     "swp",
@@ -20,7 +20,7 @@ const VMSTAT: [&str; 10] = [
     "zswp",
 ];
 
-/// The counters now. What cannot be read is absent: a recording goes on without it.
+/// Reads the counters. A counter that cannot be read is absent, and the recording continues.
 pub fn sample(root: &Root, group: Option<&MemoryGroup>) -> Sample {
     let mut vmstat = counters::vmstat(root).unwrap_or_default();
     vmstat.retain(|name, _| VMSTAT.iter().any(|start| name.starts_with(start)));
@@ -35,12 +35,12 @@ pub fn sample(root: &Root, group: Option<&MemoryGroup>) -> Sample {
 }
 
 fn pressures(root: &Root) -> BTreeMap<String, Pressure> {
-    let one = |resource: &&str| {
+    let of_resource = |resource: &&str| {
         let pressure = pressure::of_machine(root, resource).ok().flatten()?;
         let pressure = Pressure { some_us: pressure.some_us, full_us: pressure.full_us };
         Some(((*resource).to_owned(), pressure))
     };
-    pressure::RESOURCES.iter().filter_map(one).collect()
+    pressure::RESOURCES.iter().filter_map(of_resource).collect()
 }
 
 fn area(area: swap::Area) -> Area {

@@ -1,4 +1,4 @@
-//! Memory and processes as they are now, as a low-memory killer would see them.
+//! Looks at memory and processes, as a low-memory killer sees them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use trace::recording::moments::{Life, MemoryState, Moment, ProcessState};
 
 use crate::weights::{Occasion, Subject, Weights};
 
-/// What is looked at: the memory and the processes of a group, or of the machine.
+/// The memory and the processes of a group, or of the machine.
 pub struct Scene<'a> {
     root: &'a Root,
     group: Option<&'a MemoryGroup>,
@@ -19,7 +19,7 @@ pub struct Scene<'a> {
     weights: Option<Weights>,
 }
 
-/// The kills since the last look, and before.
+/// The kills that a look must know.
 pub struct Deaths<'a> {
     /// The first kill since the last look.
     pub killed_ns: Option<u64>,
@@ -31,24 +31,24 @@ pub struct Deaths<'a> {
 /// second.
 const SHORT_PART: u64 = 4;
 
-/// What was seen at once.
+/// The result of a look.
 pub struct Look {
     /// Memory and processes.
     pub moment: Moment,
-    /// Bytes that were free on the machine, as its zones count them: `MemFree` may differ where a
-    /// hypervisor has borrowed memory.
+    /// Free bytes of the machine, as its zones count them: `MemFree` may differ if a hypervisor has taken
+    /// memory.
     pub free_by_zones: Option<u64>,
 }
 
 impl<'a> Scene<'a> {
-    /// Opens what tells of the memory; none where the kernel does not tell.
+    /// Opens the kernel's files about memory; None if the kernel does not report it.
     pub fn open(root: &'a Root, group: Option<&'a MemoryGroup>) -> Option<Scene<'a>> {
         let gauge = Gauge::open(root, group).ok()?;
         let (groups, weights) = (Groups::default(), Weights::start(root));
         Some(Scene { root, group, gauge, groups, weights })
     }
 
-    /// Looks now; none where the group was removed.
+    /// Looks at memory and processes; None if the group was removed.
     pub fn look(&mut self, deaths: &Deaths<'_>) -> Option<Look> {
         let processes = match self.group {
             Some(group) => group.processes(self.root),
@@ -98,7 +98,7 @@ impl<'a> Scene<'a> {
 
     fn memory(&mut self) -> Option<MemoryState> {
         let state = self.gauge.read(true)?;
-        // A group of version 1 has no stalls of its own; the machine's then stand for them.
+        // The kernel reports no stalls of groups of version 1, so use those of the machine.
         let stalled =
             state.pressure.or_else(|| pressure::of_machine(self.root, "memory").ok().flatten());
         Some(MemoryState {
@@ -123,15 +123,15 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Numbers of memory cgroups. A process is asked again when it runs another program.
+/// Numbers of memory cgroups. The group of a process is read again when it runs another program.
 #[derive(Default)]
 struct Groups {
     paths: HashMap<String, u32>,
-    /// By process: its start and name, and the number of its group.
+    /// For each process its start time, its name, and the number of its group.
     known: HashMap<u32, (u64, String, u32)>,
 }
 
-/// Processes that are remembered.
+/// The most processes that are remembered.
 const KNOWN_MAX: usize = 1 << 16;
 
 impl Groups {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_of_the_machine_tells_what_the_kernel_keeps() {
+    fn a_moment_of_the_machine_has_watermarks_zones_and_processes() {
         let root = Root::system();
         let deaths = Deaths { killed_ns: None, is_dying: &|_| false };
         let mut scene = Scene::open(&root, None).unwrap();

@@ -1,4 +1,4 @@
-//! One recording from its first event to its last.
+//! A recording from its first event to its last.
 
 use std::fs::File;
 use std::io;
@@ -18,49 +18,48 @@ use crate::scene::{Deaths, Look, Scene};
 use crate::sources::{CATALOG, Source};
 use crate::{Error, Filter, machine, sampler, tracefs};
 
-/// How often the kernel's counters are noted, and what is pending is written.
+/// How often the kernel's counters are sampled, and pending data is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// How often a moment is taken besides those at kills: each costs about 6 ms of CPU time for a hundred
-/// processes.
+/// The time between two regular moments: a moment of a hundred processes costs about 6 ms of CPU time.
 const MOMENT_EVERY: Duration = Duration::from_millis(200);
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the recording goes.
+    /// The file of the recording.
     pub output: PathBuf,
-    /// What is recorded.
+    /// The sources to record.
     pub sources: Vec<&'static Source>,
-    /// Whose events.
+    /// The processes whose events are recorded.
     pub filter: Filter,
-    /// The group whose memory and processes are noted, where that is not the filter's.
+    /// The group of moments and notices, if it is not the group of the filter.
     pub noted: Option<linux::cgroup::MemoryGroup>,
-    /// How the kernel is heard.
+    /// The backend.
     pub backend: BackendChoice,
-    /// Room for records that wait to be written: a power of two.
+    /// The size of the buffer between kernel and recorder: a power of two.
     pub buffer_bytes: u32,
-    /// The command that runs meanwhile, for the recording's own description.
+    /// The command that runs meanwhile, for the header of the recording.
     pub command: Vec<String>,
 }
 
-/// Who begins what is recorded, and knows when it is over.
+/// The caller's side of a recording: it starts the command, and decides when the recording is over.
 pub trait Stop {
-    /// Called once, before `start`, with what the recording will lack because of how the kernel is heard.
+    /// Called once, before `start`, with the parts that the recording lacks because of the backend.
     fn ready(&mut self, _absent: &[Missing]) {}
 
-    /// Called once, when every program is attached: from now on nothing is missed.
+    /// Called once, when all events are enabled: from now on no event is missed.
     ///
     /// # Errors
-    /// A command that cannot be run.
+    /// The command cannot be run.
     fn start(&mut self) -> io::Result<()>;
 
-    /// Asked many times a second: none to go on; otherwise the exit status of the command, where its
-    /// end is why.
+    /// Called many times a second: None to continue; else the recording ends, with the exit status of the command if
+    /// its end is the reason.
     fn is_over(&mut self) -> Option<Option<i32>>;
 }
 
-/// How a recording went.
+/// The result of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Records written.
@@ -69,35 +68,35 @@ pub struct Outcome {
     pub lost: u64,
     /// Bytes of the file.
     pub bytes: u64,
-    /// How long it took.
+    /// The duration of the recording.
     pub duration: Duration,
-    /// CPU time of this process in it.
+    /// CPU time of this process during the recording.
     pub cpu: Duration,
-    /// Exit status of the command, where it ended.
+    /// The exit status of the command, if it has ended.
     pub exit_status: Option<i32>,
-    /// How the kernel was heard, as in recordings.
+    /// The name of the backend.
     pub backend: &'static str,
-    /// What the recording does not have because of how the kernel was heard.
+    /// Parts that the recording lacks because of the backend.
     pub absent: Vec<Missing>,
-    /// Why it ended before its time, where it did: the disk was full, say.
+    /// The reason why the recording ended early, such as a full disk.
     pub failure: Option<String>,
 }
 
-/// More lost than this share of all records is too much.
+/// The largest share of lost records that is acceptable.
 const LOST_SHARE_MAX: f64 = 0.001;
 
 impl Outcome {
-    /// Whether so much was lost that figures of the recording are in doubt: more than 0.1 %.
+    /// Whether more than 0.1 % of the records were lost, so that figures of the recording are in doubt.
     pub fn is_lossy(&self) -> bool {
         self.lost as f64 > LOST_SHARE_MAX * (self.recorded + self.lost) as f64
     }
 }
 
-/// Records until `stop` says so.
+/// Records until `stop` is over.
 ///
 /// # Errors
-/// What the kernel refuses before the first record. What fails later ends the recording and stands
-/// in the outcome, since what was recorded is good.
+/// The kernel refuses before the first record. A later failure ends the recording and is reported in the outcome,
+/// because the records until then are good.
 pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let mut object = bpf::object();
     let mut backend = Backend::attach(
@@ -113,21 +112,21 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
     let begun = about(root, options, &backend)
         .and_then(|about| Writer::new(file, &about).map_err(Error::Write));
     let mut writer = begun.inspect_err(|_| {
-        // Nothing is recorded, and a file without a beginning cannot be read.
+        // No record was written, and a file without a header cannot be read.
         let _ = std::fs::remove_file(&options.output);
     })?;
     stop.ready(backend.absent());
     let meter = Meter::start();
     let ended = run(root, options, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Command(..)) = ended {
-        // Its command never ran: there is nothing to keep.
+        // The command never ran, so there is nothing to keep.
         let _ = std::fs::remove_file(&options.output);
         return Err(error);
     }
     Ok(finish(writer, &whole, &backend, ended, &meter))
 }
 
-/// Ends the file, of which `whole` is another handle, and says how the recording `ended`.
+/// Completes the file, of which `whole` is another handle, and returns the outcome.
 fn finish(
     writer: Writer<File>,
     whole: &File,
@@ -138,7 +137,7 @@ fn finish(
     let lost = backend.lost() + writer.unwritten();
     let (recorded, bytes) = (writer.recorded(), writer.bytes());
     if let Err(Error::Write(_)) = ended {
-        // A full disk took half a block; without it what was recorded can still be ended.
+        // Cut off an incomplete block, so that the file can still be completed on a full disk.
         let _ = whole.set_len(bytes);
     }
     let (exit_status, mut failure) = match ended {
@@ -163,32 +162,32 @@ fn finish(
     }
 }
 
-/// Begins the file of a recording at a path that nothing has. What is written is appended, so that what
-/// is cut off its end leaves no hole.
+/// Creates the file of a recording; the path must not exist. The file is opened for appending, so that writes
+/// after a truncation leave no hole.
 ///
 /// # Errors
-/// What the operating system refuses, a file that is there included.
+/// The file exists, or the operating system refuses.
 pub fn create(path: &Path) -> Result<File, Error> {
     let file = File::options().append(true).create_new(true).open(path);
     file.map_err(|error| Error::Create(path.to_owned(), error))
 }
 
-/// Begins what is recorded.
+/// Starts the command.
 ///
 /// # Errors
-/// A command that cannot be run.
+/// The command cannot be run.
 pub fn start(stop: &mut dyn Stop, command: &[String]) -> Result<(), Error> {
     stop.start().map_err(|error| Error::Command(command.join(" "), error))
 }
 
-/// The time that a recording takes, and the CPU time of this process in it.
+/// Measures the time of a recording, and the CPU time of this process during it.
 pub struct Meter {
     began: Instant,
     cpu_before: Duration,
 }
 
 impl Meter {
-    /// From now on.
+    /// Starts measuring.
     pub fn start() -> Meter {
         Meter { began: Instant::now(), cpu_before: system::processor_time() }
     }
@@ -204,7 +203,7 @@ impl Meter {
     }
 }
 
-/// What any recording made here and now says of the machine.
+/// The header of a recording, with the fields about the machine set.
 pub fn here(root: &Root) -> Result<About, Error> {
     let machine = Machine::this(root)?;
     Ok(About {
@@ -235,7 +234,7 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
     })
 }
 
-/// What this recording does not have, though a recording may.
+/// The parts that this recording lacks, with the reasons.
 fn absent(options: &Options, backend: &Backend) -> Vec<Missing> {
     let not_asked = CATALOG
         .iter()
@@ -244,7 +243,7 @@ fn absent(options: &Options, backend: &Backend) -> Vec<Missing> {
     not_asked.chain(backend.absent().iter().cloned()).collect()
 }
 
-/// Moves records from the buffer to the file until it is over; the exit status of the command.
+/// Moves records from the buffer to the file until `stop` is over; returns the exit status of the command.
 fn run(
     root: &Root,
     options: &Options,
@@ -352,7 +351,7 @@ fn remains(root: &Root, process: u32) -> Option<Remains> {
     Some(Remains { start, resident })
 }
 
-/// The processes that are there before the recording, each as if it had just begun its program.
+/// The processes that run before the recording, each as if it had just called exec.
 fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
     let processes = match (&filter.group, filter.process) {
         (_, Some(process)) => vec![process],
@@ -367,7 +366,7 @@ fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
     Ok(processes.into_iter().filter_map(named).collect())
 }
 
-/// Writes what is in the buffer.
+/// Writes the contents of the buffer.
 fn drain(backend: &mut Backend, writer: &mut Writer<File>) -> Result<(), Error> {
     backend.drain(|batch| {
         if !batch.files.is_empty() {
@@ -377,17 +376,17 @@ fn drain(backend: &mut Backend, writer: &mut Writer<File>) -> Result<(), Error> 
     })
 }
 
-/// Whether the kernel grants text events, which serve where it refuses BPF.
+/// Checks whether the kernel permits text events, which replace BPF if it refuses BPF.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it does not.
 pub fn probe_text() -> Result<(), Error> {
     tracefs::probe()
 }
 
-/// Whether the kernel takes the programs of each source: loads and attaches them for a moment.
+/// Checks whether the kernel accepts the programs of each source: attaches and detaches them.
 pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
-    /// Room for what may come in that moment: a page.
+    /// The smallest buffer: a page.
     const BUFFER_BYTES: u32 = 1 << 12;
     let ask = |source: &'static Source| {
         let mut object = bpf::object();

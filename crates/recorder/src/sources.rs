@@ -1,22 +1,22 @@
-//! What can be recorded: the catalog of sources, each a group of BPF programs, or of text events where
-//! BPF is refused.
+//! The catalog of sources that can be recorded: each is a group of BPF programs, or of text events if the kernel
+//! refuses BPF.
 
-/// One source.
+/// A source of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Its name on the command line and in recordings.
     pub name: &'static str,
-    /// What it records, in one line.
+    /// The events that it records, in one line.
     pub summary: &'static str,
-    /// The BPF programs that it is made of, by their names in recorder.bpf.c.
+    /// The names of its BPF programs in recorder.bpf.c.
     pub programs: &'static [&'static str],
-    /// The text events that it is made of where BPF is refused, each with a condition or none.
+    /// The text events that replace its programs if the kernel refuses BPF, each with a filter or "".
     pub text_events: &'static [(&'static str, &'static str)],
-    /// Whether it is recorded where nothing is asked for.
+    /// Whether it is recorded if the user names no source.
     pub is_default: bool,
 }
 
-/// Every source, in the order in which lists show them.
+/// All sources, in the order of lists.
 pub const CATALOG: &[Source] = &[
     Source {
         name: "swap",
@@ -65,26 +65,26 @@ pub const CATALOG: &[Source] = &[
     },
     Source {
         name: "kills",
-        summary: "each SIGKILL, with victim and sender; memory and processes, five times a second and at each kill",
+        summary: "each SIGKILL, with victim and sender; memory and processes at each kill and every 200 ms",
         programs: &["kill", "oom_kill"],
         text_events: &[("signal/signal_generate", "sig == 9"), ("oom/mark_victim", "")],
         is_default: false,
     },
     Source {
         name: "launches",
-        summary: "processes that begin, change their program and end",
+        summary: "processes that fork, exec and exit",
         programs: &["process_exec", "process_fork", "process_exit"],
         text_events: &[
             ("sched/sched_process_exec", ""),
             ("sched/sched_process_fork", ""),
             ("sched/sched_process_exit", ""),
         ],
-        // Pages are named by process: their names and ends belong to every recording.
+        // Pages are named by process, so every recording needs the names and ends of processes.
         is_default: true,
     },
 ];
 
-/// Those that are recorded where nothing is asked for.
+/// The sources that are recorded if the user names none.
 pub fn defaults() -> Vec<&'static Source> {
     CATALOG.iter().filter(|source| source.is_default).collect()
 }

@@ -29,7 +29,7 @@ const VALID_NS: u64 = 10_000_000_000;
 /// become its own, and its size stays the same.
 const VALID_SHARER_NS: u64 = 1_000_000_000;
 
-/// The order in which processes are weighed.
+/// Classes of processes, in the order in which they are weighed.
 const FORKED: u32 = 0;
 const NEW: u32 = 1;
 const AGAIN: u32 = 2;
@@ -45,7 +45,7 @@ pub struct Subject {
     pub is_dying: bool,
 }
 
-/// The circumstances of a moment.
+/// The time of a moment, and the state of the machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Occasion {
     /// The time, by CLOCK_MONOTONIC.
@@ -356,7 +356,7 @@ mod tests {
         for (killed_ns, is_kept) in [(Some(1), true), (Some(u64::MAX), false), (None, false)] {
             weights.known = HashMap::from([(this, before.clone())]);
             weights.weigher.post(jobs(&weights.processes, std::slice::from_ref(&subject), &[0]));
-            // When the thread is ready, all results are there.
+            // When the thread is ready, it has stored all results.
             while !weights.weigher.is_ready() {
                 std::thread::yield_now();
             }

@@ -1,6 +1,6 @@
-//! Whether a recording marks pages of zeros. Since Linux 6.12 the kernel swaps such a page out by
-//! setting a bit, so that no device writes it or reads it back; the BPF programs see a page-out without
-//! a write. docs/decisions/0015-pages-of-zeros.md has the reasons.
+//! Decides whether a recording marks pages of zeros. Since Linux 6.12 the kernel swaps such a page out by setting
+//! a bit, so that no device writes it or reads it back; the BPF programs see a page-out without a write.
+//! docs/decisions/0015-pages-of-zeros.md gives the reasons.
 
 use linux::{Root, features};
 use trace::recording::Missing;
@@ -8,30 +8,28 @@ use trace::recording::Missing;
 use crate::Error;
 use crate::sources::Source;
 
-/// How a recording made here and now treats pages of zeros.
+/// How a recording on this machine treats pages of zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zeros {
-    /// As any other page: the kernel writes them, or page-outs are not recorded.
+    /// Like all other pages: the kernel writes them, or page-outs are not recorded.
     Plain,
     /// Their page-outs are marked.
     Marked,
-    /// Their page-outs cannot be marked, with the reason.
+    /// Their page-outs cannot be marked, for this reason.
     Unmarked(&'static str),
 }
 
 impl Zeros {
-    /// How the backend of this name treats them when it records `sources`.
+    /// How a recording of `sources` with this backend treats them.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn here(root: &Root, backend: &str, sources: &[&Source]) -> Result<Zeros, Error> {
         let has_page_outs = sources.iter().any(|source| source.name == "swap");
         Ok(if !has_page_outs || !features::keeps_zeros_out(root)? {
             Zeros::Plain
         } else if backend == "tracefs" {
-            Zeros::Unmarked(
-                "text events name only pages that a device writes or reads, so there are none",
-            )
+            Zeros::Unmarked("text events show only pages that a device writes or reads")
         } else if features::zswap(root)? == Some(true) {
             Zeros::Unmarked(
                 "zswap is on, and no device writes its pages either; to mark them, switch zswap off before \
@@ -42,7 +40,7 @@ impl Zeros {
         })
     }
 
-    /// What the recording lacks because of it.
+    /// The part that the recording lacks because of it.
     pub fn missing(self) -> Option<Missing> {
         let Zeros::Unmarked(why) = self else { return None };
         Some(Missing { what: "pages of zeros".to_owned(), why: why.to_owned() })
@@ -54,7 +52,7 @@ mod tests {
     use super::*;
     use crate::sources::CATALOG;
 
-    /// How zeros are treated with this vmstat and switch of zswap.
+    /// The treatment of zeros with these texts of vmstat and of zswap's switch.
     fn zeros(vmstat: &str, zswap: Option<&str>, backend: &str, sources: &[&str]) -> Zeros {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {

@@ -4,7 +4,7 @@ use crate::Error;
 use trace::Source;
 use types::{PageId, Progress};
 
-/// Reads the accesses of a source and tells how far it is.
+/// Reads the accesses of a source and reports its progress.
 pub(crate) struct Accesses<'a> {
     source: &'a mut dyn Source,
     progress: &'a dyn Progress,
@@ -16,7 +16,7 @@ pub(crate) struct Accesses<'a> {
 pub(crate) struct Batch<'a> {
     /// The pages accessed, in order.
     pub pages: &'a [PageId],
-    /// All of them are numbered below this.
+    /// All pages have lower numbers than this.
     pub bound: usize,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Accesses<'a> {
         Accesses { source, progress, pages: Vec::new(), done: 0 }
     }
 
-    /// An upper bound of the number of accesses, where the source knows one beforehand.
+    /// An upper bound on the number of accesses; 0 if the source does not know one beforehand.
     pub(crate) fn expected(&self) -> u64 {
         self.source.header().events
     }
@@ -38,7 +38,7 @@ impl<'a> Accesses<'a> {
         self.done += self.pages.len() as u64;
         let total = self.source.header().events.max(self.done);
         self.progress.advance(self.done, total)?;
-        // To look for the greatest number costs a tenth of what the fastest policy does.
+        // A search for the greatest number costs a tenth of the fastest policy's work.
         let bound = match self.source.header().pages {
             Some(pages) => pages as usize,
             None if self.pages.is_empty() => 0,

@@ -1,7 +1,7 @@
-//! Storage devices as two latencies and a rating: the built-in ones, a user's own, a bare pair.
+//! Storage devices as two latencies and a rating: built in, from a user's file, or a bare pair.
 //!
 //! Times are per 4 KiB page at queue depth 1. Every figure has a low, a typical and a high value;
-//! runs use the typical one, which is the geometric mean of the range unless the file gives it.
+//! runs use the typical value, which is the geometric mean of the range unless the file gives it.
 //! `devices/*.toml` is the list of built-in devices; docs/devices.md describes the file format.
 
 mod sized;
@@ -31,73 +31,73 @@ const BUILTIN: [(&str, &str); 16] = [
 ];
 
 /// Longest latency accepted, in microseconds: 1000 s. Keeps every product of counts inside `u128`
-/// and catches a unit taken for another.
+/// and catches a mistaken unit.
 const LATENCY_US_MAX: f64 = 1e9;
 
-/// Where a number comes from.
+/// Origin of a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Provenance {
-    /// Who measured or stated it.
+    /// Source that measured or stated it.
     pub source: String,
     /// When it was measured or read, as an ISO date.
     pub date: String,
-    /// False where the number was recalled or assumed and nobody checked it.
+    /// False if the number was recalled or assumed and not checked.
     pub verified: bool,
 }
 
 /// The time one operation on one page takes, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Latency {
-    /// The best the source gives.
+    /// The best value of the source.
     #[serde(rename = "low")]
     pub low_ns: u64,
-    /// What runs use.
+    /// The value that runs use.
     #[serde(rename = "typical")]
     pub typical_ns: u64,
-    /// The worst the source gives.
+    /// The worst value of the source.
     #[serde(rename = "high")]
     pub high_ns: u64,
-    /// Where the figures come from.
+    /// Origin of the figures.
     #[serde(flatten)]
     pub provenance: Provenance,
 }
 
-/// How large the device is.
+/// Size of the device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Capacity {
     /// Bytes.
     pub bytes: u64,
-    /// Where the figure comes from.
+    /// Origin of the figure.
     #[serde(flatten)]
     pub provenance: Provenance,
 }
 
-/// A figure of a device that is no time, with its range.
+/// A figure of a device other than a time, with its range.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
-    /// The lowest the source gives.
+    /// The lowest value of the source.
     #[schemars(range(min = 0))]
     pub low: f64,
-    /// What runs use.
+    /// The value that runs use.
     #[schemars(range(min = 0))]
     pub typical: f64,
-    /// The highest the source gives.
+    /// The highest value of the source.
     #[schemars(range(min = 0))]
     pub high: f64,
-    /// Where the figures come from.
+    /// Origin of the figures.
     #[serde(flatten)]
     pub provenance: Provenance,
 }
 
-/// What reading, or writing, more or less than a page at once takes: a set-up and a time for every byte.
+/// Time of reading, or writing, any number of bytes: a set-up plus a time for every byte.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transfer {
     /// The part of a read that does not depend on its size.
     #[serde(rename = "setup_ns")]
     pub setup: Latency,
-    /// Megabytes (10^6 bytes) a second from then on.
+    /// Read bandwidth after the set-up, in megabytes (10^6 bytes) per second.
     pub bandwidth_mb_s: Figure,
-    /// The same of writes, where it is known.
+    /// Write bandwidth, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_bandwidth_mb_s: Option<Figure>,
 }
@@ -105,11 +105,11 @@ pub struct Transfer {
 /// A storage device.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
-    /// Its name in the catalog, or the text that described it.
+    /// Name in the catalog, or the text that described the device.
     pub name: String,
-    /// What it is, in a line.
+    /// One line that describes the device.
     pub summary: String,
-    /// What else the reader of the figures should know; may be empty.
+    /// Further facts that matter for its figures; may be empty.
     pub note: String,
     /// Reading one page.
     #[serde(rename = "read_ns")]
@@ -117,17 +117,17 @@ pub struct Device {
     /// Writing one page.
     #[serde(rename = "write_ns")]
     pub write: Latency,
-    /// Reading any number of bytes, where it is known.
+    /// Reading any number of bytes, if known.
     pub transfer: Option<Transfer>,
-    /// Its size, where it has one of its own.
+    /// Capacity, if it has one of its own.
     pub capacity: Option<Capacity>,
-    /// Its endurance, where writing wears it and the figure is known: how often every byte may be
+    /// Endurance, if writing wears the device and the figure is known: how often every byte may be
     /// written.
     pub rated_cycles: Option<Figure>,
-    /// Only where the device is the memory of the board itself: bytes of pages it holds for each
+    /// Only for a device that is the board's own memory: bytes of pages it holds for each
     /// byte of memory it takes, 1 without compression.
     pub compression: Option<Figure>,
-    /// Whether it is only two latencies that the caller gave.
+    /// Whether it consists only of two latencies that the caller gave.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_exact: bool,
 }
@@ -143,7 +143,7 @@ impl Latency {
 }
 
 impl Device {
-    /// The same device, with another figure of each latency's range as the typical one.
+    /// The same device with another figure of each latency's range as the typical one.
     #[must_use]
     pub fn at(&self, figure: fn(&Latency) -> u64) -> Device {
         Device { read: self.read.at(figure), write: self.write.at(figure), ..self.clone() }
@@ -154,12 +154,12 @@ impl Device {
         self.read.has_range() || self.write.has_range()
     }
 
-    /// The device that `text` names: one of `names()`, a pair `READ/WRITE` such as `90/40us` or
-    /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit where it has none). A
-    /// device file is the caller's to read: `from_toml`.
+    /// Resolves `text`: one of `names()`, or a pair `READ/WRITE` such as `90/40us` or
+    /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit if it has none). The caller reads
+    /// device files, with `from_toml`.
     ///
     /// # Errors
-    /// `Usage` with the list of names.
+    /// `Usage` for an unknown device, with the list of names.
     pub fn resolve(text: &str) -> Result<Device, Error> {
         if let Some(device) = builtin().find(|device| device.name == text) {
             return Ok(device);
@@ -176,10 +176,10 @@ impl Device {
         )))
     }
 
-    /// The device a TOML text describes; `origin` names the text in errors.
+    /// Parses a TOML description of a device; `origin` names the text in errors.
     ///
     /// # Errors
-    /// `Device`, with the field that is missing or makes no sense.
+    /// `Device`, with the field that is missing or invalid.
     pub fn from_toml(text: &str, origin: &str) -> Result<Device, Error> {
         let refuse = |reason: String| Error::new(ErrorKind::Device, format!("{origin}: {reason}"));
         let file: DeviceFile = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
@@ -209,7 +209,7 @@ impl Device {
         })
     }
 
-    /// A device of exactly these latencies, without range or rating.
+    /// A device with exactly these latencies, without range or rating.
     pub fn exact(name: impl Into<String>, read_ns: u64, write_ns: u64) -> Device {
         let latency = |ns| Latency {
             low_ns: ns,
@@ -235,8 +235,8 @@ impl Device {
         }
     }
 
-    /// The fast device of a latency-ratio sweep: `ratio.slow_to_fast_read` times as quick to read as
-    /// this one, and `ratio.write_to_read` times as slow to write as to read.
+    /// The fast device of a latency-ratio sweep: it reads `ratio.slow_to_fast_read` times as fast as
+    /// this device, and a write takes it `ratio.write_to_read` times as long as a read.
     pub fn faster_by(&self, ratio: LatencyRatio) -> Device {
         let read_ns = self.read.typical_ns as f64 / ratio.slow_to_fast_read;
         let name =
@@ -277,7 +277,7 @@ pub fn builtin() -> impl Iterator<Item = Device> {
     })
 }
 
-/// `READ/WRITE`; none if `text` does not have that shape at all.
+/// Parses `READ/WRITE`; none if `text` does not have that shape.
 fn parse_pair(text: &str) -> Result<Option<Device>, Error> {
     let Some((read, write)) = text.split_once('/') else { return Ok(None) };
     let refuse = || {
@@ -311,12 +311,12 @@ fn time_ns(number: &str, unit: &str) -> Option<u64> {
     us_to_ns(number.parse::<f64>().ok()? * us_per_unit)
 }
 
-/// Whole nanoseconds, where the time is one a device can have.
+/// Whole nanoseconds, if the time is valid for a device.
 fn us_to_ns(us: f64) -> Option<u64> {
     (us.is_finite() && (0.0..=LATENCY_US_MAX).contains(&us)).then(|| (us * 1e3).round() as u64)
 }
 
-/// The TOML file as it is written.
+/// The TOML file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DeviceFile {

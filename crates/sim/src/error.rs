@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// What went wrong, for callers that decide by it.
+/// Kind of error, for callers that branch on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The trace could not be read, where the source is a `trace::Error`, or is not what it must be.
+    /// The trace cannot be read (the source is a `trace::Error`), or is invalid.
     Trace,
-    /// The caller asked for something that does not exist or makes no sense.
+    /// The caller asked for something that does not exist or is invalid.
     Usage,
-    /// A device file does not say what a device file must say.
+    /// A device file is invalid or incomplete.
     Device,
     /// The caller asked to stop.
     Cancelled,
 }
 
-/// A refusal with its reason.
+/// An error with its kind and reason.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -24,22 +24,22 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of `kind`; `message` says what was expected and what was found.
+    /// An error of `kind`; `message` states what was expected and what was found.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error { kind, message: message.into(), source: None }
     }
 
-    /// A demand that names nothing that exists; `message` lists what does.
+    /// An error about an unknown name; `message` lists the known ones.
     pub fn usage(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Usage, message)
     }
 
-    /// What went wrong, for callers that decide by it.
+    /// Kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// The reader's own error, where reading the trace failed.
+    /// The reader's own error, if reading the trace failed.
     pub fn trace_error(&self) -> Option<&trace::Error> {
         self.source.as_ref()
     }

@@ -1,12 +1,12 @@
-//! A trace held in memory: what generators and filters give out.
+//! A trace held in memory: the result of generators and filters.
 
 use trace::{Header, Source};
 use types::{Event, EventKind, Events, PageId};
 
-/// Events per batch: short enough to notice a cancellation at once.
+/// Events per batch: few enough to react to a cancellation at once.
 const BATCH_EVENTS: usize = 1 << 16;
 
-/// Events without times, given out in batches (12 bytes an event).
+/// Events without times, returned in batches (12 bytes per event).
 pub struct EventList {
     header: Header,
     events: Vec<Event>,
@@ -14,7 +14,7 @@ pub struct EventList {
 }
 
 impl EventList {
-    /// A trace of `events` whose pages are numbered densely; `header` gets their counts.
+    /// A trace of `events` whose pages are numbered densely; sets the counts in `header`.
     pub fn new(mut header: Header, events: Vec<Event>) -> EventList {
         let pages = events.iter().filter(|event| event.kind != EventKind::Exit);
         let highest = pages.map(|event| event.page.0).max();
@@ -30,7 +30,7 @@ impl EventList {
     /// A copy of `source` without the pages that are accessed exactly once.
     ///
     /// # Errors
-    /// What reading `source` gives.
+    /// Errors of reading `source`.
     pub fn without_single_accesses(source: &mut dyn Source) -> Result<EventList, trace::Error> {
         let mut events = Vec::new();
         let mut accesses: Vec<u8> = Vec::new();
@@ -54,7 +54,7 @@ impl EventList {
     }
 }
 
-/// Numbers pages densely in order of first appearance again.
+/// Renumbers pages densely in order of first appearance.
 fn renumber(events: &mut [Event], pages: usize) {
     let mut numbers = vec![u32::MAX; pages];
     let mut next = 0;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn single_pages_go_and_the_rest_is_numbered_anew() {
+    fn single_pages_are_removed_and_the_rest_is_renumbered() {
         use EventKind::{DeviceRead, Exit, SwapIn, SwapOut};
         let given = vec![
             event(SwapOut, 0),

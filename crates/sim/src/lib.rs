@@ -1,4 +1,4 @@
-//! The virtual device: replays recorded events against policies and storage.
+//! Simulates: replays recorded events against policies and storage.
 
 mod accesses;
 pub mod alloc;

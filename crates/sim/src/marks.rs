@@ -1,17 +1,17 @@
-//! Positions in time with a mark each, appended at the end and taken out anywhere, and how many lie
-//! before one: what a stack distance is read from.
+//! Positions in time that may carry a mark, appended at the end and cleared anywhere, with a fast count of
+//! the marks before a position: the basis of stack distances.
 
-/// Marked positions, appended at the end and taken out anywhere.
+/// Marked positions, appended at the end and cleared anywhere.
 ///
 /// Invariant, for every word, line and group up to the one before `end`: its counter is the number
-/// of marks before it in its line, in its group, or at all.
+/// of marks before it in its line, in its group, or overall.
 pub struct Marks {
     /// One bit per position.
     words: Vec<u64>,
     before_word: Vec<u16>,
     before_line: Vec<u16>,
     before_group: Vec<u32>,
-    /// Positions in use.
+    /// Number of positions in use.
     end: u32,
     positions: u32,
 }
@@ -24,7 +24,7 @@ const LINE_SHIFT: u32 = WORD_SHIFT + FAN_OUT.trailing_zeros();
 const GROUP_SHIFT: u32 = LINE_SHIFT + FAN_OUT.trailing_zeros();
 
 impl Marks {
-    /// No marks, in room for `positions` or a few more.
+    /// An empty set with room for `positions` or a few more.
     pub fn new(positions: usize) -> Marks {
         let positions = positions.next_multiple_of(1 << LINE_SHIFT).min(1 << 31);
         let groups = positions.div_ceil(1 << GROUP_SHIFT);
@@ -38,12 +38,12 @@ impl Marks {
         }
     }
 
-    /// Positions that are left to append to.
+    /// Number of positions left to append.
     pub fn free(&self) -> usize {
         (self.positions - self.end) as usize
     }
 
-    /// The position that is marked next.
+    /// The position that `append` marks next.
     #[inline(always)]
     pub fn next(&self) -> u32 {
         self.end
@@ -59,13 +59,13 @@ impl Marks {
         self.end += 1;
     }
 
-    /// Takes the mark off `position` and returns how many marks lie up to and including it.
+    /// Clears the mark at `position` and returns the number of marks up to and including it.
     #[inline(always)]
     pub fn take(&mut self, position: u32) -> u32 {
         let count = self.count_through(position);
         let (word, line, group) = places(position);
         self.words[word] &= !(1 << (position % u64::BITS));
-        // Counters of words and lines that have not begun are spoilt, and set when they begin.
+        // Counters of words and lines that have not begun are garbage, and set when they begin.
         subtract(fan(&mut self.before_word, word), &AFTER[word % FAN_OUT]);
         subtract(fan(&mut self.before_line, line), &AFTER[line % FAN_OUT]);
         let last_group = (self.end >> GROUP_SHIFT) as usize;
@@ -78,7 +78,7 @@ impl Marks {
         count
     }
 
-    /// How many marks lie up to `position` and including it.
+    /// The number of marks up to `position` and including it.
     #[inline(always)]
     pub fn count_through(&self, position: u32) -> u32 {
         let (word, line, group) = places(position);
@@ -115,7 +115,7 @@ fn places(position: u32) -> (usize, usize, usize) {
 /// One fan of counters.
 type Fan = [u16; FAN_OUT];
 
-/// For each place in a fan, 1 for the places after it: what a mark taken there takes off them. A
+/// For each place in a fan, 1 for the places after it: the decrements when a mark there is cleared. A
 /// table, because comparing would be three quarters of the work.
 static AFTER: [Fan; FAN_OUT] = {
     let mut after = [[0; FAN_OUT]; FAN_OUT];
@@ -131,7 +131,7 @@ static AFTER: [Fan; FAN_OUT] = {
     after
 };
 
-/// The counters that `index` shares a fan with.
+/// The counters in the fan of `index`.
 #[inline(always)]
 fn fan(counters: &mut [u16], index: usize) -> &mut Fan {
     let start = index / FAN_OUT * FAN_OUT;

@@ -1,24 +1,24 @@
 //! Pages in memory on two lists, active and inactive, with one reference bit each, as in the Linux
 //! kernel (mm/vmscan.c of 6.18, without its generations). The lists are linked through the pages
-//! themselves; whoever owns the pages decides what an eviction means.
+//! themselves; the owner of the pages decides the effect of an eviction.
 
 /// Pages reclaimed at a time (the kernel's SWAP_CLUSTER_MAX).
 pub(crate) const BATCH: usize = 32;
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Where a page is.
+/// Place of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Not in memory.
     #[default]
     Absent,
-    /// In memory and on no list: nothing can evict it.
+    /// In memory and on no list: it cannot be evicted.
     Held,
     Inactive,
     Active,
 }
 
-/// What the lists keep about one page.
+/// State of one page for the lists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listed {
     pub(crate) place: Place,
@@ -28,7 +28,7 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// A page that is not in memory.
+    /// State of a page that is not in memory.
     pub(crate) const ABSENT: Listed =
         Listed { place: Place::Absent, is_referenced: false, newer: NONE, older: NONE };
 }
@@ -81,9 +81,9 @@ impl List {
     }
 }
 
-/// Both lists.
+/// The active and the inactive list.
 ///
-/// Invariant: a page has the place of the list that it is on, and no other page has.
+/// Invariant: a page has the place of its list exactly if it is on that list.
 #[derive(Debug)]
 pub(crate) struct Lists {
     inactive: List,
@@ -100,17 +100,17 @@ impl Lists {
         self.inactive.pages + self.active.pages
     }
 
-    /// A page that was on no list is the newest of the inactive ones.
+    /// Makes a page that was on no list the newest inactive one.
     pub(crate) fn insert<P: ListPage>(&mut self, pages: &mut [P], page: u32) {
         self.inactive.push(pages, page);
     }
 
-    /// A page that was on no list is the newest of the active ones.
+    /// Makes a page that was on no list the newest active one.
     pub(crate) fn activate<P: ListPage>(&mut self, pages: &mut [P], page: u32) {
         self.active.push(pages, page);
     }
 
-    /// Takes a page off the list that it is on.
+    /// Removes a page from its list.
     pub(crate) fn remove<P: ListPage>(&mut self, pages: &mut [P], page: u32) {
         match pages[page as usize].listed().place {
             Place::Inactive => self.inactive.remove(pages, page),
@@ -119,8 +119,8 @@ impl Lists {
         }
     }
 
-    /// Judges the oldest inactive page: one that was referenced becomes active, any other leaves the
-    /// lists. None where no page is inactive.
+    /// Judges the oldest inactive page: a referenced page becomes active, any other leaves the
+    /// lists. None if no page is inactive.
     pub(crate) fn judge_oldest<P: ListPage>(&mut self, pages: &mut [P]) -> Option<Judged> {
         let page = self.inactive.oldest;
         if page == NONE {
@@ -148,7 +148,7 @@ impl Lists {
     }
 }
 
-/// What becomes of a page that was judged.
+/// Result of judging a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
     Stays,

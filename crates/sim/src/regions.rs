@@ -1,35 +1,35 @@
-//! A stretch of pages that one owner uses, and which of them one visit touches.
+//! A stretch of pages that one owner uses, and the part of them that one visit touches.
 
 use types::random::Stream;
 
-/// Pages that are used together lie in runs of this many: 85 % of the pages a visit swaps in have
+/// Pages that are used together are in runs of this many: 85 % of the pages a visit swaps in have
 /// a neighbour that is swapped in too (an earlier measurement; docs/studies/predict.md has ours).
 pub(crate) const RUN_PAGES: u32 = 8;
 pub(crate) const MIB_PAGES: u32 = 256;
 
-/// How much of a region one visit uses.
+/// Part of a region that one visit uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
     /// Share of the pages, in percent.
     pub(crate) used_percent: u32,
-    /// Share of the used ones that are the same at every visit, in percent.
+    /// Share of the used pages that every visit uses, in percent.
     pub(crate) core_percent: u32,
 }
 
-/// Neighbouring pages of one kind.
+/// Adjacent pages of one kind.
 #[derive(Debug)]
 pub(crate) struct Region {
     pub(crate) first: u32,
     pub(crate) runs: u32,
-    /// Per run: whether every visit uses it.
+    /// For each run, whether every visit uses it.
     is_core: Vec<bool>,
 }
 
 impl Region {
-    /// The region of `pages` pages from `first` on; which of its runs are core is drawn from `layout`.
+    /// The region of `pages` pages from `first` on; `layout` draws which of its runs are core.
     pub(crate) fn new(first: u32, pages: u32, usage: Usage, layout: &mut Stream) -> Region {
         let runs = pages / RUN_PAGES;
-        // Of `used_percent` of the runs per visit, `core_percent` are the same every time.
+        // Of the `used_percent` of runs per visit, `core_percent` are the same every time.
         let core = usage.used_percent * usage.core_percent;
         let is_core = (0..runs).map(|_| layout.below(10_000) < core).collect();
         Region { first, runs, is_core }
@@ -47,7 +47,7 @@ impl Region {
         chosen
     }
 
-    /// The pages of one of its runs.
+    /// The pages of a run.
     pub(crate) fn pages(&self, run: u32) -> std::ops::Range<u32> {
         let first = self.first + run * RUN_PAGES;
         first..first + RUN_PAGES

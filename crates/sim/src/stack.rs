@@ -1,10 +1,10 @@
 //! LRU stack distances in one pass: the exact miss count of every size at once.
 //!
 //! Mattson et al. (IBM Systems Journal 1970): an access hits a memory of `n` frames exactly if
-//! fewer than `n` distinct pages were accessed since the page's last access. Positions in time
-//! carry a bit where they are some page's last access; the distance is the number of bits after
+//! fewer than `n` distinct pages were accessed since the page's last access. A position in time
+//! carries a bit if it is some page's last access; the distance is the number of bits after
 //! the position of the page's own. Counters of the bits before each word, line and group of lines
-//! make that a few reads. When positions run out, bits and positions are packed.
+//! reduce the count to a few reads. When positions run out, bits and positions are packed.
 
 use crate::marks::Marks;
 use types::PageId;
@@ -15,14 +15,14 @@ pub struct Stack {
     /// Position of each page's last access, or `NEVER`.
     last: Vec<u32>,
     marks: Marks,
-    /// Accesses by distance.
+    /// Number of accesses by distance.
     by_distance: Vec<u64>,
     accesses: u64,
     pages: u64,
 }
 
 const NEVER: u32 = u32::MAX;
-/// Positions per page: packing costs about ten accesses per page, so this makes it rare.
+/// Positions per page: packing costs about ten accesses per page, so a large number makes it rare.
 const POSITIONS_PER_PAGE: usize = 4;
 const CHUNK: usize = 64;
 
@@ -39,7 +39,7 @@ impl Default for Stack {
 }
 
 impl Stack {
-    /// Counts accesses to `pages`, all numbered below `bound`.
+    /// Adds accesses to `pages`, all numbered below `bound`.
     pub fn push(&mut self, pages: &[PageId], bound: usize) {
         if self.last.len() < bound {
             self.last.resize(bound, NEVER);
@@ -59,18 +59,18 @@ impl Stack {
         self.accesses += pages.len() as u64;
     }
 
-    /// Accesses pushed.
+    /// Number of accesses.
     pub fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Distinct pages among them: each has one access without a distance.
+    /// Number of distinct pages: each has one access without a distance.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
     /// Accesses by distance: entry `d` counts those with `d` distinct other pages since the last
-    /// access to the same page. First accesses are in none.
+    /// access to the same page. First accesses do not count.
     pub fn by_distance(&self) -> &[u64] {
         &self.by_distance
     }
@@ -81,8 +81,8 @@ impl Stack {
         self.accesses - hits
     }
 
-    /// Reads and counts scattered memory in loops of their own, so that the processor overlaps the
-    /// waits: in one loop with the marks it would meet them one by one.
+    /// Reads and counts scattered memory in separate loops, so that the processor overlaps the
+    /// waits: in one loop with the marks it would wait for them one by one.
     #[inline(never)]
     fn access_chunk(&mut self, pages: &[PageId]) {
         let warm = pages.iter().fold(0, |all, page| all | self.last[page.index()]);

@@ -1,4 +1,4 @@
-//! Replays of allocations against the naive model, and what must hold of every allocator.
+//! Replays of allocations against the naive model, and rules that hold for every allocator.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
@@ -7,11 +7,11 @@ use sim::alloc::{ALLOCATORS, Options, Outcome, find, replay};
 use testkit::allocations::{self as naive, Pool};
 use trace::allocations::{Action, Block, History, PageRun, ProcessHistory, StepParts};
 
-/// Frames of a machine on which our pool holds 512 KiB hot: 1/16 of it.
+/// Frames of a machine on which our pool holds 512 KiB hot: 1/16 of its memory.
 const MACHINE_PAGES: u64 = 2048;
 const HOT_PAGES: u64 = MACHINE_PAGES / 16;
 
-/// What a generated program does next.
+/// Next action of a generated program.
 #[derive(Clone, Debug)]
 enum Deed {
     Allocate { pages: u32, is_zeroed: bool, touched: Vec<bool> },
@@ -27,7 +27,7 @@ fn deed() -> impl Strategy<Value = (u64, Deed)> {
     (pause_ns, prop_oneof![allocate, free])
 }
 
-/// The same program for the model and for the simulator.
+/// A program in the forms for the model and for the simulator.
 fn program(deeds: Vec<(u64, Deed)>) -> (Vec<(u64, naive::Step)>, History) {
     let mut history = Hand::new(1).0;
     history.about.memory_bytes = MACHINE_PAGES * 4096;
@@ -78,7 +78,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn pools_do_what_the_naive_model_does(
+    fn pools_equal_the_naive_model(
         deeds in prop::collection::vec(deed(), 1..80),
         is_tight: bool,
     ) {
@@ -91,7 +91,7 @@ proptest! {
             let ours = brief(&replay(&history, find(name).unwrap(), options));
             let mut expected = naive::replay(&steps, pool, budget_pages);
             if expected.is_killed {
-                // The simulator's timeline ends a step later, the model's with the kill.
+                // The simulator's timeline ends one step later; the model's ends with the kill.
                 expected.resident_max = ours.resident_max;
             }
             prop_assert_eq!(ours, expected, "{}", name);
@@ -99,7 +99,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pool_holds_what_the_naive_model_holds_where_more_is_freed_than_it_may_hold(
+    fn a_pool_above_its_limits_equals_the_naive_model(
         sizes in prop::collection::vec(1000..3000u32, 6..12),
         pause_ns in 0..700_000_000u64,
     ) {
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn nobody_is_killed_while_a_pool_that_the_kernel_may_take_holds_a_page(
+    fn no_process_is_killed_while_the_kernel_can_take_a_page_from_a_pool(
         deeds in prop::collection::vec(deed(), 1..120),
         budget_pages in 100..3000u64,
     ) {
@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// A history of one process made by hand: blocks of 20 pages, all touched, times in seconds.
+/// A history of one process, written by hand: blocks of 20 pages, all touched, times in seconds.
 struct Hand(History);
 
 impl Hand {
@@ -176,7 +176,7 @@ impl Hand {
     }
 }
 
-/// Allocates and frees one block of 50 pages again and again, so many seconds apart.
+/// Allocates and frees one block of 50 pages repeatedly, `pause_s` seconds apart.
 fn churn(rounds: u64, is_zeroed: bool, pause_s: u64) -> Hand {
     let mut hand = Hand::new(1);
     for round in 0..rounds {
@@ -188,7 +188,7 @@ fn churn(rounds: u64, is_zeroed: bool, pause_s: u64) -> Hand {
 }
 
 #[test]
-fn a_loop_of_one_block_faults_once_where_it_is_kept() {
+fn a_loop_of_one_block_faults_once_if_the_block_is_kept() {
     let hand = churn(10, true, 0);
     let faults = |name| hand.run(name, None).counts.faults;
     assert_eq!(faults("no-pool"), 500);
@@ -199,14 +199,14 @@ fn a_loop_of_one_block_faults_once_where_it_is_kept() {
     assert_eq!(premapped_and_faulted("paper-capped"), (256, 44));
     // glibc raises its threshold at the first free; the second block extends the heap.
     assert_eq!(faults("glibc"), 100);
-    assert_eq!(faults("decay-like"), 500, "what must read as zero is discarded");
+    assert_eq!(faults("decay-like"), 500, "memory that must read as zero is discarded");
     assert_eq!(churn(10, false, 0).run("decay-like", None).counts.faults, 50);
     let lazy = hand.run("lazy", None);
     assert_eq!(lazy.counts.pages_zeroed, 450);
     assert_eq!(lazy.pages_resident_max, 50);
 }
 
-/// Pages filled ahead and faults, of a block of 300 pages.
+/// Pages filled ahead, and faults, for a block of 300 pages.
 fn premapped_and_faulted(name: &str) -> (u64, u64) {
     let mut hand = Hand::new(1);
     let block = hand.block(300, false, false);
@@ -220,13 +220,13 @@ fn after_a_second_ours_is_lazily_freed_and_after_five_discarded() {
     let counts = |pause_s| churn(10, false, pause_s).run("lazy", None).counts;
     assert_eq!((counts(0).faults, counts(0).lazy_touches), (50, 0));
     assert_eq!((counts(1).faults, counts(1).lazy_touches), (50, 450));
-    // All of six blocks, 50 pages each; four more are filled ahead but for a sixteenth.
+    // All pages of six blocks of 50; four more blocks are filled ahead except for a sixteenth.
     assert_eq!((counts(5).faults, counts(5).lazy_touches), (6 * 50 + 4 * 4, 0));
     assert_eq!(counts(5).pages_populated, 4 * 46);
 }
 
 #[test]
-fn idle_memory_is_given_back_by_ours_and_kept_by_the_kernels_pool() {
+fn ours_gives_back_idle_memory_and_the_kernels_pool_keeps_it() {
     let mut hand = churn(2, false, 1);
     hand.step(2, 0, 0, Action::Exit);
     assert_eq!(hand.run("lazy", None).pages_resident_idle, 0);
@@ -235,19 +235,19 @@ fn idle_memory_is_given_back_by_ours_and_kept_by_the_kernels_pool() {
 }
 
 #[test]
-fn scudo_keeps_what_fits_within_four_pages() {
+fn scudo_keeps_blocks_that_fit_within_four_pages() {
     let mut hand = Hand::new(1);
     for pages in [50, 46, 45, 600, 600] {
         let block = hand.block(pages, false, false);
         hand.step(0, 0, block, Action::Allocate);
         hand.step(0, 0, block, Action::Free);
     }
-    // 46 fits into 50, and 45 into the 46 that are left of it; 600 is more than 2 MiB.
+    // 46 fits into 50, and 45 into the remaining 46; 600 is more than 2 MiB.
     assert_eq!(hand.run("scudo-like", None).counts.faults, 50 + 1200);
 }
 
 #[test]
-fn mapped_blocks_pass_every_malloc_but_not_the_pools() {
+fn mapped_blocks_bypass_every_malloc_but_not_the_pools() {
     let mut hand = Hand::new(1);
     for _ in 0..4 {
         let block = hand.block(40, true, true);
@@ -261,7 +261,7 @@ fn mapped_blocks_pass_every_malloc_but_not_the_pools() {
 }
 
 #[test]
-fn what_is_cut_discarded_and_resized_is_counted_once() {
+fn cut_discarded_and_resized_pages_are_counted_once() {
     let mut hand = Hand::new(1);
     let (small, large) = (hand.block(40, true, true), hand.block(60, true, true));
     let part = |first, pages| PageRun { first, pages };
@@ -273,7 +273,7 @@ fn what_is_cut_discarded_and_resized_is_counted_once() {
     hand.step(4, 0, large, Action::Free);
     for row in ALLOCATORS.iter().filter(|row| !row.name.starts_with("paper")) {
         let outcome = replay(&hand.0, row, Options::default());
-        // 40 at first, the 10 discarded ones and 20 more after the resize.
+        // 40 at first, then the 10 discarded ones and 20 more after the resize.
         assert_eq!(outcome.counts.faults, 70, "{}", row.name);
         assert_eq!(outcome.pages_live_max, 60, "{}", row.name);
     }
@@ -287,12 +287,12 @@ fn a_pool_is_taken_before_a_process_is_killed() {
     hand.step(1, 0, blocks[0], Action::Free);
     hand.step(1, 1, blocks[1], Action::Allocate);
     hand.step(1, 1, blocks[2], Action::Allocate);
-    // 200 pages are needed at a time; a pool of 100 is there when the third block comes.
+    // The program needs 200 pages at a time; a pool of 100 is held when the third block comes.
     let paper = hand.run("paper", Some(220));
     assert_eq!((paper.counts.kills, paper.counts.pages_reclaimed >= 80), (0, true));
     assert_eq!(paper.counts.pages_pooled_at_kill, 0);
     let decay = hand.run("decay-like", Some(220));
-    assert_eq!(decay.counts.kills, 1, "nothing takes what it keeps");
+    assert_eq!(decay.counts.kills, 1, "the kernel cannot take what it keeps");
     assert_eq!(decay.counts.pages_pooled_at_kill, 100);
     assert_eq!(hand.run("no-pool", Some(220)).counts.kills, 0);
     assert_eq!(hand.run("no-pool", Some(150)).counts.kills, 1);

@@ -9,7 +9,7 @@ use trace::TraceKind;
 use trace::import::ImportOptions;
 use types::{EventKind, NoProgress};
 
-/// The analysis of a shared recording; none, with the reason printed, where it is not at hand.
+/// The analysis of a shared recording; none, with the reason printed, if it is not available.
 fn shared(name: &str, top_processes: Option<usize>) -> Option<Analysis> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = root.join(name);
@@ -50,8 +50,8 @@ fn swap700_has_its_known_figures() {
     assert_eq!((rows.len(), &rows[20].name[..]), (21, "others"));
     assert_eq!(rows.iter().map(|row| row.accesses).sum::<u64>(), analysis.accesses);
     let series = &analysis.traffic.as_ref().unwrap().series;
-    let writes: u64 = series.iter().flat_map(|one| &one.writes).sum();
-    let reads: u64 = series.iter().flat_map(|one| &one.reads).sum();
+    let writes: u64 = series.iter().flat_map(|named| &named.writes).sum();
+    let reads: u64 = series.iter().flat_map(|named| &named.reads).sum();
     assert_eq!((writes, reads), (swap.outs, swap.ins));
 }
 

@@ -1,4 +1,4 @@
-//! What a cell holds while it runs: docs/sweep.md promises 64 bytes a page, and little beside.
+//! Memory of a cell while it runs: docs/sweep.md promises 64 bytes per page, and little beside.
 
 use sim::EventList;
 use sim::devices::Device;
@@ -15,9 +15,9 @@ const PAGES: u64 = 300_000;
 const EVENTS: u64 = 1_200_000;
 const PROCESSES: u64 = 24;
 const BYTES_PER_PAGE: usize = 64;
-/// Whole huge pages for four arrays, and a batch of events.
+/// Rounding of four arrays to whole huge pages, and a batch of events.
 const BYTES_BESIDE: usize = 9 << 20;
-/// A quarter; all pages; and where the rings of the lists that keep an order have just doubled.
+/// A quarter; all pages; and a size at which the rings of the ordered lists have just doubled.
 const FRAMES: [u64; 3] = [PAGES / 4, PAGES, (1 << 18) + 1];
 
 /// Pages that leave and come back, each equally often, and processes that end.
@@ -51,7 +51,7 @@ fn events() -> Vec<Event> {
         .collect()
 }
 
-/// All pages leave, then all come back, and so on: what is known of them changes for all in turn.
+/// All pages leave, then all come back, and so on: the state of every page changes in turn.
 fn turns() -> Vec<Event> {
     use EventKind::{SwapIn, SwapOut};
     let kinds = [SwapOut, SwapIn, SwapIn, SwapIn, SwapOut, SwapIn, SwapIn, SwapOut, SwapOut];
@@ -67,7 +67,7 @@ fn turns() -> Vec<Event> {
     kinds.into_iter().flat_map(turn).collect()
 }
 
-/// What a cell of this size holds at the most.
+/// The most memory that a cell of this size holds.
 fn held_most(
     architecture: &Architecture,
     option: Option<(&str, &str)>,

@@ -1,4 +1,4 @@
-//! A real program as valgrind's lackey tells it, through import, file and one pass, against memories
+//! A real program as recorded by valgrind's lackey, through import, file and one pass, against memories
 //! that see every reference.
 
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use types::{NoProgress, ReferenceKind};
 
 const REFERENCES: usize = 1_000_000;
 
-/// Lines of lackey that tell a reference, at most so many; none where there is no valgrind.
+/// Lines of lackey with a reference, at most `references`; none if valgrind is not installed.
 fn lackey(references: usize) -> Option<Vec<String>> {
     let mut valgrind = Command::new("valgrind")
         .args(["--tool=lackey", "--trace-mem=yes", "ls", "-lR", "/etc"])
@@ -22,7 +22,7 @@ fn lackey(references: usize) -> Option<Vec<String>> {
     let text = BufReader::new(valgrind.stderr.take().unwrap());
     let is_reference = |line: &String| line.starts_with(['I', ' ']);
     let lines = text.lines().map(Result::unwrap).filter(is_reference).take(references).collect();
-    // It is cut off in the middle of its work, unless that was little.
+    // Ends lackey in the middle of the program, if that is still running.
     let _ = valgrind.kill();
     valgrind.wait().unwrap();
     Some(lines)

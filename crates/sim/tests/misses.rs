@@ -54,7 +54,7 @@ proptest! {
 }
 
 #[test]
-fn a_swap_trace_counts_swap_outs_and_swap_ins_alone() {
+fn a_swap_trace_counts_only_swap_outs_and_swap_ins() {
     let events = [
         (EventKind::SwapOut, 0),
         (EventKind::DeviceWrite, 0),

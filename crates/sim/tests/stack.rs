@@ -24,7 +24,7 @@ fn naive(pages: &[PageId]) -> (Vec<u64>, u64) {
 
 fn check(pages: &[PageId], bound: usize) {
     let mut stack = Stack::default();
-    // No pages are no batches, and leave the histogram without length.
+    // Without pages there are no batches, and the histogram stays empty.
     stack.push(&[], bound);
     for batch in pages.chunks(1000) {
         stack.push(batch, bound);

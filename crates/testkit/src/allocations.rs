@@ -1,53 +1,54 @@
-//! The naive model of pools of freed spans: lists that are searched from their beginning, one process,
-//! one byte per page. S3.4's pool in the kernel, ours in the program, and none.
+//! The naive model of pools of freed spans, with lists searched from their beginning, a single process
+//! and a byte per page: the paper's pool in the kernel (S3.4), pagewise's pool in the program, and no
+//! pool.
 
-/// What a program does.
+/// A step of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It is given a block of so many pages and touches some of them.
+    /// The program allocates a block and touches some of its pages.
     Allocate {
-        /// How many.
+        /// Number of pages.
         pages: u32,
-        /// Whether they must read as zero.
+        /// Whether the pages must read as zero.
         is_zeroed: bool,
-        /// Which it touches, ascending.
+        /// The touched pages, ascending.
         touched: Vec<u32>,
     },
-    /// It frees a block.
+    /// The program frees a block.
     Free {
-        /// Number of the step that gave it.
+        /// Index of the step that allocated the block.
         allocated_at: usize,
     },
 }
 
-/// Which pool.
+/// A pool of freed spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
     /// Freed blocks are unmapped.
     None,
-    /// The paper's.
+    /// The paper's pool.
     Paper,
-    /// Ours, with so many pages hot at most.
+    /// The pool of the preload library.
     Lazy {
-        /// The limit.
+        /// Largest number of hot pages.
         hot_pages: u64,
     },
 }
 
-/// What is counted, in pages.
+/// Counts of a replay, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Touches without a frame.
+    /// Touches of pages without a frame.
     pub faults: u64,
-    /// Filled ahead of a touch.
+    /// Pages filled before their touch.
     pub populated: u64,
-    /// Cleared at reuse.
+    /// Pages cleared at reuse.
     pub zeroed: u64,
-    /// Touched while lazily freed.
+    /// Pages touched while lazily freed.
     pub lazy_touches: u64,
-    /// Taken by the kernel.
+    /// Pages that the kernel reclaimed.
     pub reclaimed: u64,
-    /// Most frames at a time.
+    /// Most frames in use at a time.
     pub resident_max: u64,
     /// Whether the program was killed.
     pub is_killed: bool,
@@ -80,19 +81,20 @@ struct Model {
     counts: Counts,
 }
 
-/// What a program did with pages that it was given fresh and that were left to it.
+/// History of fresh pages: how many of them the program touched.
 #[derive(Default)]
 struct Foresight {
-    /// How many, and how many of them it touched; the latest last.
+    /// Fresh pages, and how many of them were touched; the latest last.
     seen: Vec<(u64, u64)>,
-    /// First page and pages: left of what was filled ahead last.
+    /// First page and number of the remaining pages that were filled ahead last.
     awaited: Option<(u32, u32)>,
-    /// Pages of live blocks that are fresh.
+    /// Fresh pages of live blocks.
     fresh: Vec<u32>,
 }
 
-/// Pages to have seen, pages after which what was seen counts half, and the share that may be left
-/// untouched and is left to the program.
+/// Foresight needs a history of at least `SEEN_PAGES_MIN` pages, and halves it at `REMEMBERED_PAGES`. One
+/// page in `LEFT_ONE_IN` may stay untouched and is left to the program. Estimates use the last
+/// `LOOKED_AT_MAX` pages.
 const SEEN_PAGES_MIN: u64 = 256;
 const REMEMBERED_PAGES: u64 = 4096;
 const LEFT_ONE_IN: u32 = 16;
@@ -100,9 +102,9 @@ const LOOKED_AT_MAX: u32 = 512;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const ZERO_PAGES_MAX: u32 = 2048;
-/// What is above the limit of hot pages goes in parts of 1 MiB.
+/// Hot pages above the limit are freed in parts of 1 MiB.
 const PART_PAGES: u64 = 256;
-/// Hot and lazily freed pages together: 32 MiB at most.
+/// Largest number of hot and lazily freed pages together: 32 MiB.
 const HELD_PAGES_MAX: u64 = 8192;
 
 /// Replays timed steps; `budget` is the number of frames.
@@ -222,7 +224,8 @@ impl Model {
         first
     }
 
-    /// Fills fresh pages that are likely to be touched, unless it is not known yet of the last ones.
+    /// Fills fresh pages that the program is likely to touch, unless the use of the last ones is still
+    /// unknown.
     fn fill_ahead(&mut self, first: u32, pages: u32) {
         if let Some((left, count)) = self.foresight.awaited {
             let touched = self.touched_of(left, count);
@@ -255,7 +258,7 @@ impl Model {
         self.foresight.awaited = Some((end, left));
     }
 
-    /// About how many of these pages are there, by the last ones.
+    /// Estimate of the touched pages in a range, from its last pages.
     fn touched_of(&self, first: u32, pages: u32) -> u32 {
         let looked_at = pages.min(LOOKED_AT_MAX);
         let is_there = |page: &u32| self.pages[*page as usize] != Page::Absent;
@@ -277,7 +280,7 @@ impl Model {
         self.foresight.fresh.retain(|page| !(first..first + pages).contains(page));
     }
 
-    /// Pages are free: what was awaited among them will not be touched as foreseen.
+    /// Forgets awaited pages that are free, because the program will not touch them as expected.
     fn forget_awaited(&mut self, first: u32, pages: u32) {
         let is_among = |&(left, count): &(u32, u32)| left < first + pages && first < left + count;
         self.foresight.awaited = self.foresight.awaited.filter(|left| !is_among(left));
@@ -290,7 +293,7 @@ impl Model {
         }
     }
 
-    /// Best fit among hot spans, then lazy, then clean ones; else new address space.
+    /// Best fit among hot, then lazily freed, then clean spans; otherwise new address space.
     fn take(&mut self, pages: u32) -> (u32, bool) {
         for (list, is_clean) in
             [(&mut self.hot, false), (&mut self.lazy, false), (&mut self.clean, true)]
@@ -338,7 +341,7 @@ impl Model {
         }
     }
 
-    /// What our rules demand by now, the oldest first.
+    /// Applies the rules of the pool up to `now`, to the oldest spans first.
     fn act(&mut self, now: u64) {
         let Pool::Lazy { hot_pages } = self.pool else { return };
         loop {
@@ -371,7 +374,7 @@ impl Model {
         }
     }
 
-    /// Takes the front of the oldest hot span: what is too much, in multiples of a part.
+    /// Takes the front of the oldest hot span: the excess pages, in multiples of a part.
     fn part_of_oldest(&mut self, over: u64) -> Span {
         let part = over.div_ceil(PART_PAGES) * PART_PAGES;
         let oldest = self.hot[0];
@@ -393,7 +396,7 @@ fn pages_of(spans: &[Span]) -> u64 {
     spans.iter().map(|span| u64::from(span.pages)).sum()
 }
 
-/// Adds a span as the youngest, together with those that touch it.
+/// Adds a span as the youngest, merged with adjacent spans.
 fn merge(list: &mut Vec<Span>, mut span: Span) {
     while let Some(place) = list.iter().position(|other| {
         other.first + other.pages == span.first || span.first + span.pages == other.first

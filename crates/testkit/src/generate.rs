@@ -1,4 +1,5 @@
-//! Inputs for tests, from integers alone, so that every machine and language makes the same.
+//! Inputs for tests, computed only with integers, so that every machine and language makes the same
+//! inputs.
 
 use types::PageId;
 
@@ -42,7 +43,7 @@ pub fn synth1() -> Vec<u32> {
         .collect()
 }
 
-/// The ids numbered densely in order of first appearance, and how many are distinct.
+/// The ids numbered densely in order of first appearance, and the number of distinct ids.
 pub fn renumber(ids: &[u32]) -> (Vec<PageId>, u32) {
     let mut numbers = std::collections::HashMap::new();
     let pages = ids

@@ -1,16 +1,16 @@
-//! Events of small pages grouped into larger ones, one event at a time and with sets.
+//! Groups the events of small pages into those of larger pages, one event at a time and with sets.
 
 use std::collections::{HashMap, HashSet};
 use types::{EventFlags, EventKind};
 
-/// An event of a trace with what identifies its page.
+/// An event of a trace with the identity of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagedEvent {
-    /// When it happened.
+    /// Time of the event in nanoseconds.
     pub time_ns: i64,
     /// What happened.
     pub kind: EventKind,
-    /// What is known about it.
+    /// Facts about the event and its page.
     pub flags: EventFlags,
     /// The process that owns the page, or that issued the request.
     pub process: u32,
@@ -20,16 +20,16 @@ pub struct PagedEvent {
     pub address: u64,
 }
 
-/// What follows one another at a large page and counts as one event.
+/// Successive events of a large page that count as one event.
 struct Group {
     direction: Direction,
-    /// Its small pages.
+    /// Small pages of the group.
     members: HashSet<u64>,
-    /// Whether an event of it moves contents between memory and a device.
+    /// Whether an event of the group moves contents between memory and a device.
     moves: bool,
-    /// Device reads and writes that were kept since it began.
+    /// Device reads and writes that were kept since the group began.
     traffic: HashSet<EventKind>,
-    /// The process that a page ends with.
+    /// The process whose end frees the page.
     owner: Option<u32>,
 }
 
@@ -37,16 +37,16 @@ struct Group {
 enum Direction {
     Out,
     In,
-    /// Of a request of this kind, by this process, at this time.
+    /// A request of this kind, by this process, at this time.
     Request(EventKind, u32, i64),
-    /// Nothing but device traffic yet.
+    /// Only device traffic so far.
     Unknown,
 }
 
 /// The events of pages `factor` times as large; `address` is that of the large page.
 pub fn grouped(events: &[PagedEvent], factor: u64) -> Vec<PagedEvent> {
     let mut groups: HashMap<(u32, u64), Group> = HashMap::new();
-    // By process, the small pages that were seen to hold anything but zeros.
+    // Small pages by process that are known to hold other contents than zeros.
     let mut filled: HashSet<(u32, u64)> = HashSet::new();
     let mut last_request = None;
     let mut kept = Vec::new();
@@ -59,7 +59,7 @@ pub fn grouped(events: &[PagedEvent], factor: u64) -> Vec<PagedEvent> {
         }
         let place = (event.space, event.address / factor);
         let is_request = matches!(event.kind, EventKind::Read | EventKind::Write);
-        // A request ends where another page is named by a request.
+        // A request ends when a request names another page.
         if is_request && last_request != Some(place) {
             groups.remove(&place);
         }
@@ -74,7 +74,7 @@ pub fn grouped(events: &[PagedEvent], factor: u64) -> Vec<PagedEvent> {
     kept
 }
 
-/// A large page holds zeros if all its small pages do, as far as is known.
+/// The event's flags for the large page, which holds zeros if all its known small pages do.
 fn flags_of_large(filled: &mut HashSet<(u32, u64)>, event: &PagedEvent, factor: u64) -> EventFlags {
     if !matches!(event.kind, EventKind::SwapOut | EventKind::SwapIn) {
         return event.flags;
@@ -121,8 +121,8 @@ fn keep(groups: &mut HashMap<(u32, u64), Group>, place: (u32, u64), event: &Page
     true
 }
 
-/// Of what a device does with a page only the first of each kind counts until the page moves again,
-/// and none of its reads while the page is in memory.
+/// Only the first device event of each kind counts until the page moves again, and no device read
+/// while the page is in memory.
 fn keep_traffic(
     groups: &mut HashMap<(u32, u64), Group>,
     place: (u32, u64),

@@ -1,56 +1,56 @@
-//! Kill policies told as their documentation tells them, and snapshots to try them on.
+//! Naive models of kill policies in the order of their documentation, and snapshots to test them.
 
 use crate::generate::SplitMix;
 
 /// A process that could be killed; sizes in pages, times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// Pid of the process.
     pub process: u32,
-    /// Its group.
+    /// Group of the process.
     pub group: u64,
-    /// From -1000 to 1000.
+    /// `oom_score_adj`, from -1000 to 1000.
     pub adj: i16,
-    /// Pages in memory.
+    /// Resident pages.
     pub resident_pages: u64,
     /// Pages in swap.
     pub swapped_pages: u64,
-    /// Since it last ran.
+    /// Time since the process last ran.
     pub idle_s: i64,
-    /// What a restart takes.
+    /// Time of a restart.
     pub restart_ms: i64,
-    /// From 0, protected, over refused, dying, avoided and neutral to 5, preferred.
+    /// 0 protected, 1 refused, 2 dying, 3 avoided, 4 neutral, 5 preferred.
     pub standing: u8,
 }
 
 /// A machine or a group; sizes in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// All.
+    /// All memory.
     pub total_pages: u64,
-    /// What nobody has.
+    /// Free memory.
     pub free_pages: u64,
-    /// What could be had.
+    /// Available memory.
     pub available_pages: u64,
-    /// Pages of files.
+    /// File pages.
     pub file_pages: u64,
-    /// Swap, and what is free of it.
+    /// Swap, and its free part.
     pub swap_pages: (u64, u64),
-    /// Swap on devices, and what is free of it.
+    /// Swap on devices, and its free part.
     pub disk_swap_pages: (u64, u64),
     /// Stalls of some and of all tasks, in hundredths of a per cent.
     pub pressure: (u32, u32),
     /// Pages scanned directly, by kswapd, and refaulted, so far.
     pub counters: (u64, u64, u64),
-    /// 0 none, 1 partial, 2 complete.
+    /// Stall event: 0 none, 1 partial, 2 complete.
     pub stall: u8,
 }
 
-/// A machine in some state, rather often short of memory, with 0 to 60 processes.
+/// A random machine, often short of memory, with 0 to 60 processes.
 pub fn snapshot(random: &mut SplitMix) -> (Memory, Vec<Candidate>) {
     let total = 1 + random.below(1 << 20);
     let some = |random: &mut SplitMix, all: u64| match random.below(3) {
-        // Thresholds lie at a few per cent.
+        // Thresholds are a few percent.
         0 => random.below(all / 10 + 1),
         1 => random.below(all / 100 + 1),
         _ => random.below(all + 1),
@@ -88,7 +88,7 @@ fn candidate(random: &mut SplitMix, place: u32) -> Candidate {
     }
 }
 
-/// Whether anybody may kill it.
+/// Whether a policy may kill the process.
 pub fn may_die(candidate: &Candidate) -> bool {
     candidate.standing >= 3
         && candidate.adj > -1000
@@ -96,8 +96,8 @@ pub fn may_die(candidate: &Candidate) -> bool {
         && candidate.resident_pages + candidate.swapped_pages > 0
 }
 
-/// Processes in the order in which `minfree` kills them by the paper's rule; none where it spares
-/// all. `levels` are free pages and adj, fewest pages first.
+/// Processes in the order in which `minfree` kills them by the paper's rule; empty if it spares all.
+/// `levels` are free pages and adj, fewest pages first.
 pub fn minfree(
     levels: &[(u64, i16)],
     memory: &Memory,
@@ -116,7 +116,7 @@ pub fn minfree(
     Some(dying.into_iter().rev().map(|candidate| candidate.process).collect())
 }
 
-/// Processes in the order in which `largest` kills them; none where it spares all.
+/// Processes in the order in which `largest` kills them; empty if it spares all.
 pub fn largest(
     memory_percent: u64,
     swap_percent: u64,

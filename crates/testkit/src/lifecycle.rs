@@ -1,8 +1,8 @@
-//! A phone's memory, naively: lists are vectors that are searched, and every count is taken anew.
+//! A naive model of a phone's memory: lists are vectors that are searched, and every count is recomputed.
 
 use types::{Event, EventFlags, EventKind, PageId, ProcessId};
 
-/// Pages judged at a time.
+/// Pages per batch of reclaim.
 const BATCH: usize = 32;
 
 #[derive(Clone, Copy, Default)]
@@ -14,7 +14,7 @@ struct Page {
     owner: u32,
 }
 
-/// Memory of some frames, with some slots of swap area. Lists begin with the oldest page.
+/// A memory with frames and swap slots. Lists begin with the oldest page.
 pub struct NaiveMemory {
     frames: usize,
     slots: usize,
@@ -22,12 +22,12 @@ pub struct NaiveMemory {
     inactive: Vec<u32>,
     active: Vec<u32>,
     held: Vec<u32>,
-    /// What happened so far.
+    /// Events so far.
     pub events: Vec<Event>,
 }
 
 impl NaiveMemory {
-    /// Empty memory; without slots swap is off.
+    /// An empty memory; without slots swap is off.
     pub fn new(frames: usize, slots: usize) -> NaiveMemory {
         NaiveMemory {
             frames,
@@ -40,12 +40,12 @@ impl NaiveMemory {
         }
     }
 
-    /// One more page.
+    /// Adds a page.
     pub fn map(&mut self, owner: u32, is_file: bool) {
         self.pages.push(Page { is_file, owner, ..Page::default() });
     }
 
-    /// Frames that hold nothing.
+    /// Number of free frames.
     pub fn free(&self) -> usize {
         self.frames - self.inactive.len() - self.active.len() - self.held.len()
     }
@@ -55,7 +55,7 @@ impl NaiveMemory {
         [&self.inactive, &self.active, &self.held].iter().any(|list| list.contains(&page))
     }
 
-    /// The process uses a page; one that is not in memory comes into a free frame.
+    /// The process touches a page. A page that is not in memory gets a free frame.
     pub fn touch(&mut self, page: u32, is_write: bool) {
         let is_resident = self.is_resident(page);
         let state = &mut self.pages[page as usize];
@@ -68,9 +68,9 @@ impl NaiveMemory {
         state.is_referenced = false;
         state.is_dirty = is_write || (!is_file && !has_slot);
         if is_file {
-            self.tell(EventKind::Request, page, EventFlags::FILE);
+            self.push_event(EventKind::Request, page, EventFlags::FILE);
         } else if has_slot {
-            self.tell(EventKind::SwapIn, page, EventFlags::default());
+            self.push_event(EventKind::SwapIn, page, EventFlags::default());
         }
         if !is_file && self.slots == 0 {
             self.held.push(page);
@@ -79,7 +79,7 @@ impl NaiveMemory {
         }
     }
 
-    /// Judges a batch of pages; how many were judged, and how many left.
+    /// Scans a batch of pages; returns the numbers of scanned and evicted pages.
     pub fn reclaim(&mut self) -> (u64, u64) {
         let all = self.inactive.len() + self.active.len();
         while self.inactive.len() < all / 3 + BATCH && !self.active.is_empty() {
@@ -107,7 +107,7 @@ impl NaiveMemory {
         let used = self.pages.iter().filter(|page| page.has_slot).count();
         let state = &mut self.pages[page as usize];
         if state.is_file {
-            self.tell(EventKind::Evict, page, EventFlags::FILE);
+            self.push_event(EventKind::Evict, page, EventFlags::FILE);
             return true;
         }
         if !state.has_slot && used == self.slots {
@@ -116,11 +116,11 @@ impl NaiveMemory {
         state.has_slot = true;
         let is_dirty = std::mem::take(&mut state.is_dirty);
         let flags = if is_dirty { EventFlags::DIRTY } else { EventFlags::default() };
-        self.tell(EventKind::SwapOut, page, flags);
+        self.push_event(EventKind::SwapOut, page, flags);
         true
     }
 
-    /// A page of a process that ends; whether it was in memory.
+    /// Frees a page of a process that ends; returns whether the page was in memory.
     pub fn release(&mut self, page: u32) -> bool {
         let was_resident = self.is_resident(page);
         for list in [&mut self.inactive, &mut self.active, &mut self.held] {
@@ -131,7 +131,7 @@ impl NaiveMemory {
         was_resident
     }
 
-    fn tell(&mut self, kind: EventKind, page: u32, flags: EventFlags) {
+    fn push_event(&mut self, kind: EventKind, page: u32, flags: EventFlags) {
         let process = ProcessId(self.pages[page as usize].owner);
         self.events.push(Event { kind, flags, page: PageId(page), process });
     }

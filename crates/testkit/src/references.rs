@@ -1,32 +1,32 @@
-//! Memory references: programs made up from seeds, the filter and LRU memories as plain lists.
+//! Memory references: random programs, and naive models of the filter and of LRU memories as lists.
 
 use crate::generate::SplitMix;
 use std::collections::HashSet;
 use types::{BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
 
-/// One reference of a program.
+/// A memory reference of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Reference {
-    /// What it did.
+    /// Kind of the reference.
     pub kind: ReferenceKind,
-    /// The first byte it touched.
+    /// Address of the first byte.
     pub address: u64,
-    /// Bytes it touched, at least one.
+    /// Number of bytes, at least one.
     pub bytes: u64,
 }
 
 impl Reference {
-    /// The pages it touches, in order; a page is `page_bytes` long.
+    /// The touched pages of `page_bytes`, in order.
     pub fn pages(self, page_bytes: u64) -> impl Iterator<Item = u64> {
         self.address / page_bytes..=(self.address + self.bytes - 1) / page_bytes
     }
 }
 
-/// A program: code in loops, a stack, records read and written here and there, and scans, in
-/// stretches far apart. Some references cross blocks, pages, or the largest page.
+/// A random program: code in loops, a stack, scattered records read and written, and scans, in distant
+/// areas of memory. Some references cross blocks, pages, or the largest page.
 pub fn program(seed: u64, length: usize) -> Vec<Reference> {
     let mut random = SplitMix(seed);
-    // So many bytes are used of each stretch; small programs and large ones come out of it.
+    // Used bytes of each area, so that programs are small or large.
     let span = 1 << (13 + random.below(12));
     let (mut code, mut scanned) = (0, 0);
     (0..length)
@@ -60,7 +60,7 @@ pub fn program(seed: u64, length: usize) -> Vec<Reference> {
         .collect()
 }
 
-/// What the filter leaves of the references: a list of blocks, the one used last in front.
+/// The filter's steps for the references, with a list of blocks, the most recently used first.
 pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
     let mut held: Vec<LeftBlock> = Vec::new();
     let mut steps = Vec::new();
@@ -84,13 +84,13 @@ pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
     steps
 }
 
-/// An LRU memory of so many pages as a list, the page used last in front.
+/// An LRU memory as a list, the most recently used page first.
 pub struct Memory {
     frames: usize,
     page_bytes: u64,
     /// Pages, and whether each is dirty.
     pages: Vec<(u64, bool)>,
-    /// Misses by what the reference did, cold ones included.
+    /// Misses by kind of reference, including cold misses.
     pub misses: [u64; ReferenceKind::ALL.len()],
     /// Dirty pages that were evicted.
     pub write_backs: u64,
@@ -123,20 +123,20 @@ impl Memory {
     }
 }
 
-/// A fully associative TLB of so many entries and, behind it, sets of a second one that sees what
-/// the first one misses: lists, the page used last in front.
+/// A fully associative TLB and, behind it, a set-associative second TLB for the misses of the first.
+/// Each set is a list, the most recently used page first.
 pub struct TwoTlbs {
     page_bytes: u64,
     first: Vec<u64>,
     first_entries: usize,
     sets: Vec<Vec<u64>>,
     ways: usize,
-    /// Misses in both, by what the reference did.
+    /// References that miss in both TLBs, by kind.
     pub misses: [u64; ReferenceKind::ALL.len()],
 }
 
 impl TwoTlbs {
-    /// Empty TLBs of these entries, the second in sets of `ways`.
+    /// Empty TLBs with these numbers of entries; the second has sets of `ways`.
     pub fn new(page_bytes: u64, first_entries: usize, second_entries: usize, ways: usize) -> Self {
         let sets = vec![Vec::new(); second_entries / ways];
         let misses = [0; ReferenceKind::ALL.len()];
@@ -157,7 +157,7 @@ impl TwoTlbs {
     }
 }
 
-/// Whether `page` is in a list of at most `length`; it is in front from now on.
+/// Moves `page` to the front of a list of at most `length`; returns whether it was in the list.
 fn is_found(pages: &mut Vec<u64>, page: u64, length: usize) -> bool {
     let place = pages.iter().position(|&other| other == page);
     if let Some(place) = place {
@@ -168,24 +168,24 @@ fn is_found(pages: &mut Vec<u64>, page: u64, length: usize) -> bool {
     place.is_some()
 }
 
-/// An LRU memory that on a fault reads the whole aligned window of the page. What comes along enters
-/// the list below the pages of the filter's blocks.
+/// An LRU memory that reads the whole aligned window of a faulting page. The other pages of the window
+/// enter the list below the pages of the filter's blocks.
 pub struct ReadingAhead {
     page_bytes: u64,
     frames: usize,
     window: u64,
     /// The blocks of the filter.
     blocks: Vec<u64>,
-    /// Pages, and whether each came along and was not used since.
+    /// Pages, and whether each was read ahead and not used since.
     pages: Vec<(u64, bool)>,
     used: HashSet<u64>,
     /// Page faults.
     pub faults: u64,
-    /// Those at pages that were never used before.
+    /// Page faults on pages that were never used before.
     pub cold: u64,
-    /// Pages that came along.
+    /// Pages that were read ahead.
     pub brought: u64,
-    /// Those of them that were evicted unused.
+    /// Pages that were read ahead and evicted unused.
     pub unused: u64,
 }
 

@@ -1,39 +1,41 @@
-//! Retention of freed spans, told as its documentation tells it: a vector, searched anew each time.
+//! A naive model of the retention of freed spans, in the order of its documentation: a vector that is
+//! searched each time.
 
 /// A retained span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its name.
+    /// Number of the span.
     pub span: u32,
-    /// Its length.
+    /// Length of the span.
     pub pages: u32,
-    /// When it was deposited.
+    /// Time of the deposit.
     pub since_ns: i64,
-    /// Whether it is lazily freed; hot otherwise.
+    /// Whether the span is lazily freed; otherwise it is hot.
     pub is_lazy: bool,
 }
 
-/// What is to be done with a span.
+/// An action that the rules require for a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// To be cut after so many pages.
+    /// Split the span after this number of pages.
     Split(u32, u32),
-    /// To be lazily freed.
+    /// Free the span lazily.
     LazilyFree(u32),
-    /// To be discarded.
+    /// Discard the span.
     Discard(u32),
 }
 
-/// The rules: pages held hot and lazily freed, and the ages at which a span becomes so and goes.
+/// The rules: limits for hot and lazily freed pages, and ages at which spans are lazily freed and
+/// discarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Pages held hot at most.
+    /// Largest number of hot pages.
     pub hot_pages: u64,
-    /// Pages that parts are multiples of; none: no parts.
+    /// Parts are multiples of this number of pages; `None` to free only whole spans.
     pub part_pages: Option<u32>,
-    /// Pages held lazily freed at most; none: as many as there are.
+    /// Largest number of lazily freed pages; `None` for no limit.
     pub lazy_pages: Option<u64>,
-    /// Pages held hot and lazily freed at most; none: no limit.
+    /// Largest number of hot and lazily freed pages together; `None` for no limit.
     pub held_pages: Option<u64>,
     /// Age at which a span is lazily freed.
     pub lazy_after_ns: Option<i64>,
@@ -50,40 +52,40 @@ pub struct Model {
 }
 
 impl Model {
-    /// Holds nothing yet.
+    /// An empty model.
     pub fn new(rules: Rules) -> Model {
         Model { rules, held: Vec::new(), pressure_ns: None }
     }
 
-    /// What is held, oldest first.
+    /// The retained spans, oldest first.
     pub fn held(&self) -> &[Held] {
         &self.held
     }
 
-    /// Pages that are lazily freed, or those that are hot.
+    /// Number of lazily freed pages, or of hot pages.
     pub fn pages(&self, is_lazy: bool) -> u64 {
         let of_stage = self.held.iter().filter(|held| held.is_lazy == is_lazy);
         of_stage.map(|held| u64::from(held.pages)).sum()
     }
 
-    /// The span was freed.
+    /// Adds a freed span.
     pub fn deposit(&mut self, span: u32, pages: u32, now_ns: i64) {
         self.held.push(Held { span, pages, since_ns: now_ns, is_lazy: false });
     }
 
-    /// The span is no longer held.
+    /// Removes a span.
     pub fn take(&mut self, span: u32) {
         self.held.retain(|held| held.span != span);
     }
 
-    /// The span goes on as another.
+    /// Replaces a span by its successor.
     pub fn replace(&mut self, span: u32, successor: u32, pages: u32) {
         if let Some(held) = self.held.iter_mut().find(|held| held.span == span) {
             (held.span, held.pages) = (successor, pages);
         }
     }
 
-    /// The span falls into two.
+    /// Splits a span into two.
     pub fn split(&mut self, span: u32, pages: u32, other: u32, other_pages: u32) {
         if let Some(place) = self.held.iter().position(|held| held.span == span) {
             self.held[place].pages = pages;
@@ -92,17 +94,18 @@ impl Model {
         }
     }
 
-    /// Other rules from now on.
+    /// Changes the rules.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
     }
 
-    /// What is held is to be discarded.
+    /// Marks all spans for discard.
     pub fn pressure(&mut self, now_ns: i64) {
         self.pressure_ns = Some(now_ns);
     }
 
-    /// Everything that is to be done at `now_ns`: what is too old first, then what is too much.
+    /// All actions that the rules require at `now_ns`: first for spans that are too old, then for
+    /// excess pages.
     pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
         let mut actions = Vec::new();
         let Rules {
@@ -130,7 +133,11 @@ impl Model {
                 || held_pages.is_some_and(|limit| lazy > 0 && lazy + hot > limit)
         };
         while is_too_much(self.pages(true), self.pages(false)) {
-            let oldest = self.held.iter().position(|held| held.is_lazy).expect("some are");
+            let oldest = self
+                .held
+                .iter()
+                .position(|held| held.is_lazy)
+                .expect("some spans are lazily freed");
             actions.push(Action::Discard(self.held.remove(oldest).span));
         }
         while let Some(oldest) = self.held.iter().position(|held| !held.is_lazy) {
@@ -142,7 +149,7 @@ impl Model {
                 }
                 let parts = part_pages.map(|part| over.div_ceil(part.into()) * u64::from(part));
                 if let Some(part) = parts.filter(|&part| part < pages.into()) {
-                    // Whoever asked splits it, and asks again.
+                    // The caller splits the span and calls again.
                     actions.push(Action::Split(span, part as u32));
                     break;
                 }

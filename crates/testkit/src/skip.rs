@@ -1,22 +1,23 @@
-//! Tests that cannot run here say so, and are counted: a test that skips looks like one that passed.
+//! Reports and counts skipped tests, because the test runner shows a skipped test as passed.
 
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Names the file that skipped tests are written to, one line each; `make test` counts them.
+/// Environment variable with the path of the file of skipped tests, one line each; `make test` counts
+/// them.
 pub const LEDGER: &str = "PAGEWISE_SKIPPED";
 
-/// Says on standard error that the running test is skipped and why, and adds a line to the file
-/// that the environment variable `LEDGER` names, if there is one.
+/// Prints to standard error that the running test is skipped and why, and adds a line to the file that
+/// the environment variable `LEDGER` names, if it is set.
 ///
 /// # Panics
-/// If that file cannot be written: a skip that is not counted would pass for a test that ran.
+/// If that file cannot be written, because an uncounted skip would look like a passed test.
 pub fn skipped(reason: &str) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a thread without a name");
     eprintln!("skipped: {test}: {reason}");
     if let Some(path) = std::env::var_os(LEDGER) {
-        // One short write in append mode: lines of tests that run at once do not mix.
+        // A single short write in append mode: lines of concurrent tests do not mix.
         let line = format!("Rust: {test}: {reason}\n");
         let file = OpenOptions::new().append(true).create(true).open(path);
         file.and_then(|mut file| file.write_all(line.as_bytes()))

@@ -1,20 +1,19 @@
-//! Binary recordings: one record after the other out of an input, each handed to the parser of its
-//! format. Anything unexpected ends the import: what follows it cannot be told from noise.
-
+//! Binary recordings: the parser of the format reads one record after the other from an input. Anything
+//! unexpected ends the import, because the bytes after it have no known meaning.
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Record, RecordReader, Traits};
 
-/// Records per call: one buffer holds at least as many.
+/// Records per call of `read`.
 const RECORDS_PER_READ: usize = 2048;
 
 /// The rules of one binary format.
 pub trait RecordParser: Send {
-    /// Consumes the record at the start of `input` and appends what it records; false at the end.
+    /// Consumes the record at the start of `input` and appends it to `records`; false at the end.
     ///
     /// # Errors
-    /// What was expected instead, with its offset.
+    /// Names what it expected, with the offset.
     fn record(
         &mut self,
         input: &mut Input,

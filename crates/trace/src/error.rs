@@ -3,22 +3,22 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// What went wrong, for callers that decide by it.
+/// The kind of an error, for callers that decide by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The operating system refused to open, read or write.
     Io,
-    /// The bytes are not what the format demands.
+    /// The bytes violate the format.
     Corrupt,
-    /// No format recognises the file, or the named one does not fit it.
+    /// No format recognises the file, or the named format does not fit it.
     UnknownFormat,
-    /// The caller asked for something that makes no sense for this file.
+    /// The request makes no sense for this file.
     Usage,
     /// The caller asked to stop.
     Cancelled,
 }
 
-/// Where in the input it went wrong.
+/// Where in the input the error occurred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     /// Byte offset in the (uncompressed) input.
@@ -27,7 +27,7 @@ pub enum Position {
     Line(u64),
 }
 
-/// A refusal with its file, position and reason.
+/// An error with its file, position and reason.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -42,19 +42,19 @@ impl Error {
         Error { kind, path: path.as_ref().to_owned(), position: None, message: message.into() }
     }
 
-    /// What the caller of a long call asked for: to stop, whatever happened to the file at `path`.
+    /// The error of a call that stopped at the caller's request while it worked on `path`.
     pub fn cancelled(path: impl AsRef<Path>) -> Error {
         Error::new(ErrorKind::Cancelled, path, "stopped by the caller")
     }
 
-    /// The same error with its place in the input.
+    /// Adds the position in the input to the error.
     #[must_use]
     pub fn at(mut self, position: Position) -> Error {
         self.position = Some(position);
         self
     }
 
-    /// What went wrong, for callers that decide by it.
+    /// The kind of the error, for callers that decide by it.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -64,12 +64,12 @@ impl Error {
         &self.path
     }
 
-    /// Where in the input, if it is known.
+    /// Position in the input, if it is known.
     pub fn position(&self) -> Option<Position> {
         self.position
     }
 
-    /// What was expected and what was found, without file and place.
+    /// The message without file and position: what was expected and what was found.
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -1,4 +1,4 @@
-//! The files that pages belong to: numbers for page keys, names, and what kind of page each has.
+//! The files that pages belong to, with a number for page keys, a path and a class for each.
 
 use std::collections::HashMap;
 
@@ -8,26 +8,26 @@ use types::PageClass;
 
 use crate::ADDRESS_BITS;
 
-/// Bits of a file page's address that count pages within the file; the bits above them are the
-/// number of the file. A file beyond 64 GiB has a number for each 64 GiB.
+/// Bits of a file page's address that hold the page's index in the file; the bits above them hold the
+/// number of the file. A larger file has a number for each 64 GiB.
 pub const FILE_PAGE_BITS: u32 = 24;
 
-/// Files that are told apart: what the rest of an address has room for.
+/// Largest number of files: the rest of an address has no room for more.
 const FILES_MAX: usize = 1 << (ADDRESS_BITS - FILE_PAGE_BITS);
 
-/// A file of which a trace has pages; its place in `Header::files` is its number.
+/// A file with pages in a trace; its index in `Header::files` is its number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct File {
     /// The file system's device as major:minor.
     pub device: String,
     /// Number of the inode.
     pub inode: u64,
-    /// The first page that this entry counts from; 0 but for what lies beyond 64 GiB of a file.
+    /// The first page of this entry; 0 except for the parts beyond 64 GiB of a file.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub first_page: u64,
-    /// Where it lies; empty where the recording does not know.
+    /// Path of the file; empty if the recording does not know it.
     pub path: String,
-    /// What kind of pages it has, by name.
+    /// Name of the class of its pages.
     pub class: String,
 }
 
@@ -40,19 +40,19 @@ fn is_zero(number: &u64) -> bool {
 pub struct Files {
     files: Vec<File>,
     classes: Vec<PageClass>,
-    /// What now has each device and inode.
+    /// The file that has each device and inode now.
     known: HashMap<(u32, u64), Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     path: String,
-    /// Its 64 GiB parts that have pages, by place in the file, and the number of each.
+    /// The file's parts of 64 GiB that have pages, and the number of each.
     parts: Vec<(u64, u32)>,
 }
 
 impl Files {
-    /// `path` lies at this inode from now on; the inode may have been another file's before.
+    /// Names the file that has this inode from now on; another file may have had the inode before.
     pub fn name(&mut self, device: u32, inode: u64, path: String) {
         let known = self.known.entry((device, inode)).or_default();
         if known.path != path {
@@ -60,7 +60,7 @@ impl Files {
         }
     }
 
-    /// The address of page `page` of a file and its class; none beyond a million files.
+    /// The address of page `page` of a file and its class; `None` beyond a million files.
     pub fn page(&mut self, device: u32, inode: u64, page: u64) -> Option<(u64, PageClass)> {
         let (part, place) = (page >> FILE_PAGE_BITS, page & ((1 << FILE_PAGE_BITS) - 1));
         let known = self.known.entry((device, inode)).or_default();
@@ -85,19 +85,19 @@ impl Files {
         Some((u64::from(number) << FILE_PAGE_BITS | place, self.classes[number as usize]))
     }
 
-    /// Every file that has pages, by number.
+    /// Every file with pages, by number.
     pub fn list(&self) -> &[File] {
         &self.files
     }
 }
 
-/// The kernel's number of a device, of which the low 20 bits are the minor, as major:minor.
+/// The kernel's device number as major:minor; its low 20 bits are the minor number.
 pub fn device_name(device: u32) -> String {
     format!("{}:{}", device >> 20, device & 0xf_ffff)
 }
 
-/// Where the programs and files of services lie (Filesystem Hierarchy Standard 3.0; on Android the
-/// system's and vendor's partitions).
+/// Folders with the programs and files of services (Filesystem Hierarchy Standard 3.0; on Android the
+/// system and vendor partitions).
 const SERVICE_FOLDERS: [&str; 9] = [
     "/sbin/",
     "/usr/sbin/",
@@ -110,7 +110,8 @@ const SERVICE_FOLDERS: [&str; 9] = [
     "/vendor/",
 ];
 
-/// What kind of pages the file at `path` has. What no service owns belongs to an application.
+/// The class of the pages of the file at `path`. Files outside the service folders belong to
+/// applications.
 pub fn class_of(path: &str) -> PageClass {
     let name = path.rsplit('/').next().unwrap_or_default();
     if path.is_empty() {
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_inode_that_gets_another_name_is_another_file() {
+    fn an_inode_with_a_new_path_is_another_file() {
         let mut files = Files::default();
         files.name(1, 7, "/usr/lib/a.so".into());
         let first = files.page(1, 7, 3).unwrap();

@@ -1,7 +1,8 @@
-//! Blocks that stand alone, of which recordings are made: a head, and a zstd frame with a checksum. The
-//! head is u32 kind, u32 length in the file, u32 length unpacked, and the checksum (crate::checksum) of the
-//! block's offset in the file (u64) and of these three; little endian. What a killed recorder, a full disk or a pulled
-//! plug leaves can be read up to its last whole block. Older files have heads without a checksum.
+//! Recordings consist of independent blocks: a head, and a zstd frame with a checksum. The head is u32
+//! kind, u32 length in the file, u32 length unpacked, and the checksum (crate::checksum) of the
+//! block's offset in the file (u64) and of these three; little endian. After a killed recorder, a full
+//! disk or a power cut, the file can be read up to its last complete block. Older files have heads
+//! without a checksum.
 
 use std::io::{self, Write};
 
@@ -18,17 +19,17 @@ const FIELDS_BYTES: usize = 12;
 /// Bytes of a head with its checksum.
 const HEAD_BYTES: usize = FIELDS_BYTES + size_of::<u32>();
 
-/// Longest block that a reader accepts, packed or not: hostile lengths stop here.
+/// Longest block that a reader accepts, packed or unpacked; a bound on hostile lengths.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
 
 /// The fast levels of zstd, below 1, cost the recorded machine less and its disk more.
 const COMPRESSION_LEVEL: i32 = -30;
 
-/// First bytes of the files of one format, each with the version at its end.
+/// First bytes of the files of a format, with the version in the last byte.
 pub struct Magic {
-    /// Files as they are written: heads have a checksum.
+    /// Files of the current version, whose heads have a checksum.
     pub checked: [u8; 8],
-    /// Files of the version before: heads have none.
+    /// Files of the version before, whose heads have no checksum.
     pub unchecked: [u8; 8],
 }
 
@@ -39,21 +40,21 @@ impl Magic {
     }
 }
 
-/// Writes blocks, each in one call, so that what is on disk ends with a whole block unless the
-/// machine itself stops.
+/// Writes each block in a single call, so that the file ends with a complete block unless the machine
+/// itself stops.
 pub struct FrameWriter<W: Write> {
     output: W,
     compressor: zstd::bulk::Compressor<'static>,
-    /// Kept from block to block.
+    /// Buffer, reused for every block.
     block: Vec<u8>,
     bytes: u64,
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Begins a file with the bytes that name its format.
+    /// Begins a file with the magic number of its format.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn new(mut output: W, magic: &Magic) -> io::Result<FrameWriter<W>> {
         let magic = magic.checked;
         output.write_all(&magic)?;
@@ -62,7 +63,7 @@ impl<W: Write> FrameWriter<W> {
         Ok(FrameWriter { output, compressor, block: Vec::new(), bytes: magic.len() as u64 })
     }
 
-    /// Bytes of whole blocks written so far; what a failed write left lies behind them.
+    /// Bytes of complete blocks written so far; a failed write may leave more bytes after them.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -70,7 +71,7 @@ impl<W: Write> FrameWriter<W> {
     /// Writes `part` as the JSON of a block.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn write_json(&mut self, kind: u32, part: &impl Serialize) -> io::Result<()> {
         let text = serde_json::to_vec(part).map_err(io::Error::other)?;
         self.write(kind, &text)
@@ -79,7 +80,7 @@ impl<W: Write> FrameWriter<W> {
     /// Writes a block.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn write(&mut self, kind: u32, contents: &[u8]) -> io::Result<()> {
         self.block.resize(HEAD_BYTES + zstd::zstd_safe::compress_bound(contents.len()), 0);
         let (head, room) = self.block.split_at_mut(HEAD_BYTES);
@@ -94,21 +95,21 @@ impl<W: Write> FrameWriter<W> {
         Ok(())
     }
 
-    /// Hands back where the blocks went, all of them written.
+    /// Flushes all blocks and returns the output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn finish(mut self) -> io::Result<W> {
         self.output.flush()?;
         Ok(self.output)
     }
 }
 
-/// One block of a file.
+/// A block of a file.
 pub enum Frame {
-    /// Its kind, and what it holds.
+    /// The kind and the unpacked contents of a complete block.
     Whole(u32, Vec<u8>),
-    /// The file ends within a block, of which this many bytes are there.
+    /// The file ends within a block, after this number of its bytes.
     CutShort(u64),
 }
 
@@ -119,10 +120,10 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// Passes the bytes that name the format; none where `input` begins otherwise.
+    /// Reads the magic number; `None` if `input` begins with other bytes.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the read.
     pub fn new(mut input: Input, magic: &Magic) -> Result<Option<FrameReader>, Error> {
         let head = input.fill()?;
         if !magic.begins(head) {
@@ -133,11 +134,11 @@ impl FrameReader {
         Ok(Some(FrameReader { input, is_checked }))
     }
 
-    /// The next block; none at the end.
+    /// The next block; `None` at the end.
     ///
     /// # Errors
-    /// `Corrupt` with the offset where a whole block is not what the format demands; what the
-    /// operating system refuses.
+    /// `Corrupt` with the offset if a complete block violates the format; `Io` if the operating system
+    /// refuses the read.
     pub fn read(&mut self) -> Result<Option<Frame>, Error> {
         let start = self.input.offset();
         let mut head = [0; HEAD_BYTES];
@@ -149,7 +150,7 @@ impl FrameReader {
         if there < head.len() {
             return Ok(Some(Frame::CutShort(there as u64)));
         }
-        // Some file systems keep the length of a file that a pulled plug left, without its last bytes.
+        // After a power cut, some file systems keep the length of a file but not its last bytes.
         if head.iter().all(|&byte| byte == 0) {
             return self.pass_rest(start).map(Some);
         }
@@ -175,10 +176,10 @@ impl FrameReader {
         Ok(Some(Frame::Whole(kind, contents)))
     }
 
-    /// Passes over a block of a kind that this pagewise does not know.
+    /// Accepts a block of a kind that this version does not know.
     ///
     /// # Errors
-    /// `Corrupt` where heads have no checksum: those files have no such kind, so the head is damaged.
+    /// `Corrupt` if heads have no checksum: older files have no other kinds, so the head is damaged.
     pub fn pass_unknown(&self, kind: u32) -> Result<(), Error> {
         if self.is_checked {
             return Ok(());
@@ -186,12 +187,12 @@ impl FrameReader {
         Err(self.corrupt(&format!("expected a block of a known kind, found {kind}")))
     }
 
-    /// An error at the first byte that was not read.
+    /// An error at the first unread byte.
     pub fn corrupt(&self, message: &str) -> Error {
         self.input.corrupt(message)
     }
 
-    /// Everything from `start` on is no block.
+    /// Skips everything from `start` on as a block that was cut short.
     fn pass_rest(&mut self, start: u64) -> Result<Frame, Error> {
         while !self.input.fill()?.is_empty() {
             self.input.consume(usize::MAX);
@@ -200,10 +201,10 @@ impl FrameReader {
     }
 }
 
-/// What the JSON of a block holds.
+/// Parses the JSON of a block.
 ///
 /// # Errors
-/// What was expected of it.
+/// Names what it expected.
 pub fn parse_json<Part: DeserializeOwned>(contents: &[u8]) -> Result<Part, String> {
     serde_json::from_slice(contents)
         .map_err(|error| format!("expected the JSON of a block: {error}"))

@@ -1,4 +1,4 @@
-//! What a trace says about itself.
+//! The header of a trace: everything about it except its events.
 
 use std::ops::Range;
 
@@ -22,25 +22,25 @@ pub enum TraceKind {
     Objects,
 }
 
-/// Something the recording or its import lost.
+/// A kind of data that the recording or its import lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
-    /// What was lost, in words.
+    /// Description of what was lost.
     pub what: String,
-    /// How many.
+    /// Number of lost items.
     pub count: u64,
 }
 
 /// A line of a text recording that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reject {
-    /// The file.
+    /// Name of the file.
     pub file: String,
-    /// The line, counted from 1.
+    /// Number of the line, counted from 1.
     pub line: u64,
-    /// What a good line has there.
+    /// What the reader expected there.
     pub expected: String,
-    /// How the line begins; empty in files of an earlier pagewise.
+    /// Beginning of the line; empty in files of an earlier pagewise.
     #[serde(default)]
     pub found: String,
 }
@@ -50,49 +50,50 @@ pub struct Reject {
 pub struct Header {
     /// Version of the file's layout.
     pub schema: u32,
-    /// The pagewise that wrote it.
+    /// The version of pagewise that wrote the file.
     pub pagewise: String,
-    /// What its pages are.
+    /// What the pages of the trace are.
     pub kind: TraceKind,
-    /// Catalog name of the format it was imported from.
+    /// Catalog name of the recording's format.
     pub format: String,
     /// Whether events carry a time.
     pub has_clock: bool,
-    /// Whether accesses tell reads from writes.
+    /// Whether accesses are marked as reads or writes.
     pub has_operations: bool,
     /// Whether events carry the bytes they moved.
     pub has_sizes: bool,
-    /// Whether events carry how long they took.
+    /// Whether events carry their duration.
     pub has_durations: bool,
     /// Time of the first event on the recording's own clock, in nanoseconds; 0 without a clock.
     pub start_ns: i64,
     /// Bytes per page.
     pub page_bytes: u64,
-    /// Whether addresses tell which pages are neighbours; not in a copy with numbers for addresses.
+    /// Whether the trace has addresses, so that neighbouring pages are known; false in a copy with page
+    /// numbers instead.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub has_addresses: bool,
     /// Number of events.
     pub events: u64,
-    /// Distinct pages, where the pages are densely numbered; none where only (space, address) is
-    /// stored, because the numbering table was full during import.
+    /// Distinct pages, if the pages are densely numbered; `None` if only (space, address) is stored
+    /// because the numbering table was full during import.
     pub pages: Option<u32>,
     /// Processes by `ProcessId`.
     pub processes: Processes,
-    /// Devices seen, as the recording names them.
+    /// Devices, as the recording names them.
     pub devices: Vec<String>,
-    /// Files of which it has pages, by number: see `FILE_PAGE_BITS`.
+    /// Files with pages in the trace, by number: see `FILE_PAGE_BITS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// What the recorder said when it began, where it was ours.
+    /// The recorder's description of its machine and settings, in recordings of `pagewise-agent`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<About>,
-    /// How long the recorder ran, in nanoseconds; none where the recording does not tell.
+    /// Nanoseconds that the recorder ran; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_ns: Option<u64>,
-    /// What is known of pages of zeros; none where their events are not marked.
+    /// Counts of pages of zeros; `None` if their events are not marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zeros: Option<Zeros>,
-    /// Stalls and kills; none where the recording tells neither.
+    /// Stalls and kills; `None` if the recording has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortage: Option<Shortage>,
     /// What was lost or skipped.
@@ -100,14 +101,14 @@ pub struct Header {
     /// The first lines that could not be read; `losses` counts them all.
     #[serde(default)]
     pub rejects: Vec<Reject>,
-    /// Events whose time lies before that of the event ahead of them; kept as they came.
+    /// Events that are earlier than the event before them; kept in the order of the recording.
     #[serde(default)]
     pub disordered: u64,
-    /// What the recording holds by the names of its own events, used or not, with counts.
+    /// Counts of all events of the recording, used or not, by the recording's own names.
     pub seen: Vec<(String, u64)>,
     /// sha256 of each source file, in hexadecimal, with its name.
     pub sources: Vec<(String, String)>,
-    /// Which part of another trace it is, where it was cut from one.
+    /// The part of the original trace that this trace holds; `None` if it is no slice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
 }
@@ -123,15 +124,16 @@ fn is_yes(flag: &bool) -> bool {
 /// A part of a trace by time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
-    /// sha256 of the whole trace, however many slices lie between.
+    /// sha256 of the original trace, also for a slice of a slice.
     pub of: String,
-    /// The times that the part has all events of, each from its start to before its end, in
-    /// nanoseconds on the recording's own clock; in order and apart.
+    /// Time ranges whose events the part holds, each with an exclusive end, in nanoseconds on the
+    /// recording's own clock; in order and disjoint.
     pub times_ns: Vec<(i64, i64)>,
 }
 
 impl Part {
-    /// The part that `times`, counted from the first event, are of a trace with this header and sha256.
+    /// The part of a trace with this header and sha256 that `times`, counted from its first event,
+    /// select.
     pub(crate) fn cut(header: &Header, sha256: &str, times: &Range<i64>) -> Part {
         let on_clock = |time: i64| header.start_ns.saturating_add(time);
         let (from, to) = (on_clock(times.start), on_clock(times.end));
@@ -147,7 +149,7 @@ impl Part {
 }
 
 impl Header {
-    /// A trace of this pagewise without events, columns and facts; pages are numbered.
+    /// The header of an empty trace with numbered pages, without optional columns.
     pub fn new(kind: TraceKind, format: &str) -> Header {
         Header {
             schema: SCHEMA,

@@ -1,4 +1,4 @@
-//! Import: foreign recordings into a trace file, in one pass and bounded memory.
+//! Imports foreign recordings into a trace file, in a single pass and bounded memory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,23 +13,23 @@ use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
 use crate::store::{Writer, join, refuse_inputs};
-use crate::{Error, ErrorKind, Loss, Reject, TraceKind};
+use crate::{Error, ErrorKind, Loss, Position, Reject, TraceKind};
 
-/// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
+/// Largest size of the table that numbers pages; beyond it pages are stored by (space, address).
 const NUMBERING_BYTES_MAX: usize = 200 << 20;
 
-/// What the caller decides about an import.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Catalog name of the format; none = recognised by content.
+    /// Catalog name of the format; `None` to recognise it by content.
     pub format: Option<String>,
-    /// How records become events; none = as the format usually does.
+    /// How records become events; `None` for the format's default.
     pub mapping: Option<Mapping>,
-    /// Which column holds what, for formats with named columns.
+    /// Chosen roles and their columns, for formats with named columns.
     pub columns: Vec<(Role, String)>,
-    /// A line that cannot be read is an error.
+    /// Whether an unreadable line is an error.
     pub strict: bool,
-    /// An output that exists is replaced.
+    /// Whether to replace an existing output.
     pub force: bool,
 }
 
@@ -44,7 +44,7 @@ impl ImportOptions {
         }
     }
 
-    /// The options that say how to read a recording, as they are given on the command line.
+    /// The given options for reading a recording, as spelled on the command line.
     fn reading_options(&self) -> Vec<&'static str> {
         let given = [
             (self.format.is_some(), "--format"),
@@ -54,10 +54,10 @@ impl ImportOptions {
         given.into_iter().filter(|&(is_given, _)| is_given).map(|(_, name)| name).collect()
     }
 
-    /// Checks that nothing says how to read the trace file at `path`: it knows that itself.
+    /// Refuses options for reading a recording, which the trace file at `path` does not need.
     ///
     /// # Errors
-    /// `Usage`, with the options that are given.
+    /// `Usage`, naming the given options.
     pub(crate) fn refuse_trace_file(&self, path: &Path) -> Result<(), Error> {
         let options = self.reading_options();
         if options.is_empty() {
@@ -71,13 +71,13 @@ impl ImportOptions {
         Err(Error::new(ErrorKind::Usage, path, why))
     }
 
-    /// Whether anything says how to read a recording.
+    /// Whether any option for reading a recording is given.
     pub(crate) fn describe_recording(&self) -> bool {
         !self.reading_options().is_empty()
     }
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ImportReport {
     /// Version of this report's layout.
@@ -90,27 +90,27 @@ pub struct ImportReport {
     pub events: u64,
     /// Events that are accesses.
     pub accesses: u64,
-    /// Accesses that carry data towards storage.
+    /// Accesses that write data to storage.
     pub writes: u64,
-    /// Distinct pages; none where they were too many to number.
+    /// Distinct pages; `None` if they were too many to number.
     pub pages: Option<u32>,
-    /// Whether pages are numbered; if not, an analysis numbers them when it reads the trace.
+    /// Whether pages are numbered; otherwise an analysis numbers them when it reads the trace.
     pub renumbered: bool,
-    /// Nanoseconds from the first event to the latest; none without a clock.
+    /// Nanoseconds from the first event to the latest; `None` without a clock.
     pub duration_ns: Option<i64>,
-    /// Records that are understood but are no access, by reason.
+    /// Valid records that are no access, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Lines that could not be read.
     pub rejected: u64,
-    /// The first ten of them.
+    /// The first ten of the unreadable lines.
     pub rejects: Vec<Reject>,
-    /// What the recording holds, by the names of its own events.
+    /// Counts of the recording's events, by its own names.
     pub seen: BTreeMap<String, u64>,
     /// What was lost.
     pub losses: Vec<Loss>,
-    /// Records whose time lies before that of the record ahead of them; kept as they came.
+    /// Records that are earlier than the record before them; kept in the order of the recording.
     pub disordered: u64,
-    /// sha256 and name of each file.
+    /// sha256 and name of each source file.
     pub sources: Vec<(String, String)>,
 }
 
@@ -118,11 +118,12 @@ pub struct ImportReport {
 const REPORT_SCHEMA: u32 = 1;
 
 /// Imports `inputs` (`-` is standard input), merged by time, into the trace file `output`, which
-/// appears only once it is complete. Several trace files of ours are slices of one trace.
+/// appears only when it is complete. If the inputs are pagewise trace files, they must be slices of the
+/// same trace.
 ///
 /// # Errors
-/// What cannot be read, recognised, mapped or written, with file and position; `Cancelled` if
-/// `progress` asks to stop. No output is left behind then.
+/// If an input cannot be read, recognised or mapped, or the output cannot be written, with file and
+/// position; `Cancelled` if `progress` asks to stop. In all cases there is no output.
 pub fn import(
     inputs: &[PathBuf],
     output: &Path,
@@ -143,8 +144,14 @@ pub fn import(
         progress.advance(done, total).map_err(|_| Error::cancelled(output))?;
     }
     let header = pipeline.header();
-    writer.finish(header)?;
     let (rejected, rejects) = pipeline.ledger().rejects();
+    if let [first, ..] = rejects
+        && header.events == 0
+        && pipeline.ledger().skipped().next().is_none()
+    {
+        return Err(nothing_read(first, &header.format));
+    }
+    writer.finish(header)?;
     Ok(ImportReport {
         schema: REPORT_SCHEMA,
         format: header.format.clone(),
@@ -163,6 +170,13 @@ pub fn import(
         disordered: header.disordered,
         sources: header.sources.clone(),
     })
+}
+
+/// Why recordings of which no line could be read are refused, at the first of these lines.
+fn nothing_read(first: &Reject, format: &str) -> Error {
+    let Reject { file, line, expected, found } = first;
+    let message = format!("no line can be read as {format}; expected {expected}, found {found:?}");
+    Error::new(ErrorKind::Corrupt, file, message).at(Position::Line(*line))
 }
 
 /// Makes one trace of slices.
@@ -198,10 +212,10 @@ fn joined(
     })
 }
 
-/// What is skipped where slices overlap.
+/// Reason for skipping events where slices overlap.
 const REPEATED: &str = "events that an earlier slice has";
 
-/// What is counted while rows pass.
+/// Counts over all rows written.
 #[derive(Default)]
 struct Counts {
     accesses: u64,

@@ -1,5 +1,5 @@
-//! A recording as a stream of bytes: plain, gzip or zstd by its first bytes, from a file, standard
-//! input or memory, with its offset, and the sha256 of the file as it lies on disk.
+//! A recording as a stream of bytes with its offset, from a file, standard input or memory. The first
+//! bytes tell whether it is plain, gzip or zstd. The sha256 is that of the file on disk.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256};
 
 use crate::{Error, ErrorKind, Position};
 
-/// Bytes held of one input. A line or a group of records that is longer does not fit.
+/// Size of the buffer of an input. A longer line or group of records does not fit.
 pub const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Bytes asked of a file at once.
+/// Bytes per read of a file.
 const READ_BYTES: usize = 128 * 1024;
 
-/// What a running import tells about one input from outside: how far it is, and what it was.
+/// Progress and hash of an input, for another thread to read during an import.
 #[derive(Debug, Default)]
 pub struct Meter {
     bytes: AtomicU64,
@@ -30,7 +30,7 @@ impl Meter {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// sha256 of what was read, in hexadecimal, where it was asked for.
+    /// sha256 of the bytes read, in hexadecimal, if it was requested.
     pub fn sha256(&self) -> Option<String> {
         let hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
@@ -58,7 +58,7 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-/// Where the bytes come from, so that they can be read again.
+/// Origin of the bytes, so that they can be read again.
 #[derive(Clone)]
 enum Origin {
     File(Arc<File>),
@@ -106,7 +106,7 @@ impl Input {
         Input::start(path, origin, raw, meter)
     }
 
-    /// A recording that already lies in memory; `name` stands for its path.
+    /// A recording in memory; `name` replaces its path.
     ///
     /// # Errors
     /// `Corrupt` if it is empty.
@@ -158,12 +158,12 @@ impl Input {
         Ok(input)
     }
 
-    /// The path it was opened by.
+    /// The path as it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Length of the file as it lies on disk; 0 where it is none.
+    /// Length of the file on disk; 0 if the input is no file.
     pub fn file_bytes(&self) -> u64 {
         match &self.origin {
             Origin::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
@@ -171,25 +171,25 @@ impl Input {
         }
     }
 
-    /// Its progress and hash, for whoever watches.
+    /// The meter of this input, to watch its progress.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
     }
 
-    /// Offset of the first byte that was not consumed, in the decompressed recording.
+    /// Offset of the first unconsumed byte in the decompressed recording.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The bytes held at present, none consumed.
+    /// The unconsumed bytes in the buffer.
     pub fn held(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Reads until the buffer is full or the recording ends, and shows what is held.
+    /// Reads until the buffer is full or the recording ends, and returns the held bytes.
     ///
     /// # Errors
-    /// `Io` if the system refuses, `Corrupt` if compressed data is damaged or ends too early.
+    /// `Io` if the system refuses the read, `Corrupt` if compressed data is damaged or ends too early.
     pub fn fill(&mut self) -> Result<&[u8], Error> {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -210,7 +210,7 @@ impl Input {
 
     fn unreadable(&self, error: &std::io::Error) -> Error {
         let position = Position::Byte(self.offset + (self.end - self.start) as u64);
-        // A kernel's refusal has a number; a decompressor's verdict on the data has none.
+        // An error of the kernel has an errno; an error of the decompressor has none.
         let (kind, what) = match (error.raw_os_error(), error.kind()) {
             (Some(_), _) => (ErrorKind::Io, format!("cannot read: {error}")),
             (None, IoKind::UnexpectedEof) => {
@@ -221,7 +221,7 @@ impl Input {
         Error::new(kind, &self.path, what).at(position)
     }
 
-    /// Whether everything was read; held bytes may remain.
+    /// Whether the recording is read to its end; held bytes may remain.
     pub fn is_at_end(&self) -> bool {
         self.is_at_end
     }
@@ -236,7 +236,7 @@ impl Input {
     /// Consumes `count` bytes, held or not.
     ///
     /// # Errors
-    /// As `fill`; `Corrupt` if the recording ends before.
+    /// Those of `fill`; `Corrupt` if the recording ends too early.
     pub fn skip(&mut self, count: u64) -> Result<(), Error> {
         let goal = self.offset.saturating_add(count);
         while self.offset < goal {
@@ -249,10 +249,11 @@ impl Input {
         Ok(())
     }
 
-    /// At least `count` held bytes, at most `BUFFER_BYTES`; none at the end of the recording.
+    /// Returns at least `count` held bytes; `None` at the end of the recording. `count` is at most
+    /// `BUFFER_BYTES`.
     ///
     /// # Errors
-    /// As `fill`; `Corrupt` if the recording ends within them.
+    /// Those of `fill`; `Corrupt` if the recording ends within these bytes.
     pub fn need(&mut self, count: usize) -> Result<Option<&[u8]>, Error> {
         if self.end - self.start < count {
             let held = self.fill()?.len();
@@ -267,10 +268,11 @@ impl Input {
         Ok(Some(self.held()))
     }
 
-    /// Fills `target` as far as the recording goes, and consumes that: how many bytes it is.
+    /// Fills `target`, consumes these bytes and returns their number, which is smaller only at the end of
+    /// the recording.
     ///
     /// # Errors
-    /// As `fill`.
+    /// Those of `fill`.
     pub fn read_into(&mut self, target: &mut [u8]) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < target.len() {
@@ -286,13 +288,13 @@ impl Input {
         Ok(filled)
     }
 
-    /// An error at the first byte that was not consumed.
+    /// An error at the first unconsumed byte.
     pub fn corrupt(&self, message: &str) -> Error {
         Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(self.offset))
     }
 
-    /// The same recording from its beginning, independent of this one. What cannot be read twice
-    /// is first copied to a temporary file, whole; nothing may be consumed before.
+    /// Opens the recording a second time at its beginning, independent of this input. A pipe is first
+    /// copied to a temporary file; call this before consuming anything.
     ///
     /// # Errors
     /// `Io` if it cannot be read again or copied.
@@ -323,7 +325,7 @@ impl Input {
     }
 }
 
-/// A file read by position, so that several readers share it without moving each other.
+/// A file read by position, so that several readers share it without affecting each other.
 struct FileAt {
     file: Arc<File>,
     offset: u64,
@@ -357,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn several_members_and_frames_read_as_one() {
+    fn concatenated_members_and_frames_are_read_as_one_stream() {
         let text = vec![b'x'; 3 * BUFFER_BYTES + 7];
         let (left, right) = text.split_at(BUFFER_BYTES + 1);
         let gzipped = [gzip(left), gzip(right)].concat();
@@ -369,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn truncation_and_damage_have_a_place() {
+    fn errors_of_compressed_data_have_an_offset() {
         let text: Vec<u8> =
             (0..900_000u32).flat_map(|n| n.wrapping_mul(97).to_le_bytes()).collect();
         for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
@@ -385,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_that_of_the_file_as_it_lies_there() {
+    fn the_hash_is_that_of_the_compressed_file() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(&gzip(b"abc")).unwrap();
         let input = Input::open(file.path(), true).unwrap();
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_whole_or_refused() {
+    fn an_incomplete_record_is_refused() {
         let mut input = Input::from_bytes("short", vec![1; 10]).unwrap();
         assert_eq!(input.need(8).unwrap().unwrap().len(), 10);
         input.consume(8);

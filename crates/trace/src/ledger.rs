@@ -1,4 +1,4 @@
-//! What an import learns beside the events: names, and everything that it could not use.
+//! What an import keeps besides the events: names, and counts of everything unusable.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hasher};
@@ -13,49 +13,50 @@ use crate::{
     Error, ErrorKind, Killed, Loss, Position, Processes, Reject, SPACES_MAX, Shortage, Zeros,
 };
 
-/// How many bad lines are kept word for word.
+/// Number of bad lines that are kept.
 const REJECTS_KEPT: usize = 10;
-/// How much of a bad line is kept.
+/// Bytes that are kept of a bad line.
 const FOUND_BYTES: usize = 120;
 
-/// Processes, and devices, that are told apart: what the name space of a page key has room for.
-/// A phone has hundreds; a damaged recording may name one per line.
+/// Largest number of processes and of devices: the space of a page key has no room for more.
+/// A phone has hundreds; a damaged recording may have a new name in every line.
 const NAMES_MAX: usize = SPACES_MAX as usize - 1;
 
-/// For the fingerprints of so many names.
+/// Memory limit for the fingerprints of `NAMES_MAX` names.
 const FINGERPRINT_BYTES_MAX: usize = 48 << 20;
 
 const NAMES_CUT: &str = "names of processes that were cut";
 
-/// Kinds of events that are counted one by one.
+/// Kinds of events that are counted separately.
 const SEEN_MAX: usize = 4096;
 
-/// What further kinds are counted as.
+/// Name under which further kinds are counted.
 const SEEN_OTHERS: &[u8] = b"others";
 
-/// Books kept while records are read. One ledger serves all files of an import, so that the same
-/// process or device has the same number in each of them.
+/// Names and counts collected while records are read. All files of an import share a ledger, so that a
+/// process or device has the same number in each file.
 #[derive(Debug, Default)]
 pub struct Ledger {
     is_strict: bool,
     processes: Processes,
     /// The process that last used each pid.
     process_by_pid: ByPid,
-    /// The processes of recordings that name one with each event.
+    /// The processes of recordings that name the process of each event.
     process_by_name: ByName,
     devices: Vec<String>,
     device_by_name: HashMap<Vec<u8>, u32>,
-    /// The same device comes many times in a row: its name and number.
+    /// Name and number of the last device, because a device repeats in successive lines.
     device_last: (Vec<u8>, Option<u32>),
-    /// Files of which there are pages.
+    /// Files with pages in the recording.
     pub files: Files,
-    /// What the recorder said of itself.
+    /// The recorder's description of itself.
     pub recorder: Option<About>,
     /// Stalls and kills.
     pub shortage: Shortage,
-    /// The first and the last time that the recorder noted beside its events.
+    /// The first and the last time that the recorder noted apart from its events.
     noted: Option<(u64, u64)>,
-    /// Of each recording that ended so far, whether pages of zeros are marked, and their counts.
+    /// Counts of pages of zeros over the recordings so far; `Some(None)` if a recording does not mark
+    /// them.
     zeros: Option<Option<Zeros>>,
     rejected: u64,
     rejects: Vec<Reject>,
@@ -63,20 +64,20 @@ pub struct Ledger {
     losses: BTreeMap<&'static str, u64>,
     seen: Vec<(Vec<u8>, u64)>,
     seen_by_name: HashMap<Vec<u8>, usize>,
-    /// Events come in runs: the index of the last one.
+    /// Index of the last kind of event, because kinds repeat.
     seen_last: usize,
 }
 
-/// Processes by pid, looked up for every line: an array as far as the kernel's pids go, so that
-/// neither a hash nor a hostile choice of pids costs anything.
+/// Processes by pid, looked up for every line. An array covers all pids of the kernel, so that the lookup
+/// needs no hash and hostile pids do not slow it down.
 #[derive(Debug, Default)]
 struct ByPid {
-    /// One more than the process, 0 for none.
+    /// The process number plus one; 0 if the pid has no process.
     low: Vec<u32>,
     high: HashMap<u32, ProcessId>,
 }
 
-/// Above every pid of Linux (PID_MAX_LIMIT).
+/// Larger than every pid of Linux (PID_MAX_LIMIT).
 const LOW_PIDS: u32 = 1 << 22;
 
 impl ByPid {
@@ -113,14 +114,14 @@ impl ByPid {
     }
 }
 
-/// Processes by pid and name, however long names are: a fingerprint of 64 bits stands for both. That two
-/// of a million share one has a chance of 3 in 10^8.
+/// Processes by pid and name, as a fingerprint of 64 bits of both, so that the length of names does not
+/// matter. The probability of a collision among a million is 3 in 10^8.
 #[derive(Debug)]
 struct ByName {
     fingerprints: Renumber,
-    /// Process by number of its fingerprint.
+    /// Processes by number of their fingerprint.
     processes: Vec<ProcessId>,
-    /// Kept to spare an allocation.
+    /// Buffer, kept to save an allocation.
     numbers: Vec<u32>,
 }
 
@@ -132,8 +133,7 @@ impl Default for ByName {
 }
 
 impl ByName {
-    /// The number of this pid and name, that of a new one being how many were known. None where there is
-    /// no room for it.
+    /// The number of this pid and name; a new pair gets the next number. `None` if the table is full.
     fn number(&mut self, pid: u32, name: &[u8]) -> Option<usize> {
         let mut hasher = DefaultHasher::new();
         hasher.write_u32(pid);
@@ -160,12 +160,12 @@ impl ByName {
 }
 
 impl Ledger {
-    /// Empty books; a strict ledger turns the first bad line into an error.
+    /// An empty ledger. A strict ledger turns the first bad line into an error.
     pub fn new(is_strict: bool) -> Ledger {
         Ledger { is_strict, ..Ledger::default() }
     }
 
-    /// The process that has this pid now, whatever its name.
+    /// The process that has this pid now, with any name.
     pub fn process(&mut self, pid: u32) -> ProcessId {
         match self.process_by_pid.get(pid) {
             Some(process) => process,
@@ -173,8 +173,8 @@ impl Ledger {
         }
     }
 
-    /// The process with this pid and name; a pid that goes on under another name is another
-    /// process, since its memory was replaced. Without a name (`<...>`), the last one with the pid.
+    /// The process with this pid and name. A pid with a new name is a new process, because its memory was
+    /// replaced. Without a name (`<...>`), the last process with the pid.
     #[inline]
     pub fn named_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
         let last = self.process_by_pid.get(pid);
@@ -184,13 +184,13 @@ impl Ledger {
         }
     }
 
-    /// As `named_process`, where `last` has the pid under another name, or under one that was cut.
+    /// The slow path of `named_process`: the last process with this pid has another name or a cut name.
     fn renamed_process(&mut self, pid: u32, name: &[u8], last: Option<ProcessId>) -> ProcessId {
         if name.is_empty() || name == b"<...>" {
             return last.unwrap_or_else(|| self.add_process(pid, b""));
         }
         let Some(number) = self.process_by_name.number(pid, name) else {
-            return self.one_too_many();
+            return self.last_process_for_excess();
         };
         let process = match last {
             Some(process) if self.name_of(process).is_empty() => {
@@ -207,13 +207,13 @@ impl Ledger {
         process
     }
 
-    /// Gives a process its name.
+    /// Sets the name of a process.
     pub fn name_process(&mut self, process: ProcessId, name: &[u8]) {
         let is_cut = self.processes.rename(process.index(), &exact(name));
         self.lose(NAMES_CUT, u64::from(is_cut));
     }
 
-    /// The process ended: its pid may come back as another process.
+    /// Ends a process: from now on its pid is another process.
     pub fn end_process(&mut self, pid: u32) {
         self.process_by_pid.remove(pid);
     }
@@ -224,7 +224,7 @@ impl Ledger {
 
     fn add_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
         if self.processes.len() == NAMES_MAX {
-            return self.one_too_many();
+            return self.last_process_for_excess();
         }
         let process = ProcessId(self.processes.len() as u32);
         let is_cut = self.processes.push(pid, &exact(name));
@@ -233,7 +233,7 @@ impl Ledger {
         process
     }
 
-    fn one_too_many(&mut self) -> ProcessId {
+    fn last_process_for_excess(&mut self) -> ProcessId {
         self.lose("processes beyond the first million, counted as the last one", 1);
         ProcessId(self.processes.len() as u32 - 1)
     }
@@ -268,8 +268,7 @@ impl Ledger {
         number
     }
 
-    /// Books the bad line with this number and text, or refuses it if the caller asked for
-    /// strictness.
+    /// Counts the bad line with this number and text, or returns it as an error if the ledger is strict.
     ///
     /// # Errors
     /// `Corrupt` with the line, from a strict ledger.
@@ -292,12 +291,12 @@ impl Ledger {
         Ok(())
     }
 
-    /// Books a record that is understood but is no access.
+    /// Counts a valid record that is no access.
     pub fn skip(&mut self, why: &'static str) {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    /// Books what the recorder or the import lost.
+    /// Counts losses of the recorder or the import.
     pub fn lose(&mut self, what: &'static str, count: u64) {
         if count > 0 {
             let total = self.losses.entry(what).or_default();
@@ -305,26 +304,26 @@ impl Ledger {
         }
     }
 
-    /// Books a time at which the recorder ran.
+    /// Notes a time at which the recorder ran.
     pub fn note_time(&mut self, time_ns: u64) {
         let (first, last) = self.noted.get_or_insert((time_ns, time_ns));
         (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns));
     }
 
-    /// Books that the process with this pid was told to die.
+    /// Notes a SIGKILL to the process with this pid.
     pub fn note_kill(&mut self, time_ns: i64, pid: u32, is_of_kernel: bool) {
         let process = self.process_by_pid.get(pid);
         let name = process.map_or("", |process| self.name_of(process)).to_owned();
         self.shortage.kill(Killed { time_ns, pid, name, is_of_kernel });
     }
 
-    /// How long the recorder ran by the times that it noted.
+    /// Nanoseconds that the recorder ran, by the times that it noted.
     pub fn recorded_ns(&self) -> Option<u64> {
         self.noted.map(|(first, last)| last - first)
     }
 
-    /// Books at the end of a recording whether it marks pages of zeros. Of several recordings all must, and the
-    /// kernel's counts of one do not stand for all.
+    /// Notes at the end of a recording whether it marks pages of zeros. With several recordings, every
+    /// one must mark them, and the kernel's counts of a single recording do not count for all.
     pub fn note_zeros(&mut self, zeros: Option<Zeros>) {
         self.zeros = Some(match self.zeros {
             None => zeros,
@@ -332,12 +331,12 @@ impl Ledger {
         });
     }
 
-    /// What is known of pages of zeros; none if one of the recordings does not mark them.
+    /// Counts of pages of zeros; `None` if any recording does not mark them.
     pub fn zeros(&self) -> Option<Zeros> {
         self.zeros.flatten()
     }
 
-    /// Books `count` events by the recording's own name for them.
+    /// Counts `count` events under the recording's own name for them.
     #[inline]
     pub fn see(&mut self, event: &[u8], count: u64) {
         if self.seen.get(self.seen_last).is_none_or(|(last, _)| last != event) {
@@ -365,14 +364,14 @@ impl Ledger {
         &self.processes
     }
 
-    /// Gives the processes away, and forgets what they are found by: nothing more is read.
+    /// Returns the processes and drops their lookup tables. Call it after the last record.
     pub fn take_processes(&mut self) -> Processes {
         self.process_by_pid = ByPid::default();
         self.process_by_name = ByName::default();
         std::mem::take(&mut self.processes)
     }
 
-    /// Memory that processes and their names take.
+    /// Bytes of memory for processes and their names.
     pub fn process_bytes(&self) -> usize {
         self.processes.bytes() + self.process_by_pid.bytes() + self.process_by_name.bytes()
     }
@@ -382,7 +381,7 @@ impl Ledger {
         &self.devices
     }
 
-    /// How many lines were bad, and the first ten of them.
+    /// The number of bad lines, and the first ten of them.
     pub fn rejects(&self) -> (u64, &[Reject]) {
         (self.rejected, &self.rejects)
     }
@@ -392,7 +391,7 @@ impl Ledger {
         self.skipped.iter().map(|(&why, &count)| (why, count))
     }
 
-    /// Everything lost, bad lines included.
+    /// All losses, including bad lines.
     pub fn losses(&self) -> Vec<Loss> {
         let unread = ("lines that could not be read", self.rejected);
         self.losses
@@ -412,12 +411,12 @@ impl Ledger {
     }
 }
 
-/// A name as it was recorded, whatever it holds; who shows it to people takes care of that.
+/// A name exactly as recorded; callers that print it make it safe.
 fn exact(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// How a line begins.
+/// The beginning of a line.
 fn start_of(line: &[u8]) -> String {
     let start = exact(line.get(..FOUND_BYTES).unwrap_or(line));
     if line.len() > FOUND_BYTES { format!("{start}...") } else { start }
@@ -447,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_are_kept_as_they_are() {
+    fn hostile_names_are_kept_unchanged() {
         let mut ledger = Ledger::new(false);
         let process = ledger.named_process(1, b"\") Z (\"\n\x1b[31m\xff");
         assert_eq!(ledger.processes().get(0).unwrap().name, "\") Z (\"\n\u{1b}[31m\u{fffd}");
@@ -458,13 +457,15 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_cut_still_tell_processes_apart() {
+    fn processes_with_equal_cut_names_stay_distinct() {
         let mut ledger = Ledger::new(false);
-        let [one, other] = ["one", "other"].map(|end| "x".repeat(300) + end);
-        let (first, second) =
-            (ledger.named_process(0, one.as_bytes()), ledger.named_process(0, other.as_bytes()));
+        let [first_name, other_name] = ["first", "other"].map(|end| "x".repeat(300) + end);
+        let (first, second) = (
+            ledger.named_process(0, first_name.as_bytes()),
+            ledger.named_process(0, other_name.as_bytes()),
+        );
         assert_ne!(first, second);
-        assert_eq!(ledger.named_process(0, one.as_bytes()), first);
+        assert_eq!(ledger.named_process(0, first_name.as_bytes()), first);
         assert_eq!(ledger.processes().get(0).unwrap().name, "x".repeat(255));
         assert_eq!(ledger.losses(), [Loss { what: NAMES_CUT.to_owned(), count: 2 }]);
     }
@@ -509,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlong_line_is_told_by_its_start() {
+    fn an_overlong_line_is_reported_by_its_start() {
         let mut ledger = Ledger::new(false);
         ledger.reject(Path::new("a"), 1, &[b'y'; 1000], "x").unwrap();
         assert_eq!(ledger.rejects().1[0].found, "y".repeat(FOUND_BYTES) + "...");

@@ -51,33 +51,33 @@ pub use zeros::{ZEROS_UNMARKED, Zeros};
 
 use types::{EventKind, Events, PageId};
 
-/// Anything that yields the events of a trace in order, a batch at a time.
+/// A source of the events of a trace, in order and in batches.
 pub trait Source: Send {
-    /// What is known about the trace. Of a trace file everything; of a foreign recording that is
-    /// read directly `events`, `pages`, `processes`, `devices` and `losses` grow while it is read,
-    /// and are complete once `next_batch` has returned false. Where `pages` is known, all pages
-    /// given out so far are numbered below it.
+    /// The header of the trace. The header of a trace file is complete. In a foreign recording that is
+    /// read directly, `events`, `pages`, `processes`, `devices` and `losses` grow during reading and are
+    /// complete after `next_batch` returns false. If `pages` is known, it exceeds the number of every
+    /// page returned so far.
     fn header(&self) -> &Header;
     /// Replaces `events` by the next batch; false at the end of the trace.
     ///
     /// # Errors
-    /// What could not be read, with file and offset.
+    /// If the trace cannot be read, with file and offset.
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error>;
-    /// Replaces `rows` by the next batch with every column that the recording keeps; false at the
-    /// end of the trace. Another way to read the whole trace: not to be mixed with `next_batch`.
+    /// Replaces `rows` by the next batch with every column of the recording; false at the end of the
+    /// trace. Do not mix it with `next_batch`.
     ///
     /// # Errors
-    /// As `next_batch`.
+    /// Those of `next_batch`.
     fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         rows.clear();
         self.next_batch(&mut rows.events)
     }
-    /// Replaces `pages` by the pages of the next accesses, in order and possibly none; false at the
-    /// end of the trace. A source that can read pages without the rest does. It is another way to
-    /// read the whole trace: not to be mixed with `next_batch`.
+    /// Replaces `pages` by the pages of the next accesses, in order and possibly none; false at the end
+    /// of the trace. Sources that can read pages without other columns override it. Do not mix it with
+    /// `next_batch`.
     ///
     /// # Errors
-    /// As `next_batch`.
+    /// Those of `next_batch`.
     fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
         let mut events = Events { page: std::mem::take(pages), ..Events::default() };
         let is_more = self.next_batch(&mut events)?;

@@ -1,5 +1,5 @@
-//! Text recordings: whole lines out of an input, each handed to the parser of its format. A bad
-//! line is booked and passed over; it never ends the import unless strictness was asked for.
+//! Text recordings: the parser of the format reads complete lines from an input. A bad line is counted
+//! and skipped; it ends the import only if the ledger is strict.
 
 use memchr::{memchr, memrchr};
 
@@ -9,16 +9,16 @@ use crate::input::{BUFFER_BYTES, Input};
 use crate::ledger::Ledger;
 use crate::record::{Record, RecordReader, Traits};
 
-/// What a good line would have had, for people.
+/// What a bad line lacks, as text for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Expected(pub &'static str);
 
 /// The rules of one text format.
 pub trait LineParser: Send {
-    /// Reads one line, without its line end, and appends what it records.
+    /// Reads a line, without its line end, and appends its records.
     ///
     /// # Errors
-    /// What was expected instead.
+    /// Names what it expected.
     fn line(
         &mut self,
         line: &[u8],
@@ -26,9 +26,9 @@ pub trait LineParser: Send {
         ledger: &mut Ledger,
     ) -> Result<(), Expected>;
 
-    /// Reads the line that `text` begins with, if it is written as nearly all lines are, and appends
-    /// what it records: how long it is without its line end. None where `line` has to judge it, and
-    /// nothing was done then. `text` ends with the block, so the end of the line is found on the way.
+    /// A fast path for common lines: reads the line that `text` begins with, appends its records and
+    /// returns its length without the line end. `None`, without any effect, for lines that `line` must
+    /// read. `text` extends to the end of the block, so that the parser itself finds the end of the line.
     #[inline(always)]
     fn usual_line(
         &mut self,
@@ -39,10 +39,10 @@ pub trait LineParser: Send {
         None
     }
 
-    /// Books what was counted on the way; called after every block of lines.
+    /// Adds the parser's own counts to the ledger; called after every block of lines.
     fn end_block(&mut self, _ledger: &mut Ledger) {}
 
-    /// What holds for every record.
+    /// The traits of every record.
     fn traits(&self) -> Traits;
 }
 
@@ -51,12 +51,12 @@ pub struct Lines {
     input: Input,
     /// Lines delivered so far.
     count: u64,
-    /// The rest of an overlong line is being passed over.
+    /// Whether the rest of an overlong line is being skipped.
     is_inside_overlong: bool,
 }
 
 impl Lines {
-    /// The lines of `input`, a byte order mark at its start passed over.
+    /// The lines of `input`, without a byte order mark at its start.
     pub fn new(mut input: Input) -> Lines {
         if input.held().starts_with(BYTE_ORDER_MARK) {
             input.consume(BYTE_ORDER_MARK.len());
@@ -64,8 +64,8 @@ impl Lines {
         Lines { input, count: 0, is_inside_overlong: false }
     }
 
-    /// The next lines, whole, with the number of the first of them, and how many bytes to consume.
-    /// A line longer than the buffer is cut to it.
+    /// The next complete lines, and the number of the first of them. A line longer than the buffer is
+    /// cut.
     fn block(&mut self) -> Result<Option<(&[u8], u64)>, Error> {
         if self.is_inside_overlong {
             self.pass_over_line()?;
@@ -86,11 +86,11 @@ impl Lines {
         Ok(Some((&self.input.held()[..length], self.count + 1)))
     }
 
-    /// Hands the lines of the next block, without their ends, to `take`, and books those that it
+    /// Calls `take` for each line of the next block, without its end, and counts the lines that it
     /// refuses; false at the end of the input.
     ///
     /// # Errors
-    /// What the input cannot deliver; the first line refused, where the ledger is strict.
+    /// If the input cannot be read; if the ledger is strict, the first refused line.
     pub fn read_block(
         &mut self,
         ledger: &mut Ledger,
@@ -102,8 +102,7 @@ impl Lines {
         })
     }
 
-    /// As `read_block`, where `take` finds the end of the line that the rest of the block begins
-    /// with.
+    /// Like `read_block`, but calls `take` with the rest of the block; `take` finds the end of the line.
     #[inline(always)]
     fn walk_block(
         &mut self,
@@ -145,11 +144,11 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes the header line alone: the first that is neither empty nor a comment, which begins with `#`.
-    /// Empty where there is none.
+    /// Reads only the header: the first line that is neither empty nor a comment (`#`). Empty if the
+    /// input has no such line.
     ///
     /// # Errors
-    /// What the input cannot deliver.
+    /// If the input cannot be read.
     pub fn header(&mut self) -> Result<Vec<u8>, Error> {
         loop {
             if self.is_inside_overlong {
@@ -168,35 +167,35 @@ impl Lines {
         }
     }
 
-    /// The number of the last line taken, from 1.
+    /// The number of the last line read, from 1.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The file they come from.
+    /// The input that the lines come from.
     pub fn input(&self) -> &Input {
         &self.input
     }
 }
 
-/// How long the line that `rest` begins with is, without its end.
+/// Length of the line that `rest` begins with, without its end.
 #[inline(always)]
 fn line_end(rest: &[u8]) -> usize {
     memchr(b'\n', rest).unwrap_or(rest.len())
 }
 
-/// Whether a line holds nothing: blanks alone, or a comment, in formats that have comments.
+/// Whether a line has only blanks or a comment, in formats with comments.
 #[inline]
 pub fn is_passed_over(line: &[u8]) -> bool {
     line.first() == Some(&b'#') || line.trim_ascii().is_empty()
 }
 
-/// A line without the carriage return that some systems end it with.
+/// A line without the carriage return before its line feed.
 pub fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// What follows a line that `rest` is the end of, from its line feed on; none inside of a line.
+/// If a line ends at the start of `rest`, the text from its line feed on; `None` within a line.
 #[inline(always)]
 pub fn after_line(rest: &[u8]) -> Option<&[u8]> {
     match rest {
@@ -245,7 +244,7 @@ mod tests {
     use super::*;
     use crate::record::Operation;
 
-    /// Takes lines of digits and refuses the others.
+    /// Reads lines of digits and refuses other lines.
     struct Digits;
 
     impl LineParser for Digits {
@@ -274,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_every_kind_are_understood() {
+    fn line_ends_of_every_kind_are_read() {
         assert_eq!(read(b"\xef\xbb\xbf1\r\n2\n3").0, [1, 2, 3]);
         assert_eq!(read(b"1\n").0, [1]);
     }
 
     #[test]
-    fn a_bad_line_has_its_number_whatever_lies_before_it() {
+    fn a_bad_line_is_reported_with_its_number() {
         let mut text = b"7\n".repeat(BUFFER_BYTES);
         text.extend_from_slice(b"seven\n8");
         let (numbers, ledger) = read(&text);
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overlong_line_is_one_line() {
+    fn an_overlong_line_counts_as_one_line() {
         let text = [b"1\n".to_vec(), vec![b'x'; 3 * BUFFER_BYTES], b"\n2\nx\n".to_vec()].concat();
         let (numbers, ledger) = read(&text);
         assert_eq!(numbers, [1, 2]);

@@ -1,5 +1,5 @@
-//! From records to runs of rows: a request becomes the 4 KiB pages that it touches, and every page
-//! gets the key by which it is numbered.
+//! Maps records to runs of rows: a request becomes the 4 KiB pages that it touches, and every page
+//! gets a key, by which it is numbered later.
 
 use types::{EventFlags, EventKind, PAGE_BYTES, PageClass};
 
@@ -12,36 +12,36 @@ use crate::{ADDRESS_BITS, page_key};
 /// A sector has 512 bytes.
 const SECTOR_BITS: u32 = 9;
 
-/// Bytes of a device that can be named: 64 PiB.
+/// Addressable bytes of a device: 64 PiB.
 const DEVICE_BYTES_MAX: u64 = PAGE_BYTES << ADDRESS_BITS;
 
-/// The rows of the next batch; an exit has a row but no key.
+/// The rows of a batch. An exit has a row but no key.
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// Everything but the page numbers.
     pub runs: Vec<Run>,
-    /// How many rows the runs have.
+    /// Number of rows in the runs.
     pub rows: usize,
-    /// Key of each row, where pages are objects.
+    /// Key of each row, if pages are objects.
     pub ids: Vec<u64>,
 }
 
 impl Mapped {
-    /// Empties it and keeps its memory.
+    /// Empties the batch and keeps its capacity.
     pub fn clear(&mut self) {
         self.runs.clear();
         self.rows = 0;
         self.ids.clear();
     }
 
-    /// Keys of the rows that have a page, where pages are no objects.
+    /// Keys of the rows with a page, if pages are no objects.
     pub fn extents(&self) -> impl Iterator<Item = Extent> {
         let paged = self.runs.iter().filter(|run| run.kind != EventKind::Exit);
         paged.map(|run| Extent { first: page_key(run.space, run.address), count: run.count })
     }
 }
 
-/// Turns records of one recording into rows.
+/// Maps the records of a recording to rows.
 #[derive(Debug)]
 pub struct Mapper {
     mapping: Mapping,
@@ -49,7 +49,7 @@ pub struct Mapper {
     /// Time of the first row; the trace's times count from it.
     start_ns: Option<i64>,
     last_ns: i64,
-    /// Records that were earlier than the one before them.
+    /// Records that are earlier than the record before them.
     disordered: u64,
 }
 
@@ -57,7 +57,7 @@ impl Mapper {
     /// A mapper for records with these traits.
     ///
     /// # Errors
-    /// Why such records cannot be mapped so.
+    /// The reason why `mapping` does not fit these records.
     pub fn new(mapping: Mapping, traits: Traits) -> Result<Mapper, &'static str> {
         let is_possible = match traits.address {
             AddressUnit::Sector | AddressUnit::Byte => true,
@@ -78,12 +78,12 @@ impl Mapper {
         self.start_ns.unwrap_or(0)
     }
 
-    /// Records so far that were earlier than the one before them.
+    /// Records so far that are earlier than the record before them.
     pub fn disordered(&self) -> u64 {
         self.disordered
     }
 
-    /// Which columns the rows have.
+    /// The columns of the rows.
     pub fn shape(&self) -> Shape {
         Shape {
             has_clock: self.traits.has_clock,
@@ -92,8 +92,8 @@ impl Mapper {
         }
     }
 
-    /// Appends the rows of `records`, or books why a record has none, until there are `rows_max`
-    /// rows or more: how many records that took.
+    /// Appends the rows of `records` until there are at least `rows_max` rows, and returns the number of
+    /// records used. `ledger` counts records without rows.
     pub fn map(
         &mut self,
         records: &[Record],
@@ -192,7 +192,7 @@ impl Mapper {
         let first = start / PAGE_BYTES;
         let last = (end - 1) / PAGE_BYTES;
         let count = (last - first) as u32 + 1;
-        // What the first and the last page have more than the request.
+        // Bytes of the first and the last page outside the request.
         let before = (start % PAGE_BYTES) as u32;
         let after = (PAGE_BYTES - 1) as u32 - ((end - 1) % PAGE_BYTES) as u32;
         const WHOLE: u32 = PAGE_BYTES as u32;
@@ -228,7 +228,7 @@ impl Mapper {
     }
 }
 
-/// Read or write; anything else is booked and no access.
+/// The kind of a read or write; other operations are counted as skipped.
 #[inline]
 fn access_kind(operation: Operation, ledger: &mut Ledger) -> Option<EventKind> {
     let why = match operation {
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_access_is_booked() {
+    fn records_without_an_access_are_counted() {
         let far = Record { bytes: 512, ..Record::new(Operation::Read, u64::MAX / 512) };
         let farther = Record { bytes: 512, ..Record::new(Operation::Read, u64::MAX) };
         let records = [
@@ -308,7 +308,7 @@ mod tests {
             ..Record::new(Operation::Read, 8)
         });
         let mut ledger = Ledger::new(false);
-        // A batch takes no more records than it has room for.
+        // A batch uses no more records than it has room for.
         assert_eq!(mapper.map(&records, 3, &mut mapped, &mut ledger), 3);
         assert_eq!(mapper.map(&records[3..], 4, &mut mapped, &mut ledger), 1);
         let times: Vec<i64> = mapped.runs.iter().map(|run| run.time_ns).collect();
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_mappings_are_refused() {
+    fn mappings_that_do_not_fit_the_records_are_refused() {
         let pages = Traits { address: AddressUnit::Page, ..BLOCK };
         assert!(Mapper::new(Mapping::Block, pages).is_err());
         let ids = Traits { address: AddressUnit::Id, ..BLOCK };

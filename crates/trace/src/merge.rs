@@ -1,5 +1,5 @@
-//! Several files of one recording as one stream: by time where they have a clock, else one after
-//! the other. Each file holds one batch of records in memory, no more.
+//! Merges the files of a recording: by time if they have a clock, otherwise one after the other. At most
+//! one batch of records of each file is in memory.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ use crate::record::{IdReader, Record, RecordReader, Traits};
 /// Records per merged batch.
 const BATCH_RECORDS: usize = 4096;
 
-/// One file and what was read of it but not yet passed on.
+/// A file and its records that are read but not yet merged.
 struct Lane {
     reader: Box<dyn RecordReader>,
     records: Vec<Record>,
@@ -20,7 +20,7 @@ struct Lane {
 }
 
 impl Lane {
-    /// The next record; none at the end of the file.
+    /// The next record; `None` at the end of the file.
     fn peek(&mut self, ledger: &mut Ledger) -> Result<Option<&Record>, Error> {
         while self.next == self.records.len() && !self.is_done {
             self.records.clear();
@@ -35,9 +35,9 @@ impl Lane {
 pub struct Merge {
     lanes: Vec<Lane>,
     has_clock: bool,
-    /// Files that are read to their end, when they are read one after the other.
+    /// Without a clock: number of files read to their end.
     finished: usize,
-    /// The next record's time and the file it waits in, earliest first; in a tie the first file.
+    /// With a clock: the time of each file's next record, earliest first; in a tie the first file.
     waiting: Option<BinaryHeap<Reverse<(i64, usize)>>>,
 }
 
@@ -102,17 +102,17 @@ impl RecordReader for Merge {
         Ok(false)
     }
 
-    /// What all files have, and the sizes and durations that any has.
+    /// Clock and operations if all files have them, sizes and durations if any file has them.
     fn traits(&self) -> Traits {
         let mut all = self.lanes.iter().map(|lane| lane.reader.traits());
         let first = all.next().expect("a merge has at least one file");
-        all.fold(first, |one, other| Traits {
-            has_clock: one.has_clock && other.has_clock,
-            has_operations: one.has_operations && other.has_operations,
-            has_sizes: one.has_sizes || other.has_sizes,
-            has_durations: one.has_durations || other.has_durations,
-            has_stages: one.has_stages || other.has_stages,
-            ..one
+        all.fold(first, |merged, other| Traits {
+            has_clock: merged.has_clock && other.has_clock,
+            has_operations: merged.has_operations && other.has_operations,
+            has_sizes: merged.has_sizes || other.has_sizes,
+            has_durations: merged.has_durations || other.has_durations,
+            has_stages: merged.has_stages || other.has_stages,
+            ..merged
         })
     }
 
@@ -130,7 +130,7 @@ mod tests {
     use crate::record::Operation;
     use proptest::prelude::*;
 
-    /// Yields given times in batches of three, each with its file as address.
+    /// Yields given times in batches of three; the address of each record is the number of its file.
     struct Times {
         times: Vec<i64>,
         file: u64,

@@ -1,4 +1,4 @@
-//! Opens anything that can be analysed: our own trace file, or a foreign recording, read directly.
+//! Opens any input of an analysis: a pagewise trace file, or a foreign recording, read directly.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,11 +16,11 @@ use crate::{Error, Header, Rows, Source, allocations, references};
 pub(crate) const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 
 /// Opens `path` (`-` is standard input) for analysis: a trace file, or any recording that can be
-/// imported. Nothing is written; pages are numbered without a bound on memory.
+/// imported. Nothing is written; the memory for numbering pages has no bound.
 ///
 /// # Errors
-/// What cannot be read or recognised, with its position; `Usage` for options that say how to read a
-/// recording where `path` is a trace file.
+/// If the input cannot be read or recognised, with its position; `Usage` if `options` describe a
+/// recording but `path` is a trace file.
 pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Error> {
     if is_parquet(path) {
         options.refuse_trace_file(path)?;
@@ -30,7 +30,7 @@ pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Err
     Ok(Box::new(Recording { pipeline }))
 }
 
-/// A recording by what it holds.
+/// An open recording, by its contents.
 pub enum Opened {
     /// Events of pages.
     Events(Box<dyn Source>),
@@ -40,11 +40,11 @@ pub enum Opened {
     References(Box<references::Reader>),
 }
 
-/// Opens `path` (`-` is standard input) by what its first bytes say, once: a pipe cannot be read
-/// again. What `options` name a format, a mapping or columns for is events.
+/// Opens `path` (`-` is standard input) once, by its first bytes, because a pipe cannot be read again.
+/// If `options` name a format, a mapping or columns, the input has events.
 ///
 /// # Errors
-/// As `open`.
+/// Those of `open`.
 pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
     if options.describe_recording() || is_parquet(path) {
         return Ok(Opened::Events(open(path, options)?));
@@ -64,8 +64,8 @@ fn direct(options: &ImportOptions) -> PipelineOptions {
     PipelineOptions { is_hashed: false, numbering_bytes_max: None, ..options.pipeline() }
 }
 
-/// Whether a regular file begins as our own do. Of a pipe nothing is read: it could not be read
-/// again.
+/// Whether a regular file begins like a pagewise trace file. A pipe is not read, because it cannot be
+/// read again.
 pub(crate) fn is_parquet(path: &Path) -> bool {
     let mut magic = [0; 4];
     path.as_os_str() != "-"
@@ -89,7 +89,7 @@ impl Source for Recording {
         let Some(rows) = self.pipeline.next_rows()? else {
             return Ok(false);
         };
-        // The caller's buffers serve the next batch.
+        // Swap, so that the next batch reuses the caller's buffers.
         std::mem::swap(events, &mut rows.events);
         Ok(true)
     }

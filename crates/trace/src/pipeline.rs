@@ -1,5 +1,5 @@
 //! From files to numbered rows: recognise, read, merge, choose the stage, map, number. Import and
-//! direct reading both drive this, a batch at a time.
+//! direct reading both use it, a batch at a time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
 use crate::{Error, ErrorKind, Header, Processes, Rows, TraceKind};
 
-/// Rows per batch, unless a single request has more: what is known of them stays in the
-/// second-level cache until it is written.
+/// Rows per batch, unless a single request has more. A batch stays in the second-level cache until it is
+/// written.
 const BATCH_ROWS: usize = 8 * 1024;
 
-/// What processes and their names may take without the numbering table having to take less.
+/// Bytes that processes and their names may take without reducing the limit of the numbering table.
 const PROCESS_BYTES_FREE: usize = 16 << 20;
 
-/// Records whose memory is kept from one batch to the next.
+/// Capacity, in records, that is kept from batch to batch.
 const RECORDS_KEPT: usize = 1 << 16;
 
-/// What the caller decides about a recording.
+/// The caller's options for a recording.
 #[derive(Clone, Debug, Default)]
 pub struct PipelineOptions {
-    /// Name of the format; none = by content.
+    /// Name of the format; `None` to recognise it by content.
     pub format: Option<String>,
     /// Mapping and columns.
     pub read: ReadOptions,
-    /// A bad line is an error.
+    /// Whether a bad line is an error.
     pub is_strict: bool,
-    /// The files' sha256 is wanted.
+    /// Whether to compute the sha256 of each file.
     pub is_hashed: bool,
-    /// Most bytes for the numbering table; none = as many as it needs.
+    /// Largest size of the numbering table; `None` for no limit.
     pub numbering_bytes_max: Option<usize>,
 }
 
-/// Numbered rows of one recording in one or more files.
+/// Reads the numbered rows of a recording from its files.
 pub struct Pipeline {
     merge: Merge,
     mapper: Mapper,
@@ -52,36 +52,36 @@ pub struct Pipeline {
     header: Header,
     meters: Vec<(PathBuf, Arc<Meter>)>,
     bytes_total: u64,
-    /// None once the table was full, and at the end.
+    /// `None` after the table was full, and at the end.
     renumber: Option<Renumber>,
     numbering_bytes_max: Option<usize>,
     is_complete: bool,
-    /// Records read, and how many of them are rows already.
+    /// Records read; the first `mapped_records` of them are already mapped to rows.
     records: Vec<Record>,
     mapped_records: usize,
     is_read: bool,
     batch: Mapped,
-    /// Number of each row's page, 0 of an exit; none once the table was full.
+    /// Page number of each row, 0 for an exit; empty after the table was full.
     numbers: Vec<u32>,
     rows: Rows,
 }
 
-/// The rows of a batch as runs, and the number of each row's page, where pages are numbered.
+/// The rows of a batch as runs, with the page number of each row if pages are numbered.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered<'batch> {
     /// The columns that the rows have.
     pub shape: Shape,
-    /// Everything but the pages.
+    /// All columns except the pages.
     pub runs: &'batch [Run],
-    /// One number per row, 0 and void of an exit; or none at all.
+    /// Page number of each row, 0 and void for an exit; empty if pages are not numbered.
     pub pages: &'batch [u32],
 }
 
 impl Pipeline {
-    /// Opens the files and recognises what they are.
+    /// Opens the files and recognises their format.
     ///
     /// # Errors
-    /// What cannot be read, recognised or mapped, with file and position.
+    /// If a file cannot be read, recognised or mapped, with file and position.
     pub fn open(paths: &[PathBuf], options: &PipelineOptions) -> Result<Pipeline, Error> {
         let Some(first) = paths.first() else {
             return Err(Error::new(ErrorKind::Usage, "", "expected at least one file"));
@@ -95,7 +95,7 @@ impl Pipeline {
             let format = format_of(&mut input, options)?;
             if let Some(other) = chosen.filter(|other| other.name != format.name) {
                 let message = format!(
-                    "is {}, but {} is {}: files that are read together need one format",
+                    "is {}, but {} is {}: files of an import need one format",
                     format.name,
                     first.display(),
                     other.name
@@ -104,7 +104,7 @@ impl Pipeline {
             }
             chosen = Some(format);
             meters.push((path.clone(), input.meter()));
-            // Of a pipe nobody knows how long it is, so not of all files together.
+            // The length of a pipe is unknown, and so is the total with a pipe.
             let file_bytes = Some(input.file_bytes()).filter(|&bytes| bytes > 0);
             bytes_total = bytes_total.zip(file_bytes).map(|(total, file)| total + file);
             let reader = (format.open)(input, &options.read)?;
@@ -118,10 +118,10 @@ impl Pipeline {
         Pipeline::start(first, name, recordings, meters, bytes_total.unwrap_or(0), options)
     }
 
-    /// Reads one recording that is already open.
+    /// Reads a recording from an open input.
     ///
     /// # Errors
-    /// As `open`.
+    /// Those of `open`.
     pub fn of_input(mut input: Input, options: &PipelineOptions) -> Result<Pipeline, Error> {
         let format = format_of(&mut input, options)?;
         let path = input.path().to_owned();
@@ -177,10 +177,10 @@ impl Pipeline {
         })
     }
 
-    /// The next rows; none at the end, when the header is complete.
+    /// The next rows; `None` at the end, when the header is complete.
     ///
     /// # Errors
-    /// What could not be read, with file and position.
+    /// If a file cannot be read, with file and position.
     pub fn next_rows(&mut self) -> Result<Option<&mut Rows>, Error> {
         if !self.next_batch()? {
             return Ok(None);
@@ -189,10 +189,10 @@ impl Pipeline {
         Ok(Some(&mut self.rows))
     }
 
-    /// As `next_rows`, in the form in which rows are made and written.
+    /// The next rows as runs, the form in which an import writes them; `None` at the end.
     ///
     /// # Errors
-    /// As `next_rows`.
+    /// Those of `next_rows`.
     pub fn next_runs(&mut self) -> Result<Option<Numbered<'_>>, Error> {
         let is_more = self.next_batch()?;
         Ok(is_more.then(|| Numbered {
@@ -223,12 +223,12 @@ impl Pipeline {
         Ok(true)
     }
 
-    /// Replaces `pages` by the pages of the next accesses; false at the end. Where the format has a
-    /// short way to them, nothing else is decoded. Not to be mixed with `next_rows`, nor for a
-    /// pipeline with a bounded table.
+    /// Replaces `pages` by the pages of the next accesses; false at the end. If the format has an
+    /// `IdReader`, nothing else is decoded. Do not mix it with `next_rows`, and do not use it with a
+    /// bounded table.
     ///
     /// # Errors
-    /// As `next_rows`.
+    /// Those of `next_rows`.
     pub fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
         pages.clear();
         if self.header.kind == TraceKind::Objects
@@ -268,7 +268,7 @@ impl Pipeline {
     /// Fills `records` with at least one record; false at the end of all files.
     fn read_records(&mut self) -> Result<bool, Error> {
         self.records.clear();
-        // A recording may come at once what was held back of it.
+        // A call may return all records that were held back, so release their memory again.
         self.records.shrink_to(RECORDS_KEPT);
         self.mapped_records = 0;
         while self.records.is_empty() && !self.is_read {
@@ -277,8 +277,8 @@ impl Pipeline {
         Ok(!self.records.is_empty())
     }
 
-    /// Numbers the pages of the batch. When the table is full it is given up for good: pages are
-    /// then known by (space, address) alone.
+    /// Numbers the pages of the batch. A full table is dropped for good; from then on only (space,
+    /// address) identifies a page.
     fn number(&mut self) {
         self.numbers.clear();
         let Some(renumber) = &mut self.renumber else { return };
@@ -304,7 +304,7 @@ impl Pipeline {
         }
         self.header.pages = Some(renumber.len() as u32);
         if self.numbers.len() < self.batch.rows {
-            // There are exits; no other run of a trace with exits has more than one row.
+            // The batch has exits. In a trace with exits every run has a single row.
             let numbers = std::mem::take(&mut self.numbers).into_iter();
             self.numbers.extend(page_numbers(self.batch.runs.iter().map(|run| run.kind), numbers));
         }
@@ -314,11 +314,11 @@ impl Pipeline {
         if std::mem::replace(&mut self.is_complete, true) {
             return;
         }
-        // A header can be as large as the table was, so one goes before the other comes.
+        // The header can be as large as the table, so drop the table first.
         self.renumber = None;
         self.header.processes = self.ledger.take_processes();
         if self.header.processes.is_empty() {
-            // Every event names a process; here it is the unknown one.
+            // Every event names a process; here all name an unknown process.
             self.header.processes = Processes::from_iter([(0, "")]);
         }
         self.header.devices = self.ledger.devices().to_vec();
@@ -342,30 +342,30 @@ impl Pipeline {
             .collect();
     }
 
-    /// What is known of the trace so far.
+    /// The header so far.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What could not be used so far.
+    /// The ledger so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Bytes read, and bytes of all files (0 where that is unknown).
+    /// Bytes read, and bytes of all files (0 if unknown).
     pub fn progress(&self) -> (u64, u64) {
         (self.meters.iter().map(|(_, meter)| meter.bytes()).sum(), self.bytes_total)
     }
 }
 
-/// The files that are one recording; nearly always one file.
+/// The files of a recording; nearly always a single file.
 struct Recording {
     name: PathBuf,
     readers: Vec<Box<dyn RecordReader>>,
 }
 
 impl Recording {
-    /// Its records, of one stage if there are several.
+    /// A reader of its records; if requests appear at several stages, only those of one stage.
     fn read(mut self, held_max: usize) -> Box<dyn RecordReader> {
         let has_stages = self.readers.iter().any(|reader| reader.traits().has_stages);
         match self.readers.pop() {
@@ -378,7 +378,7 @@ impl Recording {
     }
 }
 
-/// The format that the caller names, or else the one that the content shows.
+/// The format that the caller names, or the format recognised by content.
 fn format_of(input: &mut Input, options: &PipelineOptions) -> Result<&'static Format, Error> {
     let has_columns = !options.read.columns.is_empty();
     let format = match &options.format {
@@ -390,7 +390,7 @@ fn format_of(input: &mut Input, options: &PipelineOptions) -> Result<&'static Fo
             };
             Error::new(ErrorKind::Usage, input.path(), message)
         })?,
-        // Whoever names columns has a file with columns.
+        // If the caller names columns, the file has columns.
         None if has_columns => {
             let format = formats::CATALOG.iter().find(|format| format.has_columns);
             format.expect("a format of the catalog has named columns")

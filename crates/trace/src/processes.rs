@@ -1,5 +1,4 @@
-//! Processes by number: a million of them in some ten bytes each beside their names, whatever names a
-//! recording has.
+//! Processes by number, in about ten bytes each besides their names, with a bound on all names together.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,19 +7,18 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Bytes kept of a name at most ...
+/// Largest number of bytes kept of a name, while all names together have less than `TEXT_BYTES`.
 const NAME_BYTES: usize = 255;
-/// ... until all names together have this number of bytes; from then on, what Linux keeps of one
-/// (TASK_COMM_LEN less its zero).
 const TEXT_BYTES: usize = 16 << 20;
+/// Largest number of bytes kept of later names: those of a Linux comm (TASK_COMM_LEN without the zero).
 const NAME_BYTES_LATER: usize = 15;
 
-/// A process named by the recording.
+/// A process of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Process<'a> {
-    /// The kernel's number for it; 0 where the recording has none.
+    /// Pid of the process; 0 if the recording has none.
     pub pid: u32,
-    /// Its command name; empty where the recording has none.
+    /// Command name of the process; empty if the recording has none.
     pub name: &'a str,
 }
 
@@ -28,10 +26,10 @@ pub struct Process<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct Processes {
     pids: Vec<u32>,
-    /// Where each name lies in `text`.
+    /// Position of each name in `text`.
     places: Vec<Place>,
     text: String,
-    /// Bytes of `text` that are no name any more.
+    /// Bytes of `text` that belong to no name any more.
     abandoned: usize,
 }
 
@@ -42,22 +40,22 @@ struct Place {
 }
 
 impl Processes {
-    /// How many there are.
+    /// Number of processes.
     pub fn len(&self) -> usize {
         self.pids.len()
     }
 
-    /// Whether there is none.
+    /// Whether there is no process.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty()
     }
 
-    /// The process of this number.
+    /// The process with this number.
     pub fn get(&self, number: usize) -> Option<Process<'_>> {
         Some(Process { pid: *self.pids.get(number)?, name: self.name(self.places[number]) })
     }
 
-    /// Every process in turn.
+    /// Iterates over the processes in order.
     pub fn iter(&self) -> impl Iterator<Item = Process<'_>> {
         self.pids
             .iter()
@@ -65,7 +63,7 @@ impl Processes {
             .map(|(&pid, &place)| Process { pid, name: self.name(place) })
     }
 
-    /// The first `count` of them.
+    /// A copy of the first `count` processes.
     #[must_use]
     pub fn first(&self, count: usize) -> Processes {
         self.iter().take(count).map(|process| (process.pid, process.name)).collect()
@@ -79,7 +77,7 @@ impl Processes {
         name.len() > usize::from(place.length)
     }
 
-    /// Gives the process of this number, which must exist, another name. Returns whether that was cut.
+    /// Renames the process with this number, which must exist. Returns whether the name was cut.
     pub fn rename(&mut self, number: usize, name: &str) -> bool {
         self.abandoned += usize::from(self.places[number].length);
         self.places[number].length = 0;
@@ -91,7 +89,7 @@ impl Processes {
         name.len() > usize::from(place.length)
     }
 
-    /// Memory that they take.
+    /// Bytes of memory in use.
     pub fn bytes(&self) -> usize {
         self.len() * (size_of::<u32>() + size_of::<Place>()) + self.text.len()
     }
@@ -157,7 +155,7 @@ impl<'de> Deserialize<'de> for Processes {
     }
 }
 
-/// A process as headers have it.
+/// A process as stored in headers.
 #[derive(Deserialize)]
 struct Named<'a> {
     pid: u32,
@@ -165,7 +163,7 @@ struct Named<'a> {
     name: Cow<'a, str>,
 }
 
-/// Takes a list of processes one by one.
+/// Deserializes a list of processes one by one.
 struct Listed;
 
 impl<'de> Visitor<'de> for Listed {
@@ -214,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_change_leave_no_text_behind() {
+    fn renames_do_not_accumulate_text() {
         let mut processes: Processes = [(1, "a"), (2, "b"), (3, "c")].into_iter().collect();
         for turn in 0..200_000 {
             processes.rename(1, &format!("{turn:0>200}"));
@@ -225,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn they_are_written_as_a_list_and_read_again() {
+    fn processes_are_serialized_as_a_list() {
         let processes: Processes = [(7, "\") Z (\"\u{e9}\\"), (0, "")].into_iter().collect();
         let text = serde_json::to_string(&processes).unwrap();
         assert_eq!(text, r#"[{"pid":7,"name":"\") Z (\"é\\"},{"pid":0,"name":""}]"#);

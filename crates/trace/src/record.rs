@@ -1,5 +1,5 @@
-//! What readers of foreign formats yield: one record per event of the recording, before requests
-//! are split into pages and pages are numbered.
+//! The records of foreign formats: one per event of the recording, before requests are split into pages
+//! and pages are numbered.
 
 use serde::{Deserialize, Serialize};
 use types::{EventFlags, ProcessId};
@@ -7,18 +7,18 @@ use types::{EventFlags, ProcessId};
 use crate::ledger::Ledger;
 use crate::{Error, TraceKind};
 
-/// What a record says was done.
+/// The operation of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// A block-layer or cache read.
     Read,
     /// A block-layer or cache write.
     Write,
-    /// The device was told that data is no longer needed.
+    /// A discard: the device may drop the data.
     Discard,
-    /// The device was told to make writes durable, or something else without data.
+    /// A flush, or another command without data.
     Flush,
-    /// A command that is neither read nor write, such as an ioctl's.
+    /// A command that is neither read nor write, such as that of an ioctl.
     Passthrough,
     /// An anonymous page left memory.
     SwapOut,
@@ -26,7 +26,7 @@ pub enum Operation {
     SwapIn,
     /// A file page left memory.
     Evict,
-    /// A file page was asked for.
+    /// A fault or read asked for a file page that was not in memory.
     Request,
     /// A process ended.
     Exit,
@@ -36,8 +36,8 @@ pub enum Operation {
     DeviceWrite,
 }
 
-/// Where in its way through the block layer a request was recorded. One request usually appears at
-/// several stages, and must be counted at one.
+/// Stage of the block layer at which a request was recorded. A request usually appears at several stages
+/// and must be counted at only one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// The recording has one record per access.
@@ -53,28 +53,28 @@ pub enum Stage {
 /// One event of a recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
-    /// Nanoseconds on the recording's clock; 0 where it has none.
+    /// Nanoseconds on the recording's clock; 0 without a clock.
     pub time_ns: i64,
-    /// Where: in the unit that the reader's `Traits` name.
+    /// Address, in the unit of the reader's `Traits`.
     pub address: u64,
-    /// Bytes asked for; 0 where the recording has no sizes.
+    /// Requested bytes; 0 if the recording has no sizes.
     pub bytes: u64,
-    /// How long it took, in nanoseconds; 0 where unknown.
+    /// Duration in nanoseconds; 0 if unknown.
     pub duration_ns: u64,
     /// Owner of the page, or issuer of the request.
     pub process: ProcessId,
     /// Number of the device in the ledger; 0 for pages and objects.
     pub device: u32,
-    /// What was done.
+    /// Operation of the event.
     pub operation: Operation,
-    /// Where it was recorded.
+    /// Stage at which the request was recorded.
     pub stage: Stage,
-    /// What is known about the page.
+    /// Facts about the page.
     pub flags: EventFlags,
 }
 
 impl Record {
-    /// A record of `operation` on `address`, of the only stage, everything else unknown.
+    /// A record of `operation` on `address` without stages, everything else unknown.
     pub const fn new(operation: Operation, address: u64) -> Record {
         Record {
             time_ns: 0,
@@ -90,7 +90,7 @@ impl Record {
     }
 }
 
-/// What `Record::address` counts.
+/// The unit of `Record::address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressUnit {
     /// 512-byte sectors of a device.
@@ -111,7 +111,7 @@ pub enum Mapping {
     Swap,
     /// Every request is split into the 4 KiB blocks that it touches.
     Block,
-    /// Every record is one access to the object that its id names.
+    /// Every record is an access to the object that its id names.
     Objects,
 }
 
@@ -130,27 +130,27 @@ impl Mapping {
     }
 }
 
-/// What holds for every record of one recording.
+/// Properties of every record of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits {
-    /// What addresses count.
+    /// Unit of the addresses.
     pub address: AddressUnit,
-    /// How records become events unless the caller says otherwise.
+    /// The mapping by default.
     pub mapping: Mapping,
     /// Whether records carry a time.
     pub has_clock: bool,
-    /// Whether records tell reads from writes.
+    /// Whether records distinguish reads and writes.
     pub has_operations: bool,
     /// Whether records carry a size.
     pub has_sizes: bool,
     /// Whether records carry a duration.
     pub has_durations: bool,
-    /// Whether one request may have a record at each of several stages.
+    /// Whether a request may have records at several stages.
     pub has_stages: bool,
 }
 
 impl Traits {
-    /// Of recordings of block requests as the kernel traces them.
+    /// Traits of block requests as the kernel traces them.
     pub const BLOCK_EVENTS: Traits = Traits {
         address: AddressUnit::Sector,
         mapping: Mapping::Block,
@@ -161,7 +161,7 @@ impl Traits {
         has_stages: true,
     };
 
-    /// Of pages that leave memory and come back.
+    /// Traits of events of pages that leave memory and return.
     pub const PAGE_EVENTS: Traits = Traits {
         address: AddressUnit::Page,
         mapping: Mapping::Swap,
@@ -172,7 +172,7 @@ impl Traits {
         has_stages: false,
     };
 
-    /// Of bare names of objects.
+    /// Traits of object ids without further fields.
     pub const BARE_IDS: Traits = Traits {
         address: AddressUnit::Id,
         mapping: Mapping::Objects,
@@ -184,32 +184,31 @@ impl Traits {
     };
 }
 
-/// Yields the records of one file in its own order.
+/// Reads the records of a file in its own order.
 pub trait RecordReader: Send {
-    /// Appends the next records, a bounded number, and books names, rejects and losses in `ledger`.
-    /// False at the end; true may come with nothing appended.
+    /// Appends the next records, a bounded number, and adds names, rejects and losses to `ledger`.
+    /// Returns false at the end; a call may append nothing and still return true.
     ///
     /// # Errors
-    /// What could not be read, with file and position.
+    /// If the file cannot be read, with file and position.
     fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error>;
 
-    /// What holds for every record.
+    /// The traits of every record.
     fn traits(&self) -> Traits;
 
-    /// The short way to its accesses, where each record is one access to the object it names. None
-    /// where records have to be looked at.
+    /// A faster reader of the accesses, if each record is an access to the object it names; `None` if
+    /// records must be decoded.
     fn ids(&mut self) -> Option<&mut dyn IdReader> {
         None
     }
 }
 
-/// Yields what the accesses of one file go to and nothing else; not to be mixed with
-/// [`RecordReader::read`].
+/// Reads only the object ids of the accesses of a file. Do not mix it with [`RecordReader::read`].
 pub trait IdReader {
     /// Appends the ids of the next accesses, a bounded number, and counts them in `ledger`. False
     /// at the end.
     ///
     /// # Errors
-    /// As [`RecordReader::read`].
+    /// Those of [`RecordReader::read`].
     fn read_ids(&mut self, ids: &mut Vec<u64>, ledger: &mut Ledger) -> Result<bool, Error>;
 }

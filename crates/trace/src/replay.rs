@@ -1,5 +1,5 @@
-//! Reads bytes as a recording and checks what must hold of any. The fuzz targets and the test that
-//! replays their seeds share it, so that a finding replays exactly as it was found.
+//! Reads bytes as a recording and checks its invariants. The fuzz targets and the test that replays their
+//! seeds share it, so that a finding replays exactly.
 
 use crate::formats::{self, ReadOptions};
 use crate::input::Input;
@@ -7,21 +7,21 @@ use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::{Error, Rows};
 
-/// Rows after which a replay stops: a short line may ask for a GiB, and many lines for many.
+/// Rows after which a replay stops: a short line may stand for a GiB.
 const ROWS_MAX: usize = 1 << 20;
 
 /// Bytes for the numbering table, small enough that a replay fills it.
 const NUMBERING_BYTES: usize = 1 << 16;
 
-/// Reads `bytes` as the format called `name`, in every mapping that it allows.
+/// Reads `bytes` as the format `name`, in every mapping that it allows.
 ///
 /// # Panics
-/// When the format does not exist, or what was read contradicts itself.
+/// If the format does not exist, or an invariant does not hold.
 pub fn replay(name: &str, bytes: &[u8]) {
     let format = formats::by_name(name).expect("the target is named after a format");
     let _ = (format.sniff)(bytes);
     for (_, mapping) in Mapping::ALL {
-        // An error is a fine answer to arbitrary bytes.
+        // An error is a valid result for arbitrary bytes.
         let _ = read(name, bytes, mapping);
     }
 }
@@ -45,7 +45,7 @@ fn read(name: &str, bytes: &[u8], mapping: Mapping) -> Result<(), Error> {
     Ok(())
 }
 
-/// Columns are as long as the batch, or absent.
+/// Checks that each column is as long as the batch or empty.
 fn check(rows: &Rows) {
     let length = rows.len();
     let events = &rows.events;
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn every_seed_and_every_former_finding_is_survived() {
+    fn every_seed_and_every_former_finding_replays() {
         for format in formats::CATALOG {
             for family in ["seeds", "regressions"] {
                 let folder = fuzz_folder().join(family).join(format.name);

@@ -1,35 +1,35 @@
-//! Rows: events with every fact that a recording keeps about them, as columns.
+//! Rows: events with all columns of a recording.
 //!
-//! Readers of foreign formats fill rows, the store writes and reads them; simulators and analyses
-//! see the `Events` inside. A column that the recording lacks is empty in every batch of the trace.
+//! Readers of foreign formats fill rows, and the store writes and reads them. Simulators and analyses use
+//! only the `Events` inside. A column that the recording lacks is empty in every batch of the trace.
 
 use types::{EventKind, Events};
 
-/// Bits of a page's address inside its name space; 2^44 pages of 4 KiB are 64 PiB.
+/// Bits of a page's address within its name space; 2^44 pages of 4 KiB are 64 PiB.
 pub const ADDRESS_BITS: u32 = 44;
 
-/// Name spaces that a key has room for.
+/// Number of name spaces in a key.
 pub const SPACES_MAX: u32 = 1 << (u64::BITS - ADDRESS_BITS);
 
 /// Consecutive events with all their columns.
 ///
 /// A page is identified by (`space`, `address`): see [`page_key`]. `events.page` is its dense
-/// number, or empty once the numbering table is full (`Header::pages` is then none).
+/// number, or empty after the numbering table is full (`Header::pages` is then `None`).
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// Time, kind, flags, dense page and process. The process is the owner of the page in a swap
     /// trace, and the issuer of the request in a block or object trace.
     pub events: Events,
-    /// Name space of `address`. Block traces: index into `Header::devices`. Swap traces: 0 for file
-    /// pages, else 1 + the owning process's number. Object traces: 0.
+    /// Name space of `address`. In block traces, the index into `Header::devices`. In swap traces, 0 for
+    /// file pages, otherwise 1 + the number of the owning process. In object traces, 0.
     pub space: Vec<u32>,
     /// Virtual page number, file page, 4 KiB block number or object id.
     pub address: Vec<u64>,
-    /// Bytes of the page (at most 4096) or of the object that the event moved; empty where the
-    /// recording has no sizes.
+    /// Bytes of the page (at most 4096) or of the object that the event moved; empty if the recording has
+    /// no sizes.
     pub bytes: Vec<u32>,
-    /// How long the fault or request took, in nanoseconds, 0 where unknown; empty where the
-    /// recording has no durations.
+    /// Duration of the fault or request in nanoseconds, 0 if unknown; empty if the recording has no
+    /// durations.
     pub duration_ns: Vec<u64>,
 }
 
@@ -44,7 +44,7 @@ impl Rows {
         self.events.is_empty()
     }
 
-    /// Empties every column and keeps its memory.
+    /// Empties every column and keeps its capacity.
     pub fn clear(&mut self) {
         self.events.clear();
         self.space.clear();
@@ -54,17 +54,17 @@ impl Rows {
     }
 }
 
-/// One number per page of a swap or block trace: what the renumbering table is asked for. Objects
-/// use their whole 64-bit id instead.
+/// The key of a page of a swap or block trace in the numbering table. Objects use their 64-bit id
+/// instead.
 ///
-/// Exact, not a hash: importers refuse records outside `SPACES_MAX` and `ADDRESS_BITS`.
+/// The key is exact, no hash: importers refuse records outside `SPACES_MAX` and `ADDRESS_BITS`.
 #[inline(always)]
 pub const fn page_key(space: u32, address: u64) -> u64 {
     ((space as u64) << ADDRESS_BITS) | address
 }
 
-/// The number of the page of each row, where `numbers` are those of the rows that have a page: an exit
-/// has none, and its 0 is void.
+/// The page number of each row; `numbers` has only those of rows with a page. An exit has no page, and
+/// its 0 is void.
 pub fn page_numbers(
     kinds: impl Iterator<Item = EventKind>,
     mut numbers: impl Iterator<Item = u32>,

@@ -1,7 +1,7 @@
-//! Runs: rows in a row that differ in nothing but their page, which counts up.
+//! Runs: successive rows that differ only in their page, which counts up.
 //!
-//! A request of many pages is one run, an access to an object a run of one row. What is done per
-//! request is done once per run; only page numbers are told row by row.
+//! A request of many pages is a run, and an access to an object is a run of one row. Work per request is
+//! done once per run; only page numbers are stored row by row.
 
 use std::iter::repeat_n;
 
@@ -16,15 +16,15 @@ pub struct Run {
     pub time_ns: i64,
     /// Duration of every row.
     pub duration_ns: u64,
-    /// Address of the first row; each further one lies one higher.
+    /// Address of the first row; each further row has the next address.
     pub address: u64,
-    /// Rows; at least one.
+    /// Number of rows, at least one.
     pub count: u32,
     /// Name space of the addresses.
     pub space: u32,
     /// Bytes of the first row. Rows between the first and the last have whole pages.
     pub bytes_first: u32,
-    /// Bytes of the last row, where there is more than one.
+    /// Bytes of the last row, if there are several rows.
     pub bytes_last: u32,
     /// Process of every row.
     pub process: ProcessId,
@@ -34,14 +34,14 @@ pub struct Run {
     pub flags: EventFlags,
 }
 
-/// Which of the columns that may be absent a trace has.
+/// The optional columns that a trace has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Rows have a time.
+    /// Whether rows have a time.
     pub has_clock: bool,
-    /// Rows have bytes.
+    /// Whether rows have bytes.
     pub has_sizes: bool,
-    /// Rows have a duration.
+    /// Whether rows have a duration.
     pub has_durations: bool,
 }
 
@@ -55,8 +55,8 @@ impl Shape {
         }
     }
 
-    /// Replaces `rows` by the rows of `runs`. `pages` has one number per row, or none where pages
-    /// are not numbered.
+    /// Replaces `rows` by the rows of `runs`. `pages` has a number for each row, or is empty if pages are
+    /// not numbered.
     pub fn expand(self, runs: &[Run], pages: &[u32], rows: &mut Rows) {
         rows.clear();
         let events = &mut rows.events;
@@ -84,10 +84,10 @@ impl Shape {
         }
     }
 
-    /// Replaces `runs` by one run for each of `rows`, which have this shape.
+    /// Replaces `runs` by a run for each of `rows`, which must have this shape.
     ///
     /// # Panics
-    /// When the columns of `rows` differ in length.
+    /// If the columns of `rows` differ in length.
     pub fn runs_of(self, rows: &Rows, runs: &mut Vec<Run>) {
         let events = &rows.events;
         let length = rows.len();
@@ -101,7 +101,7 @@ impl Shape {
                 && is_even(rows.address.len(), true)
                 && is_even(rows.bytes.len(), self.has_sizes)
                 && is_even(rows.duration_ns.len(), self.has_durations),
-            "every column has one value per row, in every batch of a trace"
+            "every column has a value for each row, in every batch of a trace"
         );
         runs.clear();
         runs.extend((0..length).map(|index| Run {

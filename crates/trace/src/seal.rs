@@ -1,15 +1,15 @@
 //! Checksums of a Parquet file, which the library does not write. They lie between the last column and
-//! the footer: no other reader looks there, since a footer refers to nothing behind the columns.
+//! the footer, where other readers do not read, because no footer refers to it.
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 4 | checksum (crate::checksum) of everything below in this table |
-//! | 8 each | u32 length and u32 checksum of a piece of the file; the first piece is at its beginning, each other one behind the one before, and the last one ends at this table |
+//! | 8 each | u32 length and u32 checksum of a piece of the file; the pieces cover the file from its beginning to this table, without gaps |
 //! | 4 | u32 number of pieces |
 //! | 8 | `MAGIC` |
-//! | as many | the footer, its length and `PAR1` |
+//! | the rest | the footer, its length and `PAR1` |
 //!
-//! A file without `MAGIC` there is of an earlier pagewise or of another program: it cannot be checked.
+//! A file without `MAGIC` comes from an earlier pagewise or from another program and cannot be checked.
 
 use std::fs::File;
 use std::io;
@@ -22,13 +22,13 @@ use crate::checksum::checksum;
 
 const MAGIC: &[u8; 8] = b"pgwcheck";
 
-/// Bytes of the length of a footer and of `PAR1` behind it.
+/// Bytes of the length of a footer and of `PAR1` after it.
 const TAIL_BYTES: u64 = 8;
 
 /// Bytes of the number of pieces and of `MAGIC`.
 const END_BYTES: u64 = 12;
 
-/// Bytes of the checksum of all.
+/// Bytes of the checksum of the whole seal.
 const SUM_BYTES: u64 = 4;
 
 /// Bytes of a piece in the list.
@@ -62,10 +62,10 @@ impl Pieces {
         self.end += u64::from(length);
     }
 
-    /// The pieces that the seal of `file` tells; none where it has no seal.
+    /// The pieces in the seal of `file`; `None` if it has no seal.
     ///
     /// # Errors
-    /// A seal or a footer that does not have its checksum; what the operating system refuses.
+    /// If the checksum of the seal or footer is wrong, or the operating system refuses the read.
     pub fn of(file: &impl ChunkReader) -> Result<Option<Pieces>, ParquetError> {
         let Some(tail_at) = file.len().checked_sub(TAIL_BYTES) else { return Ok(None) };
         let footer_bytes = word(&file.get_bytes(tail_at, TAIL_BYTES as usize)?, 0);
@@ -89,19 +89,19 @@ impl Pieces {
         Ok(Some(pieces))
     }
 
-    /// How many bytes the piece has that begins at `start`; none behind the last piece.
+    /// Length of the piece that begins at `start`; `None` after the last piece.
     ///
     /// # Errors
-    /// A place where no piece begins.
+    /// If no piece begins at `start`.
     pub fn length_at(&self, start: u64) -> Result<Option<usize>, ParquetError> {
         Ok(self.at(start)?.map(|piece| piece.length as usize))
     }
 
-    /// Compares `bytes`, which lie at `start` of the file, with their checksum. What lies behind the last
-    /// piece was compared when the pieces were read.
+    /// Compares `bytes` from offset `start` with their checksum. The bytes after the last piece were
+    /// checked when the pieces were read.
     ///
     /// # Errors
-    /// Other bytes, or not a whole piece.
+    /// If the bytes differ or are no complete piece.
     pub fn check(&self, start: u64, bytes: &[u8]) -> Result<(), ParquetError> {
         match self.at(start)? {
             Some(piece) if (piece.length as usize, piece.sum) != (bytes.len(), checksum(bytes)) => {
@@ -114,7 +114,7 @@ impl Pieces {
     /// Compares all of `file` with its checksums.
     ///
     /// # Errors
-    /// As `check`; what the operating system refuses.
+    /// Those of `check`; if the operating system refuses the read.
     pub fn check_all(&self, file: &impl ChunkReader) -> Result<(), ParquetError> {
         self.list.iter().try_for_each(|piece| {
             self.check(piece.start, &file.get_bytes(piece.start, piece.length as usize)?)
@@ -130,10 +130,10 @@ impl Pieces {
     }
 }
 
-/// Puts the checksums of `pieces`, which reach up to its footer, into a complete Parquet file.
+/// Writes the checksums of `pieces`, which reach up to the footer, into a complete Parquet file.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// If the operating system refuses the write.
 pub fn seal(file: &File, pieces: &Pieces) -> io::Result<()> {
     let mut sealed = Vec::new();
     for piece in &pieces.list {
@@ -149,10 +149,10 @@ pub fn seal(file: &File, pieces: &Pieces) -> io::Result<()> {
     file.write_all_at(&sealed, pieces.end + SUM_BYTES)
 }
 
-/// Puts checksums into a complete Parquet file that is read whole.
+/// Writes checksums of pieces of equal length into a complete Parquet file.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// If the operating system refuses the write.
 pub fn seal_evenly(file: &File) -> io::Result<()> {
     let tail_at = file.metadata()?.len() - TAIL_BYTES;
     let mut footer_bytes = [0; 4];
@@ -172,6 +172,6 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 fn wrong(what: &str) -> ParquetError {
-    let what_to_do = "copy the file again, or make it again";
-    ParquetError::General(format!("{what} does not have its checksum: {what_to_do}"))
+    let what_to_do = "copy or create the file again";
+    ParquetError::General(format!("{what} does not match its checksum: {what_to_do}"))
 }

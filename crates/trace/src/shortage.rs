@@ -1,4 +1,4 @@
-//! What a recording tells about shortage of memory beside its events: stalls and kills.
+//! Signs of memory shortage in a recording besides its events: stalls and kills.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::moments::Moment;
 
-/// Stalls that are kept: every other one goes once there are as many.
+/// Largest number of stalls; beyond it every second stall is dropped.
 const STALLS_KEPT: usize = 2048;
 
-/// Kills that are kept one by one.
+/// Largest number of kills that are listed.
 const KILLS_KEPT: usize = 1024;
 
 /// Stalls for memory and processes that were killed, each in order of time on the recording's own
 /// clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
-    /// Whether the stalls are those of the recorded cgroup; else they are the machine's.
+    /// Whether the stalls are those of the recorded cgroup; otherwise those of the machine.
     pub is_of_cgroup: bool,
-    /// How long tasks had stalled for memory by each of some instants.
+    /// Sums of stall time at several instants.
     pub stalls: Vec<Stall>,
     /// The first processes that were killed.
     pub kills: Vec<Killed>,
-    /// How many more were killed.
+    /// Number of further kills.
     pub kills_left_out: u64,
-    /// Names by number, of the last moment: a victim may be gone at the next one.
+    /// Names by pid at the last moment, because a victim may be missing in the next moment.
     #[serde(skip)]
     names: BTreeMap<u32, String>,
 }
 
-/// Sums of stall time (PSI) at one instant.
+/// Sums of stall time (PSI) at an instant.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 pub struct Stall {
-    /// When, in nanoseconds.
+    /// Time of the sums, in nanoseconds.
     pub time_ns: i64,
     /// Microseconds in which some task stalled for memory, so far.
     pub some_us: u64,
@@ -43,34 +43,34 @@ pub struct Stall {
     pub full_us: u64,
 }
 
-/// A process that was told to die.
+/// A process that got SIGKILL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Killed {
-    /// When, in nanoseconds.
+    /// Time of the kill, in nanoseconds.
     pub time_ns: i64,
-    /// The kernel's number for it.
+    /// Pid of the process.
     pub pid: u32,
-    /// Its name; empty where the recording has none.
+    /// Name of the process; empty if the recording has none.
     pub name: String,
-    /// Whether the kernel's out-of-memory killer chose it.
+    /// Whether the kernel's OOM killer chose the process.
     pub is_of_kernel: bool,
 }
 
 impl Shortage {
-    /// What becomes part of a header; none where the recording tells neither stalls nor kills.
+    /// The shortage for a header; `None` if the recording has neither stalls nor kills.
     pub(crate) fn known(&self) -> Option<Shortage> {
         let is_known = !self.stalls.is_empty() || !self.kills.is_empty();
         is_known.then(|| Shortage { names: BTreeMap::new(), ..self.clone() })
     }
 
-    /// Takes the machine's sums, unless those of a cgroup are known.
+    /// Adds the machine's sums, unless those of a cgroup are known.
     pub(crate) fn stall_of_machine(&mut self, stall: Stall) {
         if !self.is_of_cgroup {
             self.stall(stall);
         }
     }
 
-    /// Takes a moment of a recording that is limited to a cgroup, or else is of the machine.
+    /// Adds a moment of the recorded cgroup or, unless `is_of_cgroup`, of the machine.
     pub(crate) fn moment(&mut self, moment: &Moment, is_of_cgroup: bool) {
         let named = moment.processes.iter().map(|process| (process.process, process.name.clone()));
         self.names = named.collect();
@@ -92,7 +92,7 @@ impl Shortage {
     fn stall(&mut self, stall: Stall) {
         self.stalls.push(stall);
         if self.stalls.len() == STALLS_KEPT {
-            // They are sums, so what lies between two of those that stay is in the later one.
+            // These are sums, so a later sum includes the dropped stalls before it.
             let mut is_kept = false;
             self.stalls.retain(|_| {
                 is_kept = !is_kept;
@@ -101,7 +101,8 @@ impl Shortage {
         }
     }
 
-    /// Takes a kill; the kernel's own is one of a process that is told to die a second time.
+    /// Adds a kill. If the same process gets a second SIGKILL, the kill counts as the kernel's own if
+    /// either is.
     pub(crate) fn kill(&mut self, mut kill: Killed) {
         if kill.name.is_empty() {
             kill.name = self.names.get(&kill.pid).cloned().unwrap_or_default();
@@ -118,14 +119,14 @@ impl Shortage {
         }
     }
 
-    /// Keeps what lies in `times_ns`, from a start to before an end.
+    /// Keeps the stalls and kills in a range of times, whose end is exclusive.
     pub(crate) fn keep(&mut self, (from_ns, to_ns): (i64, i64)) {
         let times = from_ns..to_ns;
         self.stalls.retain(|stall| times.contains(&stall.time_ns));
         self.kills.retain(|kill| times.contains(&kill.time_ns));
     }
 
-    /// Takes in what another slice of the same recording tells.
+    /// Adds the stalls and kills of another slice of the same recording.
     pub(crate) fn join(&mut self, other: Shortage) {
         self.is_of_cgroup |= other.is_of_cgroup;
         self.stalls.extend(other.stalls);
@@ -138,7 +139,7 @@ impl Shortage {
     }
 }
 
-/// Two signals to one process so close together are one kill.
+/// Two signals to the same process within this time are one kill.
 const SAME_KILL_NS: i64 = 1_000_000_000;
 
 #[cfg(test)]
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn stalls_thin_out_and_keep_their_span() {
+    fn stalls_are_thinned_out_and_keep_their_first_and_last() {
         let mut shortage = Shortage::default();
         for second in 0..10_000 {
             let us = second as u64 * 3;
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_name_the_killed_and_replace_the_stalls_of_the_machine() {
+    fn moments_name_victims_and_replace_the_stalls_of_the_machine() {
         let mut shortage = Shortage::default();
         shortage.stall_of_machine(Stall { time_ns: 5, some_us: 9, full_us: 9 });
         shortage.kill(killed(7, 3, false));
@@ -179,14 +180,14 @@ mod tests {
         let kill = Killed { name: "hog".into(), ..killed(7, 3, true) };
         assert_eq!(shortage.kills, [kill]);
         assert!(shortage.is_of_cgroup);
-        // Gone at the moment that follows its end.
+        // The process is missing in the moment after its end.
         shortage.kill(killed(9_000_000_000, 3, false));
         shortage.moment(&Moment { time_ns: 9_000_000_001, ..Default::default() }, true);
         assert_eq!(shortage.kills[1].name, "hog");
     }
 
     #[test]
-    fn a_process_number_may_be_killed_again_later() {
+    fn a_later_kill_of_the_same_pid_is_another_kill() {
         let mut shortage = Shortage::default();
         shortage.kill(killed(0, 3, false));
         shortage.kill(killed(SAME_KILL_NS, 3, false));
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_together_tell_what_the_whole_told() {
+    fn joined_slices_have_the_stalls_and_kills_of_the_whole() {
         let mut whole = Shortage::default();
         for time_ns in 0..10 {
             whole.stall_of_machine(Stall { time_ns, some_us: 1, full_us: 0 });

@@ -1,17 +1,17 @@
-//! One access is one request, yet a block recording shows a request at several stages. What the
-//! recording has decides: issues where it has any, else queueings, else completions.
+//! Chooses the stage at which requests count. A block recording may have a request at several stages, but
+//! an access must count once. Issues count if the recording has any, otherwise queueings, otherwise
+//! completions.
 //!
-//! The choice needs a look ahead. Records are held back until the first issue comes, which in a
-//! recording with issues is nearly at once; a recording without is held back whole, up to a bound,
-//! and then decided by what was held. This way standard input, which cannot be read twice, is
-//! decided by the same rule as a file.
+//! The choice needs lookahead. Records are held back until the first issue, which comes almost at once in
+//! a recording with issues. A recording without issues is held back up to a bound, and the held records
+//! decide. So the same rule holds for a file and for standard input, which cannot be read twice.
 
 use crate::Error;
 use crate::ledger::Ledger;
 use crate::record::{IdReader, Operation, Record, RecordReader, Stage, Traits};
 
-/// Records held back over all recordings of an import: 25 MB, which are still there when the
-/// numbering table is full. An issue that comes only after so many queueings is booked as lost.
+/// Records held back over all recordings of an import: 25 MB, in addition to a full numbering table.
+/// Issues that come only after this number of queueings count as lost.
 pub const HELD_MAX: usize = 1 << 19;
 
 /// A recording read at one stage of its requests.
@@ -54,7 +54,7 @@ impl<R: RecordReader> RecordReader for Staged<R> {
     }
 }
 
-/// Records whose memory is kept from one batch to the next.
+/// Capacity, in records, that is kept from batch to batch.
 const BATCH_KEPT: usize = 1 << 16;
 
 /// Picks the records of one stage out of a stream.
@@ -66,8 +66,8 @@ struct StageChoice {
 }
 
 impl StageChoice {
-    /// Replaces `records`, the next of the stream, by those to use now. Call it with `is_end` after
-    /// the last.
+    /// Replaces `records`, the next of the stream, by the records to use now. Call it with `is_end`
+    /// after the last.
     fn pick(&mut self, records: &mut Vec<Record>, is_end: bool, ledger: &mut Ledger) {
         if self.chosen.is_none() {
             self.decide(records, is_end);
@@ -78,13 +78,13 @@ impl StageChoice {
         records.retain(|record| {
             let is_picked = record.stage == chosen;
             if !is_picked && record.stage == Stage::Issue {
-                ledger.lose("issues that came too late to be told from queueings", 1);
+                ledger.lose("issues that came too late to count instead of queueings", 1);
             }
             is_picked
         });
     }
 
-    /// Decides if it can, and hands back everything held; else holds `records` back too.
+    /// Decides if possible and returns all held records; otherwise holds `records` back too.
     fn decide(&mut self, records: &mut Vec<Record>, is_end: bool) {
         self.chosen = has_access(records, Stage::Issue).then_some(Stage::Issue);
         if self.chosen.is_none() || !self.held.is_empty() {
@@ -119,7 +119,7 @@ mod tests {
         Record { stage: *stage, bytes: 512, ..record }
     }
 
-    /// Yields the records that are left, so many at a time.
+    /// Yields the records in batches of the given size.
     struct Batches(Vec<Record>, usize);
 
     impl RecordReader for Batches {
@@ -146,7 +146,7 @@ mod tests {
         read(all, batch, held_max).iter().map(|record| record.address).collect()
     }
 
-    /// What the rule says, seeing everything at once.
+    /// The rule, applied to all records at once.
     fn naive(stages: &[Stage]) -> Vec<u64> {
         let order = [Stage::Issue, Stage::Queue, Stage::Complete];
         let chosen = order.into_iter().find(|stage| stages.contains(stage));
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_late_issue_is_booked() {
+    fn a_late_issue_is_counted_as_lost() {
         let stages = [Stage::Queue, Stage::Queue, Stage::Issue];
         assert_eq!(picked(&stages, 1, 2), [0, 1]);
         assert_eq!(picked(&stages, 1, 3), [2]);
     }
 
     #[test]
-    fn a_stage_without_data_does_not_count() {
+    fn a_stage_without_data_is_not_chosen() {
         let flush = Record { bytes: 0, ..record((0, &Stage::Issue)) };
         let records = read(vec![flush, record((1, &Stage::Complete))], 1, HELD_MAX);
         assert_eq!(records.len(), 1);
@@ -171,7 +171,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_look_ahead_decides_like_full_knowledge(
+        fn the_lookahead_decides_like_the_rule_on_all_records(
             picks in proptest::collection::vec(0usize..8, 0..60), batch in 1usize..9,
         ) {
             // Issues are rare, so that many streams have none.

@@ -1,7 +1,7 @@
 //! Small result tables as Parquet: named columns of text, integers, numbers or flags, with gaps.
 //!
-//! The same table always gives the same bytes: fixed compression, no time stamps, metadata in the
-//! order given. Tables are held in memory; this is for results, not for events.
+//! The same table always gives the same bytes: fixed compression, no time stamps, metadata in the given
+//! order. Tables are held in memory: use them for results, not for events.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ use crate::{Error, ErrorKind};
 /// Metadata entry that Arrow adds to every file it writes.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// The values of one column; `None` is a gap.
+/// The values of a column; `None` is a gap.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "values", rename_all = "lowercase")]
 pub enum Values {
@@ -44,14 +44,14 @@ pub enum Values {
 /// A named column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Column {
-    /// Its name, unique in the table.
+    /// Name of the column, unique in the table.
     pub name: String,
-    /// Its values, one per row.
+    /// Values of the column, one per row.
     #[serde(flatten)]
     pub values: Values,
 }
 
-/// A table: columns of equal length, and what is to be known about them.
+/// A table: columns of equal length, and metadata.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Names and values stored beside the columns.
@@ -87,10 +87,10 @@ impl Values {
     }
 }
 
-/// Writes `table` to `path`, where it appears whole or not; a file that is there is replaced.
+/// Writes `table` to `path`, which appears complete or not at all; an existing file is replaced.
 ///
 /// # Errors
-/// Columns of different length, or what the operating system refuses.
+/// If columns differ in length, or the operating system refuses the write.
 pub fn write(path: &Path, table: &Table) -> Result<(), Error> {
     let rows = table.columns.first().map_or(0, |column| column.values.len());
     if let Some(column) = table.columns.iter().find(|column| column.values.len() != rows) {
@@ -106,7 +106,7 @@ pub fn write(path: &Path, table: &Table) -> Result<(), Error> {
         .map_err(refused)
 }
 
-/// The file with the table in it.
+/// Writes the table into `file`.
 fn put(file: Aside, table: &Table) -> Result<Aside, ParquetError> {
     let metadata = table
         .metadata
@@ -169,7 +169,7 @@ fn present<T: Copy>(values: &[Option<T>]) -> Vec<T> {
     values.iter().flatten().copied().collect()
 }
 
-/// Parquet's definition levels: 1 where there is a value.
+/// Parquet's definition levels: 1 for a value, 0 for a gap.
 fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
     values.iter().map(|value| i16::from(value.is_some())).collect()
 }
@@ -177,7 +177,7 @@ fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
 /// Reads the table that `write` wrote to `path`.
 ///
 /// # Errors
-/// What is missing, damaged or of a column type that tables do not have.
+/// If the file is missing or damaged, or has a column type that tables do not have.
 pub fn read(path: &Path) -> Result<Table, Error> {
     let file =
         File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
@@ -195,7 +195,7 @@ fn take(file: File) -> Result<Table, ParquetError> {
         .filter(|entry| entry.key != ARROW_SCHEMA)
         .map(|entry| (entry.key.clone(), entry.value.clone().unwrap_or_default()))
         .collect();
-    // A file of another kind, such as a long trace, is refused before it is read.
+    // Refuse a file of another kind, such as a long trace, before reading it.
     let fields = about.schema().get_fields();
     let mut columns =
         fields.iter().map(|field| empty_column(field)).collect::<Result<Vec<_>, _>>()?;
@@ -213,7 +213,7 @@ fn take(file: File) -> Result<Table, ParquetError> {
 
 fn empty_column(field: &Type) -> Result<Column, ParquetError> {
     let info = field.get_basic_info();
-    let foreign = || ParquetError::General(format!("column {} is of no such type", field.name()));
+    let foreign = || ParquetError::General(format!("column {} has an unknown type", field.name()));
     if !field.is_primitive() || !info.has_repetition() || info.repetition() != Repetition::OPTIONAL
     {
         return Err(foreign());
@@ -229,7 +229,7 @@ fn empty_column(field: &Type) -> Result<Column, ParquetError> {
     Ok(Column { name: field.name().to_owned(), values })
 }
 
-/// Appends what the column at `index` holds in one row group.
+/// Appends the values of the column at `index` in a row group.
 fn take_values(
     group: &dyn RowGroupReader,
     index: usize,
@@ -268,7 +268,7 @@ fn take_values(
     Ok(())
 }
 
-/// The values with a gap at each level 0.
+/// The values, with a gap at each level 0.
 fn with_gaps<T>(levels: &[i16], present: Vec<T>) -> impl Iterator<Item = Option<T>> {
     let mut present = present.into_iter();
     levels.iter().map(move |&level| if level == 0 { None } else { present.next() })
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back_and_the_bytes_repeat() {
+    fn a_written_table_is_read_back_and_its_bytes_repeat() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let (first, second) = (folder.path().join("1"), folder.path().join("2"));
         write(&first, &table()).expect("written");
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_a_table_is_replaced() {
+    fn a_symlink_at_the_path_is_replaced() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let (path, other) = (folder.path().join("table"), folder.path().join("other"));
         std::fs::write(&other, "untouched").expect("written");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_a_table_too() {
+    fn a_table_without_rows_is_read_back() {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let path = folder.path().join("empty");
         let column = Column { name: "reads".to_owned(), values: Values::Integer(Vec::new()) };

@@ -1,9 +1,9 @@
-//! Numbers and words in lines of bytes, without allocation and without ever panicking.
+//! Numbers and words in lines of bytes, without allocation and panics.
 
 /// Nanoseconds per second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
-/// The unsigned decimal number that `text` begins with, and what follows it.
+/// The unsigned decimal number that `text` begins with, and the rest of the text.
 #[inline(always)]
 pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let Some(&head) = text.first_chunk() else {
@@ -16,24 +16,24 @@ pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
     }
 }
 
-/// Bytes that are looked at in one step.
+/// Bytes that are processed in one step.
 const HEAD_BYTES: usize = size_of::<u64>();
 
-/// The number that the digits at the start of `head` make, and how many there are: all eight bytes
-/// in one step, since numbers of different length cost a wrong guess of the processor each. Of no
-/// digit the number is arbitrary.
+/// The number in the leading digits of `head`, and the count of these digits. It handles all eight
+/// bytes in one step, because numbers of varying length would each cost a branch misprediction.
+/// Without a digit, the number is arbitrary.
 #[inline(always)]
 fn leading_digits(head: [u8; HEAD_BYTES]) -> (u64, usize) {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; HEAD_BYTES]);
-    /// What lifts a byte above 9 to its highest bit.
+    /// Added to a byte above 9, it sets the highest bit.
     const ABOVE_NINE: u64 = u64::from_le_bytes([0x80 - 10; HEAD_BYTES]);
     const HIGHEST: u64 = u64::from_le_bytes([0x80; HEAD_BYTES]);
     let digits = u64::from_le_bytes(head) ^ ZEROS;
-    // A carry reaches only bytes behind the first that is no digit.
+    // A carry affects only bytes after the first non-digit.
     let others = (digits.wrapping_add(ABOVE_NINE) | digits) & HIGHEST;
     let bits = others.trailing_zeros() & !7;
-    // Zeros in front of the number; then neighbours are joined: digits, pairs, quadruples. None
-    // can overflow into its neighbour.
+    // Shift zeros in front of the number, then join neighbours: digits, pairs, quadruples. No value can
+    // overflow into its neighbour.
     let digits = digits.wrapping_shl(u64::BITS - bits);
     let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -41,7 +41,7 @@ fn leading_digits(head: [u8; HEAD_BYTES]) -> (u64, usize) {
     (number, bits as usize / 8)
 }
 
-/// Goes on with a number whose first eight digits are read.
+/// Continues a number whose first eight digits are read.
 #[inline]
 fn take_longer_decimal(head: u64, text: &[u8]) -> Option<(u64, &[u8])> {
     let rest = &text[HEAD_BYTES..];
@@ -61,12 +61,12 @@ fn take_longer_decimal(head: u64, text: &[u8]) -> Option<(u64, &[u8])> {
 const POWERS: [u64; 10] =
     [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, SECOND_NS];
 
-/// Goes on with a number whose first `length` digits are read.
+/// Continues a number whose first `length` digits are read.
 fn take_decimal_from(mut number: u64, mut length: usize, text: &[u8]) -> Option<(u64, &[u8])> {
     while let Some(digit) = text.get(length).map(|byte| byte.wrapping_sub(b'0'))
         && digit < 10
     {
-        // Nineteen digits always fit; only beyond them is a check needed.
+        // Nineteen digits always fit; further digits need a check.
         number = if length < 19 {
             number.wrapping_mul(10).wrapping_add(u64::from(digit))
         } else {
@@ -77,13 +77,13 @@ fn take_decimal_from(mut number: u64, mut length: usize, text: &[u8]) -> Option<
     (length > 0).then(|| (number, &text[length..]))
 }
 
-/// `text` as an unsigned decimal number, nothing before or after it.
+/// All of `text` as an unsigned decimal number.
 #[inline]
 pub fn decimal(text: &[u8]) -> Option<u64> {
     take_decimal(text).and_then(|(number, rest)| rest.is_empty().then_some(number))
 }
 
-/// `text` as an unsigned number, decimal or hexadecimal after `0x`.
+/// All of `text` as an unsigned number, decimal or hexadecimal after `0x`.
 pub fn decimal_or_hex(text: &[u8]) -> Option<u64> {
     match text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")) {
         Some(digits) if !digits.is_empty() && digits.len() <= 16 => {
@@ -96,9 +96,9 @@ pub fn decimal_or_hex(text: &[u8]) -> Option<u64> {
     }
 }
 
-/// The time that `text` begins with, and what follows it: a decimal number of units of `unit_ns`
-/// nanoseconds (a power of ten up to a second) with any number of fraction digits, rounded to the
-/// nearest nanosecond.
+/// The time that `text` begins with, and the rest of the text. A time is a decimal number of units of
+/// `unit_ns` nanoseconds (a power of ten up to a second) with any number of fraction digits, rounded
+/// to the nearest nanosecond.
 #[inline]
 pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     let (whole, rest) = take_decimal(text)?;
@@ -110,7 +110,7 @@ pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     Some((i64::try_from(nanos.checked_add(fraction_ns)?).ok()?, rest))
 }
 
-/// The digits behind the point in nanoseconds, at most a whole unit, and what follows them.
+/// The fraction digits in nanoseconds, at most a whole unit, and the rest of the text.
 #[inline]
 fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
     if let Some((digits, rest)) = take_decimal(fraction)
@@ -119,7 +119,7 @@ fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
     {
         return (digits * (unit_ns / parts), rest);
     }
-    // More digits than nanoseconds have, or none.
+    // More digits than a nanosecond needs, or none.
     let mut part = 0u64;
     let mut place = unit_ns;
     let mut length = 0;
@@ -136,17 +136,17 @@ fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
     while digit_at(length).is_some_and(|digit| digit < 10) {
         length += 1;
     }
-    // Below a whole unit, rounded up to it at most.
+    // Less than a unit, at most rounded up to a whole unit.
     (part * place + u64::from(is_up), &fraction[length..])
 }
 
-/// `text` as a time in units of `unit_ns` nanoseconds; a sign and an exponent are understood.
+/// All of `text` as a time in units of `unit_ns` nanoseconds, optionally with a sign and an exponent.
 pub fn time(text: &[u8], unit_ns: u64) -> Option<i64> {
     match take_time(text, unit_ns) {
         Some((nanos, [])) => Some(nanos),
         _ => {
-            // Spreadsheets and numpy write 1e-05 and -0.5: rare, so precision to a float's 15
-            // digits is enough.
+            // Spreadsheets and numpy write 1e-05 and -0.5. These are rare, so the 15 digits of a float
+            // are precise enough.
             let nanos = std::str::from_utf8(text).ok()?.parse::<f64>().ok()? * unit_ns as f64;
             (nanos.abs() < i64::MAX as f64).then_some(nanos.round() as i64)
         }
@@ -162,7 +162,7 @@ pub fn skip_blanks(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// The word that `text` begins with once blanks are skipped, and what follows it; none at the end.
+/// The first word of `text` after blanks, and the rest of the text; `None` at the end.
 #[inline]
 pub fn take_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = skip_blanks(text);
@@ -173,14 +173,14 @@ pub fn take_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if length == 0 { None } else { text.split_at_checked(length) }
 }
 
-/// Where the first space or tab of `head` is; its length where there is none.
+/// Index of the first space or tab in `head`; its length if there is none.
 #[inline(always)]
 fn first_blank(head: [u8; HEAD_BYTES]) -> usize {
     const ONES: u64 = u64::from_le_bytes([1; HEAD_BYTES]);
     const HIGHEST: u64 = u64::from_le_bytes([0x80; HEAD_BYTES]);
     let head = u64::from_le_bytes(head);
     let [spaces, tabs] = [b' ', b'\t'].map(|blank| {
-        // Zero where the blank is; a borrow reaches only bytes behind the first of them.
+        // A blank becomes zero; a borrow affects only bytes after the first zero.
         let others = head ^ u64::from_le_bytes([blank; HEAD_BYTES]);
         others.wrapping_sub(ONES) & !others & HIGHEST
     });
@@ -223,7 +223,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_shown_begins_a_sequence(text in "[\u{1b}\u{9b}\u{9d}\u{7}\\[\\]\\\\;mñ1 \n\u{202e}]{0,20}") {
+        fn shown_text_has_no_escape_sequence(text in "[\u{1b}\u{9b}\u{9d}\u{7}\\[\\]\\\\;mñ1 \n\u{202e}]{0,20}") {
             let left: String = types::shown(&text).collect();
             prop_assert!(!left.contains(['\u{1b}', '\u{9b}', '\u{9d}', '\u{202e}']), "{left:?}");
         }
@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes: Vec<u8>) {
+        fn no_bytes_cause_a_panic(bytes: Vec<u8>) {
             let _ = (time(&bytes, SECOND_NS), decimal_or_hex(&bytes), take_word(&bytes));
         }
     }

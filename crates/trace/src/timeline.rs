@@ -1,31 +1,30 @@
-//! The time that a recording covers: its duration, idle gaps, and the part of it with events.
+//! The time that a recording covers: duration, idle gaps, and active time.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Time without an event from which on it counts as idle. Linux writes modified data back within 35 s
-/// (`dirty_expire_centisecs` and `dirty_writeback_centisecs`, 30 s and 5 s by default), so a disk in use is
-/// busy more often than this.
+/// Shortest idle gap. Linux writes modified data back within 35 s (`dirty_expire_centisecs` and
+/// `dirty_writeback_centisecs`, 30 s and 5 s by default), so a disk in use has events more often.
 const GAP_NS: i64 = 60_000_000_000;
-/// A gap from which on another recording follows in the same file.
+/// Shortest gap between two recordings in the same file.
 const JOINT_GAP_NS: i64 = 1_800_000_000_000;
-/// A step back in time from which on another clock was read: another recording.
+/// Smallest step back in time that means another clock, and so another recording.
 const STEP_BACK_NS: i64 = 60_000_000_000;
-/// Gaps that are listed; further ones are only counted and summed.
+/// Largest number of gaps in the list; further gaps are only summed.
 const GAPS_MAX: usize = 1000;
 
 /// A stretch of time without events, in seconds since the first event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gap {
-    /// The event before it.
+    /// Time of the event before the gap.
     #[schemars(range(min = 0))]
     pub from_s: f64,
-    /// The event after it.
+    /// Time of the event after the gap.
     #[schemars(range(min = 0))]
     pub to_s: f64,
 }
 
-/// When events happened, read from their times in order.
+/// Computes durations and gaps from the times of events, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
     first_ns: Option<i64>,
@@ -37,7 +36,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Reads on: `times_ns` are the times of the next events, in nanoseconds.
+    /// Adds the times of the next events, in nanoseconds.
     pub fn add(&mut self, times_ns: &[i64]) {
         let Some(&first) = times_ns.first() else { return };
         if self.first_ns.is_none() {
@@ -66,24 +65,25 @@ impl Timeline {
         }
     }
 
-    /// From the first event to the last, in nanoseconds; none without a clock.
+    /// Nanoseconds from the first event to the last; `None` without a clock.
     pub fn duration_ns(&self) -> Option<i64> {
         self.first_ns.map(|first_ns| self.last_ns.saturating_sub(first_ns))
     }
 
-    /// The duration without idle gaps; recordings of clocks that stepped back follow each other.
+    /// The duration without idle gaps. After a step back of the clock, the next recording follows
+    /// directly.
     pub fn active_ns(&self) -> Option<i64> {
         let advanced = self.duration_ns()?.saturating_add(self.stepped_back_ns);
         Some(advanced.saturating_sub(self.idle_ns).max(0))
     }
 
-    /// Idle gaps, the first thousand of them.
+    /// The first thousand idle gaps.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// How many recordings it seems to join: one more than it has gaps of half an hour and steps back of
-    /// a minute. 0 without a clock.
+    /// Number of recordings that the file seems to join: one more than its gaps of half an hour and its
+    /// steps back of a minute. 0 without a clock.
     pub fn recordings(&self) -> u64 {
         self.recordings
     }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_without_events_is_a_gap_and_less_is_not() {
+    fn a_gap_is_a_minute_or_more_without_events() {
         let found = timeline(&[0, 59, 118, 178, 200]);
         assert_eq!(found.gaps(), [Gap { from_s: 118.0, to_s: 178.0 }]);
         assert_eq!(found.duration_ns(), Some(200 * SECOND));
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn hours_between_events_and_a_clock_that_starts_anew_join_recordings() {
+    fn long_gaps_and_clock_resets_separate_recordings() {
         let found = timeline(&[0, 10, 180_000, 180_010, 5, 25]);
         assert_eq!(found.recordings(), 3);
         assert_eq!(found.active_ns(), Some(40 * SECOND));
     }
 
     #[test]
-    fn small_steps_back_join_nothing() {
+    fn small_steps_back_do_not_separate_recordings() {
         let found = timeline(&[0, 30, 29, 31]);
         assert_eq!((found.recordings(), found.active_ns()), (1, Some(31 * SECOND)));
     }

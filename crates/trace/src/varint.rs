@@ -1,13 +1,13 @@
-//! Numbers of as many bytes as they need: seven bits a byte, the lowest first, and a set eighth bit where
-//! more follow (LEB128); signed ones with their sign in the lowest bit (zigzag).
+//! Numbers of variable length: seven bits a byte, the lowest first, with the eighth bit set if more bytes
+//! follow (LEB128). Signed numbers have their sign in the lowest bit (zigzag).
 
-/// A difference, as small as it is near to zero.
+/// Encodes a signed difference so that values near zero become small numbers.
 #[inline(always)]
 pub const fn zigzag(difference: u64) -> u64 {
     (difference << 1) ^ (((difference as i64) >> 63) as u64)
 }
 
-/// The difference that `zigzag` made this of.
+/// Decodes the result of `zigzag`.
 #[inline(always)]
 pub const fn unzigzag(code: u64) -> u64 {
     (code >> 1) ^ (code & 1).wrapping_neg()
@@ -22,7 +22,7 @@ pub fn put_varint(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Takes a number off the front of `bytes`; none where they end, or it has more than 64 bits.
+/// Takes a number off the front of `bytes`; `None` if they end or the number has more than 64 bits.
 pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_near_zero_is_small_and_more_than_64_bits_are_refused() {
+    fn differences_near_zero_are_small_and_more_than_64_bits_are_refused() {
         assert_eq!([0, 1, -1, 2, -2].map(|near: i64| zigzag(near as u64)), [0, 2, 1, 4, 3]);
         let mut long = vec![0xff; 9];
         long.push(2);

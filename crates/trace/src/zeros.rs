@@ -1,5 +1,5 @@
-//! Pages of zeros, which no swap device writes or reads from Linux 6.12 on: what a trace knows about
-//! them, and how that is set beside the kernel's own counters.
+//! Pages of zeros, which Linux 6.12 and later do not write to swap devices: their counts in a trace, and
+//! a comparison with the kernel's own counters.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,18 +9,18 @@ use crate::recording::{About, Counters, Sample};
 use crate::{Header, TraceKind};
 
 /// The kernel's counts over a trace that marks pages of zeros. A count is absent if the kernel's counter
-/// covers more than what was recorded, or less.
+/// has another scope than the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Zeros {
-    /// Pages of zeros that the kernel swapped out meanwhile, as it counted them (`swpout_zero`).
+    /// Pages of zeros that the kernel swapped out during the recording (`swpout_zero`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_outs: Option<u64>,
-    /// Those that it brought back (`swpin_zero`).
+    /// Pages of zeros that the kernel swapped in during the recording (`swpin_zero`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_ins: Option<u64>,
 }
 
-/// What a reader of a trace must know if it `hides_zeros`.
+/// Note for readers of a trace that `hides_zeros`.
 pub const ZEROS_UNMARKED: &str = "pages of zeros: the recording does not mark them, so they count as I/O; since Linux 6.12 no \
      device writes or reads them";
 
@@ -28,8 +28,8 @@ pub const ZEROS_UNMARKED: &str = "pages of zeros: the recording does not mark th
 const FIRST_KERNEL: (u32, u32) = (6, 12);
 
 impl Header {
-    /// Whether some events may be of pages of zeros that no device wrote or read, and none is marked: the
-    /// kernel keeps them off devices, or is not known. Requests to a device are never of such pages.
+    /// Whether events of pages of zeros, which reach no device, may be in the trace without a mark: the
+    /// kernel keeps such pages off devices, or is unknown. Requests to a device are never of such pages.
     pub fn hides_zeros(&self) -> bool {
         self.kind == TraceKind::Swap
             && self.zeros.is_none()
@@ -41,7 +41,7 @@ impl Header {
     }
 }
 
-/// Whether the recorded kernel writes pages of zeros to swap as any other.
+/// Whether the recorded kernel writes pages of zeros to swap like any other page.
 fn writes_zeros(about: &About) -> bool {
     match &about.system {
         Some(system) => !system.features.keeps_zeros_out,
@@ -49,7 +49,7 @@ fn writes_zeros(about: &About) -> bool {
     }
 }
 
-/// Whether the kernel of this version (`uname -r`) is known to be one that writes pages of zeros.
+/// Whether a kernel of this version (`uname -r`) is known to write pages of zeros.
 fn is_older(kernel: &str) -> bool {
     let mut numbers = kernel.split(|character: char| !character.is_ascii_digit());
     let mut number = || numbers.next()?.parse().ok();
@@ -63,7 +63,7 @@ pub(crate) struct Samples {
     last: Sample,
 }
 
-/// Whose pages were recorded.
+/// The processes whose pages were recorded.
 enum Scope {
     Machine,
     Group,
@@ -75,7 +75,7 @@ const DIFFERENCE_PERCENT: u64 = 3;
 const DIFFERENCE_PAGES: u64 = 100;
 
 impl Samples {
-    /// No counters yet, of a recording with this beginning.
+    /// An empty set of counters for a recording with this description.
     pub fn of(about: &About) -> Samples {
         let scope = match (about.process, &about.cgroup) {
             (Some(_), _) => Scope::Process,
@@ -85,13 +85,13 @@ impl Samples {
         Samples { scope, first: None, last: Sample::default() }
     }
 
-    /// Takes the next sample.
+    /// Adds the next sample.
     pub fn add(&mut self, sample: Sample) {
         self.first.get_or_insert_with(|| sample.clone());
         self.last = sample;
     }
 
-    /// The kernel's counts; books a loss if the number of `recorded` page-outs differs.
+    /// The kernel's counts; adds a loss if the number of `recorded` page-outs differs.
     pub fn zeros(&self, recorded: u64, ledger: &mut Ledger) -> Zeros {
         let stored = self.growth("zswpout", |sample| Some(&sample.vmstat));
         ledger.lose(
@@ -105,7 +105,7 @@ impl Samples {
         Zeros { kernel_outs, kernel_ins: self.growth("swpin_zero", |sample| self.own(sample)) }
     }
 
-    /// The counters that cover what was recorded.
+    /// The counters with the scope of the recording.
     fn own<'a>(&self, sample: &'a Sample) -> Option<&'a Counters> {
         match self.scope {
             Scope::Machine => Some(&sample.vmstat),
@@ -114,7 +114,7 @@ impl Samples {
         }
     }
 
-    /// The growth of one of the counters; none if a sample lacks it.
+    /// The growth of a counter; `None` if a sample lacks it.
     fn growth(&self, name: &str, counters: impl Fn(&Sample) -> Option<&Counters>) -> Option<u64> {
         let of = |sample: &Sample| counters(sample)?.get(name).copied();
         of(&self.last)?.checked_sub(of(self.first.as_ref()?)?)
@@ -167,7 +167,7 @@ mod tests {
         assert!(!Header::new(TraceKind::Block, "blkparse").hides_zeros());
     }
 
-    /// What the import learns from these counters, and the losses that it books.
+    /// The counts from these samples, and the losses that the import adds.
     fn counted(about: &About, recorded: u64, samples: [Sample; 2]) -> (Zeros, Vec<String>) {
         let mut all = Samples::of(about);
         samples.into_iter().for_each(|sample| all.add(sample));
@@ -182,7 +182,7 @@ mod tests {
         Sample { vmstat, ..Sample::default() }
     }
 
-    fn booked(recorded: u64, count: u64) -> Option<String> {
+    fn loss(recorded: u64, count: u64) -> Option<String> {
         let samples = [7, 7 + count].map(|count| sample(&[("swpout_zero", count)]));
         let (zeros, losses) = counted(&About::default(), recorded, samples);
         assert_eq!(zeros, Zeros { kernel_outs: Some(count), kernel_ins: None });
@@ -190,12 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_from_the_kernels_count_is_booked_beyond_three_percent() {
-        assert_eq!(booked(9_700, 10_000), None);
-        assert_eq!(booked(10_300, 10_000), None);
-        assert_eq!(booked(0, 100), None);
-        assert!(booked(9_699, 10_000).unwrap().contains("shared memory"));
-        assert!(booked(10_301, 10_000).unwrap().ends_with("did not count: 301"));
+    fn a_difference_of_more_than_three_percent_from_the_kernels_count_is_a_loss() {
+        assert_eq!(loss(9_700, 10_000), None);
+        assert_eq!(loss(10_300, 10_000), None);
+        assert_eq!(loss(0, 100), None);
+        assert!(loss(9_699, 10_000).unwrap().contains("shared memory"));
+        assert!(loss(10_301, 10_000).unwrap().ends_with("did not count: 301"));
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_zswap_stored_are_booked() {
+    fn pages_that_zswap_stored_are_a_loss() {
         let samples = [1, 4].map(|count| sample(&[("zswpout", count)]));
         let (_, losses) = counted(&About::default(), 0, samples);
         assert!(losses[0].contains("zswap") && losses[0].ends_with(": 3"), "{losses:?}");

@@ -1,4 +1,4 @@
-//! The filter of the capture plugin and the one in Rust make the same steps of the same references.
+//! The filter of the capture plugin and the Rust filter make the same steps of the same references.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
@@ -10,7 +10,7 @@ use testkit::references::program;
 use trace::references::{Filter, Reference};
 
 #[test]
-fn the_filter_in_c_makes_the_same_steps() {
+fn the_filters_in_c_and_rust_make_the_same_steps() {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../capture/filter_stdin.c");
     let compiled = folder.path().join("filter");
@@ -23,11 +23,12 @@ fn the_filter_in_c_makes_the_same_steps() {
         let references = program(seed, 50_000);
         let (mut filter, mut steps) = (Filter::new(), Vec::new());
         let mut bytes = Vec::new();
-        for one in &references {
-            bytes.extend(one.address.to_le_bytes());
-            bytes.extend((one.bytes as u32).to_le_bytes());
-            bytes.extend((one.kind as u32).to_le_bytes());
-            let (kind, address, bytes) = (one.kind, one.address, one.bytes as u32);
+        for reference in &references {
+            bytes.extend(reference.address.to_le_bytes());
+            bytes.extend((reference.bytes as u32).to_le_bytes());
+            bytes.extend((reference.kind as u32).to_le_bytes());
+            let (kind, address, bytes) =
+                (reference.kind, reference.address, reference.bytes as u32);
             filter.refer(Reference { kind, address, bytes }, &mut steps);
         }
         let expected: Vec<u8> = steps
@@ -42,7 +43,7 @@ fn the_filter_in_c_makes_the_same_steps() {
     }
 }
 
-/// What the program prints when it is given `input`.
+/// The output of the program for `input`.
 fn run(program: &Path, input: Vec<u8>) -> Vec<u8> {
     let mut child =
         Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,5 +1,5 @@
-//! A flipped bit in a file that pagewise wrote is an error, or a loss that the answer names, or changes
-//! nothing. Small files are tried bit by bit, larger ones at places all over them.
+//! A flipped bit in a file of pagewise is an error or a reported loss, or changes nothing. Small files
+//! are tested bit by bit, larger files at places all over them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
@@ -16,16 +16,16 @@ use trace::{Error, ErrorKind, Mapping, Rows, Source, allocations, kills, store};
 use twox_hash::XxHash3_64;
 use types::{NoProgress, ReferenceKind};
 
-/// What a reader says of a file, and how much of it is lost as it says.
+/// What a reader returns for a file, and the losses that it reports.
 type Answer = Result<(String, u64), Error>;
 
-/// One way to read a file.
+/// A way to read a file.
 type Read = fn(&Path) -> Answer;
 
-/// Bits beyond which not each is flipped.
+/// Largest file, in bits, of which every bit is flipped.
 const BITS_MAX: usize = 40_000;
 
-/// How many are, then.
+/// Number of bits flipped in a larger file.
 const SAMPLE: usize = 300;
 
 fn no_flip_passes(name: &str, bytes: &[u8], readers: &[Read]) {
@@ -68,7 +68,7 @@ fn bits_of(bytes: usize) -> Vec<usize> {
     if bits <= BITS_MAX {
         return (0..bits).collect();
     }
-    // Steps of an odd length meet each bit of a byte in each part of the file.
+    // A step of odd length reaches every bit of a byte in each part of the file.
     (0..SAMPLE).map(|number| number * ((bits / SAMPLE) | 1) % bits).collect()
 }
 
@@ -144,8 +144,8 @@ fn ours(path: &str) -> Vec<u8> {
     std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)).unwrap()
 }
 
-/// A recording of the version before with the checksums that its heads have today, computed as
-/// docs/recording.md says.
+/// Adds the checksums of the current version, as described in docs/recording.md, to a recording of the
+/// version before.
 fn with_checked_heads(older: &[u8]) -> Vec<u8> {
     let (magic, mut rest) = older.split_at(8);
     let mut newer = [&magic[..7], &[magic[7] + 1]].concat();
@@ -160,18 +160,18 @@ fn with_checked_heads(older: &[u8]) -> Vec<u8> {
     newer
 }
 
-/// Both versions of a recording say the same, and no flip passes in either.
+/// Checks that both versions of a recording give the same answer, and that no flip passes in either.
 fn both_versions(path: &str, readers: &[Read]) {
     let older = ours(path);
     let newer = with_checked_heads(&older);
     let folder = tempfile::tempdir().unwrap();
-    let said = |bytes: &[u8]| {
+    let answer = |bytes: &[u8]| {
         let path = folder.path().join("file");
         std::fs::write(&path, bytes).unwrap();
         let found: Vec<_> = readers.iter().map(|read| read(&path).unwrap()).collect();
         found
     };
-    assert_eq!(said(&older), said(&newer), "{path}");
+    assert_eq!(answer(&older), answer(&newer), "{path}");
     no_flip_passes(path, &older, readers);
     no_flip_passes(&format!("{path}, heads checked"), &newer, readers);
 }
@@ -203,28 +203,28 @@ fn recording() -> Vec<u8> {
 }
 
 #[test]
-fn in_a_recording() {
+fn no_flip_passes_in_a_recording() {
     no_flip_passes("recording", &recording(), &[swap, blocks, snapshots]);
 }
 
 #[test]
-fn in_recordings_of_kills() {
+fn no_flip_passes_in_recordings_of_kills() {
     both_versions("examples/kills/grow.pgr", &[snapshots]);
 }
 
 #[test]
-fn in_recordings_of_allocations() {
+fn no_flip_passes_in_recordings_of_allocations() {
     both_versions("examples/allocations/photo.pgr", &[history]);
     both_versions("examples/allocations/arrays.pgr", &[history]);
 }
 
 #[test]
-fn in_what_killtrace_keeps() {
+fn no_flip_passes_in_recordings_of_killtrace() {
     both_versions("tests/golden/kills-6.1.pgk", &[anatomy]);
 }
 
 #[test]
-fn in_a_trace_of_references() {
+fn no_flip_passes_in_a_trace_of_references() {
     let command = ["convert", "a.jpg"].map(str::to_owned).to_vec();
     for count in [100, 100_000u64] {
         let (mut filter, mut steps) = (Filter::new(), Vec::new());
@@ -242,7 +242,7 @@ fn in_a_trace_of_references() {
 }
 
 #[test]
-fn in_a_trace_file() {
+fn no_flip_passes_in_a_trace_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("recording"), recording()).unwrap();
@@ -256,7 +256,7 @@ fn in_a_trace_file() {
 }
 
 #[test]
-fn in_a_table() {
+fn no_flip_passes_in_a_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table");
     let column = |name: &str, values| table::Column { name: name.to_owned(), values };
@@ -273,7 +273,7 @@ fn in_a_table() {
 
 #[test]
 fn files_of_an_earlier_pagewise_are_read() {
-    // Without their seal, traces are as they were before there were seals.
+    // A trace without its seal equals that of an earlier pagewise.
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("ids"), "1\n2\n1\n").unwrap();

@@ -1,4 +1,4 @@
-//! Traces with larger pages, against the naive grouping.
+//! Compares traces with larger pages with the naive grouping.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use trace::grouped::with_pages_of;
 use trace::{Header, Rows, Source, TraceKind};
 use types::{EventFlags, EventKind, PageId, ProcessId};
 
-/// Given events, some at a time, with pages numbered in order of first appearance.
+/// A source of given events in batches, with pages numbered in order of first appearance.
 struct Given {
     header: Header,
     events: Vec<(PagedEvent, u32)>,
@@ -28,7 +28,7 @@ impl Given {
     }
 }
 
-/// The events with dense numbers of their pages; 0 where an exit has none.
+/// The events with dense page numbers; 0 for an exit.
 fn numbered(events: &[PagedEvent]) -> Vec<(PagedEvent, u32)> {
     let mut places: Vec<(u32, u64)> = Vec::new();
     let number = |event: &PagedEvent| {
@@ -36,7 +36,7 @@ fn numbered(events: &[PagedEvent]) -> Vec<(PagedEvent, u32)> {
             return (*event, 0);
         }
         let place = (event.space, event.address);
-        let known = places.iter().position(|&one| one == place);
+        let known = places.iter().position(|&known| known == place);
         let index = known.unwrap_or_else(|| {
             places.push(place);
             places.len() - 1
@@ -79,7 +79,7 @@ impl Source for Given {
     }
 }
 
-/// All events of a source with the numbers of their pages, and its header at the end.
+/// All events of a source with their page numbers, and its header at the end.
 fn drained(mut source: Box<dyn Source>) -> (Vec<(PagedEvent, u32)>, Header) {
     let (mut rows, mut found) = (Rows::default(), Vec::new());
     while source.next_rows(&mut rows).expect("in memory") {
@@ -106,7 +106,7 @@ fn larger(events: &[PagedEvent], batch: usize, page_bytes: u64) -> Box<dyn Sourc
         .expect("can be grouped")
 }
 
-/// An event of few processes with few pages, so that they meet in larger ones.
+/// An event of few processes with few pages, so that several pages share a larger page.
 fn event(kinds: &'static [EventKind]) -> impl Strategy<Value = PagedEvent> {
     let facts = (prop::sample::select(kinds), 0..3_i64, 0..3_u32, any::<[bool; 3]>(), 0..20_u64);
     facts.prop_map(|(kind, time_ns, process, [is_dirty, is_of_device, is_zero], address)| {
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// A swap event of process 0: what happened to which 4 KiB page.
+/// A swap event of a 4 KiB page of process 0.
 fn swap(kind: EventKind, address: u64, flags: EventFlags) -> PagedEvent {
     PagedEvent { time_ns: 0, kind, flags, process: 0, space: 1, address }
 }
@@ -179,21 +179,21 @@ fn kinds_and_pages(events: &[PagedEvent]) -> Vec<(EventKind, u64)> {
 }
 
 #[test]
-fn a_larger_page_moves_once_for_all_its_parts() {
+fn a_larger_page_moves_once_for_all_its_recorded_pages() {
     use EventKind::{DeviceRead, Exit, SwapIn, SwapOut};
     const CLEAN: EventFlags = EventFlags(0);
     const DIRTY: EventFlags = EventFlags::DIRTY;
     let given = [
         swap(SwapOut, 0, CLEAN), // begins a page-out
         swap(SwapOut, 1, DIRTY), // the whole page is written
-        swap(SwapOut, 2, DIRTY), // by then it is written
+        swap(SwapOut, 2, DIRTY), // already written
         swap(SwapOut, 4, DIRTY), // another page
         swap(SwapIn, 2, CLEAN),
-        swap(DeviceRead, 3, CLEAN), // was read with it
+        swap(DeviceRead, 3, CLEAN), // was read with the page
         swap(SwapIn, 3, CLEAN),
-        swap(SwapIn, 3, CLEAN), // left unseen in between
+        swap(SwapIn, 3, CLEAN), // its page-out is not recorded
         swap(Exit, 0, CLEAN),
-        swap(SwapIn, 0, CLEAN), // after an end of its process
+        swap(SwapIn, 0, CLEAN), // after the end of its process
     ];
     let expected = [
         (SwapOut, 0),
@@ -208,7 +208,7 @@ fn a_larger_page_moves_once_for_all_its_parts() {
 }
 
 #[test]
-fn what_cannot_be_grouped_is_refused_with_the_reason() {
+fn traces_that_cannot_be_grouped_are_refused_with_the_reason() {
     let refused = |header: fn(&mut Header), page_bytes| {
         let mut given = Given::new(&[], 1);
         header(&mut given.header);
@@ -225,14 +225,14 @@ fn what_cannot_be_grouped_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_trace_with_pages_of_that_size_is_as_it_was() {
+fn a_trace_with_pages_of_the_wanted_size_is_unchanged() {
     let events = [swap(EventKind::SwapOut, 0, EventFlags::DIRTY); 2];
     let (found, header) = drained(larger(&events, 1, 4096));
     assert_eq!((found.len(), header.events), (2, 2));
 }
 
 #[test]
-fn a_larger_page_holds_zeros_if_all_its_parts_do() {
+fn a_larger_page_holds_zeros_if_all_its_recorded_pages_do() {
     use EventKind::{SwapIn, SwapOut};
     const DIRTY: EventFlags = EventFlags::DIRTY;
     let zero = DIRTY.with(EventFlags::ZERO);

@@ -1,6 +1,6 @@
-//! Recordings of real kills on three kernels of Debian and of ours, and what they must say. Made by
-//! tests/vm/test_killtrace_kernels.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a victim of 13
-//! threads and 20 MiB and one of 41 and 30 MiB, killed by a shell.
+//! Recordings of real kills on three kernels, and their expected analysis. They were made by
+//! tests/vm/test_killtrace_kernels.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a
+//! shell kills a victim with 13 threads and 20 MiB, and a victim with 41 threads and 30 MiB.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ fn victims(outcome: &Outcome) -> Vec<&Kill> {
 }
 
 #[test]
-fn rows_are_as_expected() {
+fn kills_equal_the_golden_rows() {
     for kernel in KERNELS {
         let outcome = outcome(kernel);
         assert!(outcome.about.kernel.starts_with(kernel), "{}", outcome.about.kernel);
@@ -40,7 +40,7 @@ fn rows_are_as_expected() {
 }
 
 #[test]
-fn every_kernel_tells_every_phase() {
+fn every_phase_is_known_on_every_kernel() {
     for kernel in KERNELS {
         let outcome = outcome(kernel);
         let victims = victims(&outcome);
@@ -62,19 +62,18 @@ fn every_kernel_tells_every_phase() {
 }
 
 #[test]
-fn what_the_kernel_says_of_the_end_of_threads_differs() {
-    // The format file tells: the field came with Linux 6.15, and with it the event moved ahead of the
-    // end of the memory.
-    let says = |kernel| {
+fn only_later_kernels_mark_the_last_thread() {
+    // Linux 6.15 added the field to the format and moved the event before the end of the memory.
+    let marks = |kernel| {
         let formats = outcome(kernel).about.formats;
         let format = formats.iter().find(|text| text.contains("name: sched_process_exit\n"));
         format.unwrap().contains("group_dead")
     };
-    assert_eq!(KERNELS.map(says), [false, false, true]);
+    assert_eq!(KERNELS.map(marks), [false, false, true]);
 }
 
 #[test]
-fn a_recording_that_was_cut_off_is_read_up_to_there() {
+fn a_truncated_recording_is_read_up_to_its_end() {
     let bytes = std::fs::read(golden("kills-6.18.pgk")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cut.pgk");

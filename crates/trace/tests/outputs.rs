@@ -1,4 +1,4 @@
-//! What an import leaves behind: a complete trace file, or nothing.
+//! An import leaves a complete trace file, or nothing.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
@@ -11,7 +11,7 @@ use trace::import::{ImportOptions, import};
 use trace::{ErrorKind, Mapping, Role};
 use types::{Cancelled, NoProgress, Progress};
 
-/// A folder with one recording in it.
+/// A folder with a recording in it.
 fn folder_with(name: &str, bytes: &[u8]) -> (TempDir, PathBuf, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join(name);
@@ -25,7 +25,7 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Ten thousand requests, the last of them cut short.
+/// Ten thousand requests, of which the last is truncated.
 fn torn_oracle() -> Vec<u8> {
     let record = |number: u64| {
         let mut record = 7u32.to_le_bytes().to_vec();
@@ -88,8 +88,8 @@ fn bad_lines_are_counted_or_refused() {
     assert_eq!(report.losses[0].count, 1);
     let strict = ImportOptions { strict: true, force: true, ..arc };
     let error = import(&[input], &output, &strict, &NoProgress).unwrap_err();
-    let told = "a.lis:2: expected `START COUNT IGNORED NUMBER`, found `nonsense`";
-    assert!(error.to_string().ends_with(told), "{error}");
+    let message = "a.lis:2: expected `START COUNT IGNORED NUMBER`, found `nonsense`";
+    assert!(error.to_string().ends_with(message), "{error}");
     assert_eq!(names(folder.path()).len(), 2);
 }
 
@@ -123,7 +123,7 @@ fn each_file_of_a_merge_is_read_at_its_own_stage() {
 }
 
 #[test]
-fn what_stands_before_text_does_not_hide_it() {
+fn text_after_a_byte_order_mark_is_recognised() {
     let csv = b"\xef\xbb\xbftime,lba,op\n1,2,R\n";
     let ftrace = b"\xef\xbb\xbf# tracer: nop\n";
     for (bytes, format) in
@@ -147,7 +147,7 @@ fn a_named_pipe_is_opened_once() {
     let (sender, receiver) = std::sync::mpsc::channel();
     let writing = pipe.clone();
     std::thread::spawn(move || std::fs::write(writing, b"7\n8\n7\n"));
-    // On a thread of its own: who opens the pipe again waits for a writer who never comes.
+    // Use a separate thread: opening the pipe a second time would wait forever for a writer.
     std::thread::spawn(move || {
         let mut source = trace::open(&pipe, &ImportOptions::default()).unwrap();
         let mut pages = Vec::new();
@@ -160,7 +160,7 @@ fn a_named_pipe_is_opened_once() {
 }
 
 #[test]
-fn bad_lines_are_known_to_whoever_reads_the_trace() {
+fn the_trace_file_lists_its_bad_lines() {
     let (_folder, input, output) = folder_with("a.lis", b"5 3 0 0\nnonsense\n7 1 0 2\n");
     let arc = ImportOptions { format: Some("arc".into()), ..ImportOptions::default() };
     import(std::slice::from_ref(&input), &output, &arc, &NoProgress).unwrap();

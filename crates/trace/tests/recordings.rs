@@ -1,5 +1,5 @@
-//! Imports real recordings and compares with counts that were obtained without this code. The
-//! recordings lie beside the repository, in ../shared/data; where they are absent, tests say so.
+//! Imports real recordings and compares with counts that were obtained without this code. The recordings
+//! are beside the repository, in ../shared/data; without them, these tests are skipped with a note.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
@@ -56,14 +56,14 @@ fn count(events: &[Event], kind: EventKind) -> usize {
     events.iter().filter(|event| event.1 == kind).count()
 }
 
-/// Distinct pages among the accesses: device traffic may name others.
+/// Distinct pages of the accesses. Device traffic may have other pages.
 fn accessed_pages(events: &[Event]) -> usize {
     let accesses = events.iter().filter(|event| event.1.is_access());
     accesses.map(|event| event.3).collect::<std::collections::BTreeSet<u32>>().len()
 }
 
 #[test]
-fn swap_traces_have_the_counts_of_the_issue() {
+fn swap_traces_have_the_known_counts() {
     for (name, outs, ins, pages) in [
         ("swap/swap700.pgw.zst", 656_824, 744_837, 401_929),
         ("swap/swap1400.pgw.zst", 219_788, 110_401, 219_800),

@@ -1,4 +1,4 @@
-//! What a trace says happened, one event per page.
+//! The events of a trace, one per page.
 
 use crate::{PageId, ProcessId};
 
@@ -27,7 +27,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Every kind, in the order of its number.
+    /// Every kind, ordered by number.
     pub const ALL: [EventKind; 9] = [
         EventKind::SwapOut,
         EventKind::SwapIn,
@@ -40,12 +40,12 @@ impl EventKind {
         EventKind::Write,
     ];
 
-    /// The kind with this number, or none.
+    /// The kind with this number; `None` if there is no such kind.
     pub const fn from_u8(number: u8) -> Option<EventKind> {
         if (number as usize) < Self::ALL.len() { Some(Self::ALL[number as usize]) } else { None }
     }
 
-    /// Its name in tables and JSON.
+    /// Name of the kind in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             EventKind::SwapOut => "swap_out",
@@ -60,14 +60,14 @@ impl EventKind {
         }
     }
 
-    /// Whether the event is one access in the analyses: what a swap trace swaps in or out, what a
-    /// block or cache trace reads or writes. Device traffic and exits are not.
+    /// Whether the analyses count the event as an access: a page swapped in or out, or a block or
+    /// object read or written. Device traffic and exits are no accesses.
     pub const fn is_access(self) -> bool {
         !matches!(self, EventKind::Exit | EventKind::DeviceRead | EventKind::DeviceWrite)
     }
 
-    /// Whether an event of this kind with these flags carries data towards storage: a page that
-    /// leaves memory does if it is dirty.
+    /// Whether an event of this kind with these flags writes data to storage. A page that leaves
+    /// memory is written only if it is dirty.
     pub const fn is_write(self, flags: EventFlags) -> bool {
         match self {
             EventKind::SwapOut | EventKind::Evict => flags.contains(EventFlags::DIRTY),
@@ -83,16 +83,15 @@ impl EventKind {
 pub struct EventFlags(pub u8);
 
 impl EventFlags {
-    /// The page was modified since storage last had it.
+    /// The page was modified after its last write to storage.
     pub const DIRTY: EventFlags = EventFlags(1);
     /// The page belongs to a file: its identity is (inode, offset), shared by all processes.
     pub const FILE: EventFlags = EventFlags(2);
     /// The fault read the device (a major fault).
     pub const MAJOR: EventFlags = EventFlags(4);
-    /// The page is mapped by more than one process; the first owner found stands for all.
+    /// Several processes map the page; the event names the first owner found.
     pub const SHARED: EventFlags = EventFlags(8);
-    /// The page holds nothing but zeros: a SwapOut whose contents no device is given, or a SwapIn that
-    /// reads none.
+    /// The page is all zeros: its SwapOut writes no device, and its SwapIn reads none.
     pub const ZERO: EventFlags = EventFlags(128);
 
     /// Whether every bit of `other` is set.
@@ -101,19 +100,19 @@ impl EventFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets of bits.
+    /// The bits of both sets.
     #[must_use]
     pub const fn with(self, other: EventFlags) -> EventFlags {
         EventFlags(self.0 | other.0)
     }
 
-    /// What kind of page it is: bits 4 to 6.
+    /// The class of the page, from bits 4 to 6.
     pub const fn class(self) -> PageClass {
         let number = (self.0 >> CLASS_SHIFT & CLASS_MASK) as usize;
         if number < PageClass::ALL.len() { PageClass::ALL[number] } else { PageClass::Unknown }
     }
 
-    /// The same facts, with this kind of page.
+    /// These flags with the class replaced by `class`.
     #[must_use]
     pub const fn with_class(self, class: PageClass) -> EventFlags {
         EventFlags(self.0 & !(CLASS_MASK << CLASS_SHIFT) | (class as u8) << CLASS_SHIFT)
@@ -123,18 +122,18 @@ impl EventFlags {
 const CLASS_SHIFT: u8 = 4;
 const CLASS_MASK: u8 = 7;
 
-/// What kind of page an event is about, as far as the recording knows.
+/// The class of an event's page, as far as the recording knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PageClass {
     /// The recording does not say.
     #[default]
     Unknown = 0,
-    /// Memory of a process without a file.
+    /// Memory of a process without a file behind it.
     Anonymous = 1,
-    /// A library that programs share.
+    /// A shared library.
     SharedLibrary = 2,
-    /// A file of an application: its program, code or data.
+    /// A program, library code or data file of an application.
     OwnFile = 3,
     /// A program or file of the system's services.
     Service = 4,
@@ -143,7 +142,7 @@ pub enum PageClass {
 }
 
 impl PageClass {
-    /// Every class, in the order of its number.
+    /// Every class, ordered by number.
     pub const ALL: [PageClass; 6] = [
         PageClass::Unknown,
         PageClass::Anonymous,
@@ -153,7 +152,7 @@ impl PageClass {
         PageClass::Other,
     ];
 
-    /// Its name in tables and JSON.
+    /// Name of the class in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             PageClass::Unknown => "unknown",
@@ -166,12 +165,12 @@ impl PageClass {
     }
 }
 
-/// One event.
+/// One event of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// What is known about it.
+    /// Facts about the event and its page.
     pub flags: EventFlags,
     /// The page; meaningless for `Exit`.
     pub page: PageId,
@@ -180,7 +179,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether a page of zeros leaves memory or returns: neither moves contents between memory and a
+    /// Whether the event swaps a page of zeros out or in, which moves no data between memory and a
     /// device.
     #[inline(always)]
     pub const fn is_of_zeros(self) -> bool {
@@ -189,14 +188,14 @@ impl Event {
     }
 }
 
-/// Consecutive events as columns of equal length; `time_ns` is empty where the trace has no clock.
+/// Consecutive events as columns of equal length; `time_ns` is empty if the trace has no clock.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     /// Nanoseconds since the first event of the trace.
     pub time_ns: Vec<i64>,
     /// What happened.
     pub kind: Vec<EventKind>,
-    /// What is known about it.
+    /// Facts about each event and its page.
     pub flags: Vec<EventFlags>,
     /// The page, densely numbered.
     pub page: Vec<PageId>,
@@ -226,7 +225,7 @@ impl Events {
         }
     }
 
-    /// Every event in turn.
+    /// Iterates over the events in order.
     pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
         let kinds_and_flags = self.kind.iter().zip(&self.flags);
         let pages_and_processes = self.page.iter().zip(&self.process);
@@ -238,7 +237,7 @@ impl Events {
         })
     }
 
-    /// Copies of the events of a range of indices.
+    /// Copies the events whose indices are in `range`.
     #[must_use]
     pub fn slice(&self, range: std::ops::Range<usize>) -> Events {
         let times = if self.time_ns.is_empty() { 0..0 } else { range.clone() };
@@ -259,7 +258,7 @@ impl Events {
         self.process.push(event.process);
     }
 
-    /// Empties every column and keeps its memory.
+    /// Empties every column and keeps its capacity.
     pub fn clear(&mut self) {
         self.time_ns.clear();
         self.kind.clear();

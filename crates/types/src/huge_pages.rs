@@ -1,15 +1,15 @@
-//! Memory in huge pages, for tables that are looked into at random: 4 KiB pages of some MiB are more than
-//! the processor keeps addresses of. docs/decisions/0010-tables-in-huge-pages.md says what it gains.
+//! Memory in huge pages, for tables with random access. Some MiB in 4 KiB pages need more translations
+//! than the TLB holds. docs/decisions/0010-tables-in-huge-pages.md gives the measured gain.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 
-/// A huge page of x86-64, and of arm64 with pages of 4 KiB.
+/// Size of a huge page on x86-64, and on arm64 with base pages of 4 KiB.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Asks the kernel to back `memory` by huge pages, best before anything is written to it. Its contents
-/// stay, and a refusal costs speed alone, so nobody is told of it.
+/// Asks the kernel to back `memory` with huge pages. Call it before the first write to `memory`. The
+/// contents stay, and errors are ignored: a refusal costs only speed.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a system call")]
 pub fn advise_huge_pages<T>(memory: &mut [T]) {
@@ -17,32 +17,33 @@ pub fn advise_huge_pages<T>(memory: &mut [T]) {
         fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
     }
     const MADV_HUGEPAGE: i32 = 14;
-    // No kernel has larger ones; where they are smaller, this is a multiple of them.
+    // The largest base page of any kernel, and a multiple of every smaller one.
     const PAGE_BYTES_MAX: usize = 64 << 10;
     let address = memory.as_mut_ptr().cast::<u8>();
     let skipped = address.align_offset(PAGE_BYTES_MAX);
     let length = size_of_val(memory).saturating_sub(skipped) / PAGE_BYTES_MAX * PAGE_BYTES_MAX;
     if length > 0 {
-        // SAFETY: the range begins and ends with a page and lies inside the exclusively borrowed slice,
-        // and the advice changes only how its memory is mapped.
+        // SAFETY: the range is page-aligned and lies inside the exclusively borrowed slice. The advice
+        // changes only how its memory is mapped.
         unsafe { madvise(address.wrapping_add(skipped), length, MADV_HUGEPAGE) };
     }
 }
 
-/// Nothing to advise without the system call.
+/// Does nothing: this platform has no such system call.
 #[cfg(not(target_os = "linux"))]
 pub fn advise_huge_pages<T>(_memory: &mut [T]) {}
 
-/// Bytes that are aligned like a huge page.
+/// The bytes of a huge page, with its alignment.
 #[repr(C, align(0x20_0000))]
 struct HugePage([MaybeUninit<u8>; HUGE_PAGE_BYTES]);
 
-/// An array that only grows, in huge pages once it needs more than one and where the kernel grants them.
+/// An array that only grows. It lies in huge pages once it needs more than one, if the kernel grants
+/// them.
 ///
-/// Memory beyond its items is never written to, so that it takes addresses and no memory, the rest of
-/// the last huge page aside.
+/// It never writes to memory beyond its items. That memory takes only addresses, except for the rest of
+/// the last huge page.
 ///
-/// Invariant: `memory` begins with `length` items, all of them written.
+/// Invariant: `memory` begins with `length` initialized items.
 pub struct HugeVec<T> {
     memory: Box<[MaybeUninit<HugePage>]>,
     length: usize,
@@ -56,7 +57,7 @@ impl<T> Default for HugeVec<T> {
 }
 
 impl<T: Copy> HugeVec<T> {
-    /// Makes it at least `length` items long; those that are new are `item`.
+    /// Grows the array to at least `length` items, filling the new ones with `item`.
     pub fn grow(&mut self, length: usize, item: T) {
         if length <= self.length {
             return;
@@ -69,7 +70,7 @@ impl<T: Copy> HugeVec<T> {
         self.length = length;
     }
 
-    /// `items`, with room for `capacity` of them.
+    /// A copy of `items` with room for `capacity` items.
     fn copied(items: &[T], capacity: usize) -> HugeVec<T> {
         let bytes = capacity.checked_mul(size_of::<T>()).expect("an array fits the address space");
         let mut memory = Box::new_uninit_slice(bytes.div_ceil(HUGE_PAGE_BYTES));
@@ -84,13 +85,13 @@ impl<T: Copy> HugeVec<T> {
         copy
     }
 
-    /// Room for items, those that have been written first.
+    /// All places for items; the first `length` are initialized.
     #[allow(unsafe_code, reason = "one piece of memory under two types")]
     fn places(&mut self) -> &mut [MaybeUninit<T>] {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= HUGE_PAGE_BYTES) };
         let room = size_of_val(&*self.memory) / size_of::<T>();
-        // SAFETY: so many items fit into the exclusively borrowed memory, which is aligned for them, and
-        // any bytes are places that may be unwritten.
+        // SAFETY: `room` items fit into the exclusively borrowed memory, which is aligned for them, and
+        // `MaybeUninit` accepts uninitialized bytes.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), room) }
     }
 }
@@ -107,7 +108,8 @@ impl<T> Deref for HugeVec<T> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "one piece of memory under two types")]
     fn deref(&self) -> &[T] {
-        // SAFETY: by the invariant the memory begins with so many items; without any it is aligned too.
+        // SAFETY: by the invariant the memory begins with `length` initialized items. An empty box has an
+        // aligned pointer too.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.length) }
     }
 }
@@ -116,7 +118,7 @@ impl<T> DerefMut for HugeVec<T> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "one piece of memory under two types")]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as in `deref`, of memory that is borrowed exclusively.
+        // SAFETY: as in `deref`; the memory is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), self.length) }
     }
 }
@@ -131,7 +133,7 @@ impl<T: std::fmt::Debug> std::fmt::Debug for HugeVec<T> {
 mod tests {
     use super::*;
 
-    /// What a `Vec` would hold after growing to each of `lengths` by items that tell the step.
+    /// A `HugeVec` and a `Vec` after growing to each of `lengths`; new items hold the number of the step.
     fn grown(lengths: &[usize]) -> (HugeVec<u64>, Vec<u64>) {
         let (mut huge, mut plain) = (HugeVec::default(), Vec::new());
         for (step, &length) in lengths.iter().enumerate() {
@@ -146,8 +148,8 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_what_a_vec_holds() {
-        // Within a huge page, across its end, far beyond, and back.
+    fn a_huge_vec_equals_a_vec() {
+        // Lengths within a huge page, across its end, far beyond it, and shorter again.
         let page = HUGE_PAGE_BYTES / size_of::<u64>();
         let (huge, plain) = grown(&[0, 1, 7, page, page + 1, 3 * page, 2 * page, 9 * page + 5]);
         assert_eq!(huge.as_ptr().align_offset(HUGE_PAGE_BYTES), 0);
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_leaves_contents_alone() {
+    fn advice_keeps_the_contents() {
         for length in [0, 1, 1 << 10, 1 << 20] {
             let mut memory = vec![7u32; length];
             advise_huge_pages(&mut memory);

@@ -1,13 +1,13 @@
-//! What the preload library counts, and how the agent finds it in a running process.
+//! The counters of the preload library, and how the agent finds them in a running process.
 
-/// The library's symbol of its counters: `LAZY_MAGIC`, then one number of 64 bits for each row.
+/// The library's symbol for its counters: `LAZY_MAGIC`, then a 64-bit number for each row.
 pub const LAZY_SYMBOL: &str = "pagewise_lazy_statistics";
 
-/// Says that the counters are of this layout; the last byte is its version.
+/// Marks counters of this layout; the last byte is the layout's version.
 pub const LAZY_MAGIC: u64 = u64::from_le_bytes(*b"pwlazy\0\x01");
 
-/// A number that the preload library keeps, its place among them being its own number; what each
-/// counts is in [`LAZY_COUNTERS`].
+/// A counter of the preload library. Its discriminant is its index in memory; [`LAZY_COUNTERS`] says
+/// what each counts.
 #[allow(missing_docs, reason = "the rows of LAZY_COUNTERS say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -31,15 +31,15 @@ pub enum LazyCounter {
 /// A counter's name and meaning.
 #[derive(Debug)]
 pub struct LazyCounterRow {
-    /// Which.
+    /// The counter that the row describes.
     pub counter: LazyCounter,
-    /// Its name in JSON.
+    /// Name of the counter in JSON.
     pub name: &'static str,
-    /// What it counts, in one line.
+    /// What the counter counts, in one line.
     pub summary: &'static str,
 }
 
-/// All counters, in their order in memory.
+/// All counters, in the order of their place in memory.
 pub const LAZY_COUNTERS: &[LazyCounterRow] = &[
     row(LazyCounter::Allocations, "allocations", "allocations and mappings handed out"),
     row(LazyCounter::HotHits, "hits_hot", "of these, from memory that was hot"),
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_where_their_counters_say() {
-        for (place, row) in LAZY_COUNTERS.iter().enumerate() {
-            assert_eq!(row.counter as usize, place, "{}", row.name);
+    fn the_index_of_a_row_is_its_counter() {
+        for (index, row) in LAZY_COUNTERS.iter().enumerate() {
+            assert_eq!(row.counter as usize, index, "{}", row.name);
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Units and nouns shared by every crate. No logic, no dependencies: only what several crates need
-//! alike, `prefetch` and `HugeVec` for loops over scattered memory, seeded random numbers, and `shown`
-//! for names in text.
+//! Units and nouns shared by every crate, without dependencies: events and numbers, `prefetch` and
+//! `HugeVec` for loops over scattered memory, seeded random numbers, and `shown` for names in text.
 
 mod event;
 mod huge_pages;

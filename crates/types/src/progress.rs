@@ -1,16 +1,16 @@
-//! How a long call tells how far it is, and learns that it should stop.
+//! How a long call reports its progress and is cancelled.
 
-/// The caller asked the call to stop; what was done so far is undone or kept as the call documents.
+/// The caller asked the call to stop. Each call documents whether it keeps or undoes its work so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
-/// Told now and then how far a long call is. Implementations must be cheap: once per batch.
+/// Receives the progress of a long call, once per batch. Implementations must be cheap.
 pub trait Progress: Sync {
-    /// `done` of `total` units (bytes or events; 0 where the total is unknown).
+    /// Reports that `done` of `total` units (bytes or events) are done; `total` is 0 if unknown.
     fn advance(&self, done: u64, total: u64) -> Result<(), Cancelled>;
 }
 
-/// For callers that neither watch nor stop.
+/// Ignores the progress and never cancels.
 pub struct NoProgress;
 
 impl Progress for NoProgress {

@@ -1,5 +1,5 @@
-//! Seeded random numbers, split by the name of the component that draws them, so that one more
-//! draw in one component shifts no other (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
+//! Seeded random numbers, with a stream for each named component, so that an additional draw in one
+//! component shifts no other stream (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
 
 /// One component's stream of random numbers.
 #[derive(Clone, Debug)]
@@ -8,7 +8,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream that `seed` gives to the component called `name`.
+    /// The stream of the component `name` for `seed`.
     pub fn named(seed: u64, name: &str) -> Stream {
         // FNV-1a over the name, then one mixing step with the seed: streams start far apart.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -35,12 +35,12 @@ impl Stream {
         ((u128::from(self.next_bits()) * u128::from(bound)) >> 64) as u32
     }
 
-    /// True in `percent` of 100 draws.
+    /// True with a probability of `percent` / 100.
     pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// Puts `items` into a random order (Fisher and Yates).
+    /// Shuffles `items` (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u32 + 1) as usize);
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_seeds_give_different_streams_and_repeat_themselves() {
+    fn a_stream_depends_only_on_its_seed_and_name() {
         let draw = |seed, name| Stream::named(seed, name).next_bits();
         assert_eq!(draw(1, "touch"), draw(1, "touch"));
         assert_ne!(draw(1, "touch"), draw(2, "touch"));
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chance_of_a_third_comes_true_in_about_a_third() {
+    fn a_chance_of_a_third_is_true_in_about_a_third_of_draws() {
         let mut stream = Stream::named(42, "test");
         let hits = (0..100_000).filter(|_| stream.chance(34)).count();
         assert!((33_000..35_000).contains(&hits), "{hits}");

@@ -3,28 +3,28 @@
 /// Bytes of a block, the unit of the filter and the smallest page size.
 pub const BLOCK_BYTES: u64 = 512;
 
-/// Blocks the filter holds. What is derived from a filtered trace is exact for every TLB of at
-/// least so many entries and every memory of at least so many frames.
+/// Blocks that the filter holds. Results from a filtered trace are exact for every TLB with at least
+/// this number of entries and every memory with at least this number of frames.
 pub const FILTER_BLOCKS: usize = 64;
 
 /// What a program did at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ReferenceKind {
-    /// An instruction was fetched.
+    /// An instruction fetch.
     Instruction = 0,
-    /// Data were read.
+    /// A read of data.
     Read = 1,
-    /// Data were written, or read and written by one instruction.
+    /// A write of data, or a modification by one instruction.
     Write = 2,
 }
 
 impl ReferenceKind {
-    /// Every kind, in the order of its number.
+    /// Every kind, ordered by number.
     pub const ALL: [ReferenceKind; 3] =
         [ReferenceKind::Instruction, ReferenceKind::Read, ReferenceKind::Write];
 
-    /// Its name in tables and JSON.
+    /// Name of the kind in tables and JSON.
     pub const fn name(self) -> &'static str {
         match self {
             ReferenceKind::Instruction => "instruction",
@@ -34,10 +34,10 @@ impl ReferenceKind {
     }
 }
 
-/// A block that the filter gave up to make room, the one used longest ago.
+/// The least recently used block, which left the filter to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeftBlock {
-    /// Its address divided by [`BLOCK_BYTES`].
+    /// Address of the block divided by [`BLOCK_BYTES`].
     pub block: u64,
     /// Whether it was written while the filter held it.
     pub is_written: bool,
@@ -49,18 +49,18 @@ pub struct LeftBlock {
 /// filter for every page size from one block up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReferenceStep {
-    /// References of the program since the step before, this one included. 0 where a reference
-    /// that crosses a block's end brings in its second block: the step before counts it.
+    /// References of the program since the step before, including this reference. 0 for the second
+    /// block of a reference that crosses the end of a block: the step before counts that reference.
     pub references: u64,
     /// What the reference did.
     pub kind: ReferenceKind,
-    /// The block that entered, its address divided by [`BLOCK_BYTES`].
+    /// Address of the block that entered, divided by [`BLOCK_BYTES`].
     pub block: u64,
-    /// The block that left for it; none while the filter fills.
+    /// The block that left for it; `None` while the filter fills.
     pub left: Option<LeftBlock>,
 }
 
-/// How often a program referred to memory, by kind.
+/// Memory references of a program, counted by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReferenceTotals {
     /// Instructions fetched.
@@ -81,7 +81,7 @@ impl ReferenceTotals {
         }
     }
 
-    /// References of every kind; none where they are more than a number holds.
+    /// References of all kinds; `None` if the sum overflows.
     pub fn all(self) -> Option<u64> {
         self.instructions.checked_add(self.reads)?.checked_add(self.writes)
     }

@@ -1,9 +1,9 @@
-//! Names and other foreign text as a terminal may show them.
+//! Names and other foreign text, made safe for a terminal.
 
 use std::ops::RangeInclusive;
 
-/// What a terminal shows of `text`: without escape sequences, and without what turns the direction of
-/// writing. `printable` of python/pagewise/terminal.py does the same.
+/// `text` without escape sequences and without characters that change the direction of writing.
+/// `printable` of python/pagewise/terminal.py does the same.
 pub fn shown(text: &str) -> impl Iterator<Item = char> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -16,7 +16,7 @@ pub fn shown(text: &str) -> impl Iterator<Item = char> {
     })
 }
 
-/// What follows the sequence (ECMA-48) that `text` begins with; none where it begins with a letter.
+/// The text after the ECMA-48 sequence that `text` begins with; `None` if it begins with a letter.
 fn after_sequence(text: &str) -> Option<&str> {
     let first = text.chars().next()?;
     let rest = &text[first.len_utf8()..];
@@ -28,13 +28,13 @@ fn after_sequence(text: &str) -> Option<&str> {
             Some(after_introducer(rest.as_bytes()[0], &rest[1..]))
         }
         '\u{1b}' => Some(after_final(after_any(rest, ' '..='/'), '0'..='~')),
-        // One character for ESC and the one 64 before it.
+        // A C1 control stands for ESC and the character 64 below it.
         '\u{80}'..='\u{9f}' => Some(after_introducer(first as u8 - 64, rest)),
         _ => None,
     }
 }
 
-/// What follows the sequence whose introducer was ESC and this letter.
+/// The text after the sequence whose introducer was ESC and this letter.
 fn after_introducer(introducer: u8, text: &str) -> &str {
     match introducer {
         b'[' => after_final(after_any(after_any(text, '0'..='?'), ' '..='/'), '@'..='~'),
@@ -43,8 +43,8 @@ fn after_introducer(introducer: u8, text: &str) -> &str {
     }
 }
 
-/// What follows the end of a command's string: BEL, ESC \ or its one character. Where there is none,
-/// the string ends with the word, so that a name hides nothing of what stands behind it.
+/// The text after the end of a command's string: BEL, ESC \ or U+009C. If the string has no end, it
+/// ends with the word, so that a name cannot hide the text after it.
 fn after_string(text: &str) -> &str {
     let end = text.find(['\u{7}', '\u{1b}', '\u{9c}', '\n']).map_or("", |end| &text[end..]);
     ["\u{7}", "\u{1b}\\", "\u{9c}"]
@@ -68,8 +68,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_vanish_whole() {
-        // As in tests/test_terminal.py.
+    fn escape_sequences_are_removed_whole() {
+        // The same cases as in tests/test_terminal.py.
         for (text, expected) in [
             ("\u{1b}[31mred\u{1b}[0m", "red"),
             ("\u{9b}1;31mred\u{9b}m", "red"),
@@ -77,7 +77,7 @@ mod tests {
             ("\u{1b}]8;;http://a.b/\u{1b}\\link\u{1b}]8;;\u{7}", "link"),
             ("\u{9d}0;a title\u{9c}name", "name"),
             ("\u{1b}P1$q\u{1b}\\a\u{98}b\u{9c}c", "ac"),
-            ("\u{1b}]8;;http://a.b/ is not there", " is not there"),
+            ("\u{1b}]8;;http://a.b/ is missing", " is missing"),
             ("\u{1b}]0;\u{1b}[31mred", "red"),
             ("\u{1b}(Ba\u{1b}cb\u{1b}", "ab"),
             ("\u{1b}[31", ""),

@@ -17,7 +17,7 @@ impl FromStr for Bytes {
         let number = text.trim_end_matches(unit).trim();
         let number: f64 = number.parse().map_err(|_| expected())?;
         let bytes = number * *scale as f64;
-        // Beyond 2^53 a number would not be the one that was written.
+        // Beyond 2^53 a double does not hold every integer.
         match (0.0..9e15).contains(&bytes) {
             true => Ok(Bytes(bytes as u64)),
             false => Err(expected()),
@@ -26,7 +26,8 @@ impl FromStr for Bytes {
 }
 
 impl fmt::Display for Bytes {
-    /// In the largest unit that it is a whole number of; large odd ones with one digit.
+    /// Prints whole numbers of the largest unit that divides the size, and other large sizes with one
+    /// decimal.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Bytes(bytes) = *self;
         match self.whole() {
@@ -39,13 +40,13 @@ impl fmt::Display for Bytes {
 }
 
 impl Bytes {
-    /// The exact number as text that reads as this size again, whatever people are shown.
+    /// The size as text that parses to exactly this size.
     pub fn exact(self) -> String {
         let (number, unit) = self.whole().unwrap_or((self.0, "B"));
         format!("{number}{unit}")
     }
 
-    /// The largest unit that this is a whole number of, and that number; none of nothing.
+    /// The size as a whole number of the largest unit that divides it, with that unit; `None` for 0.
     fn whole(self) -> Option<(u64, &'static str)> {
         let of = |scale: &u64| self.0 >= *scale && self.0.is_multiple_of(*scale);
         let (unit, scale) = UNITS.iter().find(|(_, scale)| of(scale))?;

@@ -1,6 +1,6 @@
 //! Numbers that carry their unit in their type.
 
-/// Size of one page in bytes; every recording and simulator works in pages of this size.
+/// Size of a page in bytes, in every recording and simulator.
 pub const PAGE_BYTES: u64 = 4096;
 
 /// A page, numbered densely from 0 in order of first appearance in its trace.
@@ -9,7 +9,7 @@ pub const PAGE_BYTES: u64 = 4096;
 pub struct PageId(pub u32);
 
 impl PageId {
-    /// The page as an index into an array of one entry per page.
+    /// Index of the page in an array with an entry per page.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize
@@ -22,7 +22,7 @@ impl PageId {
 pub struct ProcessId(pub u32);
 
 impl ProcessId {
-    /// The process as an index into an array of one entry per process.
+    /// Index of the process in an array with an entry per process.
     #[inline(always)]
     pub const fn index(self) -> usize {
         self.0 as usize

@@ -1,1 +1,1 @@
-"""From findings to knobs: one module per question, each with its evidence and an undo."""
+"""Advice: one module per question. An advice has evidence, settings and their undo."""

@@ -1,8 +1,8 @@
-"""What outcomes cost on two devices: I/O time, how busy, what they wear, over the devices' ranges.
+"""Costs of outcomes on two devices: I/O time, busy time and wear, with their ranges.
 
-Every function takes outcomes as `pagewise simulate --json` prints them, which may carry those of
-other latencies under `AT`, for what decides by them. A range is a dictionary
-``low``, ``typical``, ``high``; times are seconds.
+Every function takes outcomes as `pagewise simulate --json` prints them. The outcome of an
+architecture that decides by latency may also hold, under `AT`, its outcomes at other latencies. A
+range is a dictionary ``low``, ``typical``, ``high``; times are seconds.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ FIGURES = ("low", "typical", "high")
 TYPICAL: Corner = ("typical", "typical")
 TIERS = ("fast", "slow")
 AT = "at"
-"""Of an outcome: {latencies: the outcome on devices that have them}."""
+"""The key in an outcome of {latencies: the outcome at these latencies}."""
 Latencies: TypeAlias = tuple[str, str]
-"""Of the fast and of the slow device, as READ/WRITE times."""
+"""READ/WRITE times of the fast and of the slow device."""
 WRITE_AMPLIFICATION: Range = {"low": 1.0, "typical": 2.0, "high": 5.0}
-"""Bytes that flash writes for each byte it is given: an assumption, nobody measured it here. Swap
-is written in runs of up to about 1 MB (measured), which is kind to flash; a full card is not."""
+"""Bytes that flash writes for each byte that the host writes: assumed, not measured. Linux writes
+swap in runs of up to about 1 MB (measured), which keeps it low; a full card raises it."""
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Latencies of both devices and descriptions, as `pagewise devices --json` gives them.
+    """The descriptions of both devices, as in `pagewise devices --json`.
 
-    ``active_s`` is how long the recording took without its idle gaps; none without a clock.
+    ``active_s`` is the active time of the recording; None if the recording has no clock.
     """
 
     fast: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Devices:
         return list(itertools.product(FIGURES, FIGURES))
 
     def latencies(self, corner: Corner) -> Latencies:
-        """Both devices at one corner."""
+        """READ/WRITE times of both devices at one corner."""
         fast, slow = (
             f"{device['read_ns'][figure]}/{device['write_ns'][figure]}ns"
             for device, figure in zip((self.fast, self.slow), corner, strict=True)
@@ -54,19 +54,19 @@ class Devices:
         return fast, slow
 
     def other_latencies(self) -> list[Latencies]:
-        """Every pair of latencies but the typical, once each."""
+        """Every pair of latencies except the typical one, once each."""
         found = dict.fromkeys(map(self.latencies, self.corners()))
         return [each for each in found if each != self.latencies(TYPICAL)]
 
     def tier_time_s(self, outcome: Outcome, tier: str, corner: Corner) -> float:
-        """Counts times latencies of one device at one corner."""
+        """I/O time of one device at one corner: counts times latencies."""
         device, figure = getattr(self, tier), corner[TIERS.index(tier)]
         counts = outcome.get(AT, {}).get(self.latencies(corner), outcome)[tier]
         reads_ns = counts["reads"] * device["read_ns"][figure]
         return float(reads_ns + counts["writes"] * device["write_ns"][figure]) / 1e9
 
     def io_time_s(self, outcome: Outcome, corner: Corner = TYPICAL) -> float:
-        """Counts times latencies of both devices at one corner."""
+        """I/O time of both devices at one corner: counts times latencies."""
         return sum(self.tier_time_s(outcome, tier, corner) for tier in TIERS)
 
     def slice_times_s(self, outcome: Outcome) -> list[float]:
@@ -87,7 +87,7 @@ class Devices:
         return self.over_corners(lambda corner: self.io_time_s(outcome, corner))
 
     def io_share(self, outcome: Outcome, alone: Outcome) -> Range:
-        """The I/O time as a share of the slow device's alone."""
+        """The I/O time as a share of the I/O time without a fast tier."""
 
         def share(corner: Corner) -> float:
             base = self.io_time_s(alone, corner)
@@ -105,9 +105,10 @@ class Devices:
         return self.over_corners(more)
 
     def busy(self, outcome: Outcome, tier: str) -> Range | None:
-        """I/O time of one device as a share of the active time; 1 or more cannot be kept up.
+        """I/O time of one device as a share of the active time; at 1 or more, it cannot keep up.
 
-        Over the range of that device, the other one at its typical figures. None without a clock.
+        The range is that of this device; the other device has typical figures. None without a
+        clock.
         """
         if not self.active_s:
             return None
@@ -120,9 +121,9 @@ class Devices:
         return {name: value / self.active_s for name, value in seconds.items()}
 
     def wear(self, outcome: Outcome, tier: str) -> Range | None:
-        """Share of the rated life used up per day over the range of the rating; none if unknown.
+        """Share of the rated life used up per day, with the range of the rating. None if unknown.
 
-        Before write amplification: bytes given to the device.
+        Counts the bytes that the host writes, without write amplification.
         """
         typical = (outcome.get("wear") or {}).get(tier)
         cycles = getattr(self, tier).get("rated_cycles")
@@ -135,9 +136,9 @@ class Devices:
         }
 
     def life_years(self, outcome: Outcome, tier: str) -> Range | None:
-        """Years until the rated writes are used up, if this traffic goes on day and night.
+        """Years until the rated writes are used up, if this traffic continues day and night.
 
-        Over the range of the rating and of `WRITE_AMPLIFICATION`. None where the wear is unknown or
+        The range covers the rating and `WRITE_AMPLIFICATION`. None if the wear is unknown or
         nothing is written.
         """
         wear = self.wear(outcome, tier)
@@ -151,7 +152,7 @@ class Devices:
 
 
 def years(wear_per_day: float, amplification: float = 1.0) -> float:
-    """The life in years of a device that uses up this share of it per day."""
+    """The life in years of a device that loses this share of its life per day."""
     return 1 / (wear_per_day * amplification * DAYS_PER_YEAR)
 
 
@@ -161,7 +162,7 @@ def slow_pages(outcome: Outcome) -> int:
 
 
 def slow_bytes(outcome: Outcome) -> int:
-    """The same in bytes."""
+    """Bytes read from and written to the slow device."""
     return slow_pages(outcome) * int(outcome.get("page_bytes", PAGE_BYTES))
 
 

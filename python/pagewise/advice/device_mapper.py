@@ -1,7 +1,7 @@
-"""A fast block device in front of the swap area's slow one, by targets of the device mapper.
+"""Settings that put a fast block device in front of a slow swap device, with the device mapper.
 
 Sources: Documentation/admin-guide/device-mapper/{writecache,cache,cache-policies}.rst of Linux
-6.18 and drivers/md/dm-writecache.c; what they do to swap was tried in tests/vm.
+6.18 and drivers/md/dm-writecache.c. tests/vm checks what these targets do to swap.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ SECTOR_BYTES = 512
 BLOCK_SECTORS = 64
 """The smallest block of dm-cache, 32 KiB: eight pages."""
 METADATA_BYTES, METADATA_BYTES_PER_BLOCK = 4 * MIB, 16
-"""What dm-cache needs beside the blocks."""
+"""Bytes that dm-cache needs for metadata."""
 HIGH_PERCENT, LOW_PERCENT = 90, 85
-"""dm-writecache writes back once so much of it is in use, until so much is. Its own 50 and 45 %
-leave half of the fast device empty. Once a page-out finds it full it would pause that for 3 s, and
-stay full: page-outs then pass it by, and what it holds grows old, as with swap priorities."""
+"""When dm-writecache starts to write back, and when it stops, in percent of its blocks in use.
+
+Its defaults, 50 and 45 %, leave half of the fast device empty. With a pause of 3 s after it finds
+the device full, it would stay full: page-outs would pass it by, and its pages would grow old, as
+with swap priorities."""
 
 
 Area: TypeAlias = Mapping[str, Any]
@@ -30,23 +32,23 @@ SLOW = "/dev/SLOW"
 
 
 def settings(fast_tier_bytes: int, area: Area | None = None) -> list[Setting]:
-    """How to put a cache of this size, on a fast device, in front of the slow one.
+    """Settings for a cache of this size, on a fast device, in front of the slow device.
 
-    ``area``: the swap area that the machine has on the slow device, where that is known.
+    ``area``: the machine's swap area on the slow device, if known.
     """
     return [writecache(fast_tier_bytes, area), cache(fast_tier_bytes, area)]
 
 
 def writecache(fast_tier_bytes: int, area: Area | None = None) -> Setting:
-    """Every page-out lands on the fast device first."""
+    """dm-writecache, where every page-out lands on the fast device first."""
     slow = _slow(area)
     sectors = fast_tier_bytes // SECTOR_BYTES
     return Setting(
         title="dm-writecache: page-outs land on the fast device and are written back later",
-        note="The hierarchical architecture without its fill on reads: page-outs land on the fast "
-        "device, those that came first are written back first, and a page that is read from the "
-        "slow device stays there. Takes memory, 2.5 % of its size. Linux 5.14 or newer. For "
-        "persistent memory write p for s and 4 for 6, and leave out pause_writeback 0. "
+        note="The hierarchical architecture, but without its fill on reads: page-outs land on "
+        "the fast device, the oldest are written back first, and a page read from the slow "
+        "device stays there. Takes memory, 2.5 % of its size. Needs Linux 5.14 or later. For "
+        "persistent memory, replace s by p and 6 by 4, and leave out pause_writeback 0. "
         f"{_places(sectors, area)}",
         apply=f"""\
 swapoff {slow} &&
@@ -62,7 +64,7 @@ swapon /dev/mapper/swap-cached""",
 
 
 def cache(fast_tier_bytes: int, area: Area | None = None) -> Setting:
-    """What is read and written often moves to the fast device."""
+    """dm-cache, which moves blocks in frequent use to the fast device."""
     slow = _slow(area)
     blocks = max(1, fast_tier_bytes // (BLOCK_SECTORS * SECTOR_BYTES))
     needed = METADATA_BYTES + blocks * METADATA_BYTES_PER_BLOCK
@@ -70,10 +72,11 @@ def cache(fast_tier_bytes: int, area: Area | None = None) -> Setting:
     sectors = blocks * BLOCK_SECTORS
     return Setting(
         title="dm-cache: blocks in use often move to the fast device",
-        note="Neither priority nor hybrid, but near both: page-outs land on the fast device while "
-        "it has room; then blocks in frequent use move there. A block is 32 KiB of the swap area, "
-        "eight pages of any program. When swap is idle, it writes to the slow device what that "
-        f"lacks. {_places(metadata + sectors, area)}",
+        note="Close to both priority and hybrid, but neither: page-outs land on the fast device "
+        "while it has room; after that, blocks in frequent use move there. A block is 32 KiB of "
+        "the swap area, eight pages of any program. When swap is idle, dm-cache copies to the "
+        "slow device the blocks that are only on the fast one. "
+        f"{_places(metadata + sectors, area)}",
         apply=f"""\
 swapoff {slow} &&
 dmsetup create swap-metadata --table '0 {metadata} linear /dev/FAST 0' &&
@@ -88,12 +91,12 @@ swapon -d /dev/mapper/swap-cached""",
 
 
 def _slow(area: Area | None) -> str:
-    """The device that swap is on, or what stands for it."""
+    """The device that swap is on, or its placeholder."""
     return quote(area["path"]) if area and area["kind"] == "partition" else SLOW
 
 
 def _places(sectors: int, area: Area | None) -> str:
-    """What the placeholders stand for; the fast device needs so many sectors."""
+    """The line that explains the placeholders; ``sectors`` is the size of the fast device."""
     size_mib = -(-sectors * SECTOR_BYTES // MIB)
     return (
         f"/dev/FAST stands for a partition of {size_mib} MiB on the fast device, whose contents "
@@ -102,11 +105,11 @@ def _places(sectors: int, area: Area | None) -> str:
 
 
 def _stands_for(area: Area | None) -> str:
-    """What is said of the placeholder of the slow device; nothing where its name is known."""
+    """Explains the placeholder of the slow device; empty if its name is known."""
     if area is None:
         return (
-            f", {SLOW} for the one that swap is on. For a swap file turn it off, take the loop "
-            "device that `losetup --find --show FILE` prints, and leave out the first line"
+            f", {SLOW} for the device that swap is on. For a swap file, turn swap off, use the "
+            "loop device that `losetup --find --show FILE` prints, and leave out the first line"
         )
     if area["kind"] == "partition":
         return ""
@@ -118,9 +121,9 @@ def _stands_for(area: Area | None) -> str:
 
 
 def _undone(area: Area | None, head: str, *others: str) -> str:
-    """Takes the devices away; ``head`` starts with what would be found again.
+    """Lines that remove the devices and clear the start of ``head``, which holds their metadata.
 
-    Once swap is off no page is left in the cache, so nothing is written back.
+    Once swap is off, the cache holds no page, so nothing is written back.
     """
     priority = swapon_priority(area["priority"]) if area else ""
     removed = "".join(f"dmsetup remove {name} &&\n" for name in ("swap-cached", *others))

@@ -1,8 +1,8 @@
-"""Whether a recording can carry a size for a fast tier, and how far that size may be off.
+"""Whether a recording has enough evidence for the size of a fast tier, and the range of the size.
 
-The recording is cut into slices of equal active time. One replay counts each slice, so that the
-size can be chosen again from either half and from slices drawn at random: the block bootstrap of
-Künsch (1989), whose blocks are the slices. docs/advise.md gives the reasons for the thresholds.
+The recording is cut into slices of equal active time. One replay counts each slice, so that
+either half and random draws of slices can each choose a size: the block bootstrap of Künsch
+(1989), with slices as blocks. docs/advise.md gives the reasons for the thresholds.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from pagewise.advice.trial import Trial
 
 SLICES = 20
-"""Slices of equal active time; an even number, so that a half is whole slices."""
+"""Slices of equal active time; an even number, so that halves are whole slices."""
 RESAMPLES = 400
 LEVEL = 0.9
-"""Share of the resampled sizes that the range holds."""
+"""Share of the resampled sizes that lies within the range."""
 REACCESSES_MIN = 10_000
 ACTIVE_MIN_S = 60.0
 SHARE_MAX = 0.05
-"""How much I/O share the size of one half may cost on the other."""
+"""How much I/O share the size from one half may cost on the other half."""
 ENOUGH, NOT_SWAP = "enough", "not swap"
 
 
 @dataclass(frozen=True)
 class Halves:
-    """The sizes chosen from each half, and what they cost on the other half.
+    """The sizes chosen from each half, and their cost on the other half.
 
-    A size of None is no fast tier. ``cost_share`` is the larger of the two costs, in I/O share.
+    A size of None means no fast tier. ``cost_share`` is the larger of the two costs, in I/O share.
     """
 
     first_bytes: int | None
@@ -41,13 +41,13 @@ class Halves:
     cost_share: float
 
     def agree(self) -> bool:
-        """Whether the size of either half costs little on the other."""
+        """Whether the size from either half costs little on the other half."""
         return self.cost_share <= SHARE_MAX
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What speaks for a size, and whether that is enough."""
+    """The evidence for a size, and whether it is enough."""
 
     reaccesses: int
     active_s: float | None
@@ -75,7 +75,7 @@ class Evidence:
             held += f" in {format_seconds(self.active_s)}"
         match self.verdict:
             case "not swap":
-                return "block requests are I/O to files and swap together, and size no swap"
+                return "block requests mix the I/O of files and swap, so they cannot size swap"
             case "too short":
                 needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(ACTIVE_MIN_S)}"
                 return f"{held}; a size needs {needed}"
@@ -83,13 +83,13 @@ class Evidence:
                 points = format_number(100 * self.halves.cost_share)
                 return (
                     f"{held}, but the halves disagree: {_size(self.halves.first_bytes)} and "
-                    f"{_size(self.halves.second_bytes)}; one costs {points} points of I/O share "
-                    "more on the other's half"
+                    f"{_size(self.halves.second_bytes)}; one size costs {points} points of I/O "
+                    "share more on the other half"
                 )
         return f"{held}; both halves agree"
 
     def remedy(self) -> str | None:
-        """What to record instead; None where the evidence is enough."""
+        """What to record instead; None if the evidence is enough."""
         if self.verdict == ENOUGH:
             return None
         if self.verdict == "not swap":
@@ -124,7 +124,7 @@ class Evidence:
 
 
 def marks(info: Mapping[str, Any]) -> list[int]:
-    """Where slices end: ns since the first event, or numbers of events without a clock."""
+    """Where slices end: ns since the first event or, without a clock, numbers of events."""
     parts = range(1, SLICES)
     if info["active_s"] is None:
         events = info["header"]["events"]
@@ -141,7 +141,7 @@ def marks(info: Mapping[str, Any]) -> list[int]:
 
 
 class Slices:
-    """The I/O time of each slice, of the slow device alone and of an architecture at each size."""
+    """The I/O time of each slice, without a fast tier and at each size of an architecture."""
 
     def __init__(self, trial: Trial, architecture: str) -> None:
         """Reads the counts by slice from the outcomes of ``trial``."""
@@ -153,19 +153,19 @@ class Slices:
         }
 
     def worth(self, drawn: Sequence[int]) -> int | None:
-        """The size worth buying for these slices, as often as each is drawn."""
+        """The size worth buying for the drawn slices; a slice counts as often as it is drawn."""
         times = {size: total(times, drawn) for size, times in self.by_size.items()}
         return self.trial.affordable(times, total(self.alone, drawn))
 
     def share(self, size: int | None, drawn: Sequence[int]) -> float:
-        """The I/O time of these slices at one size as a share of the slow device's alone."""
+        """The I/O time of the drawn slices at one size, as a share of that without a fast tier."""
         base = total(self.alone, drawn)
         if size is None or not base:
             return 1.0
         return total(self.by_size[size], drawn) / base
 
     def halves(self) -> Halves:
-        """The sizes of both halves, and the most that one costs on the other."""
+        """The sizes of both halves, and the larger cost on the other half."""
         middle = len(self.alone) // 2
         first, second = range(middle), range(middle, len(self.alone))
         early, late = self.worth(first), self.worth(second)
@@ -177,7 +177,7 @@ class Slices:
         return Halves(early, late, cost)
 
     def range_bytes(self, halves: Halves, seed: int = 1) -> tuple[int | None, int | None]:
-        """The sizes of both halves and of nine in ten resamples of the slices lie in this range."""
+        """The range that holds the sizes of both halves and of 90 % of the resamples."""
         numbers = random.Random(seed)
         slices = range(len(self.alone))
         drawn = [numbers.choices(slices, k=len(slices)) for _ in range(RESAMPLES)]
@@ -188,14 +188,14 @@ class Slices:
 
 
 def total(times_s: Sequence[float], drawn: Sequence[int]) -> float:
-    """The sum over some slices."""
+    """The sum over the drawn slices."""
     return sum(times_s[index] for index in drawn)
 
 
 def weigh(trial: Trial, architecture: str, info: Mapping[str, Any], reaccesses: int) -> Evidence:
     """The evidence that a recording gives for the size of ``architecture``.
 
-    ``info`` is what `pagewise.info` returns; the outcomes of ``trial`` have counts by slice.
+    ``info`` is the result of `pagewise.info`; the outcomes of ``trial`` must have counts by slice.
     """
     slices = Slices(trial, architecture)
     halves = slices.halves()
@@ -214,7 +214,7 @@ SWAP_FORMATS = ("events", "recording", "pgw", "scenario")
 
 
 def is_swap(header: Mapping[str, Any]) -> bool:
-    """Whether the pages are those of swap, and not blocks of a disk that were read as pages."""
+    """Whether the pages are swap pages, and not blocks of a disk."""
     return header["kind"] == "swap" and header["format"] in SWAP_FORMATS
 
 

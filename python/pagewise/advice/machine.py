@@ -1,7 +1,7 @@
-"""What a recording says of its machine, and the options of an advice on swap that follow from it.
+"""The machine of a recording, and the defaults that it gives to an advice on swap.
 
-`pagewise-agent record` notes swap areas, the disks under them, zram and kernel features. A default
-is taken only where the kernel said it: a disk whose speed it does not tell needs ``--slow``.
+`pagewise-agent record` records swap areas, the disks under them, zram and kernel features. A
+default must come from the kernel: a disk whose speed the kernel does not know needs ``--slow``.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pagewise.errors import UsageError
 from pagewise.units import MIB, format_size
 
 Machine: TypeAlias = Mapping[str, Any]
-"""What `recorded` returns."""
+"""The result of `recorded`."""
 Disk: TypeAlias = Mapping[str, Any]
 
 RATIO_BYTES_MIN = 4 * MIB
-"""Below this many bytes of pages, what zram takes for itself hides how well they compress."""
+"""With fewer bytes of pages, zram's own overhead hides how well they compress."""
 
 CLASSES = {
     "emmc": "eMMC",
@@ -36,11 +36,11 @@ SLOW_BY_VERSION = {
     "ufs": {"2": "ufs-2.1", "3": "ufs-3.1", "4": "ufs-4.0"},
     "sd": {"A1": "sd-a1", "A2": "sd-a2"},
 }
-"""The same where a class has several, by what the version begins with."""
+"""Devices of `pagewise devices` by class of disk and start of its version."""
 CANDIDATES = {
     "ufs": "ufs-2.1, ufs-3.1 or ufs-4.0",
     "sd": "sd-a1 or sd-a2",
-    "virtual": "what the host has, as nvme, sata-ssd or hdd",
+    "virtual": "the kind of disk that the host has, such as nvme, sata-ssd or hdd",
 }
 FAST = "zram-lz4"
 SLOW_ALGORITHMS = {"zstd": "zram-zstd", "deflate": "zram-zstd", "842": "zram-zstd"}
@@ -48,7 +48,7 @@ SLOW_ALGORITHMS = {"zstd": "zram-zstd", "deflate": "zram-zstd", "842": "zram-zst
 
 
 def recorded(header: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The machine of a trace's header; None where the recording does not say."""
+    """The machine in a trace's header; None if the header has none."""
     recorder = header.get("recorder") or {}
     system = recorder.get("system")
     if system is None:
@@ -62,47 +62,47 @@ def recorded(header: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def disk_areas(machine: Machine | None) -> list[dict[str, Any]]:
-    """The swap areas that are not compressed memory, the one that is used first ahead."""
+    """The swap areas that are not zram, in the order in which the kernel fills them."""
     on_disk = (area for area in areas(machine) if area["kind"] != "zram")
     return sorted(on_disk, key=lambda area: -area["priority"])
 
 
 def zram_areas(machine: Machine | None) -> list[dict[str, Any]]:
-    """The swap areas that are compressed memory."""
+    """The swap areas that are zram."""
     return [area for area in areas(machine) if area["kind"] == "zram"]
 
 
 def areas(machine: Machine | None) -> list[dict[str, Any]]:
-    """The swap areas, without those whose path no terminal should print: it ends in commands."""
+    """The swap areas, except those with unprintable paths: a setting contains the path."""
     found = machine["areas"] if machine else []
     return [area for area in found if area["path"].isprintable()]
 
 
 def swapon_priority(number: int) -> str:
-    """The option that gives swapon a priority again; negative ones the kernel gives itself."""
+    """The swapon option for a priority; empty for a negative one, which the kernel assigns."""
     return f" -p {number}" if number >= 0 else ""
 
 
 def swap_disk(machine: Machine) -> Disk | None:
-    """The disk that the machine swaps to, or where it swaps to none, the one under its root."""
+    """The disk that the machine swaps to or, if it swaps to none, its root disk."""
     on_disk = disk_areas(machine)
     found: Disk | None = on_disk[0]["disk"] if on_disk else machine["root"]
     return found
 
 
 def has_zswap(machine: Machine | None) -> bool:
-    """Whether the kernel has zswap, on or off; assumed where the recording does not say."""
+    """Whether the kernel has zswap, on or off; True if the recording does not say."""
     return machine is None or machine["features"]["zswap"] is not None
 
 
 def fullest_zram(machine: Machine) -> tuple[str, dict[str, Any]] | None:
-    """Name and counts of the zram device that holds most; None where none is set up."""
+    """Name and counts of the zram device that holds most; None without zram."""
     held = sorted(machine["zram"].items(), key=lambda pair: -pair[1]["orig_data_bytes"])
     return held[0] if held else None
 
 
 def ratio(zram: Mapping[str, Any]) -> float | None:
-    """Bytes of pages per byte of memory; None where zram holds too little to tell."""
+    """Bytes of pages per byte of memory; None if zram holds too little to compute it."""
     held, used = zram["orig_data_bytes"], zram["mem_used_bytes"]
     if held < RATIO_BYTES_MIN or not used:
         return None
@@ -110,7 +110,7 @@ def ratio(zram: Mapping[str, Any]) -> float | None:
 
 
 def disk_words(disk: Disk) -> str:
-    """What kind of disk it is: ``UFS 3.1``."""
+    """The kind of disk in words: ``UFS 3.1``."""
     kind, version = CLASSES.get(disk["class"], "a disk of unknown kind"), disk["version"]
     if disk["class"] == "sd":
         return f"{kind} of class {version}" if version else f"{kind} without a performance class"
@@ -119,7 +119,7 @@ def disk_words(disk: Disk) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of an advice on swap; None where the caller did not say."""
+    """The options of an advice on swap; None if the caller did not give one."""
 
     fast: str | None = None
     slow: str | None = None
@@ -129,7 +129,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Default:
-    """An option that follows from the machine, and why: a clause about the recorded machine."""
+    """A default from the machine; ``why`` is a clause about the recorded machine."""
 
     option: str
     value: str | int | float
@@ -142,7 +142,7 @@ class Default:
 
 @dataclass(frozen=True)
 class Gap:
-    """A device that does not follow: why, and what to do."""
+    """A device that the machine does not determine: why, and what to do."""
 
     option: str
     why: str
@@ -151,7 +151,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Completed:
-    """Options with nothing left to say of the devices, and those that the machine gave."""
+    """Options with both devices known, and the defaults among them."""
 
     fast: str
     slow: str
@@ -167,9 +167,9 @@ class Completed:
 
 
 def completed(machine: Machine | None, given: Options, trace: str) -> Completed:
-    """The options, with what the caller left out taken from the machine.
+    """The caller's options, with defaults from the machine.
 
-    Raises UsageError, which names every option that is needed, where no device follows.
+    Raises UsageError, naming every missing option, if a device is still unknown.
     """
     found: list[Default] = []
     gaps: list[Gap] = []
@@ -198,7 +198,7 @@ def needed(gaps: Sequence[Gap], trace: str) -> UsageError:
 
 
 def slow_device(machine: Machine | None, _: Options) -> Default | Gap:
-    """The device that is like the disk under swap or root."""
+    """The device that resembles the swap disk or the root disk."""
     if machine is None:
         return Gap("slow", UNKNOWN, EXAMPLE)
     disk = swap_disk(machine)
@@ -206,19 +206,19 @@ def slow_device(machine: Machine | None, _: Options) -> Default | Gap:
         return Gap("slow", "no disk was found under its swap areas or its root", EXAMPLE)
     name, kind = disk["name"], disk["class"]
     device = SLOW.get(kind) or by_version(SLOW_BY_VERSION.get(kind, {}), disk["version"])
-    told = f"the recorded machine's {name} is {disk_words(disk)}"
+    disk_is = f"the recorded machine's {name} is {disk_words(disk)}"
     if device:
-        return Default("slow", device, told)
-    candidates = CANDIDATES.get(kind, "a name of `pagewise devices`")
+        return Default("slow", device, disk_is)
+    candidates = CANDIDATES.get(kind, "a name from `pagewise devices`")
     hint = (
-        f"--slow takes {candidates}; or measure it there: "
+        f"--slow takes {candidates}; or measure the disk on that machine: "
         f"pagewise devices probe FOLDER -o {name}.toml, then --slow {name}.toml"
     )
-    return Gap("slow", f"{told}, which does not tell its speed", hint)
+    return Gap("slow", f"{disk_is}, whose speed is not known", hint)
 
 
 def by_version(devices: Mapping[str, str], version: str | None) -> str | None:
-    """The device of a version; None where it is not known."""
+    """The device for a version; None if there is none."""
     found = (device for start, device in devices.items() if (version or "").startswith(start))
     return next(found, None)
 
@@ -232,7 +232,7 @@ def fast_device(machine: Machine | None, _: Options) -> Default | Gap:
         why = f"the recorded machine's {name} compresses with {algorithm}"
         device = zram_device(zram[1])
         is_exact = device.endswith(f"-{algorithm}")
-        return Default("fast", device, why if is_exact else f"{why}, to which this is closest")
+        return Default("fast", device, why if is_exact else f"{why}, to which {device} is closest")
     kernel = machine["features"]
     for name, is_there in (("zram", kernel["has_zram"]), ("zswap", kernel["zswap"] is not None)):
         if is_there:
@@ -241,12 +241,12 @@ def fast_device(machine: Machine | None, _: Options) -> Default | Gap:
 
 
 def zram_device(zram: Mapping[str, Any]) -> str:
-    """The device that is like zram with its algorithm."""
+    """The device that resembles zram with its algorithm."""
     return SLOW_ALGORITHMS.get(zram["algorithm"] or "", FAST)
 
 
 def memory(machine: Machine | None, _: Options) -> Default | None:
-    """All memory of the machine, or of the group that was recorded."""
+    """The memory of the machine, or the limit of the recorded cgroup."""
     if machine is None:
         return None
     if limit := machine["limit_bytes"]:
@@ -255,7 +255,7 @@ def memory(machine: Machine | None, _: Options) -> Default | None:
 
 
 def compression(machine: Machine | None, given: Options) -> Default | None:
-    """How well the machine's zram compresses, if the fast device is like it."""
+    """The compression ratio of the machine's zram, if the fast device resembles it."""
     zram = fullest_zram(machine) if machine else None
     if zram is None or given.fast != zram_device(zram[1]):
         return None
@@ -270,8 +270,8 @@ def compression(machine: Machine | None, given: Options) -> Default | None:
 
 UNKNOWN = "the recording does not say on which machine it was made"
 EXAMPLE = (
-    "as in --fast zram-lz4 --slow ufs-3.1: names of `pagewise devices`, READ/WRITE times as "
-    "90/40us, or a device file"
+    "for example --fast zram-lz4 --slow ufs-3.1; a device is a name from `pagewise devices`, "
+    "READ/WRITE times such as 90/40us, or a device file"
 )
 Rule: TypeAlias = Callable[[Machine | None, Options], Default | Gap | None]
 RULES: dict[str, Rule] = {
@@ -280,4 +280,4 @@ RULES: dict[str, Rule] = {
     "memory": memory,
     "compression": compression,
 }
-"""Each option and what it follows from, in an order in which a rule sees what it needs."""
+"""The rule for each option; a rule may use the options of the rules before it."""

@@ -1,8 +1,8 @@
-"""What a fast tier in memory takes from the board, and what it holds beyond that.
+"""The memory that a fast tier in memory takes, and what the tier holds beyond that.
 
-A tier of F bytes of pages, compressed c to 1, takes F / c of memory when it is full. If that memory
-stood idle, the tier is all gain. If it was in use, as many pages more must leave memory and lie in
-the tier themselves: what is left of it for the recorded traffic is F - F / c.
+A full tier of F bytes of pages, compressed c to 1, takes F / c of memory. If that memory was
+idle, the whole tier is gain. If it was in use, F / c of pages must leave memory and lie in the
+tier, so F - F / c of the tier is left for the recorded traffic.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pagewise.errors import UsageError
 from pagewise.units import PAGE_BYTES
 
 SHARE_MAX = 0.5
-"""A tier that would take more than this share of the board's memory is not advised: programs need
-the rest. An assumption; zram-generator's own default stays below it."""
+"""The advice never takes more than this share of the board's memory: programs need the rest.
+An assumption; the default of zram-generator stays below it."""
 RATIO_MAX = 100.0
 
 
@@ -25,9 +25,9 @@ RATIO_MAX = 100.0
 class Board:
     """The memory that a fast tier lives in.
 
-    ``compression`` is bytes of pages per byte of memory, ``source`` where that figure comes from;
-    ``board_bytes`` all memory of the board, none where the caller did not say; ``has_zswap``
-    whether its kernel has zswap, assumed where the recording does not say.
+    ``compression`` is bytes of pages per byte of memory, and ``source`` says where it comes from.
+    ``board_bytes`` is the memory of the board, None if unknown. ``has_zswap`` says whether the
+    kernel has zswap, True if unknown.
     """
 
     compression: Range
@@ -45,18 +45,18 @@ class Board:
         }
 
     def net_bytes(self, size: int) -> int:
-        """What the tier holds beyond the memory it takes, in whole pages."""
+        """Bytes that the tier holds beyond the memory it takes, in whole pages."""
         gain = size - self.taken_bytes(size)["typical"]
         return max(0, int(gain) // PAGE_BYTES * PAGE_BYTES)
 
     def fits(self, size: int) -> bool:
-        """Whether the board can spare what a tier of this size takes."""
+        """Whether the board can spare the memory of a tier of this size."""
         if self.board_bytes is None:
             return True
         return self.taken_bytes(size)["typical"] <= SHARE_MAX * self.board_bytes
 
     def largest(self, sizes: Sequence[int]) -> int | None:
-        """The largest of the sizes that fits; none if none does."""
+        """The largest size that fits; None if none fits."""
         return max((size for size in sizes if self.fits(size)), default=None)
 
     def to_json(self) -> dict[str, Any]:
@@ -74,17 +74,17 @@ def board(
     compression: float | None,
     source: str = "given by the caller",
 ) -> Board | None:
-    """The board, if the fast device is its memory: it has a compression, or the caller gave one.
+    """The board, if the fast device lives in its memory: the device or the caller gives a ratio.
 
-    ``source`` says where the given one comes from.
+    ``source`` says where the caller's ratio comes from.
 
-    Raises UsageError for a ratio that no compression has.
+    Raises UsageError for an impossible ratio.
     """
     if compression is not None:
         if not 1 <= compression <= RATIO_MAX:
             raise UsageError(
-                f"a compression of {compression:g} to 1 makes no sense",
-                hint="bytes of pages per byte of memory, from 1 (none) to 100; zram's is "
+                f"a compression of {compression:g} to 1 is not possible",
+                hint="give bytes of pages per byte of memory, from 1 (none) to 100; zram's is "
                 "orig_data_size / mem_used_total in /sys/block/zram0/mm_stat",
             )
         ratio = dict.fromkeys(("low", "typical", "high"), float(compression))

@@ -1,4 +1,4 @@
-"""The I/O that a fast tier should bring swap down to: a size, or what a run without swap caused."""
+"""The target for the slow tier's I/O: a size, or the I/O of a run without swap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pagewise.units import PAGE_BYTES, parse_size
 
 @dataclass(frozen=True)
 class Reference:
-    """``io_bytes`` of storage I/O, and what it is."""
+    """A target of ``io_bytes`` of storage I/O; ``what`` says where it comes from."""
 
     io_bytes: int
     what: str
@@ -25,9 +25,9 @@ class Reference:
 def parse(text: str) -> Reference:
     """The reference that ``--reference`` names.
 
-    The folder of a run of the launch lab (all storage I/O of the run); the output of `pagewise
-    simulate --json` (the slow tier's reads and writes); or a recording (its accesses, a page
-    each). Otherwise a size.
+    A folder is a run of the launch lab (the target is all its storage I/O), a JSON file an output
+    of `pagewise simulate --json` (the slow tier's reads and writes), and another file a recording
+    (one page per access). Anything else must be a size.
     """
     path = Path(text)
     if not path.exists():
@@ -35,8 +35,8 @@ def parse(text: str) -> Reference:
             return Reference(parse_size(text), "a given amount")
         except UsageError as error:
             raise UsageError(
-                f"--reference {text}: no such file, and no size",
-                hint="give a file, or a size as 4GiB",
+                f"--reference {text}: neither a file nor a size",
+                hint="give a file, or a size such as 4GiB",
             ) from error
     if path.is_dir():
         run = read_run(path)
@@ -53,7 +53,7 @@ def parse(text: str) -> Reference:
 
 
 def _json(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; none where it is anything else."""
+    """The object in a JSON file; None if the file is anything else."""
     try:
         with open(path, "rb") as file:
             if file.read(1) != b"{":

@@ -1,4 +1,4 @@
-"""What an advice hands over: lines ready to paste, and the lines that take them back."""
+"""A setting: lines ready to paste, and the lines that undo them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Setting:
-    """Commands and files that set something up, and the commands that take it back."""
+    """Commands and files that set something up, and the commands that undo it."""
 
     title: str
     note: str
     apply: str
     undo: str
     architecture: str | None = None
-    """The swap architecture that it sets up, where it is one of the catalog's."""
+    """The swap architecture of the catalog that it sets up, if any."""
 
     def to_json(self) -> dict[str, Any]:
         """The form in results."""

@@ -1,4 +1,4 @@
-"""The swap area on a disk behind a fast tier: the machine's own, or a file that settings make."""
+"""The swap area on a disk behind a fast tier: the machine's own, or a new swap file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pagewise.advice.machine import Machine, disk_areas
 from pagewise.units import MIB, format_size
 
 FILE = "/swapfile.pagewise"
-"""A name of its own: a machine may have a /swapfile, and the undo removes what was made."""
+"""A distinct name, since the machine may have a /swapfile and the undo removes this file."""
 FILE_MIB = 256
-"""The file's size is a multiple of this, one at least: what is in swap varies from run to run."""
+"""The size of the file is a multiple of this: what is in swap varies from run to run."""
 FIRST, SECOND = 100, 1
 """Priorities of the fast tier and of the file behind it."""
 PRIORITY_MAX = 32767
@@ -18,9 +18,9 @@ PRIORITY_MAX = 32767
 
 @dataclass(frozen=True)
 class SlowArea:
-    """A swap area on a disk, and the lines that make it: none where the machine has one.
+    """A swap area on a disk, and the lines that make it; empty if the machine has the area.
 
-    ``priority`` is the highest of several.
+    ``priority`` is the highest if there are several.
     """
 
     priority: int
@@ -35,11 +35,11 @@ class SlowArea:
 
 
 def slow_area(machine: Machine | None, needed_bytes: int) -> SlowArea:
-    """The machine's own areas; where it has none, or is not known, a file of ``needed_bytes``."""
+    """The machine's own areas; if it has none or is not known, a file of ``needed_bytes``."""
     areas = disk_areas(machine)
     if areas:
         paths = " and ".join(area["path"] for area in areas)
-        note = f"The machine swaps to {paths} already; that stays as it is."
+        note = f"The machine already swaps to {paths}, which stays as it is."
         return SlowArea(areas[0]["priority"], "", "", note)
     size_mib = max(1, -(-needed_bytes // (FILE_MIB * MIB))) * FILE_MIB
     apply = f"""\
@@ -50,7 +50,7 @@ fallocate -l {size_mib}M {FILE} && chmod 600 {FILE} \\
 
 
 def _reason(machine: Machine | None, needed_bytes: int) -> str:
-    """Why the file is made, and of this size."""
+    """Why the file is made and has this size."""
     if needed_bytes > 0:
         reason = f"{FILE} has room for the {format_size(needed_bytes)} that must lie there at once."
     else:

@@ -1,4 +1,4 @@
-"""What stock Linux can do today with two swap areas, ready to paste, with an undo.
+"""Settings for stock Linux with two swap areas, ready to paste, with an undo.
 
 Sources: swapon(8), Documentation/admin-guide/mm/zswap.rst and blockdev/zram.rst of Linux 6.18,
 zram-generator.conf(5). The kernel fills areas by priority and neither promotes nor demotes; zswap
@@ -26,13 +26,13 @@ from pagewise.advice.slow_area import FILE, SECOND, slow_area
 from pagewise.units import MIB
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
-"""Architectures that stock Linux has, by any fast device."""
+"""What provides an architecture on stock Linux, with any fast device."""
 ALGORITHM = "lz4"
 DROP_IN = "/etc/systemd/zram-generator.conf.d/pagewise.conf"
 
 
 def availability(architecture: str, board: Board | None) -> str | None:
-    """What gives this architecture on stock Linux, or none; ``board`` if the tier is in memory."""
+    """What provides this architecture on stock Linux; ``board`` if the tier is in memory."""
     if architecture == "hierarchical" and board is None:
         return "dm-writecache"
     if architecture == "hierarchical" and board is not None and board.has_zswap:
@@ -42,10 +42,10 @@ def availability(architecture: str, board: Board | None) -> str | None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where settings are pasted.
+    """The machine that the settings are for.
 
-    ``machine``: the recorded one, none where the recording does not say. ``swap_bytes``: the most
-    that was in swap at once. ``fast``: name of the fast device.
+    ``machine``: the recorded machine, None if unknown. ``swap_bytes``: the most that was in swap at
+    once. ``fast``: the name of the fast device.
     """
 
     machine: Machine | None = None
@@ -54,9 +54,9 @@ class Place:
 
     @property
     def algorithm(self) -> str:
-        """What zram is to compress with: what the fast device is named for.
+        """The compression algorithm for zram: that in the name of the fast device.
 
-        Where the machine's zram is like that device, what it does: its kernel surely has that.
+        If the machine's zram resembles that device, its own algorithm, which its kernel surely has.
         """
         zram = fullest_zram(self.machine) if self.machine else None
         is_like = zram is not None and zram_device(zram[1]) == self.fast
@@ -73,10 +73,10 @@ def settings(
     architecture: str = "priority",
     place: Place = ANYWHERE,
 ) -> list[Setting]:
-    """How to have a fast tier of this size, what gives ``architecture`` first.
+    """Settings for a fast tier of this size; those that set up ``architecture`` come first.
 
-    ``board`` if the tier is in its memory, none if it is a device. Without a fast tier a swap area;
-    nothing where the machine has one.
+    ``board`` if the tier is in memory, None if it is a device. Without a fast tier, the settings
+    make a swap file, or there are none if the machine has a swap area.
     """
     if not fast_tier_bytes:
         return _swap_file(place)
@@ -92,7 +92,7 @@ def settings(
 
 
 def _lines(*parts: str) -> str:
-    """The parts that are not empty, a line or more each."""
+    """The parts that are not empty, joined by line breaks."""
     return "\n".join(filter(None, parts))
 
 
@@ -125,7 +125,7 @@ def _priorities(place: Place, size_mib: int) -> Setting:
 
 def _zram_generator(place: Place, size_mib: int, taken_kib: int) -> Setting:
     area = slow_area(place.machine, place.swap_bytes - size_mib * MIB)
-    # What another file sets up comes back when the drop-in is gone.
+    # Once the drop-in is gone, the zram of another configuration file comes back.
     end = "restart" if zram_areas(place.machine) else "stop"
     stop = f"systemctl {end} systemd-zram-setup@zram0.service"
     remove = f"rm {DROP_IN} && systemctl daemon-reload"
@@ -153,7 +153,7 @@ systemctl daemon-reload && systemctl restart systemd-zram-setup@zram0.service"""
 def _zram_by_hand(place: Place, size_mib: int) -> Setting:
     area = slow_area(place.machine, place.swap_bytes - size_mib * MIB)
     return Setting(
-        title="The same by hand, until the next restart",
+        title="zram by hand, until the next restart",
         note="Without zram-generator.",
         apply=_lines(
             *_emptied(place.machine),
@@ -172,21 +172,21 @@ mkswap /dev/zram0 && swapon -p {area.first_priority} /dev/zram0""",
 
 
 def _emptied(machine: Machine | None) -> list[str]:
-    """Lines that take the machine's own zram out of use."""
+    """Lines that turn off the machine's own zram swap areas."""
     return [_empty(area["path"]) for area in zram_areas(machine)]
 
 
 def _empty(path: str) -> str:
-    """A line that takes a zram device out of use, and leaves it there to be set up again.
+    """A line that empties a zram device but keeps it, to be set up again.
 
-    `zramctl --reset` removes the device.
+    `zramctl --reset` would remove the device.
     """
     name = path.rpartition("/")[2]
     return f"swapoff {quote(path)} && echo 1 > {quote(f'/sys/block/{name}/reset')}"
 
 
 def _filled(machine: Machine | None) -> list[str]:
-    """Lines that set the machine's own zram up as it was."""
+    """Lines that set up the machine's own zram swap areas again."""
     lines = []
     for area in zram_areas(machine):
         path = quote(area["path"])
@@ -199,17 +199,17 @@ def _filled(machine: Machine | None) -> list[str]:
 
 
 def _zswap(place: Place, pool_kib: int) -> Setting:
-    # A page in the pool has its place in the swap area as well.
+    # A page in the pool also has a slot in the swap area.
     area = slow_area(place.machine, place.swap_bytes)
     own = [
         (quote(each["path"]), swapon_priority(each["priority"]))
         for each in zram_areas(place.machine)
     ]
     return Setting(
-        title="zswap: a compressed cache that writes back what is used least",
+        title="zswap: a compressed cache that writes back the least recently used pages",
         note="The hierarchical architecture of stock Linux. Take this or zram, not both. "
-        f"The pool takes {round(pool_kib / 1024)} MiB; max_pool_percent is of memory, in whole "
-        f"percent. {area.note}",
+        f"The pool takes {round(pool_kib / 1024)} MiB; max_pool_percent is in whole percent of "
+        f"memory. {area.note}",
         apply=_lines(
             area.apply,
             *(f"swapoff {path}" for path, _ in own),

@@ -1,10 +1,11 @@
-"""Which swap architecture to take on two devices, how large its fast tier should be, and why.
+"""The best swap architecture for two devices, the size of its fast tier, and the evidence.
 
-Every architecture of the catalog (but the offline bound) runs at every size of a ladder up to the
-footprint. The architecture with the lowest mean I/O time over the ladder is advised; sizes follow
-the rules of `models.sizing`. The same is said for the best that stock Linux has today. I/O times
-are computed again for every combination of the devices' low, typical and high latencies: from the
-same counts, or, at the sizes that are told, from a replay where the architecture decides by them.
+Every architecture of the catalog, except the offline bound, runs at every size of a ladder up
+to the footprint. The advice names the architecture with the lowest mean I/O time over the ladder,
+and the best that stock Linux has; sizes follow the rules of `models.sizing`. I/O times are computed
+for every combination of the devices' low, typical and high latencies. Most architectures act the
+same at all latencies, so their counts are reused. An architecture that decides by latency is
+replayed at the sizes that the advice prints.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, 
 
 SCHEMA = "pagewise.advice/1"
 PARTS = MILLICELLS
-"""Parts of a cell that progress counts."""
+"""How many parts of progress make a cell."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A recording and the names of the two devices it is replayed on."""
+    """A recording, and the names of the two devices to replay it on."""
 
     recording: Numbered
     fast: str
@@ -67,7 +68,7 @@ class Question:
         return Devices(described["fast"], described["slow"], active_s)
 
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
-        """One cell: an architecture with its default options at one size."""
+        """The request for one cell: an architecture with its default options at one size."""
         fast, slow = latencies or (self.fast, self.slow)
         return Simulation(name, size, fast, slow, page_bytes=self.page_bytes).to_json()
 
@@ -80,8 +81,8 @@ class Question:
     ) -> list[Outcome]:
         """The outcomes of some architectures at some sizes.
 
-        With those at other ``latencies`` where the architecture decides by them, and with counts
-        by slice where there are ``marks``.
+        For architectures that decide by latency, includes outcomes at the other ``latencies``. With
+        ``marks``, includes counts by slice.
         """
         deciding = [cell for cell in cells if catalog.decides_by_latency(cell[0])]
         elsewhere = list(itertools.product(deciding, latencies))
@@ -99,7 +100,7 @@ class Question:
     def _answers(
         self, requests: Sequence[dict[str, Any]], marks: Sequence[int], progress: Progress | None
     ) -> list[Outcome]:
-        """One outcome per request."""
+        """One outcome per request, in order."""
         answers = simulate_many(self.recording, requests, marks=marks, progress=progress)
         failed = next((answer["error"] for answer in answers if "error" in answer), None)
         if failed:
@@ -120,22 +121,22 @@ def advise_swap(
 ) -> dict[str, Any]:
     """The advice as a ``pagewise.advice/1`` object: sizes in bytes, times in seconds, shares.
 
-    ``fast`` and ``slow``: names of `pagewise devices` or READ/WRITE times. Both, ``memory`` and
-    ``compression`` are by default those of the recorded machine, where the recording says so
-    (``machine``); ``defaults`` lists what was taken, and why. ``reference``: what the slow tier's
-    I/O should come down to: a size, or a file of `docs/advise.md`. ``memory``: all memory of the
-    board (``"1GiB"``), of which a fast tier in memory takes its part.
-    ``compression``: bytes of pages per byte of memory (2.5) instead of the device's figure; it
-    makes any fast device one in memory. ``page_size`` (``"16KiB"``) groups accesses into larger
-    pages, which are moved whole. ``progress(done, total)`` counts thousandths of cells.
+    ``fast`` and ``slow`` are names from `pagewise devices` or READ/WRITE times. These two,
+    ``memory`` and ``compression`` default to those of the recorded machine, if the recording has it
+    (``machine``); ``defaults`` lists them with reasons. ``reference`` is the target for the slow
+    tier's I/O: a size, or a file (see `docs/advise.md`). ``memory`` is the memory of the board
+    (``"1GiB"``), of which a fast tier in memory takes a part. ``compression`` replaces the device's
+    figure (2.5 bytes of pages per byte of memory, for example), and makes any fast device a tier in
+    memory. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which move as a whole.
+    ``progress(done, total)`` counts thousandths of cells.
 
-    Fields: ``evidence`` (whether the recording can carry a size, and its range); ``today`` (the
-    size for the best that stock Linux has, or null) and ``worth`` (the size for ``architecture``,
-    the best of all), each with I/O time, share, wear per day, life in years, how busy, what memory
-    it takes; ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for
-    ``today``, empty without evidence; ``warnings``; ``candidates``; with larger pages ``at_4_kib``
-    (what the slow device alone, and ``today``, take with the recorded pages).
-    Raises NothingRecorded for a recording without an access, UsageError where a device is needed.
+    Fields: ``evidence`` (whether it is enough for a size, and the range of the size); ``today``
+    (the best on stock Linux at its size, or null) and ``worth`` (``architecture``, the best of all,
+    at its size), each with I/O time, share, wear per day, life in years, busy time and memory;
+    ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for ``today``,
+    empty without evidence; ``warnings``; ``candidates``; with larger pages also ``at_4_kib`` (the
+    slow device alone, and ``today``, with the recorded pages). Raises NothingRecorded for a
+    recording without accesses, and UsageError if a device is unknown.
     """
     recording = read(trace)
     given = machines.Options(fast, slow, memory, compression)
@@ -154,7 +155,7 @@ def _advised(
     page_bytes: int,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    """The advice on a recording, of which ``found`` has the numbered pages of this size."""
+    """The advice on a recording; ``found`` has its numbered pages of this size."""
     held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
     options = machines.completed(machine, given, path)
@@ -172,8 +173,8 @@ def _advised(
     trial = _tried(question, devices, board, sizes, evidences.marks(held), progress)
     chosen, stock = trial.best(), trial.best_stock()
     taken = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
-    told = [taken[chosen], trial.reaching(goal, chosen) if goal else None]
-    trial = _replayed(question, trial, chosen, [size for size in told if size])
+    wanted = [taken[chosen], trial.reaching(goal, chosen) if goal else None]
+    trial = _replayed(question, trial, chosen, [size for size in wanted if size])
     costs = _at_sizes(question, trial, taken)
     reaccesses = analysis["accesses"] - analysis["pages"]
     evidence = evidences.weigh(trial, stock, held, reaccesses)
@@ -214,7 +215,7 @@ def _advised(
 
 
 def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> Setting:
-    """A setting whose note says what its architecture takes at this size."""
+    """The setting with a note on the I/O time of its architecture at this size."""
     if not setting.architecture or not fast_tier_bytes:
         return setting
     sizes = trial.candidate(setting.architecture)["sizes"]
@@ -227,7 +228,7 @@ def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> S
 
 
 def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None) -> dict[str, Any]:
-    """What the slow device alone, and the choice for today, take with the recorded pages."""
+    """The cost of the slow device alone, and of the choice for today, with the recorded pages."""
     cells = [(catalog.baseline(), 0)]
     cells += [(today["architecture"], today["fast_tier_bytes"])] if today else []
     with numbered_meanwhile(recording) as found:
@@ -235,27 +236,27 @@ def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None
         devices = question.described(None)
         alone, *taken = question.outcomes(cells, devices.other_latencies())
 
-    def told(outcome: Outcome) -> dict[str, Any]:
+    def cost(outcome: Outcome) -> dict[str, Any]:
         return {"io_time_s": devices.io_time(outcome), "slow_bytes": slow_bytes(outcome)}
 
     return {
         "footprint_bytes": found.size.pages * PAGE_BYTES,
-        "alone": told(alone),
-        "today": told(taken[0]) if taken else None,
+        "alone": cost(alone),
+        "today": cost(taken[0]) if taken else None,
     }
 
 
 def _place(
     machine: machines.Machine | None, analysis: Analyze, devices: Devices
 ) -> stock_linux.Place:
-    """Where settings are pasted. A trace that is not of swap may have all its pages there."""
+    """Where settings are pasted. Any trace but a swap trace may have all its pages in swap."""
     swap = analysis["swap"]
     pages = swap["pages_in_swap_max"] if swap else analysis["pages"]
     return stock_linux.Place(machine, pages * analysis["page_bytes"], devices.fast["name"])
 
 
 def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The best that stock Linux has, at its size; none where no size of it saves anything."""
+    """The best that stock Linux has, at its size; None if no size of it saves anything."""
     if cost is None:
         return None
     by = trial.availability(stock)
@@ -263,9 +264,9 @@ def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, A
 
 
 def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
-    """The least I/O time at the size that is taken today, whether it can be run or not.
+    """The least I/O time at today's size, whether it can run or not.
 
-    Without a size today, the architecture that is best over all sizes at its own.
+    Without a size for today, the architecture that is best over all sizes, at its own size.
     """
     if size is None:
         return None
@@ -283,26 +284,26 @@ def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
 
 
 def _analyzed(numbered: Trace, path: str) -> Analyze:
-    """The analysis of the recording at ``path``; NothingRecorded for one without an access."""
+    """The analysis of the recording at ``path``. Raises NothingRecorded if it has no accesses."""
     analysis = questions.analyze(numbered)
     if not analysis["pages"]:
         raise NothingRecorded(
-            f"{path}: no access is recorded, so there is nothing to advise on",
+            f"{path}: no accesses were recorded, so there is nothing to advise on",
             path=path,
-            hint="pagewise info says what the recording holds",
+            hint="pagewise info shows what the recording holds",
         )
     return analysis
 
 
 def _notes(trial: Trial, chosen: str) -> Iterator[str]:
-    """What the figures assume."""
+    """The assumptions behind the figures."""
     if trial.board is not None:
         ratio = format_range(trial.board.compression, lambda value: f"{value:g} to 1")
         yield f"compression {ratio}: {trial.board.source}"
     if trial.devices.life_years(trial.alone, "slow"):
         factor = format_range(WRITE_AMPLIFICATION, lambda value: f"{value:g}")
         yield (
-            "life: if this traffic goes on day and night, over the range of the rating and "
+            "life: if this traffic continues day and night, over the range of the rating and "
             f"of an assumed write amplification of {factor}"
         )
     for outcome in trial.outcomes[chosen].values():
@@ -317,7 +318,7 @@ def _tried(
     marks: Sequence[int],
     progress: Progress | None,
 ) -> Trial:
-    """Every architecture at every size, and the slow device alone."""
+    """The trial of every architecture at every size, and of the slow device alone."""
     names = catalog.systems()
     cells = list(itertools.product(names, sizes))
     cells = [(catalog.baseline(), 0), *cells]
@@ -329,13 +330,13 @@ def _tried(
 
 
 def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int]) -> Trial:
-    """The trial with an architecture replayed at all latencies, at sizes whose ranges are told.
+    """The trial, with one architecture replayed at all latencies.
 
-    Only there, and at the next smaller ones: at every size of the ladder it takes four times as
-    long where both devices have ranges.
+    Replays ``sizes`` and the next smaller ones only: if both devices have ranges, the whole ladder
+    would take four times as long.
     """
     ladder = sorted(trial.outcomes[name])
-    near = sorted({size for told in sizes for size in ladder[: ladder.index(told) + 1][-2:]})
+    near = sorted({size for wanted in sizes for size in ladder[: ladder.index(wanted) + 1][-2:]})
     if not near or not catalog.decides_by_latency(name):
         return trial
     cells = [(name, size) for size in near]
@@ -347,9 +348,9 @@ def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int])
 def _at_sizes(
     question: Question, trial: Trial, sizes: dict[str, int | None]
 ) -> dict[str, dict[str, Any] | None]:
-    """What each architecture costs at its size.
+    """The cost of each architecture at its size.
 
-    A tier in memory is replayed once more with what it holds beyond the memory it takes.
+    A tier in memory is replayed once more, with what it holds beyond the memory it takes.
     """
     taken = {name: size for name, size in sizes.items() if size is not None}
     crowded: dict[str, Outcome] = {}

@@ -1,4 +1,4 @@
-"""Every architecture at every size on one recording: the outcomes, and what follows from them."""
+"""The outcomes of every architecture at every size on one recording, and what follows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pagewise.models import sizing
 Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
 
 EQUAL = 0.005
-"""Mean I/O time this close to the lowest counts as equal: then what stock Linux has is advised."""
+"""A mean I/O time this close to the lowest counts as equal; stock Linux then wins."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of every architecture by size in bytes, and that of the slow device alone.
+    """The outcome of every architecture by size in bytes, and of the slow device alone.
 
-    ``board`` where the fast tier lives in its memory.
+    ``board`` is the memory that the fast tier lives in, None for a device.
     """
 
     devices: Devices
@@ -32,13 +32,13 @@ class Trial:
     outcomes: Outcomes
 
     def mean_share(self, name: str, corner: Corner = TYPICAL) -> float:
-        """Mean over the sizes of the I/O time as a share of the slow device's alone."""
+        """Mean over the sizes of the I/O time, as a share of that without a fast tier."""
         base = self.devices.io_time_s(self.alone, corner)
         by_size = self.outcomes[name].values()
         return fmean(self.devices.io_time_s(o, corner) / base for o in by_size) if base else 1.0
 
     def best(self) -> str:
-        """The lowest mean share; of equals one that stock Linux has, then the lowest again."""
+        """The lowest mean share; among equals, the first that stock Linux has, else the lowest."""
         shares = {name: self.mean_share(name) for name in self.outcomes}
         lowest = min(shares.values())
         equal = sorted(name for name, share in shares.items() if share <= lowest + EQUAL)
@@ -46,18 +46,18 @@ class Trial:
         return stock[0] if stock else min(equal, key=lambda name: shares[name])
 
     def best_stock(self, size: int | None = None) -> str:
-        """What stock Linux does best with a fast tier of this size; none: over all sizes."""
+        """The best architecture of stock Linux at this size; for None, over all sizes."""
         stock = [name for name in self.outcomes if self.availability(name)]
         if size is None:
             return min(stock, key=self.mean_share)
         return min(stock, key=lambda name: self.devices.io_time_s(self.outcomes[name][size]))
 
     def availability(self, name: str) -> str | None:
-        """What gives this architecture on stock Linux, or none."""
+        """What provides this architecture on stock Linux, or None."""
         return stock_linux.availability(name, self.board)
 
     def slow_alone(self) -> dict[str, Any]:
-        """What the slow device does without a fast tier."""
+        """I/O time, bytes and wear of the slow device without a fast tier."""
         strain = self.strain(self.alone)
         return {
             "io_time_s": self.devices.io_time(self.alone),
@@ -66,7 +66,7 @@ class Trial:
         }
 
     def described(self, name: str) -> dict[str, Any]:
-        """An architecture, what gives it on stock Linux, and how sure its place is."""
+        """An architecture, what provides it on stock Linux, and how robust its lead is."""
         return {
             "name": name,
             "options": next(iter(self.outcomes[name].values()))["options"],
@@ -76,11 +76,11 @@ class Trial:
         }
 
     def worth(self, name: str) -> int | None:
-        """The size worth buying, no larger than the board can spare; none where none is."""
+        """The size worth buying, at most what the board can spare; None if no size is."""
         return self.affordable(self._times_s(name), self.devices.io_time_s(self.alone))
 
     def affordable(self, times_s: Mapping[int, float], alone_s: float) -> int | None:
-        """The size worth buying by these I/O times, no larger than the board can spare."""
+        """The size worth buying by these I/O times, at most what the board can spare."""
         size = sizing.worth_buying(times_s, alone_s)
         if size is None or self.board is None:
             return size
@@ -88,14 +88,14 @@ class Trial:
         return None if largest is None else min(size, largest)
 
     def wanted(self, name: str) -> int | None:
-        """The size worth buying, whatever the board can spare."""
+        """The size worth buying, even if the board cannot spare it."""
         return sizing.worth_buying(self._times_s(name), self.devices.io_time_s(self.alone))
 
     def _times_s(self, name: str) -> dict[int, float]:
         return {size: self.devices.io_time_s(o) for size, o in self.outcomes[name].items()}
 
     def best_at(self, size: int) -> str:
-        """The architecture with the lowest I/O time at this size; of equals one of stock Linux."""
+        """The architecture with the least I/O time at this size; among equals, stock Linux wins."""
         times = {name: self.devices.io_time_s(by[size]) for name, by in self.outcomes.items()}
         lowest = min(times.values())
         equal = [name for name, time in times.items() if time <= lowest * (1 + EQUAL)]
@@ -111,9 +111,9 @@ class Trial:
         return {"combinations": wins, "of": len(corners)}
 
     def at_size(self, name: str, size: int, crowded: Outcome | None = None) -> dict[str, Any]:
-        """What an architecture costs at one size, and what cheaper choices would cost more.
+        """The cost of an architecture at one size, and how much more the cheaper choices cost.
 
-        ``crowded``: its outcome with what a tier in memory holds beyond the memory it takes.
+        ``crowded``: its outcome with only what a tier in memory holds beyond the memory it takes.
         """
         devices, outcome = self.devices, self.outcomes[name][size]
         smaller = max((s for s in self.outcomes[name] if s < size), default=None)
@@ -146,7 +146,7 @@ class Trial:
         return result
 
     def _taken(self, size: int, crowded: Outcome | None) -> dict[str, Any] | None:
-        """What a tier in memory takes, and the I/O time if that memory was in use."""
+        """The memory that a tier in memory takes, and the I/O time if that memory was in use."""
         if self.board is None:
             return None
         taken, all_bytes = self.board.taken_bytes(size), self.board.board_bytes
@@ -178,14 +178,14 @@ class Trial:
         }
 
     def reaching(self, reference: Reference, name: str) -> int | None:
-        """The smallest size whose slow-tier I/O stays at or below the reference from there on."""
+        """The smallest size from which on the slow tier's I/O stays at or below the reference."""
         if slow_bytes(self.alone) <= reference.io_bytes:
             return 0
         moved = {size: slow_bytes(outcome) for size, outcome in self.outcomes[name].items()}
         return sizing.reaching(moved, reference.io_bytes)
 
     def against(self, reference: Reference, name: str) -> dict[str, Any]:
-        """What the size costs that reaches the reference."""
+        """The cost of the size that reaches the reference."""
         size = self.reaching(reference, name)
         return {
             "what": reference.what,

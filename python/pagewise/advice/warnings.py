@@ -1,4 +1,4 @@
-"""What must be said plainly before an advice is followed: each a sentence, worst first."""
+"""Warnings that a reader must see before following an advice: a sentence each, worst first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pagewise.units import format_number, format_range, format_share, format_siz
 
 
 def warnings(trial: Trial, choices: Mapping[str, int | None]) -> list[str]:
-    """About devices that cannot keep up, and tiers that the board's memory limits.
+    """Warnings about devices that cannot keep up, and about tiers that do not fit the board.
 
-    ``choices`` are the architectures advised, with their size; none stands for no fast tier.
+    ``choices`` are the advised architectures with their sizes; None means no fast tier.
     """
     slow = trial.devices.slow["name"]
     found = [overload(trial, trial.alone, f"{slow} alone")]
@@ -26,7 +26,7 @@ def warnings(trial: Trial, choices: Mapping[str, int | None]) -> list[str]:
 
 
 def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
-    """That the slow device cannot, or may not, do the recorded traffic in the recorded time."""
+    """A warning if the slow device cannot do the recorded traffic in the recorded time."""
     busy: Range | None = trial.devices.busy(outcome, "slow")
     if busy is None or busy["high"] < 1:
         return None
@@ -36,13 +36,13 @@ def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
 
 
 def limited(trial: Trial, name: str, size: int | None) -> str | None:
-    """That a larger tier would be worth its price, and the board cannot spare the memory."""
+    """A warning if a larger tier would pay off but the board cannot spare its memory."""
     wanted, board = trial.wanted(name), trial.board
     if board is None or board.board_bytes is None or wanted is None or wanted == size:
         return None
     taken = board.taken_bytes(wanted)["typical"]
     return (
-        f"a fast tier of {format_size(wanted)} would be worth it for {name}, but takes "
-        f"{format_size(taken)} of memory; of the board's {format_size(board.board_bytes)} no more "
-        f"than {format_share(SHARE_MAX)} is advised"
+        f"a fast tier of {format_size(wanted)} would pay off for {name}, but takes "
+        f"{format_size(taken)} of memory; the advice takes at most {format_share(SHARE_MAX)} of "
+        f"the board's {format_size(board.board_bytes)}"
     )

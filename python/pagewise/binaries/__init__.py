@@ -1,1 +1,1 @@
-"""Will it run with larger pages? ELF files and Android packages, one file per kind of container."""
+"""Checks whether ELF files and Android packages run with larger pages."""

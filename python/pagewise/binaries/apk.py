@@ -1,7 +1,7 @@
 """Native libraries in an Android package (a zip file with ``lib/ABI/NAME.so``).
 
 Source: the Android guide "Support 16 KB page sizes": libraries that are stored uncompressed are
-mapped from the package itself, so each must begin at a multiple of the page size in it.
+mapped from the package, so each must begin at a multiple of the page size in it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from pagewise.units import format_size
 ABIS_64_BIT = ("arm64-v8a", "x86_64", "riscv64")
 LOCAL_HEADER_BYTES = 30
 LOCAL_HEADER_LENGTHS = 26
-"""Where in a local header the lengths of name and extra field stand, 16 bits each."""
+"""Offsets in a local header of the lengths of name and extra field, 16 bits each."""
 UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
-"""What zipfile raises for damaged, encrypted and unknown entries."""
+"""The errors of zipfile for damaged, encrypted and unknown entries."""
 
 
 def check_package(path: str, file: BinaryIO, page_bytes: int) -> list[Checked]:
-    """What would fail of each native library with pages of ``page_bytes``.
+    """The problems of each native library with pages of ``page_bytes``.
 
-    Libraries for 32-bit devices are passed over if there are some for 64-bit ones: a device with
-    larger pages takes those.
+    Skips libraries for 32-bit devices if there are some for 64-bit ones: a device with larger pages
+    uses those.
     """
     try:
         package = zipfile.ZipFile(file)
     except (*UNREADABLE, ValueError) as error:
-        return [_wrong(path, f"is no whole package: {error}", "build or copy it again")]
+        return [_wrong(path, f"is not a complete package: {error}", "build or copy it again")]
     with package:
         libraries = [entry for entry in package.infolist() if _abi(entry.filename)]
         wide = [entry for entry in libraries if _abi(entry.filename) in ABIS_64_BIT]
@@ -42,7 +42,7 @@ def check_package(path: str, file: BinaryIO, page_bytes: int) -> list[Checked]:
 
 
 def _abi(name: str) -> str | None:
-    """The ABI of ``lib/ABI/NAME.so``, none for any other entry."""
+    """The ABI in ``lib/ABI/NAME.so``; None for any other entry."""
     parts = PurePosixPath(name).parts
     return parts[1] if len(parts) == 3 and parts[0] == "lib" and name.endswith(".so") else None
 
@@ -54,7 +54,7 @@ def _checked(
     entry: zipfile.ZipInfo,
     page_bytes: int,
 ) -> Checked:
-    """One library: as an ELF file, and as a part of the package."""
+    """The problems of one library, as an ELF file and as a part of the package."""
     name = f"{path}!{entry.filename}"
     try:
         with package.open(entry) as library:
@@ -62,17 +62,17 @@ def _checked(
     except (*UNREADABLE, OSError) as error:
         return _wrong(name, f"cannot be unpacked: {error}", "build the package again")
     if found is None:
-        return _wrong(name, "is no shared object", "build the package again")
+        return _wrong(name, "is not a shared object", "build the package again")
     return replace(found, problems=(*found.problems, *_placed(file, entry, page_bytes)))
 
 
 def _wrong(name: str, what: str, fix: str) -> Checked:
-    """A package or library that is none."""
+    """The result for a broken package or library."""
     return Checked(name, None, None, (Problem(what, fix),))
 
 
 def _placed(file: BinaryIO, entry: zipfile.ZipInfo, page_bytes: int) -> Iterator[Problem]:
-    """Whether a stored library begins at a whole page of the package."""
+    """The problem of a stored library that does not begin at a page boundary."""
     if entry.compress_type != zipfile.ZIP_STORED:
         return
     file.seek(entry.header_offset + LOCAL_HEADER_LENGTHS)
@@ -80,6 +80,6 @@ def _placed(file: BinaryIO, entry: zipfile.ZipInfo, page_bytes: int) -> Iterator
     start = entry.header_offset + LOCAL_HEADER_BYTES + name_bytes + extra_bytes
     if start % page_bytes:
         yield Problem(
-            f"stored uncompressed at byte {start}, no multiple of {format_size(page_bytes)}",
+            f"stored uncompressed at byte {start}, not a multiple of {format_size(page_bytes)}",
             f"zipalign -P {page_bytes // 1024} -f 4 IN.apk OUT.apk, then sign it again",
         )

@@ -1,4 +1,4 @@
-"""Files, folders and packages: everything below some paths that would fail with larger pages."""
+"""Finds the programs, libraries and packages below some paths that fail with larger pages."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pagewise.units import format_size, parse_size
 
 SCHEMA = "pagewise.pagesize-check/1"
 PAGE_SIZES = {4096, 16384, 65536}
-"""Base pages that arm64 kernels are built with."""
+"""Base pages that arm64 kernels can have."""
 PACKAGE_SUFFIXES = (".apk",)
 
 
 def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> dict[str, Any]:
-    """Which programs and libraries would fail with pages of this size, why, and the remedy.
+    """Finds programs and libraries that would fail with pages of this size, why, and the fix.
 
     Fields: ``page_bytes``; ``files`` [{``path``, ``machine``, ``alignment_bytes``, ``problems``
-    [{``what``, ``fix``, ``is_certain``}]}]; ``passed_over``, files that are no program;
-    ``fails`` and ``may_fail``, numbers of files. Folders are searched through, without following
+    [{``what``, ``fix``, ``is_certain``}]}]; ``passed_over``, the number of files that are not
+    programs; ``fails`` and ``may_fail``, numbers of files. Searches folders without following
     links. Raises UnreadableInput for a path that is missing, or is a file of another kind.
     """
     page_bytes = parse_size(page_size)
     if page_bytes not in PAGE_SIZES:
         known = ", ".join(format_size(size) for size in sorted(PAGE_SIZES))
         raise UsageError(
-            f"no kernel has base pages of {format_size(page_bytes)}", hint=f"take one of {known}"
+            f"no kernel has base pages of {format_size(page_bytes)}", hint=f"use one of {known}"
         )
     found: list[Checked] = []
     passed_over = 0
@@ -42,7 +42,7 @@ def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> dict[s
                 raise UnreadableInput(
                     f"{path}: neither an ELF program or library nor an APK",
                     path=str(path),
-                    hint="give the program itself, its folder or its package",
+                    hint="name the program itself, its folder or its package",
                 )
             found += inside or []
             passed_over += inside is None
@@ -60,7 +60,7 @@ def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> dict[s
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Regular files in the folder and its folders, in the order of their names."""
+    """Regular files in the folder and its subfolders, ordered by name."""
 
     def refuse(error: OSError) -> None:
         raise UnreadableInput(f"{error.filename}: {error.strerror}", path=error.filename)
@@ -72,7 +72,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _checked(path: Path, page_bytes: int) -> list[Checked] | None:
-    """What is in one file; none if it is no program, library or package."""
+    """The results for one file; None if it is not a program, library or package."""
     try:
         if not path.is_file():
             reason = "not a regular file" if path.exists() else "no such file"
@@ -83,8 +83,8 @@ def _checked(path: Path, page_bytes: int) -> list[Checked] | None:
             if file.read(len(MAGIC)) != MAGIC:
                 return None
             file.seek(0)
-            one = check_file(str(path), file, path.stat().st_size, page_bytes)
-            return None if one is None else [one]
+            result = check_file(str(path), file, path.stat().st_size, page_bytes)
+            return None if result is None else [result]
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
 

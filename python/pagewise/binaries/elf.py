@@ -1,7 +1,7 @@
-"""What the loader reads of an ELF file: machine, interpreter and LOAD segments.
+"""The parts of an ELF file that the loader reads: machine, interpreter and LOAD segments.
 
-Source: elf(5); the limits are those of fs/binfmt_elf.c of Linux 6.18. Sections are not read, since
-a stripped or damaged section table does not keep a program from running.
+Source: elf(5); the limits are those of fs/binfmt_elf.c of Linux 6.18. Sections are ignored: a
+program runs even if its section table is stripped or damaged.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import BinaryIO
 
 MAGIC = b"\x7fELF"
 LOADED_TYPES = (2, 3)
-"""e_type of programs and of shared objects; relocatable files and core dumps are not mapped."""
+"""e_type of programs and shared objects; relocatable files and core dumps are never mapped."""
 MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "arm64", 243: "riscv", 258: "loongarch"}
 PT_LOAD = 1
 PT_INTERP = 3
 PATH_BYTES_MAX = 4096
-"""PATH_MAX: no interpreter has a longer name."""
+"""PATH_MAX: the longest name of an interpreter."""
 HEADERS_BYTES_MAX = 65536
-"""Linux runs no program whose program headers take more."""
+"""Linux runs no program with larger program headers."""
 IDENTITY_BYTES = 16
 
-# By EI_CLASS: bits, the header after e_ident, one program header, where in that offset, address and
-# alignment stand, and where the bytes in the file.
+# By EI_CLASS: bits, the header after e_ident, one program header, the places in it of offset,
+# address
+# and alignment, and the place of the bytes in the file.
 CLASSES = {
     1: (32, "HHIIIIIHHHHHH", "8I", (1, 2, 7), 4),
     2: (64, "HHIQQQIHHHHHH", "2I6Q", (2, 3, 7), 5),
@@ -33,12 +34,12 @@ BYTE_ORDERS = {1: "<", 2: ">"}
 
 
 class Damaged(Exception):
-    """An ELF file that no loader could map; the text says what is wrong where."""
+    """An ELF file that no loader could map; the text says what is wrong and where."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """What the loader maps: places in file and memory, and alignment, all in bytes."""
+    """A segment that the loader maps: offset, address, lengths and alignment, in bytes."""
 
     offset: int
     address: int
@@ -47,9 +48,9 @@ class Segment:
 
 @dataclass(frozen=True)
 class Image:
-    """A program or shared object; ``machine`` as `MACHINES` names it.
+    """A program or shared object; ``machine`` is a name of `MACHINES`.
 
-    ``interpreter`` is the path of what loads it, none of what is linked statically.
+    ``interpreter`` is the path of the dynamic loader; None if statically linked.
     """
 
     machine: str
@@ -59,9 +60,9 @@ class Image:
 
 
 def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
-    """The image in a file of this size; none if it is no ELF file or one that is never mapped.
+    """The image in a file of this size; None for files that are not ELF or are never mapped.
 
-    Raises Damaged where the header and the file do not agree.
+    Raises Damaged if the header does not fit the file.
     """
     identity = file.read(IDENTITY_BYTES)
     if identity[:4] != MAGIC:
@@ -81,7 +82,7 @@ def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
     if entries and entry_bytes != form.size:
         raise Damaged(f"program headers of {entry_bytes} bytes instead of {form.size}")
     if entries * form.size > HEADERS_BYTES_MAX:
-        raise Damaged(f"{entries} program headers, more than Linux loads")
+        raise Damaged(f"{entries} program headers, more than Linux accepts")
     if start + entries * form.size > size_bytes:
         raise Damaged(f"byte {start}: the program headers lie beyond the end of the file")
     file.seek(start)
@@ -102,9 +103,9 @@ def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
 
 
 def _text(file: BinaryIO, offset: int, length: int, size_bytes: int) -> str:
-    """The path that stands at ``offset``."""
+    """The path at ``offset``."""
     if not 0 < length <= PATH_BYTES_MAX or offset + length > size_bytes:
-        raise Damaged(f"byte {offset}: no interpreter's path stands there")
+        raise Damaged(f"byte {offset}: expected the interpreter's path")
     file.seek(offset)
     return os.fsdecode(file.read(length).split(b"\0")[0])
 

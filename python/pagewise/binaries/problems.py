@@ -1,8 +1,8 @@
-"""What keeps an ELF file from running with larger pages, and what to do about it.
+"""Problems that keep an ELF file from running with larger pages, and their fixes.
 
-Sources: elf/dl-load.c of glibc 2.36 and linker_phdr.cpp of Android 15 refuse, or map wrongly, what
-is aligned to less than a page; src/pages.c of jemalloc 5.3 refuses pages larger than it was built
-for; arch/arm64/Kconfig of Linux 6.18 ties 32-bit programs to pages of 4 KiB.
+Sources: elf/dl-load.c of glibc 2.36 and linker_phdr.cpp of Android 15 refuse, or map wrongly,
+segments aligned to less than a page; src/pages.c of jemalloc 5.3 refuses pages larger than it was
+built for; arch/arm64/Kconfig of Linux 6.18 allows 32-bit programs only with pages of 4 KiB.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from pagewise.binaries.elf import Damaged, Image, Segment, read_image
 from pagewise.units import format_size
 
 SEARCHED_BYTES_MAX = 2**30
-"""No more of a file is searched for allocators."""
+"""How many bytes of a file are searched for allocators."""
 CHUNK_BYTES = 2**20
 JEMALLOC = b"<jemalloc>: Unsupported system page size"
-"""In every jemalloc, whatever page size it was built for."""
+"""A text in every jemalloc, built for any page size."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason, and its remedy. ``is_certain``: it fails; otherwise it may, or may not."""
+    """A problem and its fix. ``is_certain``: the program fails; otherwise it may fail."""
 
     what: str
     fix: str
@@ -32,7 +32,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Checked:
-    """A program or shared object that was looked at; ``alignment_bytes`` is its least."""
+    """The result for a program or shared object; ``alignment_bytes`` is the smallest alignment."""
 
     path: str
     machine: str | None
@@ -41,9 +41,9 @@ class Checked:
 
 
 def check_file(path: str, file: BinaryIO, size_bytes: int, page_bytes: int) -> Checked | None:
-    """What would fail with pages of ``page_bytes``; none if it is no program or shared object.
+    """The problems with pages of ``page_bytes``; None if it is not a program or shared object.
 
-    ``path`` is only what the result calls it.
+    ``path`` is only used in the result.
     """
     try:
         image = read_image(file, size_bytes)
@@ -60,11 +60,11 @@ def check_file(path: str, file: BinaryIO, size_bytes: int, page_bytes: int) -> C
 
 
 def _of_image(image: Image, page_bytes: int) -> Iterator[Problem]:
-    """What the loader finds wrong."""
+    """The problems of the LOAD segments and the machine."""
     size = format_size(page_bytes)
     if image.bits == 32:
         yield Problem(
-            f"32-bit {image.machine}: kernels with pages of {size} run 64-bit programs alone",
+            f"32-bit {image.machine}: kernels with pages of {size} run only 64-bit programs",
             "build it for 64 bits",
         )
         return
@@ -77,18 +77,19 @@ def _of_image(image: Image, page_bytes: int) -> Iterator[Problem]:
         )
     elif any(_is_torn(segment, page_bytes) for segment in image.segments):
         yield Problem(
-            f"a LOAD segment lies at different places of a {size} page in file and memory",
-            f"link again with -Wl,-z,max-page-size={page_bytes}, and rewrite nothing after",
+            f"a LOAD segment has different offsets within a {size} page in file and memory",
+            f"link again with -Wl,-z,max-page-size={page_bytes}, and do not change the file "
+            "afterwards",
         )
 
 
 def _is_torn(segment: Segment, page_bytes: int) -> bool:
-    """Whether no mapping of whole pages puts the segment where it belongs."""
+    """Whether no mapping of whole pages can place the segment correctly."""
     return (segment.address - segment.offset) % page_bytes != 0
 
 
 def _jemalloc(page_bytes: int) -> Problem:
-    """What is known of a file with jemalloc in it."""
+    """The problem of a file with jemalloc in it."""
     shift = page_bytes.bit_length() - 1
     return Problem(
         f"holds jemalloc, which stops unless it was built for pages of {format_size(page_bytes)}",
@@ -98,7 +99,7 @@ def _jemalloc(page_bytes: int) -> Problem:
 
 
 def _holds(file: BinaryIO, wanted: bytes) -> bool:
-    """Whether the bytes occur in the file, as far as it is searched."""
+    """Whether the searched part of the file has these bytes."""
     tail, searched = b"", 0
     while searched < SEARCHED_BYTES_MAX and (chunk := file.read(CHUNK_BYTES)):
         if wanted in tail + chunk:

@@ -1,1 +1,1 @@
-"""Capturing a program's memory references: which file QEMU runs, and the run itself."""
+"""Captures a program's memory references with QEMU."""

@@ -1,8 +1,8 @@
-"""The program under capture as a process: a signal to pagewise ends it, with all that it started.
+"""The captured program as a process: a signal to pagewise ends it and everything it started.
 
-It gets a process group of its own, unless it may read from a terminal, which stops programs of
-other groups: what it started is looked up then. Should pagewise itself be killed, the plugin has
-the kernel end the program (PR_SET_PDEATHSIG).
+The program gets its own process group. A terminal stops reads from other process groups, so a
+program that may read from a terminal stays in ours, and its children are found through /proc. If
+pagewise itself is killed, the kernel ends the program (the plugin sets PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ STDIN = 0
 
 
 class Emulation:
-    """A program under QEMU. A signal that would end pagewise ends it instead, and is kept as
-    ``ended_by``: the capture then comes to its end as it does with every program that is over."""
+    """A program under QEMU. Signals that end a process end the program instead.
+
+    ``ended_by`` is the signal. The capture then completes as it does when a program ends by itself.
+    """
 
     def __init__(self) -> None:
         self.ended_by: int | None = None
@@ -49,7 +51,7 @@ class Emulation:
             self.kill()
 
     def kill(self) -> None:
-        """Ends the program and all that it started."""
+        """Ends the program and everything that it started."""
         if self.process is None or self.process.returncode is not None:
             return
         if self.is_group:
@@ -61,14 +63,14 @@ class Emulation:
                 os.kill(process, signal.SIGKILL)
 
     def status(self) -> int | None:
-        """Waits for the program: its exit status, below 0 the signal that ended it; None where the
-        capture did."""
+        """Waits for the program. Returns its exit status, a negative signal number if a signal
+        ended it, or None if the capture ended it."""
         assert self.process is not None, "it was started"
         status = self.process.wait()
         return None if self.ended_by is not None else status
 
     def watched(self, progress: Progress | None) -> Progress:
-        """A progress that stops a capture whose program was ended; one that raises ends it."""
+        """A progress function that stops the capture once the program was ended by a signal."""
 
         def advance(done: int, total: int) -> None:
             if self.ended_by is not None:
@@ -84,11 +86,11 @@ class Emulation:
 
 
 def below(process: int) -> list[int]:
-    """Children of a process and theirs; none where the kernel does not tell them
+    """The children of a process and their children; empty if the kernel does not list them
     (CONFIG_PROC_CHILDREN)."""
     found = []
     for task in Path(f"/proc/{process}/task").glob("*/children"):
-        with suppress(OSError):  # a thread that has ended
+        with suppress(OSError):  # the thread has ended
             for child in map(int, task.read_text().split()):
                 found += [child, *below(child)]
     return found
@@ -96,7 +98,7 @@ def below(process: int) -> list[int]:
 
 @contextmanager
 def emulation() -> Iterator[Emulation]:
-    """A program to be started in the block, and over after it."""
+    """A program that the block starts, and that ends with the block."""
     running = Emulation()
     with signals.handled(running):
         try:

@@ -1,4 +1,4 @@
-"""From a command to what QEMU runs: scripts, other processors, and what cannot be run."""
+"""Resolves a command to the program that QEMU runs: scripts, other processors, errors."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pagewise.binaries.elf import Damaged, Image, read_image
 from pagewise.errors import Missing, UnreadableInput, UsageError
 
 SCRIPTS_MAX = 5
-"""Interpreters that are scripts themselves; Linux gives up after as many (fs/exec.c)."""
+"""How many scripts may interpret one another; Linux has the same limit (fs/exec.c)."""
 ENV = "env"
-"""Of coreutils: as an interpreter it finds the one that is named after it in PATH."""
+"""env of coreutils, which as an interpreter looks up its argument in PATH."""
 ASKS = set("='\"\\$#")
-"""Of a word for env: it sets a variable, or is written in the language of ``-S``."""
+"""Characters of arguments of env that set a variable, or need the language of ``-S``."""
 FIRST_LINE_BYTES = 256
-"""What Linux reads of a script's first line (BINPRM_BUF_SIZE)."""
+"""How many bytes of a script's first line Linux reads (BINPRM_BUF_SIZE)."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A kind of processor: QEMU's name, and Debian's libraries for it on other machines."""
+    """A processor: its QEMU name, and the Debian package of its libraries for other machines."""
 
     architecture: str
     root: str
@@ -43,7 +43,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Program:
-    """What QEMU is told to run; ``name`` is what the program sees as its own (argv[0])."""
+    """The program that QEMU runs; ``name`` is its argv[0]."""
 
     path: str
     name: str
@@ -53,7 +53,7 @@ class Program:
     notes: tuple[str, ...]
 
     def qemu(self) -> list[str]:
-        """The emulator and what it needs to know, without the program. Raises Missing."""
+        """The emulator and its arguments, without the program. Raises Missing."""
         emulator = shutil.which(f"qemu-{self.architecture}")
         if emulator is None:
             raise Missing(
@@ -64,16 +64,16 @@ class Program:
 
 
 def find(command: Sequence[str]) -> Program:
-    """The program of a command as a shell would find it, and how it is emulated.
+    """Finds the program of a command as a shell would, and its processor.
 
-    Raises UsageError for what cannot be run, Missing for what is not installed.
+    Raises UsageError if it cannot run, Missing if something is not installed.
     """
     path, arguments = located(command[0]), tuple(command[1:])
     name = command[0]
     notes = []
     for _ in range(SCRIPTS_MAX):
         if is_setuid(path):
-            notes.append(f"{path} changes its user; under QEMU it runs with your own rights")
+            notes.append(f"{path} is setuid or setgid; under QEMU it runs with your own rights")
         interpreter = interpreter_of(path)
         if interpreter is None:
             target, root = emulated(path)
@@ -86,11 +86,11 @@ def find(command: Sequence[str]) -> Program:
             error.args = (f"{path} is a script; its interpreter: {error}",)
             error.hint = "correct its first line, or install the interpreter"
             raise
-    raise UsageError(f"{command[0]}: its interpreters are scripts of scripts without end")
+    raise UsageError(f"{command[0]}: more than {SCRIPTS_MAX} scripts interpret one another")
 
 
 def located(name: str) -> str:
-    """The path of a program. Raises UsageError where there is none that may be run."""
+    """The path of a program. Raises UsageError if there is no executable program."""
     if "/" not in name:
         found = shutil.which(name)
         if found is None:
@@ -108,7 +108,7 @@ def located(name: str) -> str:
 
 
 def is_setuid(path: str) -> bool:
-    """Whether a program runs as its owner or group rather than as who starts it."""
+    """Whether a program runs as its owner or group, not as its caller."""
     found = os.stat(path)
     as_owner = found.st_mode & stat.S_ISUID and found.st_uid != os.geteuid()
     as_group = found.st_mode & stat.S_ISGID and found.st_gid != os.getegid()
@@ -116,7 +116,7 @@ def is_setuid(path: str) -> bool:
 
 
 def interpreter_of(path: str) -> list[str] | None:
-    """The interpreter of a script and its one argument, if any; none of what is no script."""
+    """The interpreter of a script and its argument, if any; None for any other file."""
     try:
         with open(path, "rb") as file:
             line = file.read(FIRST_LINE_BYTES).split(b"\n")[0]
@@ -131,8 +131,10 @@ def interpreter_of(path: str) -> list[str] | None:
 
 
 def without_env(interpreter: list[str]) -> list[str]:
-    """What ``#!/usr/bin/env python3`` or ``env -S python3 -u`` stands for: env becomes that
-    program, and a capture would end there. As it is where env is asked for more."""
+    """The program that ``#!/usr/bin/env python3`` or ``env -S python3 -u`` starts.
+
+    env executes that program, where a capture would end. Keeps env if its arguments are not simple.
+    """
     if Path(interpreter[0]).name != ENV or len(interpreter) < 2:
         return interpreter
     option, *split = interpreter[1].split()
@@ -142,13 +144,14 @@ def without_env(interpreter: list[str]) -> list[str]:
 
 
 def emulated(path: str) -> tuple[Target, str | None]:
-    """The processor a program is made for, and where its libraries are if not in their place."""
+    """The processor of a program, and the folder of its libraries if it is not /."""
     image = image_of(path)
     target = TARGETS.get((image.machine, image.bits))
     if target is None:
         raise UsageError(
             f"{path} is made for {image.machine} with {image.bits} bits",
-            hint=f"what can be captured: {', '.join(row.architecture for row in TARGETS.values())}",
+            hint="these can be captured: "
+            f"{', '.join(row.architecture for row in TARGETS.values())}",
             path=path,
         )
     if image.interpreter is None or os.path.exists(image.interpreter):
@@ -163,7 +166,7 @@ def emulated(path: str) -> tuple[Target, str | None]:
 
 
 def image_of(path: str) -> Image:
-    """What the program's file says of itself."""
+    """The image in the program's file."""
     try:
         with open(path, "rb") as file:
             image = read_image(file, os.fstat(file.fileno()).st_size)
@@ -172,7 +175,7 @@ def image_of(path: str) -> Image:
     if image is None:
         raise UsageError(
             f"{path} is neither a program nor a script with an interpreter",
-            hint="a script begins with #! and the path of what runs it",
+            hint="a script begins with #! and the path of its interpreter",
             path=path,
         )
     return image

@@ -1,4 +1,4 @@
-"""Runs a program under QEMU with the capture plugin, and keeps its references as they come."""
+"""Runs a program under QEMU with the capture plugin, and writes its references to a trace."""
 
 from __future__ import annotations
 
@@ -40,32 +40,32 @@ def capture(
 ) -> dict[str, Any]:
     """Runs ``command`` and writes its memory references to the trace ``output``.
 
-    ``max_references``: end the program after so many. ``threads``: keep the references of all
-    threads, in the order in which they came, instead of the first thread's. ``force``: overwrite
-    ``output`` once the new trace is whole. ``stdout``: descriptor for the program's standard
-    output. ``progress`` is called as ``(references, 0)``.
+    ``max_references``: end the program after this many references. ``threads``: keep the references
+    of all threads, in the order in which they ran, instead of the first thread's. ``force``:
+    replace ``output`` once the new trace is complete. ``stdout``: descriptor for the program's
+    standard output. ``progress`` is called as ``(references, 0)``.
 
-    Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that the
-    filter let through), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
-    ``processes`` {threads, children, programs}, ``exit_status`` or ``signal`` of the program where
-    it ended by itself, and ``notes``. Ctrl-C and the other signals that end a process end the
-    program and all that it started, and keep what was captured: ``stop`` is ``interrupt`` then, and
+    Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that
+    passed the filter), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
+    ``processes`` {threads, children, programs}, the ``exit_status`` or ``signal`` of the program if
+    it ended by itself, and ``notes``. Ctrl-C and other ending signals end the program and
+    everything it started, and keep what was captured; ``stop`` is then ``interrupt``, and
     ``ended_by`` the signal's number.
 
-    Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
-    plugin or a library is not there, UnwritableOutput before the program is started or where the
-    disk is full, saying what is left, Ended where a signal came before the first reference.
+    Raises UsageError and UnreadableInput if the program cannot run; Missing if QEMU, the plugin or
+    a library is missing; UnwritableOutput if the output cannot be written, or if the disk is full,
+    and then says what is left; Ended if a signal arrived before the first reference.
     """
     program = accepted(command, output, force)
     settings = [f"max={max_references}"] if max_references else []
     settings += ["threads=on"] if threads else []
     with ExitStack() as stack:
-        # What is there stays until the new trace is whole.
+        # An existing file stays until the new trace is complete.
         is_replaced = os.path.isfile(output)
         trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
-        told = {"follows_threads": threads, "force": force, "progress": progress}
+        options = {"follows_threads": threads, "force": force, "progress": progress}
         try:
-            report = emulated(program, settings, stdout, command, trace, told)
+            report = emulated(program, settings, stdout, command, trace, options)
         except UnreadableInput as error:
             if error.path != os.fspath(trace):
                 raise
@@ -79,7 +79,7 @@ def capture(
             alone = shlex.join([f"qemu-{program.architecture}", program.path])
             raise UnreadableInput(
                 f"QEMU could not run {program.path} with the plugin",
-                hint=f"what it said stands above; does `{alone}` work?",
+                hint=f"see the messages of QEMU above; does `{alone}` work?",
                 path=program.path,
             )
     return {
@@ -95,31 +95,31 @@ def capture(
 
 
 def left_of(trace: PathLike) -> str:
-    """What is in a trace whose capture broke off."""
+    """The state of a trace whose capture failed."""
     try:
         count = references_info(trace)["references"]
     except PagewiseError:
-        return "not there: nothing was kept"
+        return "missing: nothing was kept"
     return f"whole up to its first {count:,} references; what came later is lost"
 
 
 def unwritten(output: PathLike, reason: str, left: str) -> UnwritableOutput:
-    """The error of a capture that cannot be written, as on a full disk."""
+    """The error of a capture that cannot be written, for example to a full disk."""
     name = os.fspath(output)
     return UnwritableOutput(f"{name}: {reason}", path=name, hint=f"{name} is {left}")
 
 
 def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
-    """The program of a command that can be captured to ``output``; raises as `capture` does."""
+    """The program of a command that may be captured to ``output``; raises as `capture` does."""
     if not command:
-        raise UsageError("no command was given", hint="it comes after --")
+        raise UsageError("no command was given", hint="write it after --")
     if not os.fspath(output):
-        raise UsageError("the trace has no name", hint="write it after -o")
+        raise UsageError("the trace has no name", hint="name it with -o")
     refuse_unwritable(Path(output), force=force)
     program = find(command)
     if is_among(output, (program.path, *program.arguments)):
         raise UsageError(
-            f"{os.fspath(output)} belongs to the command",
+            f"{os.fspath(output)} is part of the command",
             hint="write the trace to another file",
             path=os.fspath(output),
         )
@@ -132,15 +132,15 @@ def emulated(
     stdout: int | None,
     command: Sequence[str],
     trace: PathLike,
-    told: Mapping[str, Any],
+    options: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Runs the program under QEMU into ``trace``: what was captured, and which signal ended that.
+    """Runs the program under QEMU into ``trace``; returns what was captured and the ending signal.
 
-    ``settings`` are the plugin's own; ``told`` the options of `_core.capture_references`.
+    ``settings`` are the plugin's own; ``options`` are those of `_core.capture_references`.
     """
     qemu = program.qemu()
     if not PLUGIN.exists():
-        raise Missing("the capture plugin is not built", hint="run make build; it takes gcc")
+        raise Missing("the capture plugin is not built", hint="run make build, which needs gcc")
     with ExitStack() as stack:
         read, write = pipe(stack)
         shared = memory(stack)
@@ -159,27 +159,27 @@ def emulated(
                 list(command),
                 program.architecture,
                 running.status,
-                **{**told, "progress": running.watched(told["progress"])},
+                **{**options, "progress": running.watched(options["progress"])},
             )
     return {**report, "ended_by": running.ended_by}
 
 
 def is_among(output: PathLike, words: Iterable[str]) -> bool:
-    """Whether a word of the command names the very file that the trace would replace."""
+    """Whether a word of the command names the file that the trace would replace."""
     return os.path.exists(output) and any(
         os.path.exists(word) and os.path.samefile(output, word) for word in words
     )
 
 
 def pipe(stack: ExitStack) -> tuple[int, int]:
-    """A pipe whose reading end is closed with the stack; the other is the caller's to close."""
+    """A pipe: the stack closes its reading end, the caller its writing end."""
     read, write = os.pipe()
     stack.callback(os.close, read)
     return read, write
 
 
 def memory(stack: ExitStack) -> int:
-    """Memory without a name for the chunk that the plugin fills; gone with the stack."""
+    """Anonymous memory for the chunk that the plugin fills; the stack releases it."""
     shared = os.memfd_create("pagewise-capture")
     stack.callback(os.close, shared)
     os.ftruncate(shared, _core.capture_shared_bytes())
@@ -187,22 +187,22 @@ def memory(stack: ExitStack) -> int:
 
 
 def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:
-    """What the user should know of what the trace has not."""
+    """Notes on the parts of the run that the trace lacks."""
     started = report["processes"]
-    told = list(program.notes)
+    found = list(program.notes)
     if started["threads"] > 1 and not threads:
-        told.append(
-            f"of {started['threads']} threads the first alone was captured; --threads keeps all"
+        found.append(
+            f"only the first of {started['threads']} threads was captured; --threads keeps all"
         )
     if started["children"]:
         children = started["children"]
-        told.append(
+        found.append(
             "one child process was not followed"
             if children == 1
             else f"{children} child processes were not followed"
         )
     if started["programs"]:
-        told.append(
-            "it became another program (execve), which was not followed; capture that one itself"
+        found.append(
+            "it executed another program (execve), which was not followed; capture that itself"
         )
-    return told
+    return found

@@ -1,4 +1,4 @@
-"""The catalog of commands: one module and one row each. Nothing heavy is imported here."""
+"""The catalog of commands: one module and one row each. Imports no slow module."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REFERENCE = "Reference"
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its name, what runs, where the help lists it, and examples of its use."""
+    """A command: its name, its function, its heading in the help, and examples."""
 
     name: str
     run: Callable[..., int | None] | typer.Typer

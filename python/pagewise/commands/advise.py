@@ -1,4 +1,4 @@
-"""`pagewise advise`: what to set, with the evidence and the way back."""
+"""`pagewise advise`: the settings to use, the evidence for them, and how to undo them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ EXAMPLES = (
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )
 SIZES_SHOWN = 7
-"""Columns of sizes that fit 80 characters."""
+"""How many columns of sizes fit 80 characters."""
 
 app = typer.Typer(
     cls=Group,
-    help="Say what to set, with the evidence and the way back.",
+    help="Print the settings to use, the evidence for them, and how to undo them.",
     epilog=epilog(EXAMPLES[1:2]),
     no_args_is_help=True,
 )
@@ -51,7 +51,7 @@ app = typer.Typer(
 
 @app.callback()
 def _group() -> None:
-    """Say what to set, with the evidence and the way back."""
+    """Print the settings to use, the evidence for them, and how to undo them."""
 
 
 @app.command("swap", epilog=epilog(EXAMPLES))
@@ -61,40 +61,40 @@ def swap(
         str | None,
         typer.Option(
             metavar="DEVICE",
-            help="Fast device: a name of `pagewise devices`, or READ/WRITE as 4/5us; default: the "
-            "recorded machine's zram.",
+            help="Fast device: a name from `pagewise devices`, or READ/WRITE times such as 4/5us; "
+            "default: the recorded machine's zram.",
         ),
     ] = None,
     slow: Annotated[
         str | None,
         typer.Option(
             metavar="DEVICE",
-            help="Slow device, likewise, e.g. ufs-3.1 or 90/40us; default: the disk that the "
-            "recorded machine swaps to, or has its root on.",
+            help="Slow device, e.g. ufs-3.1 or 90/40us; default: the recorded machine's swap disk, "
+            "or else its root disk.",
         ),
     ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
             metavar="RESULT|SIZE",
-            help="What the slow tier's I/O should come down to: the run folder or recording of "
-            "a run without swap, a simulate --json result, or a size as 4GiB.",
+            help="Target for the I/O of the slow tier: the run folder or recording of a run "
+            "without swap, a simulate --json result, or a size such as 4GiB.",
         ),
     ] = None,
     memory: Annotated[
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="All memory of the board, as 1GiB: what a fast tier in memory (zram) takes of it "
-            "is then told, and limited to half; default: the recorded machine's.",
+            help="Memory of the board, e.g. 1GiB. The advice then shows which share of it a fast "
+            "tier in memory (zram) takes, and takes at most half; default: the recorded machine's.",
         ),
     ] = None,
     compression: Annotated[
         float | None,
         typer.Option(
             metavar="RATIO",
-            help="Bytes of pages per byte of memory of a fast tier in memory, as 2.5; default: "
-            "that of the recorded machine's zram, or the device's own figure.",
+            help="Compression ratio of a fast tier in memory, e.g. 2.5; default: the ratio of the "
+            "recorded machine's zram, or else the figure of the device.",
         ),
     ] = None,
     page_size: PageSize = None,
@@ -103,9 +103,9 @@ def swap(
     map_: Map = None,
     json: Json = False,
 ) -> None:
-    """Say which swap architecture to take, how large, what it gains and wears, how to set it.
+    """Recommend a swap architecture and its size, with its gain, its wear and its settings.
 
-    Exit status 1, and no settings, where the recording cannot carry a size.
+    Prints no settings and exits with status 1 if the recording has too little evidence for a size.
     """
     from pagewise.advice.swap import PARTS, advise_swap
 
@@ -137,7 +137,7 @@ app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize
 
 
 def described(advice: dict[str, Any]) -> list[Any]:
-    """The advice as text and tables; no size where the recording cannot carry one."""
+    """The advice as text and tables; without a size if the evidence is too little."""
     parts: list[Any] = [facts([*evidence(advice), *alone(advice)])]
     verdict = advice["evidence"]["verdict"]
     if verdict == ENOUGH:
@@ -153,7 +153,7 @@ def described(advice: dict[str, Any]) -> list[Any]:
 
 
 def evidence(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """Whether the recording can carry a size, what to do if not, and the idle gaps left out."""
+    """Whether there is evidence for a size, what to do if not, and the idle gaps left out."""
     found = advice["evidence"]
     rows = [("evidence", f"{found['verdict']}: {found['reason']}")]
     if found["remedy"]:
@@ -166,7 +166,7 @@ def evidence(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the slow device does without a fast tier."""
+    """Footprint, I/O time and wear without a fast tier."""
     figures = advice["alone"]
     return [
         ("pages recorded", format_size(advice["footprint_bytes"])),
@@ -176,7 +176,7 @@ def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def headline(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """What can be run today and, at the same size, what would be best."""
+    """The best architecture on stock Linux, and the best of all at the same size."""
     today = advice["today"]
     if today is None:
         nothing = "no fast tier: no size that stock Linux can use saves I/O time"
@@ -186,7 +186,7 @@ def headline(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def best(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """The architecture with the least I/O time at the size taken, and whether it can be run."""
+    """The architecture with the least I/O time at the chosen size, and whether it can run."""
     found, today = advice["best"], advice["today"]
     if found is None:
         return []
@@ -202,7 +202,7 @@ def best(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]]:
-    """Size, time, memory and wear of a choice."""
+    """Size, time, memory and wear of the chosen architecture."""
     cheaper = chosen["next_cheaper"]
     smaller = cheaper["fast_tier_bytes"]
     return [
@@ -221,7 +221,7 @@ def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]
 
 
 def spread(advice: dict[str, Any]) -> str:
-    """The range of the size, where the recording can carry one."""
+    """The range of the size, if the evidence is enough."""
     found = advice["evidence"]
     low, high = found["range"]["low_bytes"], found["range"]["high_bytes"]
     if found["verdict"] != ENOUGH or low == high:
@@ -230,7 +230,7 @@ def spread(advice: dict[str, Any]) -> str:
 
 
 def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What a tier in memory takes, and what it gains if that memory was in use."""
+    """The memory that a tier in memory takes, and its gain if that memory was in use."""
     if memory is None:
         return []
     taken = f"up to {format_range(memory['taken_bytes'], format_size)}"
@@ -249,7 +249,7 @@ def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def strain(advice: dict[str, Any], chosen: dict[str, Any], tier: str) -> list[tuple[str, str]]:
-    """How busy a device is, and how long it lives; nothing for what is not known."""
+    """How busy a device is and how long it lives, without the figures that are unknown."""
     name, rows = advice[tier]["name"], []
     if (busy := chosen[f"busy_{tier}"]) and tier == "slow":
         rows.append((f"  {name} busy", f"{format_range(busy, format_percent)} of the time"))
@@ -259,7 +259,7 @@ def strain(advice: dict[str, Any], chosen: dict[str, Any], tier: str) -> list[tu
 
 
 def larger_pages(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """What larger pages cost beside the recorded ones, without a fast tier and with that taken."""
+    """The cost of larger pages and of 4 KiB, without a fast tier and with the chosen one."""
     recorded = advice.get("at_4_kib")
     if recorded is None:
         return []
@@ -268,15 +268,16 @@ def larger_pages(advice: dict[str, Any]) -> list[tuple[str, str]]:
         pairs.append((advice["today"]["architecture"], recorded["today"], advice["today"]))
     rows = [(f"pages of {format_size(advice['page_bytes'])}", "instead of 4 KiB:")]
     for name, small, large in pairs:
-        times = (format_range(one["io_time_s"], format_seconds) for one in (large, small))
-        moved = (format_size(one.get("slow_bytes", one.get("io_bytes"))) for one in (large, small))
+        costs = (large, small)
+        times = (format_range(cost["io_time_s"], format_seconds) for cost in costs)
+        moved = (format_size(cost.get("slow_bytes", cost.get("io_bytes"))) for cost in costs)
         rows.append((f"  {name}", f"{' instead of '.join(times)} of I/O time"))
         rows.append(("", f"{' instead of '.join(moved)} moved by {advice['slow']['name']}"))
     return rows
 
 
 def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """The size that reaches the reference, or how close the largest comes."""
+    """The size that reaches the reference, or the least I/O of any size if none does."""
     reference = advice["reference"]
     if reference is None:
         return []
@@ -290,9 +291,9 @@ def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def curves(advice: dict[str, Any]) -> Any:
-    """I/O time as a share of the slow device's alone, by architecture and size.
+    """I/O time by architecture and size, as a share of the time without a fast tier.
 
-    Of many sizes every few, and always the largest and the size to take.
+    Many sizes are thinned out, but the largest and the recommended size always stay.
     """
     sizes = [row["fast_tier_bytes"] for row in advice["candidates"][0]["sizes"]]
     step = max(1, -(-len(sizes) // (SIZES_SHOWN - 1)))

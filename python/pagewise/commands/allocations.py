@@ -12,7 +12,7 @@ NANOSECONDS = 1e9
 
 
 def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a recording of allocations holds, in words."""
+    """The rows of `pagewise info` for a recording of allocations."""
     blocks = info["allocated"] + info["mapped"]
     named = [f"{name} ({format_count(count)})" for name, count in info["processes"][:8]]
     rows = [
@@ -45,14 +45,14 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     return rows + lost(info)
 
 
-UNKNOWN = "not known: a process ended unseen, as one does that is killed"
+UNKNOWN = "unknown: the end of a process was not recorded, as when it is killed"
 
 
 def touched(info: Mapping[str, Any]) -> str:
-    """Pages touched."""
+    """Pages touched, and their share of all pages of the blocks."""
     pages = info["pages_touched"]
     if pages is None:
-        return "not known of every block"
+        return "unknown for some blocks"
     share = pages / info["pages"] if info["pages"] else None
     return f"{format_count(pages)} ({format_share(share)} of the pages given)"
 
@@ -64,18 +64,17 @@ def used(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     seconds = (format_seconds(info[name] / NANOSECONDS) for name in ("processor_ns", "system_ns"))
     return [
         ("time on processors", "{}, {} of it in the kernel".format(*seconds)),
-        ("minor faults", f"{format_count(info['minor_faults'])}, of whatever memory"),
+        ("minor faults", f"{format_count(info['minor_faults'])}, in all memory"),
     ]
 
 
 def sizes(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Blocks by size."""
     rows = []
-    for below, one in zip([None, *info["sizes"]], info["sizes"], strict=False):
+    for below, bucket in zip([None, *info["sizes"]], info["sizes"], strict=False):
         low = below and format_size(below["below_bytes"])
-        high = one["below_bytes"] and format_size(one["below_bytes"])
+        high = bucket["below_bytes"] and format_size(bucket["below_bytes"])
         name = f"{low} to {high}" if low and high else f"below {high}" if high else f"from {low}"
-        rows.append(
-            (f"  {name}", f"{format_count(one['blocks'])} with {format_size(one['bytes'])}")
-        )
+        blocks, size = format_count(bucket["blocks"]), format_size(bucket["bytes"])
+        rows.append((f"  {name}", f"{blocks} with {size}"))
     return rows

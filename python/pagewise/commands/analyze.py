@@ -39,15 +39,16 @@ EXAMPLES = (
 def run(
     trace: TracePath,
     by: Annotated[
-        str | None, typer.Option(metavar="process", help="Give the figures per process too.")
+        str | None, typer.Option(metavar="process", help="Show the figures of each process too.")
     ] = None,
     top: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help=f"With --by process: processes with a row of their own, by default "
-            f"{questions.TOP_PROCESSES}. Kernel threads share a row, and so do all others.",
+            help=f"With --by process: how many of the busiest processes get their own row, by "
+            f"default {questions.TOP_PROCESSES}. Kernel threads share one row, and all other "
+            "processes another.",
         ),
     ] = None,
     page_size: PageSize = None,
@@ -56,20 +57,23 @@ def run(
     map_: Map = None,
     json: Json = False,
 ) -> None:
-    """Tell how skewed the accesses are, how many pages are used once, and what memory would help.
+    """Show how skewed the accesses are, how many pages are used once, and what memory would help.
 
-    Shares of pages and of accesses; a page is 4 KiB, or of --page-size. Exact LRU miss ratios of
-    every size come from one pass; all curves are in the --json output and in the report.
+    Figures are shares of pages and of accesses; a page is 4 KiB, or --page-size. One pass gives
+    exact LRU miss ratios of every memory size; --json and the report have all curves.
     """
     if top is not None and by is None:
-        raise UsageError("--top counts processes", hint="add --by process")
+        raise UsageError("--top works only with --by process", hint="add --by process")
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES
         result = questions.analyze(source, by=by, top=rows, page_size=page_size, progress=progress)
     tell_losses(result)
     if result["accesses"] == 0:
-        say(f"warning: nothing to count; what {trace} holds: pagewise info {shlex.quote(trace)}")
+        say(
+            f"warning: {trace} has no accesses; to see what it holds: "
+            f"pagewise info {shlex.quote(trace)}"
+        )
     if json:
         show_json(result)
     else:
@@ -77,7 +81,7 @@ def run(
 
 
 def by_process(result: Analyze) -> list[Any]:
-    """The busiest processes and the others, where the analysis was asked for them."""
+    """The busiest processes and the rest, if the analysis has them (--by process)."""
     rows = [
         [
             process["name"] or "unnamed",
@@ -94,13 +98,13 @@ def by_process(result: Analyze) -> list[Any]:
 
 
 def process_number(process: ProcessRow) -> str:
-    """The number of a process, or how many processes share the row."""
+    """The pid of a process, or how many processes share the row."""
     pid, count = process["pid"], process["processes"]
     return format_counted(count, "process") if pid is None else str(pid)
 
 
 def summary(result: Analyze) -> list[tuple[str, str]]:
-    """The figures that answer most questions, in about ten lines."""
+    """The main figures, in about ten lines."""
     pages = result["pages"]
     footprint = format_size(pages * result["page_bytes"])
     single = result["single_access"]
@@ -128,12 +132,12 @@ def summary(result: Analyze) -> list[tuple[str, str]]:
 
 
 def larger_pages(result: Analyze) -> list[tuple[str, str]]:
-    """What larger pages move and hold beside the recorded ones."""
+    """What larger pages and recorded ones move and hold."""
     recorded = result.get("at_4_kib")
     if recorded is None:
         return []
 
-    def told(found: Analyze | AnalyzedAt4KiB) -> str:
+    def in_words(found: Analyze | AnalyzedAt4KiB) -> str:
         counted = (found["accesses"], found["pages"])
         moved, held = (format_size(count * found["page_bytes"]) for count in counted)
         swapped = found["swap"] and format_size(
@@ -143,11 +147,11 @@ def larger_pages(result: Analyze) -> list[tuple[str, str]]:
         return f"{format_count(found['accesses'])} accesses move {moved}; {held} of pages{peak}"
 
     sizes = [(f"pages of {format_size(each['page_bytes'])}", each) for each in (recorded, result)]
-    return [(name, told(each)) for name, each in sizes]
+    return [(name, in_words(each)) for name, each in sizes]
 
 
 def swap_rows(result: Analyze) -> list[tuple[str, str]]:
-    """What only a recording of swap tells."""
+    """The rows that only a recording of swap has."""
     swap, single = result.get("swap"), result.get("single_out")
     if not swap or not single:
         return []
@@ -156,7 +160,7 @@ def swap_rows(result: Analyze) -> list[tuple[str, str]]:
         (
             "left memory once",
             f"{format_share(single['pages'])} of pages that left, "
-            f"{format_share(single['outs'])} of all times that one left",
+            f"{format_share(single['outs'])} of all swap-outs",
         ),
         ("never came back", f"{format_share(gone['pages'])} of pages that left"),
     ]

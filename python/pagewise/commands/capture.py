@@ -1,4 +1,4 @@
-"""`pagewise capture`: a program's memory references, as it runs."""
+"""`pagewise capture`: run a program and record its memory references."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def run(
         list[str],
         typer.Argument(
             metavar="-- COMMAND...",
-            help="The program and its arguments: of this processor, or of another that QEMU knows "
-            "(i386, x86_64, arm, aarch64, riscv64); of a script, its interpreter is captured.",
+            help="The program and its arguments. It may be for this processor or for another that "
+            "QEMU emulates (i386, x86_64, arm, aarch64, riscv64). For a script, the interpreter "
+            "is captured.",
             show_default=False,
         ),
     ],
@@ -34,27 +35,25 @@ def run(
     ],
     max_refs: Annotated[
         int | None,
-        typer.Option(
-            "--max-refs", metavar="N", min=1, help="End the program after so many references."
-        ),
+        typer.Option("--max-refs", metavar="N", min=1, help="End the program after N references."),
     ] = None,
     threads: Annotated[
         bool,
         typer.Option(
             "--threads",
-            help="Keep the references of all threads, in the order in which they came, as of one "
-            "core that runs them all. Default: the first thread's; others are counted.",
+            help="Keep the references of all threads, in the order in which they ran, as if on "
+            "one core. Default: keep the first thread's, and only count the other threads.",
         ),
     ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Run a program and record what it does to its memory: instructions, reads and writes.
+    """Run a program and record its memory references: instructions, reads and writes.
 
-    It runs under QEMU, many times slower than without. Forked children and programs that take its
-    place are counted and not followed. Ctrl-C ends it and keeps what was captured (status 130);
-    so do SIGTERM (143), SIGHUP (129) and SIGQUIT (131). The program's own exit status is told. With
-    --json its output goes to standard error.
+    The program runs under QEMU, many times slower than natively. Forked children and programs that
+    it executes are counted but not followed. Ctrl-C ends the program and keeps what was captured
+    (status 130); so do SIGTERM (143), SIGHUP (129) and SIGQUIT (131). The summary includes the
+    program's exit status. With --json, the program's output goes to standard error.
     """
     result = captured(
         command,
@@ -67,13 +66,13 @@ def run(
     if json:
         show_json(result)
     else:
-        tell(result)
+        summarize(result)
     if result["ended_by"] is not None:
         raise Ended(result["ended_by"])
 
 
 def captured(command: Sequence[str], output: str, **options: Any) -> dict[str, Any]:
-    """`capture` with its progress shown, and its notes said."""
+    """Runs `pagewise.capture.run.capture`, shows its progress and prints its notes."""
     from pagewise.capture.run import capture
 
     with watched("capturing", counted="references") as progress:
@@ -83,15 +82,17 @@ def captured(command: Sequence[str], output: str, **options: Any) -> dict[str, A
     return result
 
 
-def tell(result: Mapping[str, Any], *, is_kept: bool = True) -> None:
-    """Says what was captured, and where it is if that is not for a while alone; standard output is
-    the program's."""
+def summarize(result: Mapping[str, Any], *, is_kept: bool = True) -> None:
+    """Prints what was captured to standard error, since standard output is the program's.
+
+    Names the trace file only if it is kept.
+    """
     written = [("written", result["trace"])] if is_kept else []
     show_aside(facts([*written, *summary(result)]))
 
 
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What was captured, in a few lines."""
+    """The rows that describe a capture."""
     return [
         ("architecture", result["architecture"]),
         *counts(result),

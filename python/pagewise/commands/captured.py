@@ -1,4 +1,4 @@
-"""A trace of a program's memory references, captured for as long as a command needs it."""
+"""A trace of a program's memory references that exists only while a command needs it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def captured(
     max_refs: int | None = None,
     force: bool = False,
 ) -> Iterator[str]:
-    """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept
-    (``keep``, which replaces a file with ``force`` alone).
+    """Captures ``command``, and yields the path of the trace.
 
-    What the command prints is thrown away: on a terminal it would stand between the answers, and
-    compressors refuse to write there.
+    Removes the trace afterwards, unless ``keep`` names a file for it; ``force`` lets it replace an
+    existing file. The output of the command goes to /dev/null: a terminal would mix it with the
+    answer, and compressors refuse to write to a terminal.
 
-    Raises UnreadableInput for a path alone that is no trace and no program either, what a capture
-    raises, and Ended after one that a signal ended.
+    Raises UnreadableInput for a single word that is neither a trace nor a program, Ended if a
+    signal ended the capture, and what `capture` raises.
     """
     name = Path(command[0])
     is_program = shutil.which(command[0]) is not None
@@ -40,7 +40,7 @@ def captured(
     if len(command) == 1 and not is_program and (name.suffix == TRACE_SUFFIX or is_there):
         raise UnreadableInput(
             f"{name}: neither a trace of memory references nor a program",
-            hint="a program is executable, and is given by its path or found in PATH",
+            hint="a program must be executable; give its path, or a name in PATH",
             path=str(name),
         )
     with scratch() as folder:
@@ -48,12 +48,12 @@ def captured(
         result = capture.captured(
             command, trace, max_references=max_refs, force=force, stdout=subprocess.DEVNULL
         )
-        capture.tell(result, is_kept=keep is not None)
+        capture.summarize(result, is_kept=keep is not None)
         if result["ended_by"] is not None:
             if keep is None:
                 say(
-                    "note: what was captured is gone: `pagewise capture -o FILE.pwf -- COMMAND` "
-                    "keeps it however it ends, and FILE.pwf then gets the answer"
+                    "note: the captured trace was deleted; to keep it even when interrupted, run "
+                    "`pagewise capture -o FILE.pwf -- COMMAND`, then give FILE.pwf to this command"
                 )
             raise Ended(result["ended_by"])
         yield trace

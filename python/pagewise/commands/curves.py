@@ -1,4 +1,4 @@
-"""`pagewise curves`: TLB misses and page faults of a program over page sizes."""
+"""`pagewise curves`: TLB misses and page faults of a program by page size."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(
         str,
         typer.Argument(
             metavar="TRACE",
-            help="A trace of references (.pwf), as `pagewise import --as refs` makes it; "
+            help="A reference trace (.pwf) of `pagewise capture` or `pagewise import --as refs`; "
             "- is standard input.",
             show_default=False,
         ),
@@ -47,7 +47,7 @@ def run(
         str,
         typer.Option(
             metavar="N[,N...]",
-            help="Memories in frames, or as sizes such as 64MiB: as many pages as fit.",
+            help="Memory sizes: a number of frames, or bytes such as 64MiB.",
             show_default=False,
         ),
     ],
@@ -60,38 +60,38 @@ def run(
         ),
     ] = ",".join(map(str, PAGE_SIZES)),
     tlb: Annotated[
-        str, typer.Option(metavar="N[,N...]", help="Entries of fully associative TLBs.")
+        str, typer.Option(metavar="N[,N...]", help="Sizes of fully associative TLBs, in entries.")
     ] = "64",
     second_tlb: Annotated[
         str,
         typer.Option(
             metavar="ENTRIESxWAYS[,...]",
-            help="Set-associative TLBs behind a first one of 64 entries, as in 1536x12.",
+            help="Set-associative TLBs behind a first TLB of 64 entries, as in 1536x12.",
         ),
     ] = "",
     policy: Annotated[
         str,
         typer.Option(
             metavar="NAME[:OPTION=VALUE][,...]",
-            help="Count faults under policies too; see `pagewise list policies`.",
+            help="Also count faults under these policies; see `pagewise list policies`.",
         ),
     ] = "",
     read_ahead: Annotated[
         str,
         typer.Option(
             metavar="N[,N...]",
-            help="Count faults too where each reads an aligned window of so many pages.",
+            help="Also count faults with readahead in aligned windows of N pages.",
         ),
     ] = "",
     json: Json = False,
 ) -> None:
-    """Count TLB misses and page faults for every page size, exactly, in one reading.
+    """Count TLB misses and page faults for every page size, exactly, in one pass.
 
-    LRU replacement; cold faults, first references to a page, are among the faults. A reference
-    that crosses a page touches both. Exact from 64 frames or entries up; with fewer, a lower
-    bound, shown with a +.
+    Replacement is LRU. Faults include the cold ones, which are first references to a page. A
+    reference that crosses a page boundary counts for both pages. Counts are exact from 64 frames or
+    entries up; below, they are lower bounds, marked with a +.
     """
-    # What cannot be understood is refused before the trace is read.
+    # Bad options are refused before the trace is read, which may take minutes.
     sizes = sizes_of(page_sizes)
     memories = {size: frames_of(frames, size) for size in sizes}
     entries = whole_numbers(tlb)
@@ -117,18 +117,21 @@ def run(
     rows = [row(curve, memories[size], entries) for size, curve in curves.sizes.items()]
     show(
         f"{format_count(curves.references)} references, {format_count(curves.steps)} of them to "
-        f"blocks of 512 bytes that were not among the {EXACT_FROM} used last",
+        f"blocks of 512 bytes that were not among the last {EXACT_FROM} used",
         figures(columns, rows),
     )
     lines = [line for curve in curves.sizes.values() for line in variants(curve)]
     if lines:
         show("", figures(["page", "frames", "instead of LRU", "faults", "of LRU"], lines, words=3))
     if policy:
-        say("note: policies other than LRU see only what passes the filter: close, not exact")
+        say(
+            "note: policies other than LRU see only references that pass the filter, so their "
+            "counts are close, not exact"
+        )
 
 
 def row(curve: PageSizeCurve, frames: list[int], entries: list[int]) -> list[str]:
-    """The counts of one page size."""
+    """The row of one page size."""
     return [
         format_size(curve.page_bytes),
         format_count(curve.pages),
@@ -158,12 +161,12 @@ def variants(curve: PageSizeCurve) -> Iterator[list[str]]:
 
 
 def named(words: str) -> list[str]:
-    """What a comma separates, each once; nothing of nothing."""
+    """The comma-separated words, each once; an empty text has none."""
     return texts(words) if words else []
 
 
 def figure(size: int, misses: Callable[[int], Counts]) -> str:
-    """The misses of one size; a lower bound ends in +, and memory that holds no page has none."""
+    """The misses of one size: with a + if a lower bound, ``-`` if no page fits."""
     if size < 1:
         return "-"
     return format_count(int(misses(size))) + ("" if size >= EXACT_FROM else "+")

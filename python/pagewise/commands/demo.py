@@ -1,4 +1,4 @@
-"""`pagewise demo`: the recordings that ship with the project, from question to answer."""
+"""`pagewise demo`: analyze the recordings in examples/, advise a swap and write a report."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ SHOWN_MIB = (64, 128, 256, 512, 1200)
 PATTERNS = ("*.parquet", "*.pgw.zst", "phone-1g-long/*.pgw.zst", "phone-2g/*.pgw.zst")
 TITLE = "Where should swapped pages go?"
 HEAD = 4096
-"""Characters of a report that hold its title and what made it."""
+"""How many characters of a report hold its title and its generator."""
 
 
 def run(
     report: Annotated[
         Path,
         typer.Option(
-            metavar="FILE.html", help="Where the report goes; an earlier one of demo is replaced."
+            metavar="FILE.html", help="The report to write; replaces an earlier report of demo."
         ),
     ] = Path("report.html"),
     recordings: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Other recordings than the shipped ones.")
+        Path | None, typer.Option(metavar="FOLDER", help="Use the recordings in this folder.")
     ] = None,
     fast: Annotated[str, typer.Option(metavar="DEVICE", help="Fast device.")] = "zram-lz4",
     slow: Annotated[str, typer.Option(metavar="DEVICE", help="Slow device.")] = "ufs-3.1",
     force: Force = False,
 ) -> None:
-    """Answer, for the recordings in examples/: how skewed, what is used once, which swap to take.
+    """Analyze the recordings in examples/, recommend a swap architecture, and write a report.
 
-    Analyzes them, replays them on every swap architecture at ten sizes of the fast tier, advises
-    one, and writes it all as one HTML file.
+    Replays them on every swap architecture at ten sizes of the fast tier. The report is one HTML
+    file.
     """
     from pagewise.advice.swap import PARTS, advise_swap
     from pagewise.commands.report import command_line
@@ -81,18 +81,18 @@ def run(
         say(f"warning: {sentence}")
     show(
         *answers(analyses, cells, advice),
-        f"The report, to be opened in a browser: {Path(written['path']).resolve()}",
+        f"The report, for a browser: {Path(written['path']).resolve()}",
     )
 
 
 def refuse_foreign(report: Path, force: bool) -> None:
-    """Raises UsageError for what the report may not replace: anything that demo did not make."""
+    """Raises UsageError if the report would replace a file that demo did not make."""
     refuse_unwritable(report)
     if report.exists() and not (force or is_own(report)):
         raise UsageError(
             f"{report} exists, and demo did not make it",
             path=str(report),
-            hint="--report NAME.html puts the report elsewhere, --force replaces the file",
+            hint="name another file with --report NAME.html, or replace it with --force",
         )
 
 
@@ -105,7 +105,7 @@ def found(folder: Path) -> list[Path]:
 
 
 def is_own(report: Path) -> bool:
-    """Whether the file is a report that demo made before."""
+    """Whether demo made the file."""
     if not report.is_file():
         return False
     with open(report, encoding="utf-8", errors="replace") as file:
@@ -114,7 +114,7 @@ def is_own(report: Path) -> bool:
 
 
 def memory_of(folder: Path, recording: Path) -> int | None:
-    """The memory in bytes that the recorded programs had, where the run is known."""
+    """The memory in bytes that the recorded programs had, if the folder has their run."""
     from pagewise.studies.launch_runs import read_run
 
     run = folder / recording_name(str(recording))
@@ -122,7 +122,7 @@ def memory_of(folder: Path, recording: Path) -> int | None:
 
 
 def imported(path: Path, folder: Path) -> Path:
-    """The recording as a trace file, which many passes read faster."""
+    """The recording as a trace file, which is faster to read many times."""
     if path.suffix == ".parquet":
         return path
     target = folder / f"{recording_name(str(path))}.parquet"
@@ -134,7 +134,7 @@ def imported(path: Path, folder: Path) -> Path:
 def simulated(
     path: PathLike, name: str, fast: str, slow: str, progress: Progress | None
 ) -> list[dict[str, Any]]:
-    """Every architecture at every size."""
+    """The cells of every architecture at every size."""
     from pagewise.grids.simulations import Simulation, simulate_many
     from pagewise.grids.traces import numbered_meanwhile
     from pagewise.report.inputs import flat
@@ -154,7 +154,7 @@ def simulated(
 
 
 def sizes_mib(architecture: str) -> tuple[int, ...]:
-    """Sizes at which an architecture is replayed; the bound is slow, and shown at few."""
+    """Sizes at which to replay an architecture; only a few for the bound, which is slow."""
     if architecture == catalog.baseline():
         return (0,)
     return SHOWN_MIB if architecture in catalog.bounds() else SIZES_MIB
@@ -163,7 +163,7 @@ def sizes_mib(architecture: str) -> tuple[int, ...]:
 def answers(
     analyses: dict[str, dict[str, Any]], cells: list[dict[str, Any]], advice: dict[str, Any]
 ) -> list[Any]:
-    """The answers in about a dozen lines."""
+    """Skew, costs and advice, in about a dozen lines."""
     lines: list[tuple[str, str]] = []
     for name, analysis in analyses.items():
         single = analysis["single_access"]
@@ -184,7 +184,7 @@ def answers(
 
 
 def costs(name: str, cells: list[dict[str, Any]]) -> Any:
-    """I/O time of every architecture as a share of the slow device's alone."""
+    """I/O time of every architecture, as a share of the time without a fast tier."""
     own = [cell for cell in cells if cell["trace"] == name]
     alone = next(cell["io_time_s"] for cell in own if cell["architecture"] == catalog.baseline())
     by_cell = {
@@ -209,7 +209,7 @@ def costs(name: str, cells: list[dict[str, Any]]) -> Any:
 
 
 def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """Whether the recording can carry a size; what to take, and how large."""
+    """Whether there is evidence for a size; the architecture to use, and its size."""
     evidence, today, best = advice["evidence"], advice["today"], advice["best"]
     lines = [("evidence", f"{evidence['verdict']}: {evidence['reason']}")]
     if evidence["remedy"]:

@@ -1,4 +1,4 @@
-"""`pagewise devices`: the timing and endurance of known devices, and a probe of one's own."""
+"""`pagewise devices`: times and endurance of known devices; `probe` measures a disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pagewise.units import format_number
 
 app = typer.Typer(
     cls=Group,
-    help="List the devices that --fast and --slow accept, or measure a disk of your own.",
+    help="List the devices that --fast and --slow accept, or measure your own disk.",
     invoke_without_command=True,
     epilog=epilog(["pagewise devices"]),
 )
@@ -23,9 +23,10 @@ app = typer.Typer(
 
 @app.callback()
 def run(context: typer.Context, json: Json = False) -> None:
-    """List the devices that --fast and --slow accept, or measure a disk of your own.
+    """List the devices that --fast and --slow accept, or measure your own disk.
 
-    Times are microseconds for one 4 KiB page; typical is what runs use, low and high its range.
+    Times are microseconds for one 4 KiB page: the typical time, which simulations use, and its
+    range in parentheses.
     """
     if context.invoked_subcommand is None:
         list_devices(json)
@@ -59,7 +60,7 @@ def probe(
         str,
         typer.Argument(
             metavar="PATH",
-            help="A folder on the disk, with room for the test file.",
+            help="A folder on the disk with enough space for the test file.",
             show_default=False,
         ),
     ],
@@ -67,19 +68,19 @@ def probe(
         str, typer.Option("-o", "--output", metavar="DEVICE.toml", help="The device file to write.")
     ] = "probed-device.toml",
     size: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of the test file; larger is more honest.")
+        str, typer.Option(metavar="SIZE", help="Size of the test file; larger is more accurate.")
     ] = "256MiB",
     seconds: Annotated[
         int,
-        typer.Option(metavar="SECONDS", min=1, max=3600, help="How long each measurement takes."),
+        typer.Option(metavar="SECONDS", min=1, max=3600, help="Length of each measurement."),
     ] = 5,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Measure reads and writes of a disk with fio and write a device file.
+    """Measure reads and writes of a disk with fio, and write a device file.
 
-    Give the file to --fast, --slow or --storage. Nothing but a new test file is written, and it is
-    removed.
+    Give the file to --fast, --slow or --storage. On the disk, probe writes only a new test file,
+    and removes it.
     """
     from pagewise import probe as prober
 
@@ -104,7 +105,7 @@ def times(figure: Latency) -> str:
 
 
 def transfer(device: Device) -> str:
-    """What reads of any size take, which page sizes are judged by; where that is known."""
+    """Setup time and bandwidth of reads, for comparing page sizes."""
     known = device.get("transfer")
     if known is None:
         return "not known"
@@ -112,7 +113,7 @@ def transfer(device: Device) -> str:
 
 
 def larger(setup_us: float, bandwidth_mb_s: float) -> str:
-    """The time of a read before its bytes, and their rate."""
+    """Setup time and bandwidth in words."""
     return f"{short(setup_us)} us + {short(bandwidth_mb_s)} MB/s"
 
 
@@ -122,6 +123,6 @@ def short(figure: float) -> str:
 
 
 def cycles(device: Device) -> str:
-    """Rated program-erase cycles, where there is a rating."""
+    """Rated program-erase cycles."""
     rated = device.get("rated_cycles")
     return "none known" if rated is None else f"{rated['typical']:.2g}"

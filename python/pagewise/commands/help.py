@@ -1,7 +1,7 @@
-"""The help of commands, and what is missing of their arguments: as text of any width.
+"""Help texts and the errors about missing arguments, for a terminal of any width.
 
-Examples are never wrapped, so that they can be pasted. Below `NARROW` columns the description of an
-option stands under its name.
+Examples are never wrapped, so that they can be pasted. Below `NARROW` columns, descriptions of
+options are under their names.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pagewise.errors import UsageError
 
 WIDTH_MAX = 100
 NARROW = 60
-"""Columns below which there is no room for two columns of text."""
+"""Terminals with fewer columns have no room for two columns of text."""
 TERM_MAX = 30
-"""Columns of the names of options; a longer name has a line of its own."""
+"""Width of the column of options; a longer option has its own line."""
 USAGE = 2
 RANGE = re.compile(r"(\d+)<=x<=(\d+)")
 """How typer writes a range of numbers."""
@@ -31,7 +31,7 @@ Row = tuple[str, str]
 
 
 class Command(TyperCommand):
-    """A command whose help is plain text, and that tells everything that is missing at once."""
+    """A command with plain-text help, which reports all missing arguments together."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes the help."""
@@ -53,7 +53,7 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands whose help is plain text."""
+    """A group of commands with plain-text help."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Writes the help."""
@@ -78,7 +78,7 @@ def missing_of(command: Command, ctx: Any, args: list[str]) -> list[Any]:
 
 
 def help_text(command: Command | Group, ctx: Any) -> str:
-    """The whole help of a command."""
+    """The help of a command or group."""
     params = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
     arguments = [param for param in params if is_argument(param)]
     options = [param for param in params if not is_argument(param)]
@@ -100,12 +100,12 @@ def help_text(command: Command | Group, ctx: Any) -> str:
 
 
 def is_argument(param: Any) -> bool:
-    """Whether it has a place and no name."""
+    """Whether a parameter is positional."""
     return bool(param.param_type_name == "argument")
 
 
 def term(param: Any) -> str:
-    """An argument or option as it is written on the command line."""
+    """An argument or option as written on the command line."""
     if is_argument(param):
         name = str(param.metavar or param.name.upper())
         return name if param.nargs == 1 or name.endswith("...") else f"{name}..."
@@ -118,13 +118,13 @@ def term(param: Any) -> str:
 
 
 def described(params: Iterable[Any], ctx: Any) -> list[Row]:
-    """Arguments or options, each with what it does."""
+    """Arguments or options with their descriptions."""
     records = ((term(param), param.get_help_record(ctx)) for param in params)
     return [(name, RANGE.sub(r"\1 to \2", record[1])) for name, record in records if record]
 
 
 def commands_of(group: Group, ctx: Any) -> dict[str, list[Row]]:
-    """The commands of a group with their first sentences, under the headings of their kind."""
+    """The commands of a group with their first paragraphs, by heading."""
     panels: dict[str, list[Row]] = {}
     for name in group.list_commands(ctx):
         command: Any = group.get_command(ctx, name)
@@ -135,12 +135,12 @@ def commands_of(group: Group, ctx: Any) -> dict[str, list[Row]]:
 
 
 def section(title: str, rows: list[Row]) -> list[str]:
-    """A heading and its rows; nothing where there is no row."""
+    """A heading and its rows; empty without rows."""
     return [f"{title}:", *listed(rows), ""] if rows else []
 
 
 def listed(rows: list[Row]) -> Iterator[str]:
-    """Terms with their texts: beside them where there is room for two columns, else under them."""
+    """Terms and their texts: side by side, or one below the other on a narrow terminal."""
     is_narrow = width() < NARROW
     longest = max((len(name) for name, _ in rows if len(name) <= TERM_MAX), default=0)
     indent = 6 if is_narrow else min(longest, TERM_MAX) + 4
@@ -156,7 +156,7 @@ def listed(rows: list[Row]) -> Iterator[str]:
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> str:
-    """Text as lines of the terminal's width."""
+    """Text wrapped to the width of the terminal."""
     return fill(
         " ".join(text.split()),
         width(),
@@ -168,5 +168,5 @@ def wrapped(text: str, first: str = "", rest: str = "") -> str:
 
 
 def width() -> int:
-    """Columns of the terminal, as far as lines of text should use them."""
+    """Columns of the terminal, at most `WIDTH_MAX`."""
     return min(shutil.get_terminal_size().columns, WIDTH_MAX)

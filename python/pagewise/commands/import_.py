@@ -1,4 +1,4 @@
-"""`pagewise import`: foreign recordings to one trace file of ours."""
+"""`pagewise import`: convert recordings of any known format to one trace file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="FILE",
-            help="Recordings, merged by time; .gz and .zst are unpacked; - is standard input.",
+            help="Recordings, which are merged by time; .gz and .zst are decompressed; - is "
+            "standard input.",
             show_default=False,
         ),
     ],
@@ -52,33 +53,34 @@ def run(
     as_: As = None,
     map_: Map = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="A line that cannot be read is an error, not counted.")
+        bool,
+        typer.Option("--strict", help="Fail at a line that cannot be read; default: count it."),
     ] = False,
     loss_limit: Annotated[
         str | None,
         typer.Option(
             metavar="SHARE",
-            help="Leave with status 4 if more than this share of the records was lost, e.g. 1%.",
+            help="Exit with status 4 if more than this share of the records was lost, e.g. 1%.",
         ),
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Read recordings of any known format into one trace file.
+    """Convert recordings of any known format to one trace file.
 
-    Times are kept in nanoseconds, sizes in bytes; a page is 4 KiB. With --as refs one file of
-    memory references becomes a .pwf file.
+    Times are in nanoseconds and sizes in bytes; a page is 4 KiB. With --as refs, one file of memory
+    references becomes a .pwf file.
     """
     limit = None if loss_limit is None else parse_share(loss_limit)
     if as_ == REFERENCES:
         if len(files) != 1 or map_:
             raise UsageError("--as refs takes one file, and no --map")
         with watched("importing") as progress:
-            told = import_references(
+            trace = import_references(
                 files[0], output, format=format, strict=strict, force=force, progress=progress
             )
-        show_result(told, import_summary(told, output), json)
-        check_losses(told, limit, output)
+        show_result(trace, import_summary(trace, output), json)
+        check_losses(trace, limit, output)
         return
     with watched("importing") as progress:
         result = recording.import_trace(
@@ -106,7 +108,7 @@ def show_result(result: Mapping[str, Any], rows: list[tuple[str, str]], json: bo
 
 
 def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
-    """What was read and written, in a few lines."""
+    """The rows that describe an import."""
     pages = result.get("pages")
     rows = [
         ("written", output),
@@ -127,5 +129,5 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
     if not result["accesses"]:
         seen = pairs(result.get("seen"))
         names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])
-        rows.append(("no usable event; seen", names or "none"))
+        rows.append(("no usable event; found", names or "none"))
     return rows

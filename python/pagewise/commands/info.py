@@ -1,4 +1,4 @@
-"""`pagewise info`: what is inside a recording, and what that rules out."""
+"""`pagewise info`: what a recording holds, and which analyses that rules out."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
 SHOWN = 8
-"""Names in a line."""
+"""How many names a line lists."""
 
-# Events of block requests in a recording.
 REQUESTS = ("block_read", "block_write", "block_other")
+"""Names of the events of block requests."""
 
 
 def run(
@@ -36,53 +36,53 @@ def run(
     loss_limit: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE", help="Leave with status 4 if more than this share was lost, e.g. 1%."
+            metavar="SHARE", help="Exit with status 4 if more than this share was lost, e.g. 1%."
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say what a recording holds, what is absent or lost, and which analyses that rules out."""
+    """Show what a recording holds, what is absent or lost, and which analyses that rules out."""
     limit = None if loss_limit is None else parse_share(loss_limit)
     with watched("reading") as progress:
         result: Mapping[str, Any] = info(opened(trace, format, as_, map_), progress=progress)
-    told: str | None = result.get("schema")
-    for line in reject_lines(result["header"]) if told is None else ():
+    schema: str | None = result.get("schema")
+    for line in reject_lines(result["header"]) if schema is None else ():
         say(line)
     if json:
         show_json(result)
     else:
         if words := command_of(result):
             show(Verbatim(f"command: {printable(shlex.join(words))}"))
-        show(facts(SUMMARIES[told](result)))
-        if told is None and result["events"].get("moment"):
+        show(facts(SUMMARIES[schema](result)))
+        if schema is None and result["events"].get("moment"):
             show(f"To read the kills: pagewise replay-kills {shlex.quote(trace)} --policy largest")
-        if told is None and has_only_requests(result):
+        if schema is None and has_only_requests(result):
             show(f"To read the block requests: pagewise info {shlex.quote(trace)} --as block")
-    if told != REFERENCES:
+    if schema != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
 
 
 def has_only_requests(result: Mapping[str, Any]) -> bool:
-    """Whether block requests were recorded and nothing of what the recording was read for."""
+    """Whether the recording has block requests but no event of the kind it was read as."""
     return not result["header"]["events"] and any(map(result["events"].get, REQUESTS))
 
 
 def command_of(result: Mapping[str, Any]) -> list[str]:
-    """The words of the command that was recorded; none where none was."""
+    """The words of the recorded command; empty if there is none."""
     origin = result.get("origin", {})
     words: list[str] = result.get("command") or origin.get("command") or []
     return [] if origin.get("format", CAPTURE) != CAPTURE else words
 
 
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The header in words."""
+    """The rows of `pagewise info` for a trace or a recording of swap, blocks or kills."""
     header = result["header"]
     pages = header.get("pages")
     active = [process for process in result["processes"] if process["events"]]
     processes = sorted(active, key=lambda process: -process["events"])
     named = [process["name"] or f"pid {process['pid']}" for process in processes]
-    has_kills_alone = result["events"].get("moment") and not header["events"]
-    kind = "kills" if has_kills_alone else header["kind"]
+    has_only_kills = result["events"].get("moment") and not header["events"]
+    kind = "kills" if has_only_kills else header["kind"]
     rows = [
         ("kind", f"{kind}, imported from {header['format']}"),
         ("events", format_count(header["events"])),
@@ -105,7 +105,7 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def idle(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The idle gaps of a recording, and that it seems to join several."""
+    """The idle gaps of a recording, and how many recordings it seems to join."""
     gaps = result.get("gaps") or []
     rows = []
     if gaps:
@@ -120,7 +120,7 @@ def idle(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def kills(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Kills and moments of a recording that has them."""
+    """The numbers of kills and moments, if the recording has any."""
     seen = result["events"]
     if not (moments := seen.get("moment")):
         return []
@@ -132,7 +132,7 @@ def kills(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def processes_in_words(result: Mapping[str, Any], named: list[str]) -> str:
-    """The busiest processes, and how many have an event; of very many, how many there are."""
+    """The busiest processes, and how many have an event (how many exist, if the list is cut)."""
     is_whole = len(result["processes"]) == result["processes_all"]
     count = len(named) if is_whole else result["processes_all"]
     if not count:
@@ -141,13 +141,13 @@ def processes_in_words(result: Mapping[str, Any], named: list[str]) -> str:
 
 
 def shortened(names: list[str], count: int) -> str:
-    """The first of ``count`` names in a line, and how many more there are."""
+    """The first few of ``count`` names, and how many more there are."""
     more = f", and {format_count(count - SHOWN)} more" if count > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 def zeros_beside_the_kernel(zeros: Mapping[str, Any]) -> str:
-    """Swap-outs and swap-ins of pages of zeros, beside the kernel's counts if they are known."""
+    """Swap-outs and swap-ins of pages of zeros, with the kernel's counts if known."""
     text = f"{format_count(zeros['outs'])} out, {format_count(zeros['ins'])} in"
     outs, ins = zeros["kernel_outs"], zeros["kernel_ins"]
     if outs is None or ins is None:
@@ -160,4 +160,4 @@ SUMMARIES = {
     ALLOCATIONS: allocations.info_summary,
     REFERENCES: references.info_summary,
 }
-"""The words for what a recording holds, by its schema."""
+"""The function that describes a recording, by schema; None is that of events."""

@@ -1,4 +1,4 @@
-"""`pagewise list`: everything that can be named, from the catalogs."""
+"""`pagewise list`: the names that commands accept, from the catalogs."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def run(
         str | None,
         typer.Argument(
             metavar=f"[{'|'.join(FAMILIES)}]",
-            help="What to list; default: all.",
+            help="What to list; default: everything.",
             show_default=False,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List everything that commands accept by name: formats, policies, devices and the like.
+    """List everything that commands accept by name, such as formats, policies and devices.
 
-    Of one family, the options too.
+    If you name what to list, its options are listed too.
     """
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
@@ -53,7 +53,7 @@ def run(
 
 
 def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]:
-    """What can be named, and below it its options where they are wanted."""
+    """The lines of an entry: its name and summary, and below it its options if asked for."""
     options = entry.get("options") or [] if has_options else []
     return [
         [entry["name"], entry["summary"]],
@@ -68,7 +68,7 @@ def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]
 
 
 def rows(family: str) -> Sequence[Mapping[str, Any]]:
-    """The catalog of one family: name, summary and, for some, options."""
+    """The catalog of one family; each row has a name, a summary and perhaps options."""
     listing: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
         "formats": _core.formats,
         "reference-formats": _core.reference_formats,

@@ -1,4 +1,4 @@
-"""What a recording says of its machine, and what an advice took from it, in words."""
+"""Words for the machine of a recording, and for the defaults that an advice took from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pagewise.units import format_size
 
 
 def machine_rows(machine: Machine | None) -> Iterator[tuple[str, str]]:
-    """The machine in words; nothing where the recording does not say."""
+    """The rows that describe a machine; none if the recording does not know it."""
     if machine is None:
         return
     yield (
@@ -29,7 +29,7 @@ def machine_rows(machine: Machine | None) -> Iterator[tuple[str, str]]:
         )
     for name, zram in machine["zram"].items():
         found = ratio(zram)
-        compressed = f"{found:.3g} to 1" if found else "holds too little to tell its ratio"
+        compressed = f"{found:.3g} to 1" if found else "holds too little for a compression ratio"
         yield f"  {name}", f"{zram['algorithm']}, {format_size(zram['bytes'])}, {compressed}"
     if machine["root"]:
         yield "  disk under /", disk_phrase(machine["root"])
@@ -43,12 +43,12 @@ def disk_phrase(disk: Disk) -> str:
 
 
 def features(found: Mapping[str, Any]) -> Iterator[str]:
-    """Features of a kernel in words."""
+    """The words for the features that a kernel has."""
     if found["zswap"] is not None:
         yield f"zswap ({'on' if found['zswap'] else 'off'})"
     words = {
         "has_zram": "zram",
-        "keeps_zeros_out": "pages of zeros kept out of swap",
+        "keeps_zeros_out": "pages of zeros not written to swap",
         "has_mthp": "mTHP",
         "has_psi": "PSI",
     }
@@ -58,7 +58,7 @@ def features(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def taken(default: Mapping[str, Any]) -> str:
-    """An option that was taken from the machine: ``slow device ufs-3.1: the recorded ...``."""
+    """A default that came from the machine: ``slow device ufs-3.1: the recorded ...``."""
     value = default["value"]
     words = {
         "--fast": lambda: f"fast device {value}",

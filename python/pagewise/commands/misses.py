@@ -22,7 +22,7 @@ EXAMPLES = (
     "pagewise misses trace.parquet --policy arc --frames 64MiB,256MiB --json",
 )
 GAP = 2
-"""Blank columns behind each column."""
+"""How many blank columns follow each column."""
 
 
 def run(
@@ -37,7 +37,7 @@ def run(
     frames: Annotated[
         list[str],
         typer.Option(
-            metavar="N[,N...]", help="Memory in pages of 4 KiB, or as a size such as 64MiB."
+            metavar="N[,N...]", help="Memory sizes, in frames of 4 KiB or in bytes such as 64MiB."
         ),
     ],
     ratio: Annotated[
@@ -48,10 +48,10 @@ def run(
     map_: Map = None,
     json: Json = False,
 ) -> None:
-    """Count the misses of eviction policies in memories of given sizes, exactly.
+    """Count the exact misses of eviction policies at given memory sizes.
 
-    Every access counts, the memory starts empty, and each page or object takes one frame. Prints
-    the share of requests that miss; --json has the counts.
+    Every access counts, the memory starts empty, and each page or object takes one frame. The
+    tables show the share of requests that miss; --json has the counts.
     """
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
@@ -59,8 +59,8 @@ def run(
             sources, policy=",".join(policy), frames=",".join(frames), progress=progress
         )
     results = together["traces"]
-    for one in results:
-        tell_losses(one, *([one["trace"]] if len(results) > 1 else []))
+    for counted in results:
+        tell_losses(counted, *([counted["trace"]] if len(results) > 1 else []))
     if json:
         show_json(together if len(results) > 1 else results[0])
         return
@@ -71,14 +71,14 @@ def run(
 
 
 def names_of(results: Sequence[Misses]) -> list[str]:
-    """What tables call the traces: without folders and endings, where that tells them apart."""
-    short = [recording_name(one["trace"]) for one in results]
-    return short if len(set(short)) == len(short) else [one["trace"] for one in results]
+    """The names of the traces in tables: without folders and endings, if these differ."""
+    short = [recording_name(result["trace"]) for result in results]
+    return short if len(set(short)) == len(short) else [result["trace"] for result in results]
 
 
 def totals(results: Sequence[Misses], names: Sequence[str]) -> Iterator[Part]:
-    """How many requests each trace has, to how many pages."""
-    counts = [(format_count(one["requests"]), format_count(one["pages"])) for one in results]
+    """The number of requests and pages of each trace."""
+    counts = [(format_count(each["requests"]), format_count(each["pages"])) for each in results]
     if len(results) == 1:
         [(requests, pages)] = counts
         yield f"{requests} requests to {pages} pages"
@@ -90,39 +90,41 @@ def totals(results: Sequence[Misses], names: Sequence[str]) -> Iterator[Part]:
 def pivots(
     results: Sequence[Misses], names: Sequence[str], *, is_hits: bool
 ) -> Iterator[list[Part]]:
-    """A column for each policy and a row for each size; of several traces a table for each size
-    with a row for each trace."""
+    """One trace: a row for each size. Several: a table for each size, a row for each trace.
+
+    Every table has a column for each policy.
+    """
     what = "hits" if is_hits else "misses"
     policies = list(results[0]["misses"])
     sizes = list(next(iter(results[0]["misses"].values())))
 
-    def row(name: str, one: Misses, size: str) -> list[str]:
-        return [name, *(share(one, policy, size, is_hits=is_hits) for policy in policies)]
+    def row(name: str, result: Misses, size: str) -> list[str]:
+        return [name, *(share(result, policy, size, is_hits=is_hits) for policy in policies)]
 
     if len(results) == 1:
         rows = [row(frames_and_bytes(size), results[0], size) for size in sizes]
         yield [f"{what}, of requests", *table("frames", policies, rows)]
         return
     for size in sizes:
-        rows = [row(name, one, size) for name, one in zip(names, results, strict=True)]
+        rows = [row(name, result, size) for name, result in zip(names, results, strict=True)]
         title = f"{what}, of requests, with {frames_and_bytes(size, ' frames')}"
         yield [title, *table("trace", policies, rows)]
 
 
 def frames_and_bytes(size: str, noun: str = "") -> str:
-    """A number of frames, and what they hold."""
+    """A number of frames, and their bytes."""
     return f"{format_count(int(size))}{noun} ({format_size(int(size) * PAGE_BYTES)})"
 
 
-def share(one: Misses, policy: str, size: str, *, is_hits: bool) -> str:
+def share(result: Misses, policy: str, size: str, *, is_hits: bool) -> str:
     """The share of requests that miss, or that hit."""
-    requests, misses = one["requests"], one["misses"][policy][size]
+    requests, misses = result["requests"], result["misses"][policy][size]
     counted = requests - misses if is_hits else misses
     return format_share(counted / requests if requests else None)
 
 
 def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Iterator[Part]:
-    """The rows under their headings, as several tables where one would be too wide."""
+    """The rows under their headings, as several tables if one would be too wide."""
     names, *columns = zip([first, *map(heading, policies)], *rows, strict=True)
     widths = [GAP + max(map(text_width, column)) for column in columns]
     start = 0
@@ -136,7 +138,7 @@ def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Ite
 
 
 def fitting(widths: Sequence[int], start: int, width: float) -> int:
-    """The end of the columns that fit from ``start`` on, one at least."""
+    """The end of the columns from ``start`` on that fit, at least one column."""
     end = start + 1
     while end < len(widths) and sum(widths[start : end + 1]) <= width:
         end += 1
@@ -144,7 +146,7 @@ def fitting(widths: Sequence[int], start: int, width: float) -> int:
 
 
 def heading(policy: str) -> str:
-    """A policy with its options each on a line of its own."""
+    """A policy with each of its options on a separate line."""
     return policy.replace(":", "\n").replace(",", "\n")
 
 

@@ -56,7 +56,7 @@ Map: TypeAlias = Annotated[
         "--map",
         metavar="ROLE=COLUMN,...",
         help="Columns of a CSV file by role: time, op, id, sector, sectors, size (bytes), "
-        "process, device.",
+        "process and device.",
     ),
 ]
 Force: TypeAlias = Annotated[
@@ -67,8 +67,8 @@ PageSize: TypeAlias = Annotated[
     typer.Option(
         "--page-size",
         metavar="SIZE",
-        help="Group accesses into larger pages, which are moved whole: a power of two from 4KiB, "
-        "as 16KiB.",
+        help="Group accesses into larger pages, which move as a whole: a power of two from 4KiB "
+        "up, e.g. 16KiB.",
     ),
 ]
 Options: TypeAlias = Annotated[
@@ -76,14 +76,14 @@ Options: TypeAlias = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="A choice the papers leave open (see `pagewise list architectures --json`), "
-        "readahead=off or recorded, clean_evictions=none or inferred; may be given several times.",
+        help="Set an option of the architecture (see `pagewise list architectures --json`), or "
+        "readahead=off|recorded, or clean_evictions=none|inferred. May be given several times.",
     ),
 ]
 
 
 def epilog(examples: Sequence[str]) -> str:
-    """The examples at the end of a help text."""
+    """Examples as the epilog of a help text."""
     return "\n".join(examples)
 
 
@@ -93,7 +93,7 @@ def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> 
 
 
 def tell_losses(result: Mapping[str, Any], name: str = "the recording") -> None:
-    """Says on standard error what the recording of a result lost; nothing where nothing was."""
+    """Prints to standard error what the recording of a result lost, if it lost anything."""
     losses = [loss for loss in result.get("losses") or [] if loss["count"]]
     if losses:
         total = sum(loss["count"] for loss in losses)
@@ -108,9 +108,7 @@ def name_values(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or []:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(
-                f"not NAME=VALUE: {pair!r}", hint="write for example --option entry_bit=0"
-            )
+            raise UsageError(f"not NAME=VALUE: {pair!r}", hint="for example: --option entry_bit=0")
         if name.strip() in values:
             raise UsageError(f"--option {name.strip()} is given twice")
         values[name.strip()] = value.strip()

@@ -1,4 +1,4 @@
-"""`pagewise pagesize`: which page size a program wants, and whether it runs with it."""
+"""`pagewise pagesize`: the best page size of a program, and whether the program runs with it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ EXAMPLES = (
 
 
 class WithDefault(Group):
-    """A group whose arguments belong to one of its commands where they begin with none's name."""
+    """A group with a default command, for arguments that begin with no command's name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Puts the name of that command first."""
+        """Puts the name of the default command first."""
         if args and args[0] not in (*self.commands, *ctx.help_option_names):
             args = [pagesize_choose.NAME, *args]
         return super().parse_args(ctx, args)
@@ -35,8 +35,8 @@ class WithDefault(Group):
 
 app = typer.Typer(
     cls=WithDefault,
-    help="Say which page size a program wants (choose, the command without a name), and whether it "
-    "would run with it.",
+    help="Choose the page size of a program, and check whether the program runs with it. Without a "
+    "command name, runs choose.",
     epilog=epilog(EXAMPLES),
     no_args_is_help=True,
 )
@@ -44,7 +44,7 @@ app = typer.Typer(
 
 @app.callback()
 def _group() -> None:
-    """Say which page size a program wants, and whether it would run with it."""
+    """Choose the page size of a program, and check whether the program runs with it."""
 
 
 for name, command, examples in (

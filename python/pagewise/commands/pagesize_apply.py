@@ -20,15 +20,16 @@ def apply(
     ],
     output: Annotated[
         str,
-        typer.Option("--output", "-o", metavar="DIR", help="A folder for each guest goes there."),
+        typer.Option("--output", "-o", metavar="DIR", help="Write a folder for each guest here."),
     ],
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Choose a page size for each guest and write what it is started with.
+    """Choose a page size for each guest, and write the arguments to start it with.
 
-    DIR/NAME/ gets kernel-arguments, qemu.args (for xargs -a), libvirt.xml, for x86-64 tmpfiles.conf
-    for inside the guest, and undo, how to take them back. Nothing on this machine is changed.
+    DIR/NAME/ gets kernel-arguments, qemu.args (for xargs -a), libvirt.xml, and undo, which says how
+    to undo them; for x86-64 also tmpfiles.conf, for use inside the guest. This machine does not
+    change.
     """
     from pagewise.guests.apply import apply as applied
     from pagewise.reference_curves import curves
@@ -41,8 +42,8 @@ def apply(
         show_json(result)
         return
     count = len(result["guests"])
-    told = "one guest" if count == 1 else f"{count} guests"
-    written = f"{output}: {told}; how to take it back: {output}/NAME/undo"
+    guests = "one guest" if count == 1 else f"{count} guests"
+    written = f"{output}: {guests}; to undo, see {output}/NAME/undo"
     show(_table(result["guests"]), "", written)
 
 

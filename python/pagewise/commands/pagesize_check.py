@@ -1,4 +1,4 @@
-"""`pagewise pagesize check`: would programs run with larger pages."""
+"""`pagewise pagesize check`: whether programs run with larger pages."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from pagewise.units import format_count, format_size
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
 X86 = ("x86", "x86-64")
-"""Machines without base pages larger than 4 KiB."""
+"""Machines whose base pages are always 4 KiB."""
 PATHS_SHOWN = 20
-"""Files named with a problem."""
+"""How many files are listed for a problem."""
 
 
 def check(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Programs, libraries, folders, APKs.", show_default=False
+            metavar="PATH...",
+            help="Programs, libraries and APKs, or folders of them.",
+            show_default=False,
         ),
     ],
     page_size: Annotated[
-        str, typer.Option("--page-size", metavar="SIZE", help="Pages of the kernel in question.")
+        str, typer.Option("--page-size", metavar="SIZE", help="Base page size of the kernel.")
     ] = "16KiB",
     json: Json = False,
 ) -> int:
-    """Say what would fail on a kernel with larger pages, and the remedy.
+    """Find what fails on a kernel with larger pages, and say how to fix it.
 
-    Looks at the alignment of every program, shared library and APK, and for allocators that are
-    built for one page size. Exit status 1 if something would fail.
+    Checks the alignment of every program, shared library and APK, and finds allocators that are
+    built for a single page size. Exits with status 1 if anything would fail.
     """
     from pagewise.binaries.check import check as checked
 
@@ -40,17 +42,23 @@ def check(
     if json:
         show_json(result)
         return int(bool(result["fails"]))
-    # No line is broken, to grep in, however long a path is.
+    # Lines are never wrapped, so that grep finds whole paths.
     show(*(Verbatim(printable(line)) for line in _problems(result)))
     if result["fails"] and all(file["machine"] in X86 for file in result["files"]):
-        say("note: x86 has no base pages but 4 KiB; there this serves Android's emulator and store")
+        say(
+            "note: x86 has only 4 KiB base pages; for x86 files, this check matters only to "
+            "Android's emulator and store"
+        )
     if not result["files"]:
         say("note: no program, library or package was found")
     return int(bool(result["fails"]))
 
 
 def _problems(result: dict[str, Any]) -> list[str]:
-    """Each problem once with its remedy and its files, those of most files first; and the sum."""
+    """Each problem once, with its fix and its files, then the totals.
+
+    Certain failures come first, and of these the problems of most files.
+    """
     files: dict[tuple[bool, str, str], list[str]] = {}
     for file in result["files"]:
         for problem in file["problems"]:

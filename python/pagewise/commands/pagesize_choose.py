@@ -1,4 +1,4 @@
-"""`pagewise pagesize [OPTIONS] TRACE | -- COMMAND`: from a program to its page size in one go.
+"""`pagewise pagesize [OPTIONS] TRACE | -- COMMAND`: recommend the page size of a program.
 
 `pagewise advise pagesize` is the same command.
 """
@@ -41,36 +41,38 @@ ADVISE_EXAMPLES = (
     "pagewise advise pagesize --memory 80% --storage ufs-3.1 --verify -- xz -k -c /bin/bash",
 )
 NAME = "choose"
-"""The subcommand that `pagewise pagesize` is without the name of another."""
+"""The command that `pagewise pagesize` runs if its arguments name no other."""
 
 Memory: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
+        metavar="SIZE|SHARE",
+        help="Memory that the program has: a size such as 64MiB, or a share of its footprint such "
+        "as 80%.",
     ),
 ]
 Storage: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="DEVICE",
-        help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
-        "or a file of `pagewise devices probe`.",
+        help="Storage that page faults read from: a name from `pagewise devices`, such as "
+        "optane-ssd, or a file of `pagewise devices probe`.",
     ),
 ]
 TargetName: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="TARGET",
-        help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
-        "transparent huge pages of the processor that the program is made for.",
+        help=f"Where to set the page size: {', '.join(row.name for row in TARGETS)}; default: "
+        "transparent huge pages of the program's architecture.",
     ),
 ]
 Verify: TypeAlias = Annotated[
     bool,
-    typer.Option("--verify", help="Try the size on the program as well: needs root."),
+    typer.Option("--verify", help="Also run the program with this page size; needs root."),
 ]
 Rounds: TypeAlias = Annotated[
-    int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
+    int, typer.Option(metavar="N", min=1, max=1000, help="With --verify: runs of each page size.")
 ]
 
 
@@ -80,8 +82,8 @@ def choose(
         list[str],
         typer.Argument(
             metavar="TRACE | -- COMMAND...",
-            help="A trace of memory references (.pwf), or a program to capture one of; for "
-            "--verify the program, after its trace where there is one.",
+            help="A reference trace (.pwf), or a program to capture. For --verify, give the "
+            "program, or its trace and then the program.",
             show_default=False,
         ),
     ],
@@ -91,41 +93,48 @@ def choose(
     model: Annotated[
         Literal["exact", "paper", "sampled"],
         typer.Option(
-            help="Counts of every size; the paper's fits to them; or a curve through four sizes."
+            help="exact: count every page size; paper: the paper's fits to these counts; sampled: "
+            "a curve through four sizes."
         ),
     ] = "exact",
     references: Annotated[
         Literal["memory", "cpu"],
         typer.Option(
-            help="What times are per: references that miss a filter of 64 blocks of 512 bytes, or "
-            "all. It moves no optimum, but gains shrink, and 4 KiB stays below 3 %."
+            help="Give times per reference that misses a filter of 64 blocks of 512 bytes "
+            "(memory), or per reference of the processor (cpu). The best size is the same, but cpu "
+            "shrinks the gains, and a gain below 3 % keeps 4 KiB."
         ),
     ] = "memory",
     first_touches: Annotated[
         Literal["counted", "zero-fill", "file-only"],
         typer.Option(
-            help="What a first touch costs: a read of storage; clearing a page; clearing one if it "
-            "writes, a read if not."
+            help="Cost of a first touch. counted: a read from storage; zero-fill: clearing a page; "
+            "file-only: clearing a page for a write, a read from storage otherwise."
         ),
     ] = "file-only",
     tlb_levels: Annotated[
         int,
-        typer.Option(metavar="1|2", min=1, max=2, help="64 entries alone, or 1536 behind them."),
+        typer.Option(
+            metavar="1|2",
+            min=1,
+            max=2,
+            help="1: a TLB of 64 entries; 2: another of 1536 behind it.",
+        ),
     ] = 2,
     readahead: Annotated[
-        str, typer.Option(metavar="SIZE", help="Cluster that a fault brings, as 32KiB; 0: none.")
+        str, typer.Option(metavar="SIZE", help="Bytes that a fault reads, e.g. 32KiB; 0: one page.")
     ] = "0",
     margin: Annotated[
         str,
         typer.Option(
             metavar="SHARE",
-            help="Choose for the mean over memories within this share; 25% where inputs differ in "
-            "size, 0 for exactly this run.",
+            help="Choose for the mean over memory sizes within this share of --memory. Use 25% if "
+            "inputs differ in size, 0 for exactly this run.",
         ),
     ] = "15%",
     max_refs: Annotated[
         int | None,
-        typer.Option("--max-refs", metavar="N", min=1, help="Capture no more references."),
+        typer.Option("--max-refs", metavar="N", min=1, help="Stop the capture after N references."),
     ] = None,
     keep: Annotated[
         Path | None, typer.Option(metavar="FILE.pwf", help="Keep the captured trace.")
@@ -138,10 +147,10 @@ def choose(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Say which page size a program should have, what it gains and costs, and how to set it.
+    """Recommend a page size for a program, with its gain, its cost and its settings.
 
-    Captures the program's memory references, counts TLB misses and page faults of every page size
-    and memory, and advises. Times are nanoseconds per reference.
+    Captures the program's memory references, and counts the TLB misses and page faults of every
+    page size and memory size. Times are nanoseconds per reference.
     """
     from pagewise.models.page_size_time import Terms
     from pagewise.page_size_answer import answer
@@ -187,37 +196,42 @@ def choose(
 
 
 def refuse_as_report(report: Path, words: list[str], force: bool) -> None:
-    """Raises UsageError for what a report should not replace: a trace or a program, on a slip of
-    the hand, under whatever name, and without ``force`` any file."""
+    """Raises UsageError if the report would replace an input or, without ``force``, any file.
+
+    The name must end in .html, and must not be another name of the trace or the program.
+    """
     from pagewise.capture.run import is_among
 
     if report.suffix != ".html":
-        raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
+        raise UsageError(f"--report {report}: must end in .html")
     if is_among(report, words):
-        raise UsageError(f"--report {report} is an input as well", hint="name another file")
+        raise UsageError(f"--report {report} is also an input", hint="name another file")
     refuse_unwritable(report, force=force)
 
 
 def refuse_of_trace(trace: str, command: list[str], verify: bool, *, is_captured: bool) -> None:
-    """Raises UsageError for what asks to run or capture a program where its trace was given."""
+    """Raises UsageError for options and words that do not fit a trace."""
     if verify and not command:
-        raise UsageError("--verify runs the program", hint="write it at the end: -- COMMAND")
+        raise UsageError(
+            "--verify needs the program", hint="give it after the trace: TRACE -- COMMAND"
+        )
     if command and not verify:
         raise UsageError(
-            f"{trace} is a trace already, and only --verify runs {command[0]}",
-            hint="leave the command out, or add --verify",
+            f"{trace} is a trace, and only --verify runs {command[0]}",
+            hint="leave out the command, or add --verify",
         )
     if is_captured:
         raise UsageError(
-            "--keep and --max-refs are for a capture",
-            hint=f"{trace} is a trace already; leave them out",
+            "--keep and --max-refs work only with a capture",
+            hint=f"{trace} is a trace; leave them out",
         )
 
 
 def described(result: dict[str, Any]) -> list[Any]:
     """The answer as text and tables."""
     program, assumed = result["program"], result["assumed"]
-    asked = next(one for one in result["memories"] if one["memory_bytes"] == result["memory_bytes"])
+    memory_bytes = result["memory_bytes"]
+    asked = next(each for each in result["memories"] if each["memory_bytes"] == memory_bytes)
     factors = program["footprint_factors"]
     rows = [
         [
@@ -242,19 +256,19 @@ def described(result: dict[str, Any]) -> list[Any]:
 
 
 def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], rounds: int) -> None:
-    """Tries the advised size on the program, and adds what was measured to the advice."""
+    """Runs the program with the advised size, and adds the measurements to the advice."""
     from pagewise.huge_pages.forecast import forecast
 
     page_bytes = advice["page_bytes"]
     if page_bytes == PAGE_BYTES:
-        advice["notes"].append("nothing to verify: these are the pages of today")
+        advice["notes"].append("nothing to verify: the advice is to stay with 4 KiB pages")
         return
     trial = tried(command, page_bytes, rounds)
     advice["verification"] = trial | {"forecast": forecast(counts, page_bytes)}
 
 
 def advised(advice: dict[str, Any]) -> list[Any]:
-    """The advice as text and tables."""
+    """Size, gain, cost and settings as text and tables."""
     sizes = ", ".join(format_size(size) for size in advice["sizes_bytes"])
     parts: list[Any] = [
         facts(
@@ -279,12 +293,12 @@ def advised(advice: dict[str, Any]) -> list[Any]:
 
 
 def footprint(advice: dict[str, Any]) -> str:
-    """All memory of the program."""
+    """The footprint of the program in words."""
     return f"{format_size(advice['footprint_bytes'])} that the program uses in 4 KiB pages"
 
 
 def ideal(advice: dict[str, Any]) -> str:
-    """What the target's sizes cost."""
+    """How the chosen size compares with the best of 1 to 32 KiB."""
     best = format_size(advice["ideal_bytes"])
     if advice["regret"] == 0:
         return f"none better of 1 to 32 KiB ({best})"

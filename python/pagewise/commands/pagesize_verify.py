@@ -1,4 +1,4 @@
-"""`pagewise pagesize verify` and `undo`: a page size tried on one program, and put back."""
+"""`pagewise pagesize verify` and `undo`: measure a page size on a program, restore the switches."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ EXAMPLES = ("pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",)
 MEASURES = {
     "minor_faults": ("minor faults", lambda value: format_count(round(value))),
     "cpu_s": ("CPU time", format_seconds),
-    "max_rss_bytes": ("greatest memory", format_size),
+    "max_rss_bytes": ("peak memory", format_size),
 }
-"""What a measure is called, and how its figures are written."""
-FORETOLD_WITHIN = 0.1
-"""A trial that saves less of the faults than foretold, by more than this share, gets a reason."""
+"""The name of each measure, and the format of its figures."""
+FORECAST_WITHIN = 0.1
+"""A trial that saves fewer faults than forecast, by more than this share, gets a note."""
 
 
 def verify(
     command: Annotated[
         list[str],
         typer.Argument(
-            metavar="-- COMMAND...", help="The program, as it is run.", show_default=False
+            metavar="-- COMMAND...", help="The program and its arguments.", show_default=False
         ),
     ],
     page_size: Annotated[
         str,
         typer.Option(
-            "--page-size", metavar="SIZE", help="A size of this kernel, as 64KiB or 2MiB."
+            "--page-size", metavar="SIZE", help="A page size of this kernel, e.g. 64KiB or 2MiB."
         ),
     ] = "64KiB",
     rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Runs of each page size.")
     ] = 5,
     json: Json = False,
 ) -> None:
-    """Run a program with 4 KiB pages and with larger ones in turn, and say what they save.
+    """Run a program alternately with 4 KiB and with larger pages, and measure what these save.
 
-    Needs root and glibc 2.35 or newer in the program. The switches of transparent huge pages
-    are changed meanwhile and put back however it ends, even by kill -9.
+    Needs root, and a program with glibc 2.35 or later. Changes the switches of transparent huge
+    pages during the runs, and restores them afterwards, even after kill -9.
     """
     result = tried(command, parse_size(page_size), rounds)
     if json:
@@ -60,20 +60,23 @@ def verify(
 
 
 def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any]:
-    """The trial, with its progress shown, and where the settings of before are meanwhile."""
+    """Runs the trial, shows its progress, and says where the old settings are kept."""
     from pagewise.huge_pages.settings import UNDO
     from pagewise.huge_pages.verify import check, verify
 
     check(command, page_bytes)
-    say(f"note: huge pages are set for the trial and put back after it; {UNDO} keeps what was set")
+    say(
+        f"note: the trial changes the switches of huge pages and restores them; {UNDO} has the old "
+        "settings"
+    )
     with watched("running", counted="rounds") as progress:
         return verify(command, page_bytes, rounds=rounds, progress=progress)
 
 
 def described(result: dict[str, Any]) -> list[Any]:
-    """The figures with both sizes, what the larger saves, what was foretold, what was given."""
+    """The figures with both sizes, what the larger saves, what was forecast, what was given."""
     size = format_size(result["page_bytes"])
-    foretold = foretold_changes(result)
+    forecast = forecast_changes(result)
     rows = []
     for name, saved in result["saved"].items():
         title, written = MEASURES[name]
@@ -83,36 +86,38 @@ def described(result: dict[str, Any]) -> list[Any]:
                 format_range(result["base"][name], written),
                 format_range(result["chosen"][name], written),
                 format_range(negated(saved), signed),
-                *([foretold.get(name, "")] if foretold else []),
+                *([forecast.get(name, "")] if forecast else []),
             ]
         )
-    columns = ["", "4 KiB", size, "change", *(["foretold"] if foretold else [])]
+    columns = ["", "4 KiB", size, "change", *(["forecast"] if forecast else [])]
     given = result["kernel"].get("anon_fault_alloc")
     notes = (
-        [] if given is None else [f"pages of {size} that the kernel gave: {format_count(given)}"]
+        []
+        if given is None
+        else [f"pages of {size} that the kernel allocated: {format_count(given)}"]
     )
     if given == 0:
-        notes.append("note: none was asked for; glibc's malloc asks, others may not")
-    elif is_less_than_foretold(result):
+        notes.append("note: the program asked for none; glibc's malloc asks, others may not")
+    elif is_less_than_forecast(result):
         notes.append(
-            "note: less was saved than foretold: memory that is read before it is written keeps "
+            "note: less was saved than forecast: memory that is read before it is written keeps "
             "4 KiB unless pages are of 2 MiB, and so does what does not come from glibc's malloc"
         )
     return [figures(columns, rows), *notes]
 
 
-def is_less_than_foretold(result: dict[str, Any]) -> bool:
-    """Whether faults were saved so much more rarely than the curves said that it needs a reason."""
+def is_less_than_forecast(result: dict[str, Any]) -> bool:
+    """Whether the trial saved so few of the forecast faults that a note must explain it."""
     forecast = result.get("forecast")
     if forecast is None:
         return False
     faults = forecast["minor_faults"]
-    foretold = 1 - faults["chosen"] / faults["base"]
-    return bool(foretold - result["saved"]["minor_faults"]["high"] > FORETOLD_WITHIN)
+    forecast = 1 - faults["chosen"] / faults["base"]
+    return bool(forecast - result["saved"]["minor_faults"]["high"] > FORECAST_WITHIN)
 
 
-def foretold_changes(result: dict[str, Any]) -> dict[str, str]:
-    """By measure what the curves of the program say; nothing for a trial without them."""
+def forecast_changes(result: dict[str, Any]) -> dict[str, str]:
+    """The forecast change of each measure; empty for a trial without a forecast."""
     forecast = result.get("forecast")
     if forecast is None:
         return {}
@@ -127,20 +132,20 @@ def foretold_changes(result: dict[str, Any]) -> dict[str, str]:
 
 
 def negated(saved: dict[str, float]) -> dict[str, float]:
-    """What is saved as a change."""
+    """A saving as a change: the sign is reversed."""
     return {"low": -saved["high"], "typical": -saved["typical"], "high": -saved["low"]}
 
 
 def signed(share: float) -> str:
-    """A change: ``+1.5 %``."""
+    """A change with its sign: ``+1.5 %``."""
     return f"{'+' if share > 0 else ''}{format_percent(share)}"
 
 
 def undo() -> None:
-    """Put back the switches that a verification left changed when it was killed.
+    """Restore the switches of huge pages after a killed verification.
 
-    A process beside it does so by itself: this is for when that was killed too, as when a container
-    ends. Does nothing where none was left. Needs root.
+    Usually a second process restores them. Use this command if that process was killed too, as
+    when a container ends. Does nothing if no switch was left changed. Needs root.
     """
     from pagewise.huge_pages.settings import put_back
 

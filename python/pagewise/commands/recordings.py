@@ -1,4 +1,4 @@
-"""Wording for recordings: what was lost, passed over or out of order in them."""
+"""Words for records of a recording that were lost, rejected or out of order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pagewise.errors import DataLost
 from pagewise.units import format_count, format_share
 
 KEPT = ("events", "references", "pages")
-"""What losses are set against, by what was read."""
+"""The fields that may count what was kept; the first that exists counts."""
 
 
 def reject_lines(result: Mapping[str, Any]) -> list[str]:
-    """The first bad lines, each with file, line and what was expected."""
+    """The first bad lines: file, line number and what was expected."""
     rejects = result.get("rejects") or []
     return [
         f"{reject['file']}:{reject['line']}: expected {reject['expected']}"
@@ -30,13 +30,13 @@ def lost(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def disorder(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The row that tells of records out of time order, if there are any."""
+    """The row for records out of time order, if there are any."""
     count = facts.get("disordered")
     return [("out of time order", f"{format_count(count)}, kept as they came")] if count else []
 
 
 def pairs(counts: Any) -> list[tuple[str, int]]:
-    """Counts by name, whether they come as a dictionary or as a list of pairs."""
+    """Names with counts, from a dictionary or a list of pairs."""
     items = counts.items() if isinstance(counts, dict) else counts or []
     return [(str(name), int(count)) for name, count in items]
 

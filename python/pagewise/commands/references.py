@@ -1,21 +1,23 @@
-"""Wording for traces of memory references, which several commands show."""
+"""Words for reference traces, shared by several commands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from pagewise.commands.recordings import lost
 from pagewise.references import CAPTURE
 from pagewise.units import format_count, format_size
 
 
 def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, str]]:
-    """What was read and written, in a few lines."""
-    return [("written", output), ("format", str(result["format"])), *counts(result)]
+    """The rows that describe an import of references."""
+    head = [("written", output), ("format", str(result["format"]))]
+    return [*head, *counts(result), *lost(result)]
 
 
 def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What a trace of references holds, in words."""
+    """The rows of `pagewise info` for a reference trace."""
     origin, ending = info["origin"], info["ending"]
     is_captured = origin["format"] == CAPTURE
     rows = [
@@ -32,7 +34,7 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def how_it_ended(ending: Mapping[str, Any] | None, reason: str | None) -> str:
-    """How a trace ends, and what is missing of the run; a captured program's own end too."""
+    """How a trace ends, which part of the run is missing, and how the program ended."""
     if reason and ending is not None and ending.get("signal"):
         return reason
     if reason:
@@ -40,7 +42,7 @@ def how_it_ended(ending: Mapping[str, Any] | None, reason: str | None) -> str:
         return f"{reason}; the trace is whole {kept}, and what came later is missing"
     if ending is not None and ending.get("exit_status") is not None:
         return f"the program ended with status {ending['exit_status']}"
-    return "it came to its end"
+    return "the trace is complete"
 
 
 def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -55,7 +57,7 @@ def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def bits_per_reference(info: Mapping[str, Any]) -> str:
-    """Size on disk, and what of it each reference takes."""
+    """Bits per reference on disk, and the size of the file."""
     if not info["references"] or not info["file_bytes"]:
         return "not known"
     bits = 8 * info["file_bytes"] / info["references"]
@@ -63,11 +65,9 @@ def bits_per_reference(info: Mapping[str, Any]) -> str:
 
 
 def not_followed(origin: Mapping[str, Any], processes: Mapping[str, int]) -> list[tuple[str, str]]:
-    """What the captured program started, and whether the trace has it."""
+    """Threads, child processes and programs of the captured program, and whether they are kept."""
     threads = format_count(processes["threads"])
-    kept = (
-        "all are in the trace" if origin["follows_threads"] else "the first alone is in the trace"
-    )
+    kept = "all are in the trace" if origin["follows_threads"] else "only the first is in the trace"
     rows = [("threads", threads if processes["threads"] == 1 else f"{threads}; {kept}")]
     for name, what in (("children", "child processes"), ("programs", "programs in its place")):
         if processes[name]:

@@ -1,4 +1,4 @@
-"""`pagewise replay-kills`: would a killer have fired, whom, and why."""
+"""`pagewise replay-kills`: which processes kill policies would have killed, when and why."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ EXAMPLES = (
 
 POLICIES = ", ".join(row["name"] for row in list_.rows("kill-policies"))
 OF_WATERMARKS = {
-    "minfree": "minfree takes what the kernel keeps for free",
-    "lmkd": "lmkd has no rule of low free memory",
+    "minfree": "minfree counts the kernel's reserves as free",
+    "lmkd": "lmkd lacks its rule for low free memory",
 }
-"""What becomes of policies without the watermarks, which older recordings lack."""
+"""How each policy differs without watermarks, which older recordings lack."""
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
         str,
         typer.Argument(
             metavar="RECORDING",
-            help="A recording by `pagewise-agent record --kills`.",
+            help="A recording of `pagewise-agent record --kills`.",
             show_default=False,
         ),
     ],
@@ -46,30 +46,34 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="POLICY.NAME=VALUE",
-            help="Set an option of a policy; `pagewise list kill-policies --json` lists them. May "
-            "be given several times.",
+            help="Set an option of a policy; see `pagewise list kill-policies --json`. May be "
+            "given several times.",
         ),
     ] = None,
     freeze_share: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="In a freeze, every task is stalled for memory for at least this share of time.",
+            help="A freeze is a time in which all tasks wait for memory at least this share of "
+            "the time.",
         ),
     ] = 0.5,
-    freeze_time: Annotated[str, typer.Option(metavar="TIME", help="The shortest freeze.")] = "1s",
+    freeze_time: Annotated[
+        str, typer.Option(metavar="TIME", help="Length of the shortest freeze.")
+    ] = "1s",
     window: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="A decision is a false alarm if no freeze and no kill follows within this time.",
+            help="A decision is a false alarm if neither a freeze nor a kill follows within this "
+            "time.",
         ),
     ] = "10s",
     json: Json = False,
 ) -> None:
     """Show which processes kill policies would have killed in a recording, when and why.
 
-    The replay does not change the recording, except that the memory of victims counts as free.
+    The replay follows the recording, except that the memory of victims counts as free.
     """
     with watched("replaying") as progress:
         result = replay_kills(
@@ -82,22 +86,22 @@ def run(
             progress=progress,
         )
     if result["is_cut"]:
-        say("pagewise: the end of the recording is missing: its recorder was stopped before it")
+        say("pagewise: the end of the recording is missing: the recorder was stopped before it")
     blind = [row["policy"] for row in result["policies"] if row["policy"] in OF_WATERMARKS]
     if blind and not result["has_watermarks"]:
         wrong = " and ".join(OF_WATERMARKS[name] for name in blind)
-        say(f"pagewise: {recording} has neither watermarks nor what the kernel keeps: {wrong}")
+        say(f"pagewise: {recording} has neither watermarks nor the kernel's reserves: {wrong}")
     if not result["has_weights"]:
         say(
-            f"pagewise: {recording} has no weights of processes: memory that processes share "
-            "counts in full for each of them; record again by `pagewise-agent record --kills` of "
-            f"pagewise {_core.version()} or later, which records weights"
+            f"pagewise: {recording} has no weights of processes, so shared memory counts in full "
+            "for each process that shares it; to record weights, use `pagewise-agent record "
+            f"--kills` of pagewise {_core.version()} or later"
         )
     if without := [kill for kill in result["recorded"] if not kill["has_moment"]]:
         say(
             f"pagewise: {format_count(len(without))} of {format_count(len(result['recorded']))} "
-            "kills have no moment of their own: a killer was at work between two moments, so the "
-            "recording cannot tell whom a policy would have killed then"
+            "kills fall between two recorded moments, so the recording does not show which process "
+            "a policy would have killed then"
         )
     if json:
         show_json(result)
@@ -108,13 +112,13 @@ def run(
 
 
 def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
-    """Options by policy, of names such as minfree.minfree_levels."""
+    """Options by policy, from names such as minfree.minfree_levels."""
     options: dict[str, dict[str, str]] = {}
     for name, value in given.items():
         policy, dot, option = name.partition(".")
         if not dot:
             raise UsageError(
-                f"--option {name}={value}: names no policy",
+                f"--option {name}={value}: the name of the policy is missing",
                 hint="write POLICY.NAME=VALUE, as in largest.memory_percent=15",
             )
         options.setdefault(policy, {})[option] = value
@@ -122,7 +126,7 @@ def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
 
 
 def summary(result: ReplayKills) -> list[Any]:
-    """What was recorded, and how each policy stands beside it."""
+    """What was recorded, and what each policy would have done."""
     lowest = min(point["available_bytes"] for point in result["memory"])
     share = format_share(lowest / result["total_bytes"] if result["total_bytes"] else None)
     kernel = sum(freeze["is_kernel_kill"] for freeze in result["freezes"])
@@ -130,7 +134,7 @@ def summary(result: ReplayKills) -> list[Any]:
         [
             replay["policy"],
             format_count(len(replay["decisions"])),
-            format_count(sum(len(one["victims"]) for one in replay["decisions"])),
+            format_count(sum(len(decision["victims"]) for decision in replay["decisions"])),
             format_count(replay["false_alarms"]),
             format_count(replay["missed_freezes"]),
             recorded_victims(replay),
@@ -156,7 +160,7 @@ def summary(result: ReplayKills) -> list[Any]:
 
 
 def recorded_victims(replay: PolicyReplay) -> str:
-    """How many of the recorded victims a policy would have killed as well."""
+    """How many of the recorded victims a policy would have killed too."""
     named, unknown = replay["victims_named"], replay["victims_unknown"]
     known = named + replay["victims_not_named"]
     words = f"{format_count(named)} of {format_count(known)}"
@@ -164,22 +168,22 @@ def recorded_victims(replay: PolicyReplay) -> str:
 
 
 def timeline(replay: PolicyReplay) -> list[Any]:
-    """A policy's decisions and reasons in order of time."""
-    rows = [decided(one) for one in replay["decisions"]]
+    """A policy's kills, and its reasons not to kill, in order of time."""
+    rows = [decided(decision) for decision in replay["decisions"]]
     rows += [
-        (one["from_s"], [span(one["from_s"], one["to_s"]), "nobody", one["why"], "", ""])
-        for one in replay["reasons"]
+        (reason["from_s"], [span(reason["from_s"], reason["to_s"]), "none", reason["why"], "", ""])
+        for reason in replay["reasons"]
     ]
     lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
     return ["", figures([replay["policy"], "dies", "why", "available", "recorded"], lines, words=3)]
 
 
 def decided(decision: Decision) -> tuple[float, list[str]]:
-    """A decision's time and line."""
+    """The time of a decision, and its row."""
     victims = ", ".join(
-        f"{one['name']} ({one['process']}, adj {one['adj']}, "
-        f"{format_size(one['resident_bytes'] + one['swapped_bytes'])})"
-        for one in decision["victims"]
+        f"{victim['name']} ({victim['process']}, adj {victim['adj']}, "
+        f"{format_size(victim['resident_bytes'] + victim['swapped_bytes'])})"
+        for victim in decision["victims"]
     )
     words = [
         format_seconds(decision["time_s"]),
@@ -192,5 +196,5 @@ def decided(decision: Decision) -> tuple[float, list[str]]:
 
 
 def span(from_s: float, to_s: float) -> str:
-    """A time from one moment to another."""
+    """The time between two moments, in words."""
     return f"{format_seconds(from_s)} to {format_seconds(to_s)}"

@@ -1,4 +1,4 @@
-"""`pagewise report`: results as one HTML file."""
+"""`pagewise report`: write results as one HTML file."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def run(
         list[str],
         typer.Argument(
             metavar="RESULT",
-            help="JSON outputs of analyze, misses, simulate, study and advise, results of sweep, "
-            "and recordings.",
+            help="Any mix of --json outputs of analyze, misses, simulate, study and advise, "
+            "results of sweep, and recordings.",
             show_default=False,
         ),
     ],
@@ -34,7 +34,7 @@ def run(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Write one HTML file about any mix of results; it opens without network."""
+    """Write any mix of results as one HTML file, which needs no network to open."""
     from pagewise.report import report
 
     with watched("reading results") as progress:
@@ -52,5 +52,5 @@ def run(
 
 
 def command_line() -> str:
-    """The command as it was typed, fit to be pasted."""
+    """The command line, quoted for a shell."""
     return shlex.join(["pagewise", *sys.argv[1:]])

@@ -1,4 +1,4 @@
-"""`pagewise simulate`: what one swap architecture costs on a recording."""
+"""`pagewise simulate`: the cost of one swap architecture on a recording."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def run(
         typer.Option(metavar="NAME", help="Swap architecture; see `pagewise list architectures`."),
     ],
     fast_tier: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of the fast tier, e.g. 256MiB; 0 is none.")
+        str, typer.Option(metavar="SIZE", help="Size of the fast tier, e.g. 256MiB; 0: none.")
     ],
     fast: Annotated[
         str,
         typer.Option(
             metavar="DEVICE",
-            help="Fast device: a name of `pagewise devices`, or READ/WRITE times as 4/5us.",
+            help="Fast device: a name from `pagewise devices`, or READ/WRITE times such as 4/5us.",
         ),
     ],
     slow: Annotated[
-        str, typer.Option(metavar="DEVICE", help="Slow device, likewise, e.g. ufs-3.1 or 90/40us.")
+        str, typer.Option(metavar="DEVICE", help="Slow device, e.g. ufs-3.1 or 90/40us.")
     ],
     option: Options = None,
     profile: Annotated[
         str | None,
         typer.Option(
             metavar="faithful|practical",
-            help="Set all choices as the paper has them, or as a device would.",
+            help="Set all options as in the paper, or as a real device would.",
         ),
     ] = None,
     page_size: PageSize = None,
@@ -76,11 +76,12 @@ def run(
     map_: Map = None,
     json: Json = False,
 ) -> None:
-    """Replay a recording on two tiers of swap and count reads, writes, time and wear.
+    """Replay a recording on two tiers of swap, and count reads, writes, time and wear.
 
-    Counts are pages of 4 KiB, or of --page-size. Life is the time until the rated writes are used
-    up if this traffic goes on day and night, each byte written twice (1 to 5 times) by the device
-    itself; the wear of --json is the share of them used per day, without that.
+    Counts are pages of 4 KiB, or --page-size. Life is the time until the device's rated writes are
+    used up, if this traffic continues day and night, with a write amplification of 2 (1 to 5)
+    inside the device. The wear in --json is the share of the rated writes used per day, without
+    write amplification.
     """
     source = opened(trace, format, as_, map_)
     values = name_values(option)
@@ -118,7 +119,7 @@ def run(
 def described(
     result: Mapping[str, Any], alone: Mapping[str, Any], fast_tier_bytes: int, devices: Devices
 ) -> list[Any]:
-    """The outcome as tables, beside the slow device alone."""
+    """The outcome as tables, compared with the slow device alone."""
     tiers = [
         [
             tier,
@@ -159,7 +160,7 @@ def described(
 
 
 def larger_pages(result: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
-    """What larger pages cost beside the recorded ones, with the fast tier and without."""
+    """The cost of larger pages and of 4 KiB, with the fast tier and without it."""
     if "at_4_kib" not in result:
         return []
     with_tier = (result["architecture"], result)
@@ -173,7 +174,7 @@ def larger_pages(result: Mapping[str, Any], alone: Mapping[str, Any]) -> list[An
 
 
 def moved(name: str, outcome: Mapping[str, Any]) -> list[str]:
-    """The bytes that both devices move with pages of one size, and the time that takes."""
+    """The bytes that both devices move with pages of one size, and their I/O time."""
     page_bytes = outcome["page_bytes"]
     read, written = (
         format_size(sum(outcome[tier][what] for tier in ("fast", "slow")) * page_bytes)
@@ -186,7 +187,7 @@ def moved(name: str, outcome: Mapping[str, Any]) -> list[str]:
 
 
 def options(result: Mapping[str, Any]) -> list[list[str]]:
-    """Every option with the value that it ran with, and what it decides."""
+    """Every option with its value and its meaning."""
     meanings = {
         option["name"]: option["meaning"]
         for row in _core.architectures()
@@ -204,7 +205,7 @@ def options(result: Mapping[str, Any]) -> list[list[str]]:
 
 
 def life(result: Mapping[str, Any], tier: str, devices: Devices) -> str:
-    """How long a device lasts at this traffic, as `pagewise advise` counts it."""
+    """How long a device lasts at this traffic, computed as in `pagewise advise`."""
     years = devices.life_years(result, tier)
     if years is None:
         return "unknown" if devices.wear(result, tier) is None else "nothing written"
@@ -212,7 +213,10 @@ def life(result: Mapping[str, Any], tier: str, devices: Devices) -> str:
 
 
 def beside(result: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> str:
-    """A time with its range over the devices' latencies, and its share of the slow device's."""
+    """A time with its range, and its share of the time that the slow device alone takes.
+
+    The range covers the latencies of the devices.
+    """
     alike = {"low": result[name], "high": result[name]}
     times = {"typical": result[name], **(result["ranges"] or {name: alike})[name]}
     share = result[name] / alone[name] if alone[name] else None

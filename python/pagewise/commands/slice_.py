@@ -1,4 +1,4 @@
-"""`pagewise slice`: a part of a trace by time."""
+"""`pagewise slice`: copy a part of a trace by time."""
 
 from __future__ import annotations
 
@@ -30,26 +30,29 @@ def run(
         typer.Option(
             "--from",
             metavar="TIME",
-            help="First moment kept, from the first event: 10s, 1500ms, 2min.",
+            help="Start of the part, counted from the first event: 10s, 1500ms, 2min; default: the "
+            "first event.",
         ),
     ] = None,
     stop: Annotated[
         str | None,
         typer.Option(
-            "--to", metavar="TIME", help="First moment no longer kept; default: to the end."
+            "--to",
+            metavar="TIME",
+            help="End of the part, itself excluded; default: the last event.",
         ),
     ] = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Copy the events between two moments of a trace into a new one."""
+    """Copy the events between two times of a trace to a new trace."""
     with watched("slicing") as progress:
         result = recording.slice_trace(
             trace, output, start=start, stop=stop, force=force, progress=progress
         )
     if result["events"] == 0:
         command = f"pagewise info {shlex.quote(trace)}"
-        say(f"warning: nothing in that time; how long {trace} is: {command}")
+        say(f"warning: no events in that time; to see how long {trace} is: {command}")
     if json:
         show_json(result)
     else:

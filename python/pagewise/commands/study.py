@@ -1,4 +1,4 @@
-"""`pagewise study`: a paper's experiment, beside what recordings, scenarios and launch runs say."""
+"""`pagewise study`: repeat a paper's experiment on recordings, scenarios and launch runs."""
 
 from __future__ import annotations
 
@@ -42,16 +42,19 @@ def run(
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="Run folders of `pagewise-agent launch`, for lazy-unmap recordings of "
-            "`pagewise-agent record --allocations`, for kill-anatomy the folder of `make kills`; "
-            f"for {OF_RUNS} alone.",
+            help="Run folders of `pagewise-agent launch`; for lazy-unmap, recordings of "
+            "`pagewise-agent record --allocations`; for kill-anatomy, the folder of `make kills`. "
+            f"Only for {OF_RUNS}.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Where results go; default: build/study-NAME."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for results; default: build/study-NAME.",
         ),
     ] = None,
     recordings: Annotated[
@@ -60,13 +63,15 @@ def run(
     ] = None,
     simulated: Annotated[
         bool,
-        typer.Option("--simulated", help=f"Simulated phones in place of runs; for {SIMULATING}."),
+        typer.Option(
+            "--simulated", help=f"Use simulated phones instead of runs; only for {SIMULATING}."
+        ),
     ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help=f"Seed of the intervals of {OF_RUNS}.")
+        int, typer.Option(metavar="N", min=0, help=f"Seed of the intervals; only for {OF_RUNS}.")
     ] = 1,
     report: Annotated[
         Path | None,
@@ -77,10 +82,11 @@ def run(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a paper's experiment again, and say which of its statements hold, and why.
+    """Repeat a paper's experiment, and show which of its claims hold, and why.
 
-    Leaves in the folder: NAME.json, one CSV per figure (x, series, y, std, n, seed, config_hash),
-    NAME.md with verdicts and tables, and finished simulations, which a second call uses again.
+    Writes NAME.json, NAME.md with verdicts, reasons and tables, and one CSV file per figure (x,
+    series, y, std, n, seed, config_hash). It also keeps finished simulations, which the next run
+    reuses.
     """
     study = found(name, bool(runs), simulated)
     label = f"{name}-simulated" if simulated else name
@@ -108,7 +114,7 @@ def run(
 
 
 def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
-    """The study of this name. Raises UsageError where none has it, or where it reads other data."""
+    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data."""
     study = next((row for row in STUDIES if row.name == name), None)
     if study is None:
         raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
@@ -117,7 +123,7 @@ def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
             return study
         raise UsageError(
             f"study {name} {'takes no runs with --simulated' if has_runs else 'simulates nothing'}",
-            hint=f"--simulated stands alone, and is for {SIMULATING}",
+            hint=f"--simulated takes no runs, and works only for {SIMULATING}",
         )
     if study.of_runs != has_runs:
         raise UsageError(
@@ -148,7 +154,7 @@ def described(result: Mapping[str, Any]) -> list[Any]:
 
 
 def words(table: Mapping[str, Any]) -> int:
-    """How many of a table's first columns are words."""
+    """How many columns at the left of a table are words."""
     texts = (
         all(isinstance(cell, str) for cell in column) for column in zip(*table["rows"], strict=True)
     )

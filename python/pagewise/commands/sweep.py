@@ -1,9 +1,10 @@
-"""`pagewise sweep`: a grid of simulator runs."""
+"""`pagewise sweep`: run a grid of simulations."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -26,7 +27,9 @@ def run(
     spec: Annotated[
         str,
         typer.Argument(
-            metavar="SPEC.toml", help="What to run; docs/sweep.md shows one.", show_default=False
+            metavar="SPEC.toml",
+            help="The grid to run; docs/sweep.md has an example.",
+            show_default=False,
         ),
     ],
     output: Annotated[
@@ -35,17 +38,17 @@ def run(
             "--output",
             "-o",
             metavar="RESULTS.parquet",
-            help="Where the table goes: a path, or an address as s3://...",
+            help="The table to write: a path, or an address such as s3://...",
         ),
     ],
     engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="All cores of this machine, or a Ray cluster.")
+        str, typer.Option(metavar="local|ray", help="Run on this machine, or on a Ray cluster.")
     ] = "local",
     address: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The Ray cluster, e.g. ray://head:10001; default: one on this machine.",
+            help="The Ray cluster, e.g. ray://head:10001; default: start one on this machine.",
         ),
     ] = None,
     jobs: Annotated[
@@ -55,25 +58,32 @@ def run(
 ) -> int:
     """Run all combinations of traces, architectures or policies, options, sizes, devices and seeds.
 
-    The spec is checked before the first cell runs: status 2 if anything in it cannot be run.
-    Finished cells are kept whatever interrupts the run: start it again and it goes on. A cell that
-    fails is reported and does not stop the others; the exit status is then 1.
+    The spec is checked before the first cell runs; an invalid spec exits with status 2. Finished
+    cells survive an interruption: run the same command again to continue. A cell that fails is
+    reported and does not stop the others; the exit status is then 1.
     """
     with (
-        redirect_stdout(sys.stderr),  # Ray prints there, too, as when a worker dies
+        redirect_stdout(sys.stderr),  # Ray prints to stdout, for example when a worker dies
         watched("sweeping", counted="cells", parts=PARTS) as progress,
     ):
         result = sweep(spec, output, engine=engine, address=address, jobs=jobs, progress=progress)
     if json:
         show_json(result)
     else:
+        output = result["output"]
         show(
-            f"{result['output']}: {format_counted(result['cells'], 'cell')}, "
-            f"{result['computed']} run now, {result['kept']} kept, {len(result['failed'])} failed"
+            f"{output}: {format_counted(result['cells'], 'cell')}, "
+            f"{result['computed']} run now, {result['kept']} kept, {len(result['failed'])} failed",
+            *(
+                []
+                if "://" in output
+                else [f"to see the results: pagewise report {quote(output)} -o sweep.html"]
+            ),
         )
     for failure in result["failed"][:SHOWN_FAILURES]:
         inputs = ", ".join(f"{name}={value}" for name, value in failure.items() if name != "error")
         say(f"failed: {inputs}: {failure['error']}")
     if len(result["failed"]) > SHOWN_FAILURES:
-        say(f"and {len(result['failed']) - SHOWN_FAILURES} more; column error of the table has all")
+        more = len(result["failed"]) - SHOWN_FAILURES
+        say(f"and {more} more; the table has all errors, in its column `error`")
     return 1 if result["failed"] else 0

@@ -1,4 +1,4 @@
-"""Where the cells of a grid run. One module per engine; all give the same bytes."""
+"""Engines run the cells of a grid, one module each. All engines give the same bytes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ENGINES = ("local", "ray")
 
 
 class Engine(Protocol):
-    """Runs tasks and reports the results of each by key, in the calling thread.
+    """Runs tasks, and reports each task's results by key in the calling thread.
 
-    ``room_bytes`` is what tasks that run at once may hold together; one always runs.
+    ``room_bytes`` is the memory that concurrent tasks may hold together; at least one always runs.
     """
 
     workers: int
@@ -28,20 +28,20 @@ class Engine(Protocol):
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
-        """Runs ``tasks``; fetched and generated traces go to ``folder``.
+        """Runs ``tasks``; writes fetched and generated traces to ``folder``.
 
-        A ``KeyboardInterrupt`` stops all workers within a second and passes on.
+        A ``KeyboardInterrupt`` stops all workers within a second and is raised again.
         """
 
 
 @contextmanager
 def engine_named(name: str, *, address: str | None, jobs: int | None) -> Iterator[Engine]:
-    """The engine called ``name``, for the time of the block."""
+    """The engine called ``name``, while the block runs."""
     if name == "local":
         from pagewise.engines.local import LocalEngine
 
         if address is not None:
-            raise UsageError("an address is only for --engine ray")
+            raise UsageError("--address works only with --engine ray")
         yield LocalEngine(jobs)
     elif name == "ray":
         from pagewise.engines.ray import connected

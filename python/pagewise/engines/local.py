@@ -1,4 +1,4 @@
-"""All cores of this machine: one thread each, since the simulator runs without Python's lock."""
+"""Runs tasks on all cores of this machine, in threads: the simulator releases Python's lock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLL_S = 0.1
 
 
 class LocalEngine:
-    """A pool of ``jobs`` threads; by default one per core this process may use."""
+    """A pool of ``jobs`` threads; by default, one per core that this process may use."""
 
     def __init__(self, jobs: int | None = None) -> None:
         self.workers = max(1, jobs or memory.cores())
@@ -28,7 +28,7 @@ class LocalEngine:
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
-        """Runs ``tasks`` in turn, as many at once as fit, and reports each as it ends."""
+        """Runs as many ``tasks`` at once as fit memory, and reports each as it ends."""
         stop = threading.Event()
         meter = _Meter(tasks)
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="cell")
@@ -53,7 +53,7 @@ class LocalEngine:
             pool.shutdown(wait=True, cancel_futures=True)
 
     def _has_room(self, running: Collection[Task], task: Task) -> bool:
-        """Whether a task may run beside those that do."""
+        """Whether a task fits beside the running ones."""
         held = sum(other.held_bytes for other in running)
         fits = held + task.held_bytes <= self.room_bytes
         return not running or (len(running) < self.workers and fits)
@@ -75,7 +75,7 @@ def _run(
 
 
 class _Meter:
-    """How far the tasks are, together. Each thread writes only its own entry."""
+    """The progress of all tasks together. Each thread writes only its own entry."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self.weights = [MILLICELLS * len(task.cells) for task in tasks]

@@ -1,4 +1,4 @@
-"""A Ray cluster: one Ray task per pass. A worker that dies is replaced and its task run again.
+"""Runs tasks on a Ray cluster, one Ray task per pass. If a worker dies, its task runs again.
 
 Every worker needs the same pagewise, and reads traces itself: from fsspec addresses (``s3://``,
 ``gs://``), from a file system that all nodes share, or by generating them.
@@ -25,18 +25,18 @@ from pagewise.scratch import clear, scratch, shared, temporary
 from pagewise.units import MIB
 
 RETRIES = 5
-"""How often a task is run again after its worker died. A cell that kills its worker every time is
+"""How often a task runs again after its worker died. A cell that kills its worker every time is
 then reported as failed."""
 POLL_S = 0.2
 WORKER_BYTES = 200 * MIB
-"""What a worker takes beside its cells: the interpreter, Ray, and the rows of the trace at hand."""
+"""Memory of a worker besides its cells: the interpreter, Ray, and the buffered rows of a trace."""
 
 
 @contextmanager
 def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
     """The cluster at ``address``, or a new one on this machine with ``jobs`` processes.
 
-    A connection that this process has already is used, and stays.
+    If this process already has a connection, uses it and keeps it open.
     """
     try:
         import ray
@@ -44,7 +44,7 @@ def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
         raise Missing("Ray is not installed", hint=OF_CLUSTERS) from error
     with ExitStack() as stack:
         if not ray.is_initialized():
-            stack.callback(clear, temporary())  # what workers on this machine kept
+            stack.callback(clear, temporary())  # removes what workers on this machine kept
             options = {"address": address} if address else stack.enter_context(own(jobs))
             stack.callback(ray.shutdown)
             ray.init(log_to_driver=False, include_dashboard=False, **options)
@@ -53,10 +53,11 @@ def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
 
 @contextmanager
 def own(jobs: int | None) -> Iterator[dict[str, Any]]:
-    """Options of a cluster of this machine, whose files and logs go with it."""
+    """Options of a new cluster on this machine, whose files and logs are removed with it."""
     with scratch(Path(os.environ.get("RAY_TMPDIR", temporary()))) as folder:
-        # Results are small: Ray must not reserve gigabytes for its object store. It gets a folder
-        # below, since it opens its own to all users.
+        # Results are small, so Ray need not reserve gigabytes for its object store. It gets a
+        # folder
+        # inside ours, since it opens its own folder to all users.
         place = str(folder / "ray")
         yield {
             "num_cpus": jobs,
@@ -74,14 +75,14 @@ class RayEngine:
         self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         self.node_bytes = int(max((node.get("memory", 0) for node in nodes), default=0))
-        # Tasks are cut so that each core of the largest node can have one.
+        # Tasks are sized so that each core of the largest node can run one.
         cores = max((node.get("CPU", 1) for node in nodes), default=1)
         self.room_bytes = int((self.node_bytes / max(1, cores) - WORKER_BYTES) * self.workers)
 
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
-        """Runs ``tasks`` and reports each as it ends; workers have folders of their own."""
+        """Runs ``tasks`` and reports each as it ends; each worker has its own folder."""
         run = secrets.token_hex(8)
         waiting = {self._started(task, run): task for task in tasks}
         total = MILLICELLS * sum(len(task.cells) for task in tasks)
@@ -103,7 +104,7 @@ class RayEngine:
                 self.ray.cancel(reference, force=True)
 
     def _started(self, task: Task, run: str) -> Any:
-        """A task that waits until a node has memory for it; one that no node has room for takes a
+        """Starts a task on a node with enough memory; if no node is large enough, the task gets a
         whole node."""
         held = min(WORKER_BYTES + task.held_bytes, self.node_bytes)
         remote = self.ray.remote(max_retries=RETRIES, num_cpus=1, memory=held)(run_remotely)
@@ -113,7 +114,7 @@ class RayEngine:
         try:
             results: list[CellResult] = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            # The last line is the exception inside the worker, or why there is no worker.
+            # The last line is the exception in the worker, or the reason why the worker is gone.
             is_inside = isinstance(error, self.ray.exceptions.RayTaskError)
             what = "failed in its worker" if is_inside else "lost its worker"
             reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
@@ -122,7 +123,8 @@ class RayEngine:
 
 
 def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
-    """One task of a run, in a worker of the cluster, whose pagewise must be that of the caller."""
+    """Runs one task in a worker of the cluster, which must have the caller's version of
+    pagewise."""
     if this_build() != build:
         error = f"the worker has pagewise {this_build()}, the caller {build}"
         return [CellResult(error=error)] * len(task.cells)
@@ -133,7 +135,7 @@ def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
         folder.mkdir(exist_ok=True)
         path = materialize(task.trace, folder)
         if file_digest(path) != task.trace_sha256:
-            raise PagewiseError(f"{task.trace.name}: the worker reads other bytes than the caller")
+            raise PagewiseError(f"{task.trace.name}: the worker's copy differs from the caller's")
         found = prepared(task.trace, task.trace_sha256, folder)
     except (PagewiseError, OSError) as error:
         return [CellResult(error=str(error))] * len(task.cells)

@@ -1,4 +1,4 @@
-"""The unit of work that engines hand out: requests of a kind on one trace, in one pass over it."""
+"""The unit of work of an engine: requests of one kind on one trace, in one pass over it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Task:
-    """Cells of one trace and kind, run in one pass; ``held_bytes`` is what they hold meanwhile."""
+    """Cells of one trace and kind, run in one pass; ``held_bytes`` is the memory they take."""
 
     trace: TraceSource
     trace_sha256: str
@@ -36,7 +36,7 @@ class Task:
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a cell: its outcome as canonical JSON text, or why there is none."""
+    """The outcome of a cell as canonical JSON text, or the error instead."""
 
     outcome: str | None = None
     error: str | None = None
@@ -45,9 +45,10 @@ class CellResult:
 def split(
     cells: Sequence[Cell], sizes: Mapping[TraceSource, Size], workers: int, room_bytes: int
 ) -> list[Task]:
-    """Tasks over ``cells``, several for each worker, so that none waits long at the end.
+    """Splits ``cells`` into tasks, several per worker, so that no worker is idle for long at the
+    end.
 
-    As many as there are workers fit ``room_bytes``, as far as single cells do.
+    One task per worker fits ``room_bytes``, unless single cells are larger.
     """
     groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
@@ -68,10 +69,10 @@ def split(
 
 
 def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[CellResult]:
-    """Runs the cells of ``task`` on its trace, results in the order of its cells.
+    """Runs the cells of ``task`` on its trace; results are in the order of the cells.
 
-    A pass that fails as a whole is run again cell by cell, so that one cell cannot take the others
-    down. A ``KeyboardInterrupt`` raised by ``progress`` passes through.
+    If a pass fails as a whole, its cells run again one by one, so that a bad cell fails by itself.
+    A ``KeyboardInterrupt`` from ``progress`` is raised again.
     """
     try:
         return _pass(task.cells, found, progress)
@@ -79,7 +80,7 @@ def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[C
         if len(task.cells) == 1:
             return [CellResult(error=str(error))]
     except BaseException as panic:
-        # A panic of the Rust side is our own bug, and still no reason to lose a night's grid.
+        # A panic in Rust is our own bug, but must not cost the other cells of a long run.
         if not _is_panic(panic):
             raise
         if len(task.cells) == 1:

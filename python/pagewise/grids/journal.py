@@ -1,8 +1,8 @@
-"""The finished cells of an unfinished grid, safe against a kill at any moment.
+"""The finished cells of an unfinished grid, which survive a kill at any time.
 
-A local journal is a file that is only ever appended to: a line that names it, then lines
-``LENGTH CHECKSUM JSON``. A line counts only if length and checksum fit, so damage costs the lines
-that it hits and no other. Object stores cannot append: there each append is an object of its own.
+A local journal is an append-only file: a line with the journal's magic text, then lines ``LENGTH
+CHECKSUM JSON``. A line counts only if length and checksum match, so damage costs only the lines
+that it hits. Object stores cannot append: there, each append is a separate object.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pagewise.storage import filesystem, is_remote, local_path
 
 SUFFIX = ".journal"
 HEADER = b"pagewise-journal 1\n"
-"""The first line of a local journal. A file without it is never written, cut or removed."""
+"""The first line of a local journal. A file without it is never written, truncated or removed."""
 
 
 class Journal(Protocol):
-    """Finished cells by key; the value is the outcome as JSON text."""
+    """Finished cells by key; values are outcomes as JSON text."""
 
     finished: dict[str, str]
 
     def append(self, cells: Mapping[str, str]) -> None:
-        """Makes the cells durable before it returns."""
+        """Appends cells; they are durable when it returns."""
 
     def remove(self) -> None:
-        """The results are written: the journal has done its work."""
+        """Removes the journal once the results are written."""
 
     def close(self) -> None:
-        """Lets another run have it."""
+        """Releases the journal for other runs."""
 
     def __enter__(self) -> Self: ...
 
@@ -52,7 +52,7 @@ class Journal(Protocol):
 
 
 def open_journal(results: str) -> Journal:
-    """The journal that belongs to the results at this path or fsspec address."""
+    """The journal for the results at this path or fsspec address."""
     if is_remote(results):
         return RemoteJournal(results + SUFFIX)
     return LocalJournal(Path(local_path(results) + SUFFIX))
@@ -60,7 +60,7 @@ def open_journal(results: str) -> Journal:
 
 class _Closing:
     def close(self) -> None:
-        """Lets another run have it."""
+        """Releases the journal for other runs."""
 
     def __enter__(self) -> Self:
         return self
@@ -75,7 +75,7 @@ class _Closing:
 
 
 class LocalJournal(_Closing):
-    """A journal in a file; a lock keeps a second run of the same grid out."""
+    """A journal in a file, with a lock against a second run of the same grid."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -95,9 +95,9 @@ class LocalJournal(_Closing):
         self.is_torn = not content.endswith(b"\n")
 
     def append(self, cells: Mapping[str, str]) -> None:
-        """Makes the cells durable before it returns."""
+        """Appends cells; they are durable when it returns."""
         try:
-            # What a torn last line has lost must not cost the next one.
+            # A torn last line must not damage the line that follows it.
             self.file.write(b"\n" * self.is_torn + encode(cells))
             self.file.flush()
             os.fsync(self.file.fileno())
@@ -107,20 +107,20 @@ class LocalJournal(_Closing):
         self.finished.update(cells)
 
     def remove(self) -> None:
-        """The results are written: the journal has done its work."""
+        """Removes the journal once the results are written."""
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Closes the file, which releases the lock; one without a cell goes."""
+        """Closes the file, which releases the lock, and removes it if it has no cells."""
         if not self.finished and not self.file.closed:
             self.remove()
-        # What could not be written was reported by `append`.
+        # `append` has already reported what could not be written.
         with suppress(OSError):
             self.file.close()
 
 
 def _created(path: Path) -> IO[bytes] | None:
-    """A new journal; None where something has its name."""
+    """A new journal; None if the name is taken."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         file = os.fdopen(os.open(path, flags, 0o666), "a+b")
@@ -140,7 +140,7 @@ def _created(path: Path) -> IO[bytes] | None:
 
 
 def _found(path: Path) -> IO[bytes]:
-    """The journal of an earlier run. An error for anything else, which is only read."""
+    """The journal of an earlier run. Raises UnreadableInput for any other file."""
     foreign = UnwritableOutput(
         f"{path}: not a journal of pagewise",
         path=str(path),
@@ -163,10 +163,10 @@ def _found(path: Path) -> IO[bytes]:
 
 
 class RemoteJournal(_Closing):
-    """A journal in an object store: one object per append, numbered, with a name of the run's own.
+    """A journal in an object store: one numbered object per append, with a name unique to the run.
 
-    Object stores have no locks. Two runs of one grid at the same time both do all the work; neither
-    overwrites what the other has finished, and both write the same results.
+    Object stores have no locks. Two runs of one grid at the same time both do all the work, but
+    neither overwrites the objects of the other, and both write the same results.
     """
 
     def __init__(self, address: str) -> None:
@@ -178,18 +178,18 @@ class RemoteJournal(_Closing):
             for part in self.files.ls(self.folder, detail=False):
                 self.finished.update(decode(self.files.cat_file(part)))
         except FileNotFoundError:
-            # There is none, or another run has just written its results and removed it.
+            # No journal exists, or another run has just written its results and removed it.
             pass
 
     def append(self, cells: Mapping[str, str]) -> None:
-        """Makes the cells durable before it returns."""
+        """Appends cells; they are durable when it returns."""
         self.files.makedirs(self.folder, exist_ok=True)
         self.files.pipe_file(f"{self.folder}/{self.run}-{self.parts:08}", encode(cells))
         self.parts += 1
         self.finished.update(cells)
 
     def remove(self) -> None:
-        """The results are written: the journal has done its work."""
+        """Removes the journal once the results are written."""
         if self.files.exists(self.folder):
             self.files.rm(self.folder, recursive=True)
 
@@ -200,7 +200,7 @@ def encode(cells: Mapping[str, str]) -> bytes:
 
 
 def decode(content: bytes) -> dict[str, str]:
-    """The cells of the sound lines."""
+    """The cells of the undamaged lines."""
     texts = (_checked(line.split(b" ", 2)) for line in content.split(b"\n"))
     records = (json.loads(text) for text in texts if text is not None)
     return {record["key"]: record["outcome"] for record in records}

@@ -1,4 +1,4 @@
-"""What identifies a cell: a hash over everything its outcome depends on."""
+"""The key of a cell: a hash over everything that its outcome depends on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagewise import _core
 
 
 def canonical(value: object) -> str:
-    """JSON with one spelling per value: sorted names, no spaces, ASCII."""
+    """JSON with a single spelling per value: sorted names, no spaces, ASCII."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -28,7 +28,7 @@ def file_digest(path: str | Path) -> str:
 
 
 def this_build() -> str:
-    """Version of the simulator in use, and a hash of the sources it was built from."""
+    """The version of the simulator, and a hash of the sources it was built from."""
     return f"{_core.version()}, build {_core.build()}"
 
 
@@ -38,8 +38,8 @@ def cell_key(
     """The key of one cell.
 
     ``effective`` is the request as the simulator understood it: architecture, every option with its
-    value, the size, and the figures of both devices. ``build`` (`this_build`) stands for the
-    simulator: results of another one are not taken for its own.
+    value, the size, and the figures of both devices. ``build`` (`this_build`) identifies the
+    simulator, so another build has other keys.
     """
     return digest(
         {

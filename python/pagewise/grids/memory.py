@@ -1,8 +1,7 @@
-"""How many cells may run at once: by what each takes, and by the memory that is free.
+"""How many cells may run at once, given the memory of each and the free memory.
 
-A cell is taken to hold 64 bytes for each page of its trace, which tests hold it to. Cells run at
-once as long as they stay within half of the memory that was free when the run began; one always
-runs.
+A cell counts as 64 bytes for each page of its trace; tests check this bound. Cells run at once as
+long as they fit half of the memory that was free when the run began. At least one always runs.
 """
 
 from __future__ import annotations
@@ -20,32 +19,33 @@ from pagewise.units import MIB
 
 BYTES_PER_PAGE = 64
 BYTES_PER_EVENT = 64
-"""What the offline bound takes beside, which must know every event before it decides."""
+"""Extra bytes of the offline bound, which must know every event before it decides."""
 BYTES_BESIDE = 2 * MIB
-"""What a cell takes whatever its trace."""
+"""Bytes of a cell for any trace."""
 SHARE = 0.5
-"""Of the free memory, that cells may take."""
+"""The share of free memory that cells may take."""
 CELLS_MAX = 4
-"""Cells of one pass: enough to share the reading of the trace, few enough to be small."""
+"""Most cells of one pass: enough to share the reading of the trace, few enough to stay small."""
 CELLS_AT_ONCE_MAX = 64
 LATENCIES_REPLAYED = 3
 """Cells of a request that is replayed over the range of its latencies."""
 M_MMAP_THRESHOLD = -3
-"""glibc's name for the size from which a block is mapped on its own (malloc.h)."""
+"""M_MMAP_THRESHOLD of glibc (malloc.h): larger blocks get their own mapping."""
 
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Size:
-    """What decides how much a cell of a trace holds."""
+    """The size of a trace, as far as the memory of its cells depends on it."""
 
     pages: int
     events: int
 
 
 def bytes_of(request: Mapping[str, Any], size: Size) -> int:
-    """What a request, in the form of `Simulation.to_json`, holds while it runs on such a trace."""
+    """Bytes that a request, in the form of `Simulation.to_json`, holds while it runs on this
+    trace."""
     architecture = request["architecture"]
     each = BYTES_BESIDE + BYTES_PER_PAGE * size.pages
     if architecture in catalog.bounds():
@@ -57,7 +57,7 @@ def bytes_of(request: Mapping[str, Any], size: Size) -> int:
 def passes(
     items: Sequence[Item], cells_max: int, room_bytes: int, cost: Callable[[Item], int]
 ) -> Iterator[Sequence[Item]]:
-    """The items in order, in passes of at most ``cells_max`` that fit ``room_bytes`` together."""
+    """The items in order, in passes of at most ``cells_max`` items that fit ``room_bytes``."""
     start, held = 0, 0
     for index, item in enumerate(items):
         if index > start and (index - start == cells_max or held + cost(item) > room_bytes):
@@ -69,35 +69,35 @@ def passes(
 
 
 def cells_of_pass(workers: int) -> int:
-    """Most cells of one pass, where so many passes run at once."""
+    """The most cells of one pass, if ``workers`` passes run at once."""
     return max(1, min(CELLS_MAX, CELLS_AT_ONCE_MAX // workers))
 
 
 def give_back_what_is_freed() -> None:
-    """Lets the C library give the tables of a cell back to the system when the cell ends.
+    """Makes the C library return the tables of a cell to the system when the cell ends.
 
-    glibc raises its threshold with the first large blocks that are freed, up to 32 MiB, and keeps
-    such blocks from then on, for each thread: cells that never held more than 0.3 GB took 1.1 GB.
+    glibc raises its threshold, up to 32 MiB, when large blocks are freed, and each thread then
+    keeps such blocks: cells that never held more than 0.3 GB took 1.1 GB.
     """
     with suppress(AttributeError):  # Other C libraries have no such option.
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, MIB)
 
 
 def cores() -> int:
-    """Processors that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def room_bytes(root: Path = Path("/")) -> int:
-    """What cells may hold together: half of the memory that is free now."""
+    """Bytes that cells may hold together: half of the memory that is free now."""
     return int(SHARE * free_bytes(root))
 
 
 def free_bytes(root: Path = Path("/")) -> int:
-    """What programs may still take without pushing others out: the kernel's MemAvailable, or what
-    the limits of this process's control groups (version 1 and 2) leave, if that is less.
+    """Bytes that programs can take without pushing others out: the kernel's MemAvailable or, if
+    less, what the limits of this process's control groups (version 1 and 2) leave.
 
-    ``root`` is where the kernel's file systems are.
+    ``root`` is the folder that holds proc and sys.
     """
     return min([_available(root), *_left_in_groups(root)])
 
@@ -112,7 +112,7 @@ def _available(root: Path) -> int:
 
 @dataclass(frozen=True)
 class _Version:
-    """How a version of control groups calls its files, and the file pages in its statistics."""
+    """The names of files and statistics in a version of control groups."""
 
     limit: str
     used: str
@@ -127,21 +127,21 @@ _VERSIONS = {
         ("total_active_file", "total_inactive_file"),
     ),
 }
-"""By the type of their file system."""
+"""Versions by the type of their file system."""
 
 
 def _left_in_groups(root: Path) -> Iterator[int]:
-    """What the limit of each group that this process is in leaves."""
+    """Bytes that the limit of each control group of this process leaves."""
     for version, mount, group in _mounted(root):
         folder = mount / group.lstrip("/")
-        # A container sees its own group as the root of what is mounted, whatever its path.
+        # In a container, the process's own group is the root of the mount.
         for level in (folder, *folder.parents):
             if level.is_relative_to(mount) and (left := _left(level, version)) is not None:
                 yield left
 
 
 def _mounted(root: Path) -> Iterator[tuple[_Version, Path, str]]:
-    """Version and mount of each hierarchy that may limit memory, and the group of this process."""
+    """Each hierarchy that may limit memory: its version, its mount, the group of this process."""
     groups = {}
     for line in _lines(root / "proc/self/cgroup"):
         number, controllers, path = line.split(":", 2)
@@ -158,7 +158,8 @@ def _mounted(root: Path) -> Iterator[tuple[_Version, Path, str]]:
 
 
 def _left(group: Path, version: _Version) -> int | None:
-    """What a group's limit leaves, its file pages taken for free; none where there is no limit."""
+    """Bytes below the limit of a group, with its file pages counted as free; None without a
+    limit."""
     try:
         limit, used = (int((group / name).read_text()) for name in (version.limit, version.used))
         statistics = dict(line.split(" ", 1) for line in _lines(group / "memory.stat"))

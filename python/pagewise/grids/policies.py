@@ -1,4 +1,4 @@
-"""Cells that count the misses of an eviction policy in a memory of one size."""
+"""Cells that count the misses of an eviction policy at one size of memory."""
 
 from __future__ import annotations
 
@@ -20,24 +20,25 @@ from pagewise.units import DIGITS_MAX, parse_frames
 
 FRAMES_MAX = 2**32 - 1
 BYTES_PER_ACCESS = 8
-"""What a policy that knows the future keeps of each access, while it reads it and afterwards."""
+"""Bytes per access of a policy that knows the future, while it reads the trace and afterwards."""
 
 
 @dataclass(frozen=True)
 class MemorySize:
-    """A size as the spec writes it: so many frames, or a share of a trace's distinct pages."""
+    """A size as written in the spec: a number of frames, or a share of a trace's distinct pages."""
 
     text: str
     frames: int = 0
     share: Fraction | None = None
 
     def of(self, pages: int) -> int:
-        """Frames for a trace of so many pages; of a share, what `pagewise analyze` takes for it."""
+        """The frames for a trace with ``pages`` distinct pages; shares are rounded up."""
         return self.frames if self.share is None else math.ceil(self.share * pages)
 
 
 def parse_memory(value: object) -> MemorySize:
-    """``1000`` or ``"1000"`` pages, ``"64MiB"``, or ``"10%"`` of a trace's distinct pages."""
+    """Parses ``1000`` or ``"1000"`` pages, ``"64MiB"``, or ``"10%"`` of a trace's distinct
+    pages."""
     text = str(value).strip()
     if text.endswith("%"):
         return MemorySize(text, share=_share(text))
@@ -53,15 +54,15 @@ def _share(text: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if not 0 <= share <= 1:
-        raise UsageError(f"not a share: {text[:DIGITS_MAX]!r}", hint="write for example 10%")
+        raise UsageError(f"not a share: {text[:DIGITS_MAX]!r}", hint="for example 10%")
     return share
 
 
 @dataclass(frozen=True)
 class Replacement:
-    """A policy in a memory of one size.
+    """An eviction policy at one size of memory.
 
-    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
+    ``options`` holds only the options in the spec. ``place`` is where the spec has the request.
     """
 
     policy: str
@@ -80,7 +81,7 @@ class Replacement:
         return self.text
 
     def to_json(self) -> dict[str, Any]:
-        """What the spec sets."""
+        """The parts that the spec sets."""
         return {"policy": self.policy, "options": dict(self.options), "size": self.size.text}
 
     def effective(self) -> dict[str, Any]:
@@ -95,7 +96,7 @@ class Replacement:
         }
 
     def held_bytes(self, size: Size) -> int:
-        """What it holds while it runs on such a trace."""
+        """Bytes that it holds while it runs on this trace."""
         held = memory.BYTES_BESIDE + memory.BYTES_PER_PAGE * size.pages
         if self._described()["knows_the_future"]:
             held += BYTES_PER_ACCESS * size.events
@@ -105,7 +106,8 @@ class Replacement:
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
     ) -> list[dict[str, Any]]:
-        """Counts all sizes of one policy in one pass; ``outcome`` as `pagewise misses --json`."""
+        """Counts all sizes of one policy in one pass; each ``outcome`` is as `pagewise misses
+        --json`."""
         frames = [request.size.of(found.size.pages) for request in requests]
         counts = _core.misses(
             *found.trace.arguments(),
@@ -122,7 +124,7 @@ class Replacement:
         ]
 
     def inputs(self) -> dict[str, Any]:
-        """What it asks, by column of the table."""
+        """The request, by column of the table."""
         return {
             "policy": self.policy,
             "options": canonical(dict(self.options)),
@@ -130,7 +132,7 @@ class Replacement:
         }
 
     def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """What an outcome says, by column of the table."""
+        """The figures of an outcome, by column of the table."""
         ((_, by_frames),) = outcome["misses"].items()
         ((frames, misses),) = by_frames.items()
         requests = outcome["requests"]

@@ -1,4 +1,4 @@
-"""What a cell of a grid asks of the core, whatever it asks."""
+"""The interface of requests, which cells ask of the core."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from pagewise.recording import Progress
 
 
 class Request(Protocol):
-    """One question to a trace; equal requests have equal answers."""
+    """A question to a trace; equal requests have equal answers."""
 
     @property
     def place(self) -> str:
-        """Where it is in the spec."""
+        """Where the spec has the request."""
 
     @property
     def kind(self) -> object:
         """Requests of one kind may share a pass over the trace."""
 
     def to_json(self) -> dict[str, Any]:
-        """What the spec sets."""
+        """The parts that the spec sets."""
 
     def effective(self) -> dict[str, Any]:
-        """All that the answer depends on beside the trace. Raises UsageError for what cannot be."""
+        """Everything but the trace that the answer depends on. Raises UsageError if it is not
+        valid."""
 
     def held_bytes(self, size: Size) -> int:
-        """What it holds while it runs on such a trace."""
+        """Bytes that it holds while it runs on this trace."""
 
     @classmethod
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
     ) -> list[dict[str, Any]]:
-        """Answers requests of one kind in one pass: each with ``outcome``, or with ``error``."""
+        """Answers requests of one kind in one pass, each with ``outcome`` or with ``error``."""
 
     def inputs(self) -> dict[str, Any]:
-        """What it asks, by column of the table."""
+        """The request, by column of the table."""
 
     def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """What an outcome says, by column of the table."""
+        """The figures of an outcome, by column of the table."""

@@ -1,4 +1,4 @@
-"""The table of a finished grid: one row per cell, in an order that only the inputs decide."""
+"""The table of a finished grid: one row per cell, in an order that depends only on the inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pagewise.storage import readable, replacing
 
 
 def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> None:
-    """Writes the results of ``cells`` to a path or fsspec address; they appear whole or not."""
+    """Writes the results of ``cells`` to a path or fsspec address, completely or not at all."""
     rows = sorted((_row(cell, results[cell.key]) for cell in cells), key=_order)
     columns = [
         {"name": name, "type": kind, "values": [row[name] for row in rows]}
@@ -32,7 +32,7 @@ def read(address: str) -> list[dict[str, Any]]:
         table = _core.read_table(str(path))
     metadata = dict(table["metadata"])
     if metadata.get("schema") != SCHEMA:
-        raise UnreadableInput(f"{address}: these are no results of pagewise sweep", path=address)
+        raise UnreadableInput(f"{address}: not results of pagewise sweep", path=address)
     names = [column["name"] for column in table["columns"]]
     values = [column["values"] for column in table["columns"]]
     return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
@@ -70,8 +70,8 @@ COLUMNS = {
     "misses": "integer",
     "miss_ratio": "number",
 }
-"""Name and type of every column. ``options`` are those the spec sets and ``outcome`` is everything
-that `pagewise simulate --json` or `misses --json` prints, both as JSON text."""
+"""Name and type of every column. ``options`` are those in the spec, and ``outcome`` is the output
+of `pagewise simulate --json` or `misses --json`; both are JSON text."""
 
 
 def _row(cell: Cell, result: CellResult) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Runs a grid: what is finished is kept, what is missing is run, then the table is written."""
+"""Runs a grid: keeps finished cells, runs the missing ones, then writes the table."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Runs every cell of ``spec`` that ``output`` or its journal does not hold yet.
+    """Runs every cell of ``spec`` that is not yet in ``output`` or its journal.
 
-    ``spec``: a TOML file, or the same as a mapping. ``output``: a path or fsspec address of the
-    Parquet table. ``engine``: ``local`` (``jobs`` threads, default all cores) or ``ray``
+    ``spec``: a TOML file, or a mapping with its content. ``output``: a path or fsspec address of
+    the Parquet table. ``engine``: ``local`` (``jobs`` threads, default all cores) or ``ray``
     (``address`` of the cluster). ``progress(done, total)`` counts thousandths of cells.
 
     Returns ``schema``, ``output``, ``cells``, ``kept`` (finished before), ``computed`` and
-    ``failed``, a list of the inputs and errors of cells without outcome; they are run again next
-    time. The bytes written depend on the spec and the content of its traces alone.
+    ``failed``, a list of the inputs and errors of cells without an outcome, which run again next
+    time. The bytes written depend only on the spec and the content of its traces.
 
-    Raises UsageError that names everything in the spec that cannot be run, and leaves nothing then.
+    Raises UsageError, naming everything in the spec that cannot run; it then writes nothing.
     """
     problems = Problems(str(spec) if isinstance(spec, (str, Path)) else None)
     grid = _grid(spec, problems)
@@ -82,7 +82,7 @@ def sweep(
 
 
 def _refuse_unwritable(output: str) -> None:
-    """Results and journal need a folder, and may not take the place of what is no file."""
+    """Raises an error if the folder is missing, or if an output's name is taken by a non-file."""
     if not is_remote(output):
         for path in (local_path(output), local_path(output) + SUFFIX):
             refuse_unwritable(Path(path))
@@ -97,9 +97,9 @@ def _grid(spec: str | Path | Mapping[str, Any] | Grid, problems: Problems) -> Gr
 
 
 def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
-    """Every cell of the grid; ``problems`` gets the traces and requests that cannot be.
+    """Every cell of the grid; appends invalid traces and requests to ``problems``.
 
-    Two traces of the same content have cells of the same key, which run once.
+    Cells of traces with the same content have the same key, and run once.
     """
     understood = [_understood(request, problems) for request in grid.requests]
     traces = [(trace, _identified(trace, folder, problems)) for trace in grid.traces]
@@ -122,7 +122,7 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
 
 
 def _understood(request: Request, problems: Problems) -> dict[str, Any]:
-    """All that the answer depends on beside the trace."""
+    """Everything but the trace that the answer depends on."""
     effective: dict[str, Any] = {}
     with problems.at(request.place or "the spec"):
         effective = request.effective()
@@ -130,11 +130,11 @@ def _understood(request: Request, problems: Problems) -> dict[str, Any]:
 
 
 def _identified(trace: TraceSource, folder: Path, problems: Problems) -> str:
-    """sha256 of a trace that can be opened."""
+    """The sha256 of a trace, once it is known to open."""
     sha256 = ""
     with problems.at(trace.place or trace.name):
         path = materialize(trace, folder)
-        Trace(str(path)).events()  # of a known format
+        Trace(str(path)).events()  # raises an error for an unknown format
         sha256 = content_digest(path)
     return sha256
 
@@ -142,8 +142,10 @@ def _identified(trace: TraceSource, folder: Path, problems: Problems) -> str:
 def _sizes(
     cells: Iterable[Cell], folder: Path
 ) -> tuple[dict[TraceSource, Size], dict[str, CellResult]]:
-    """The size of each trace that cells wait for, whose pages are numbered on the way; and the
-    cells whose trace cannot be read."""
+    """The size of each trace that cells wait for, and the cells whose trace cannot be read.
+
+    Numbers the pages of the traces on the way.
+    """
     sizes: dict[TraceSource, Size] = {}
     errors: dict[TraceSource, str] = {}
     failures: dict[str, CellResult] = {}
@@ -160,14 +162,14 @@ def _sizes(
 
 
 def _finished(output: str) -> dict[str, str]:
-    """Outcomes of an earlier, finished run into the same output."""
+    """The outcomes in the output of an earlier, finished run."""
     if not exists(output):
         return {}
     try:
         rows = table.read(output)
     except UnreadableInput as error:
         raise UsageError(
-            f"{output} exists and holds no results of a sweep",
+            f"{output} exists, but does not hold results of a sweep",
             path=output,
             hint="choose another output, or remove the file",
         ) from error

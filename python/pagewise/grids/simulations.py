@@ -1,4 +1,4 @@
-"""Cells that simulate swap architectures, and many simulations at once."""
+"""Cells that simulate swap architectures, and runs of many simulations at once."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pagewise.recording import Progress, Trace
 from pagewise.units import PAGE_BYTES
 
 OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
-"""Options that every architecture takes, because they belong to the replay of the trace."""
+"""Options of every architecture, which belong to the replay of the trace."""
 COUNTS = ("promotions", "demotions")
 TIMES = ("io_time_s", "stall_time_s")
 MILLICELLS = 1000
-"""Progress is counted in thousandths of a cell."""
+"""Progress counts thousandths of a cell."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """One configuration of the simulator: an architecture on two devices.
+    """A configuration of the simulator: an architecture on two devices.
 
-    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
+    ``options`` holds only the options in the spec. ``place`` is where the spec has the request.
     """
 
     architecture: str
@@ -40,7 +40,7 @@ class Simulation:
     place: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The form in which the Rust side takes it."""
+        """The request as JSON for the core."""
         options = dict(self.options)
         of_the_replay = {name: options.pop(name) for name in OF_THE_REPLAY if name in options}
         return {
@@ -56,7 +56,7 @@ class Simulation:
 
     @property
     def kind(self) -> object:
-        """Any simulations may share a pass over the trace."""
+        """Simulations of every kind may share a pass over the trace."""
         return "simulation"
 
     def effective(self) -> dict[str, Any]:
@@ -64,18 +64,18 @@ class Simulation:
         return _core.describe_request(json.dumps(self.to_json()))
 
     def held_bytes(self, size: Size) -> int:
-        """What it holds while it runs on such a trace."""
+        """Bytes that it holds while it runs on this trace."""
         return memory.bytes_of(self.to_json(), size)
 
     @classmethod
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
     ) -> list[dict[str, Any]]:
-        """Runs simulations in one pass: each with ``outcome``, or with ``error``."""
+        """Runs simulations in one pass, each with ``outcome`` or with ``error``."""
         return _in_one_pass(found.trace, [request.to_json() for request in requests], (), progress)
 
     def inputs(self) -> dict[str, Any]:
-        """What it asks, by column of the table."""
+        """The request, by column of the table."""
         return {
             "architecture": self.architecture,
             "profile": self.profile,
@@ -86,7 +86,7 @@ class Simulation:
         }
 
     def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """What an outcome says, by column of the table."""
+        """The figures of an outcome, by column of the table."""
         fast, slow, wear = outcome["fast"], outcome["slow"], outcome.get("wear") or {}
         return {
             "fast_reads": fast["reads"],
@@ -107,11 +107,12 @@ def simulate_many(
     marks: Sequence[int] = (),
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Runs many requests (see `Simulation.to_json`) on all cores, in as few passes as fit memory.
+    """Runs many requests (see `Simulation.to_json`) on all cores, in the fewest passes that fit
+    memory.
 
-    Each answer holds either ``outcome``, as `pagewise simulate --json` prints it, or ``error``.
-    With ``marks`` an outcome has ``slices`` too: the counts up to each mark from the one before it,
-    and behind the last. Marks are ns since the first event or, without a clock, numbers of events.
+    Each answer has either ``outcome``, as in `pagewise simulate --json`, or ``error``. With
+    ``marks``, outcomes also have ``slices``: the counts before the first mark, between marks, and
+    after the last. Marks are ns since the first event or, without a clock, numbers of events.
     ``progress`` counts thousandths of cells.
     """
     cores = memory.cores()

@@ -1,4 +1,4 @@
-"""What to run: a TOML file, and the cells it spans.
+"""The spec of a sweep: a TOML file, and the grid of cells that it spans.
 
 ::
 
@@ -11,7 +11,7 @@
     memory_mib = 600
 
     [[device]]                        # names of `pagewise devices`, or READ/WRITE times
-    fast = "4/5us"                    # or "ratios": nine devices, each so many times quicker
+    fast = "4/5us"                    # or "ratios": nine devices, by how many times quicker
     slow = "ufs-3.1"
 
     [[architecture]]                  # of `pagewise list architectures`
@@ -23,8 +23,8 @@
     options = { k = [2, 3] }
     sizes = [1000, "64MiB", "10%"]    # pages, bytes, or a share of the trace's distinct pages
 
-A list of option values means one architecture or policy for each. Paths count from the spec's
-folder. ``sizes`` and ``device`` are for architectures.
+A list of option values means one architecture or policy for each value. Paths are relative to the
+folder of the spec. ``sizes`` and ``device`` are for architectures.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ TABLES = {"scenario", "device", "architecture", "policy"}
 OF_ARCHITECTURES = ("sizes", "device", "architecture")
 STAND_INS = ("4/5us", "90/40us")
 RATIOS = "ratios"
-"""Stands for fast devices at every ratio of latencies over which a conclusion must hold."""
+"""The ratios of latencies for ``fast = "ratios"``, over which a conclusion must hold."""
 Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Every trace meets every request."""
+    """Every combination of a trace and a request."""
 
     traces: tuple[TraceSource, ...]
     requests: tuple[Request, ...] = field(repr=False)
@@ -70,7 +70,7 @@ class Grid:
 
 
 def load(path: str | Path) -> Grid:
-    """The grid of a spec file. Raises UsageError that names every problem with its place."""
+    """The grid of a spec file. Raises UsageError that names every problem and its place."""
     problems = Problems(str(path))
     grid = draft(read_toml(Path(path)), problems, folder=Path(path).parent)
     problems.refuse()
@@ -78,7 +78,7 @@ def load(path: str | Path) -> Grid:
 
 
 def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
-    """The grid of a spec that is already a mapping; raises as `load` does."""
+    """The grid of a spec as a mapping; raises as `load` does."""
     problems = Problems()
     grid = draft(spec, problems, folder=folder)
     problems.refuse()
@@ -86,12 +86,12 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
 
 
 def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path()) -> Grid:
-    """The grid of what makes sense in a spec; ``problems`` gets the rest."""
+    """The grid of the valid part of a spec; appends the problems of the rest to ``problems``."""
     with problems.at("the spec"):
         require_known(spec, TOP_KEYS, "the spec")
     with problems.at("schema"):
         if spec.get("schema", SCHEMA) != SCHEMA:
-            raise UsageError(f"this is a spec of {spec['schema']!r}, not of {SCHEMA!r}")
+            raise UsageError(f"the spec is for {spec['schema']!r}, not for {SCHEMA!r}")
     seeds = _sound(spec, "seeds", lambda seed, _: [_seed(seed)], problems, default=[0])
     traces = _sound(
         spec, "traces", lambda name, place: [_trace(str(name), folder, place)], problems, default=[]
@@ -114,12 +114,12 @@ def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path())
 
 
 def _has_architectures(spec: Mapping[str, Any]) -> bool:
-    """Whether a spec has any part of architectures; one without policies must."""
+    """Whether a spec has any part of architectures; a spec without policies must have one."""
     return any(name in spec for name in OF_ARCHITECTURES) or not spec.get("policy")
 
 
 def _simulations(spec: Mapping[str, Any], problems: Problems) -> list[Simulation]:
-    # Where every size or device is wrong, others stand in: architectures are checked all the same.
+    # If every size or device is wrong, defaults stand in, so that architectures are checked too.
     sizes = _sound(spec, "sizes", lambda size, _: [parse_size(size)], problems) or [0]
     devices = _sound(spec, "device", _devices, problems) or [STAND_INS]
     return _sound(
@@ -138,7 +138,7 @@ def _sound(
     *,
     default: list[Any] | None = None,
 ) -> list[Read]:
-    """What is read of each entry of a list, less those that are problems."""
+    """The parsed entries of a list; appends the problems of the others."""
     entries: list[Any] = []
     with problems.at("the spec"):
         entries = _list(spec, name, default=default)
@@ -152,7 +152,7 @@ def _sound(
 
 def _seed(value: object) -> int:
     if not isinstance(value, int) or not 0 <= value < LIMIT:
-        raise UsageError(f"a seed is a whole number from 0 to {LIMIT - 1}, not {value!r}")
+        raise UsageError(f"a seed must be a whole number from 0 to {LIMIT - 1}, not {value!r}")
     return value
 
 
@@ -166,14 +166,14 @@ def _scenario(parameters: object, seed: int, place: str) -> TraceSource:
     given = dict(require_table(parameters, place))
     for parameter, value in given.items():
         if not isinstance(value, (str, int, float)):
-            raise UsageError(f"{parameter} is neither number nor text: {value}")
+            raise UsageError(f"{parameter} must be a number or text, not {value}")
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
     return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed, place=place)
 
 
 def _devices(device: object, place: str) -> list[tuple[str, str]]:
-    """The pairs of one ``[[device]]``: fast, slow."""
+    """The pairs (fast, slow) of one ``[[device]]``."""
     require_known(device, DEVICE_KEYS, place)
     table = require_table(device, place)
     fast, slow = (require_text(table, name, place) for name in ("fast", "slow"))
@@ -187,7 +187,7 @@ def _devices(device: object, place: str) -> list[tuple[str, str]]:
 def _requests(
     architecture: object, place: str, sizes: Sequence[int], devices: Sequence[tuple[str, str]]
 ) -> list[Simulation]:
-    """Everything that one ``[[architecture]]`` spans."""
+    """The requests that one ``[[architecture]]`` spans."""
     require_known(architecture, ARCHITECTURE_KEYS, place)
     table = require_table(architecture, place)
     profile = str(table["profile"]) if "profile" in table else None
@@ -201,7 +201,7 @@ def _requests(
 
 
 def _replacements(policy: object, place: str) -> list[Replacement]:
-    """Everything that one ``[[policy]]`` spans."""
+    """The requests that one ``[[policy]]`` spans."""
     require_known(policy, POLICY_KEYS, place)
     table = require_table(policy, place)
     name = require_text(table, "name", place)
@@ -231,7 +231,7 @@ def _options(table: Mapping[str, Any], place: str) -> Iterator[tuple[tuple[str, 
 
 
 def option_text(value: object) -> str:
-    """An option's value as the command line writes it: true is ``yes``."""
+    """An option's value as on the command line: true is ``yes``."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)

@@ -1,4 +1,4 @@
-"""From what a spec calls a trace to a file on this machine."""
+"""Finds, fetches or generates the trace files that a spec names."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pagewise.units import PAGE_BYTES
 
 @dataclass(frozen=True)
 class TraceSource:
-    """A trace file by its address, or a scenario by its parameters; ``name`` is what results show.
+    """A trace file by its address, or a scenario by its parameters; results show ``name``.
 
-    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where it is
-    in the spec.
+    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where the
+    spec has the trace.
     """
 
     name: str
@@ -36,16 +36,17 @@ class TraceSource:
 
 @dataclass(frozen=True)
 class Numbered:
-    """A trace file whose pages are numbered: many passes read it quickly, none has a table."""
+    """A trace file with numbered pages: many passes read it fast, and none needs a table of
+    pages."""
 
     trace: Trace
     size: Size
 
 
 def materialize(source: TraceSource, folder: Path) -> Path:
-    """The trace as a local file: itself, a copy in ``folder``, or generated into ``folder``.
+    """The trace as a local file: itself, a copy in ``folder``, or generated in ``folder``.
 
-    Several processes may ask for the same trace in the same folder at once.
+    Several processes may request the same trace in the same folder at once.
     """
     if source.address is None:
         path = folder / f"{digest(source.scenario)}.parquet"
@@ -64,10 +65,10 @@ def materialize(source: TraceSource, folder: Path) -> Path:
 def numbered(
     trace: Trace, copy: Path, progress: Progress | None = None, *, page_bytes: int = PAGE_BYTES
 ) -> Numbered:
-    """The trace itself where it is a trace file with numbers and pages of this size, else a copy at
-    ``copy``, which is made if it is not there.
+    """The trace with numbered pages of this size: itself if it has them, or else a copy at
+    ``copy``.
 
-    Several processes may ask for the same copy at once.
+    Makes the copy if it does not exist. Several processes may request the same copy at once.
     """
     source = Trace(str(copy)) if copy.exists() else trace
     is_copied, pages, events = _core.number_trace(
@@ -77,7 +78,7 @@ def numbered(
 
 
 def prepared(source: TraceSource, sha256: str, folder: Path) -> Numbered:
-    """The trace, of which that is the content, with numbered pages."""
+    """The trace with numbered pages; ``sha256`` is that of its content."""
     return numbered(Trace(str(materialize(source, folder))), folder / f"{sha256}.parquet")
 
 
@@ -85,7 +86,7 @@ def prepared(source: TraceSource, sha256: str, folder: Path) -> Numbered:
 def numbered_meanwhile(
     trace: Trace, progress: Progress | None = None, *, page_bytes: int = PAGE_BYTES
 ) -> Iterator[Numbered]:
-    """The trace with numbered pages of this size; a copy goes when the block ends."""
+    """The trace with numbered pages of this size; removes its copy when the block ends."""
     with scratch() as folder:
         yield numbered(trace, folder / "numbered.parquet", progress, page_bytes=page_bytes)
 

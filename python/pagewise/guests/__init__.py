@@ -1,1 +1,1 @@
-"""The virtual machines of one host: which page size each guest should have, and its start files."""
+"""The virtual machines of one host: the page size for each guest, and the files to start it."""

@@ -1,4 +1,4 @@
-"""A page size for each guest of a host, and the files that it is started with."""
+"""Chooses a page size for each guest of a host, and writes the files to start it with."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pagewise.units import format_size
 
 SCHEMA = "pagewise.pagesize-apply/1"
 ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm": "arm64"}
-"""Guests that run programs of a trace, by the name that QEMU has for the processor."""
+"""QEMU's names of the processors whose programs each guest runs, by architecture."""
 
 
 def apply(
@@ -31,20 +31,18 @@ def apply(
     force: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Chooses for every guest of a file and writes ``OUTPUT/NAME/`` for each; nothing else changes.
+    """Chooses for every guest in a file and writes ``OUTPUT/NAME/`` for each; changes nothing else.
 
-    ``curves_of``: the curves of a workload's trace, asked once for each. Fields: ``guests``
-    [{``name``, ``workload``, ``storage``, ``memory_bytes`` of the workload, ``page_bytes``,
-    ``gain`` {low, typical, high}, ``ideal_bytes``, ``regret``, ``footprint_factor``, ``kernel``,
-    ``kernel_arguments``, ``files``, ``settings`` with undo for inside the guest, ``notes``}].
-    Raises UsageError where the output exists, and before a file is written where a guest's
-    question has no answer; UnwritableOutput where not all files can be written: none is left then.
+    ``curves_of``: returns the curves of a workload's trace; called once per trace. Fields:
+    ``guests`` [{``name``, ``workload``, ``storage``, ``memory_bytes`` of the workload,
+    ``page_bytes``, ``gain`` {low, typical, high}, ``ideal_bytes``, ``regret``,
+    ``footprint_factor``, ``kernel``, ``kernel_arguments``, ``files``, ``settings`` with undo for
+    inside the guest, ``notes``}]. Raises UsageError if the output exists, or before writing if a
+    guest has no answer. Raises UnwritableOutput if a file cannot be written; it then leaves none.
     """
     guests, folder = load(path), Path(output)
     if folder.exists() and not force:
-        raise UsageError(
-            f"{folder} exists already", path=str(folder), hint="--force writes into it"
-        )
+        raise UsageError(f"{folder} exists", path=str(folder), hint="use --force to write into it")
     known: dict[Path, Curves] = {}
     answers = []
     for number, guest in enumerate(guests):
@@ -62,7 +60,7 @@ def apply(
 def _answer(
     path: str | Path, guest: Guest, curves: Curves
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is said about a guest, and what is written."""
+    """The result for a guest, and the files to write."""
     try:
         memory_bytes = memory_of(guest.memory, footprint_bytes(curves))
         choice = choose(curves, memory_bytes, storage_of(guest.storage), sizes=sizes(guest))
@@ -94,38 +92,38 @@ def _answer(
 
 
 def _notes_of(curves: Curves, guest: Guest, choice: Choice) -> list[str]:
-    """What the trace of a guest's workload lacks, and whether it is of another processor."""
+    """Notes on a trace that is cut, or that is of another processor than the guest."""
     notes = cut_note(curves)
     if not any(size in choice.times for size in sizes(guest) if size != BASE_BYTES):
         notes += unjudged(choice, "the guest", sizes(guest))
     made_for = ARCHITECTURES.get(curves.architecture or "", guest.architecture)
     if made_for != guest.architecture:
         notes.append(
-            f"its workload is a program for {made_for}, and the guest is {guest.architecture}"
+            f"its workload is a program for {made_for}, but the guest is {guest.architecture}"
         )
     return [f"{guest.name}: {note}" for note in notes]
 
 
 def _notes(guest: Guest, begun: Start, page_bytes: int) -> list[str]:
-    """What is missing before the guest can be started."""
+    """Notes on what you must do before you start the guest."""
     notes = []
     if guest.architecture == "arm64" and begun.kernel is None:
         notes.append(
-            f"{guest.name} wants a kernel with base pages of {format_size(page_bytes)}, and the "
+            f"{guest.name} needs a kernel with base pages of {format_size(page_bytes)}, but the "
             "file names none under [kernels.arm64]"
         )
     if begun.host_pages:
         notes.append(
-            f"{guest.name} needs {begun.host_pages} pages of 2 MiB that the host sets aside before "
-            f"it starts: {set_aside(begun.host_pages)}"
+            f"{guest.name} needs {begun.host_pages} reserved pages of 2 MiB on the host; before "
+            f"you start it: {set_aside(begun.host_pages)}"
         )
     if begun.kernel is not None and not begun.kernel.is_file():
-        notes.append(f"{guest.name} starts from {begun.kernel}, which is not here")
+        notes.append(f"{guest.name} starts from {begun.kernel}, which does not exist here")
     return notes
 
 
 def _write(folder: Path, guests: dict[str, dict[str, str]]) -> None:
-    """The files of all guests, by guest and name: first aside, so that no guest gets some alone."""
+    """Writes all files to temporary names first, so that all guests get their files, or none."""
     with making(folder):
         try:
             with scratch(folder, BESIDE) as aside:

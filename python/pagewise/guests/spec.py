@@ -1,14 +1,14 @@
-"""The virtual machines of one host: a TOML file.
+"""The virtual machines of one host, described in a TOML file.
 
 ::
 
-    storage = "optane-ssd"            # of every guest that names none: as in `advise pagesize`
-    architecture = "x86-64"           # or "arm64", likewise
-    system_memory = "256MiB"          # what a guest has beside the memory of its workload
+    storage = "optane-ssd"            # default for all guests; names as in `advise pagesize`
+    architecture = "x86-64"           # or "arm64"; default for all guests
+    system_memory = "256MiB"          # memory of a guest besides that of its workload
     kernel_arguments = "root=/dev/vda1"
-    host_huge_pages = false           # true: guests in huge pages of 2 MiB that the host sets aside
+    host_huge_pages = false           # true: guests use reserved 2 MiB pages of the host
 
-    [kernels.arm64]                   # kernels there are, by their base page
+    [kernels.arm64]                   # available kernels, by their base page
     "4KiB" = "vmlinuz-arm64"
     "16KiB" = "vmlinuz-arm64-16k"
 
@@ -17,7 +17,7 @@
     workload = "game.pwf"             # a trace of `pagewise capture`
     memory = "80%"                    # of the workload's footprint, or a size
 
-Paths count from the file's folder.
+Paths are relative to the folder of the file.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ BASE_PAGES = {
     "x86-64": (PAGE_BYTES,),
     "arm64": (PAGE_BYTES, 4 * PAGE_BYTES, 16 * PAGE_BYTES),
 }
-"""By architecture, the base pages that its kernels are built with."""
+"""The base pages that kernels can have, by architecture."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-"""Names become folders."""
+"""The form of names, which become folders."""
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ def load(path: str | Path) -> list[Guest]:
 
 
 def parse(spec: Mapping[str, Any], folder: Path) -> list[Guest]:
-    """The guests of a file that is already a mapping."""
+    """The guests of a file as a mapping."""
     require_known(spec, TOP_KEYS, "the file")
     tables = spec.get("vm")
     if not isinstance(tables, list) or not tables:
-        raise UsageError("the file has no guest", hint="write a [[vm]] for each")
+        raise UsageError("the file has no guest", hint="write a [[vm]] table for each guest")
     kernels = _kernels(spec.get("kernels", {}), folder)
     shared = {name: spec[name] for name in SHARED_KEYS if name in spec}
     guests = [_guest(table, shared, kernels, folder) for table in tables]
     names = Counter(guest.name for guest in guests)
     if twice := next((name for name, count in names.items() if count > 1), None):
-        raise UsageError(f"two guests are named {twice!r}")
+        raise UsageError(f"two guests have the name {twice!r}")
     return guests
 
 
@@ -98,13 +98,14 @@ def _guest(
     kernels: Mapping[str, Mapping[int, Path]],
     folder: Path,
 ) -> Guest:
-    """One ``[[vm]]``."""
+    """The guest of one ``[[vm]]``."""
     own = require_table(value, "[[vm]]")
     name = require_text(own, "name", "[[vm]]")
     where = f"vm {name!r}"
     if not NAME.fullmatch(name):
         raise UsageError(
-            f"{where}: not a name", hint="up to 64 letters, digits, and . _ - after the first"
+            f"{where}: not a name",
+            hint="a letter or digit, then up to 63 letters, digits, . _ and -",
         )
     require_known(own, VM_KEYS, where)
     table = {**DEFAULTS, **shared, **own}
@@ -113,10 +114,10 @@ def _guest(
         known = " and ".join(BASE_PAGES)
         raise UsageError(f"{where}: no architecture {architecture!r}", hint=f"there is {known}")
     if not isinstance(table["host_huge_pages"], bool):
-        raise UsageError(f"{where}: host_huge_pages is true or false")
+        raise UsageError(f"{where}: host_huge_pages must be true or false")
     arguments = str(table["kernel_arguments"])
     if not arguments.isprintable():
-        raise UsageError(f"{where}: kernel_arguments is one line")
+        raise UsageError(f"{where}: kernel_arguments must be one line")
     return Guest(
         name=name,
         workload=folder / require_text(table, "workload", where),
@@ -131,9 +132,9 @@ def _guest(
 
 
 def _size(value: object, where: str) -> int:
-    """Bytes of an entry. Raises UsageError that names it."""
+    """Bytes of an entry. Raises UsageError that names the entry."""
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise UsageError(f"{where}: {value!r} is no size", hint='write for example "256MiB"')
+        raise UsageError(f"{where}: {value!r} is not a size", hint='for example "256MiB"')
     try:
         return parse_size(value)
     except UsageError as error:
@@ -158,8 +159,8 @@ def _kernel(architecture: str, size: str, image: object, folder: Path) -> tuple[
     page_bytes, known = _size(size, where), BASE_PAGES[architecture]
     if page_bytes not in known:
         offered = ", ".join(map(format_size, known))
-        raise UsageError(f"{where}: no base page of this architecture", hint=f"it has {offered}")
-    # A line break would end the kernel's name in qemu.args, and libvirt.xml knows no other control.
+        raise UsageError(f"{where}: not a base page of this architecture", hint=f"it has {offered}")
+    # A line break would end the name in qemu.args; libvirt.xml allows no other control character.
     if not isinstance(image, str) or not str(folder / image).isprintable():
-        raise UsageError(f"{where}: {image!r} is no path on one line")
+        raise UsageError(f"{where}: {image!r} is not a path on one line")
     return page_bytes, folder / image

@@ -1,8 +1,8 @@
-"""What a guest with a page size is started with: pure text, for its kernel, QEMU and libvirt.
+"""The files to start a guest with a page size, as text: for its kernel, QEMU and libvirt.
 
-x86-64 has base pages of 4 KiB alone, so larger ones are transparent huge pages of one size; arm64
-takes a kernel with that base page. Either way the guest gets that size and no other unless a
-program asks: Debian's kernels would give 2 MiB or 32 MiB to all by themselves.
+x86-64 has only base pages of 4 KiB, so larger pages are transparent huge pages of one size; arm64
+uses a kernel with that base page. In both cases the guest gets only that size, unless a program
+asks for another: Debian's kernels would give 2 MiB or 32 MiB pages to all programs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NONE_UNASKED = "transparent_hugepage=madvise"
 
 @dataclass(frozen=True)
 class Start:
-    """How to start a guest. ``kernel`` is none where the file names none for this size."""
+    """How to start a guest. ``kernel`` is None if the file names no kernel for this size."""
 
     memory_bytes: int
     kernel: Path | None
@@ -33,22 +33,22 @@ class Start:
 
     @property
     def host_pages(self) -> int:
-        """Huge pages that the host sets aside for it; none where it has none of them."""
+        """Huge pages that the host reserves for the guest; None without reserved pages."""
         return self.memory_bytes // machines.HUGE_BYTES if self.has_host_huge_pages else 0
 
 
 def sizes(guest: Guest) -> list[int]:
-    """Bytes of the pages that the guest could have."""
+    """The page sizes, in bytes, that the guest could have."""
     if guest.architecture == "x86-64":
         return list(mthp.USUAL)
     return sorted(guest.kernels) or list(BASE_PAGES[guest.architecture])
 
 
 def start(guest: Guest, memory_bytes: int, page_bytes: int) -> Start:
-    """The start of a guest whose workload has this memory, with pages of this size."""
+    """How to start a guest whose workload has this memory and pages of this size."""
     is_mthp = guest.architecture == "x86-64"
     words = mthp.boot_arguments(page_bytes) if is_mthp and page_bytes > PAGE_BYTES else NONE_UNASKED
-    # Whole huge pages of the host, where it sets some aside.
+    # A multiple of the host's huge pages, if it reserves some.
     granule = machines.HUGE_BYTES if guest.has_host_huge_pages else MIB
     whole = -(-(memory_bytes + guest.system_memory_bytes) // granule) * granule
     return Start(
@@ -61,14 +61,14 @@ def start(guest: Guest, memory_bytes: int, page_bytes: int) -> Start:
 
 
 def _tmpfiles(page_bytes: int) -> str:
-    """For a guest whose kernel arguments are its own."""
+    """The tmpfiles.conf for a guest that boots with other kernel arguments."""
     if page_bytes == PAGE_BYTES:
         return f"w {SWITCHES}/{GENERAL} - - - - madvise"
     return mthp.tmpfiles(page_bytes)
 
 
 def in_the_guest(guest: Guest, page_bytes: int) -> list[Setting]:
-    """How to have the size from inside the guest instead, with undo."""
+    """Settings for the size from inside the guest instead, with undo."""
     if page_bytes == PAGE_BYTES:
         return []
     if guest.architecture == "x86-64":
@@ -77,7 +77,7 @@ def in_the_guest(guest: Guest, page_bytes: int) -> list[Setting]:
 
 
 def qemu_arguments(name: str, start: Start) -> str:
-    """Lines for ``xargs -a FILE qemu-system-...``, which understands the shell's quotes."""
+    """Lines for ``xargs -a FILE qemu-system-...``, which parses quotes as a shell does."""
     memory = f"{start.memory_bytes // MIB}M"
     words = machines.qemu_options(memory) if start.has_host_huge_pages else f"-m {memory}"
     lines = [f"-name {name}", words]
@@ -90,7 +90,7 @@ def qemu_arguments(name: str, start: Start) -> str:
 
 
 def libvirt_domain(name: str, start: Start) -> str:
-    """The elements of a domain that the page size decides."""
+    """The elements of a libvirt domain that depend on the page size."""
     domain = ElementTree.Element("domain")
     ElementTree.SubElement(domain, "name").text = name
     memory = ElementTree.SubElement(domain, "memory", unit="MiB")
@@ -106,24 +106,24 @@ def libvirt_domain(name: str, start: Start) -> str:
 
 
 def set_aside(pages: int) -> str:
-    """Adds so many pages to those that the host sets aside, or takes them back."""
+    """The shell line that adds ``pages`` to the host's reserve; a negative number removes them."""
     return f"echo $(( $(cat {machines.POOL}) {pages:+d} )) > {machines.POOL}"
 
 
 def undo(start: Start) -> str:
-    """How to take back what the other files set up: a script with its comments."""
-    lines = ["# Started without these files, the guest is as before. What may stay of them:"]
+    """How to undo the other files: a script with comments."""
+    lines = ["# Without these files, the guest starts as before. What may remain:"]
     if start.host_pages:
-        lines += ["# On the host, after the guest has ended, if its pages were set aside for it:"]
+        lines += ["# On the host, after the guest has ended, if you reserved pages for it:"]
         lines += [set_aside(-start.host_pages)]
     if start.tmpfiles is not None:
-        lines += ["# In the guest, before its next start, if tmpfiles.conf was put there:"]
+        lines += ["# In the guest, before its next start, if you installed tmpfiles.conf:"]
         lines += [f"rm {mthp.TMPFILES}"]
     return "\n".join(lines) + "\n"
 
 
 def files(name: str, start: Start) -> dict[str, str]:
-    """Everything that is written for a guest, by file name."""
+    """All files of a guest, by file name."""
     written = {
         "kernel-arguments": start.kernel_arguments + "\n",
         "qemu.args": qemu_arguments(name, start),

@@ -1,1 +1,1 @@
-"""Transparent huge pages of this machine: what there is, changed for a while, and tried."""
+"""Transparent huge pages of this machine: read their switches, change them for a trial, measure."""

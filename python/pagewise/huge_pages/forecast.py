@@ -1,11 +1,11 @@
-"""What a page size should save a program that has all the memory it wants, to hold trials against.
+"""Forecasts what a page size saves a program with ample memory, to compare with a trial.
 
-First touches are all the faults then. Files are mapped around a fault by 64 KiB at once whatever
-the page size (``fault_around_bytes``, mm/memory.c of Linux 6.18), so theirs do not change.
+With ample memory, every fault is a first touch. Linux maps 64 KiB of a file around a fault at every
+page size (``fault_around_bytes``, mm/memory.c of Linux 6.18), so faults on files do not change.
 
-What is read before it is written is taken for memory of files. Of anonymous memory it is not: Linux
-maps its page of zeroes at the read and copies 4 KiB at the write (``do_anonymous_page``), two
-faults for each 4 KiB whatever the size, of 2 MiB alone excepted.
+The forecast counts memory that is read before it is written as file memory. That is wrong for
+anonymous memory: Linux maps the zero page at the read and copies 4 KiB at the write
+(``do_anonymous_page``), which makes two faults per 4 KiB at every page size except 2 MiB.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ FAULT_AROUND_BYTES = 64 * 1024
 def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> dict[str, Any]:
     """Minor faults with 4 KiB and with this size, and the CPU seconds saved.
 
-    ``minor_faults`` {``base``, ``chosen``}, if all memory that is first written, not read, comes
-    in the larger pages; the heap alone does, where a program asks through its malloc.
-    ``cpu_s_saved`` {``low``, ``high``}: the faults alone, and the TLB misses with them at the full
-    price of a walk, which processors in part hide.
+    ``minor_faults`` {``base``, ``chosen``} assumes that all memory whose first touch is a write
+    comes in larger pages; in fact only the heap does, if a program asks through its malloc.
+    ``cpu_s_saved`` {``low``, ``high``}: the faults only; and the faults with the TLB misses, each
+    at the full price of a walk, part of which processors hide.
     """
     around = curves.sizes[FAULT_AROUND_BYTES]
     of_files = around.cold - around.cold_written
@@ -39,7 +39,7 @@ def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> 
 
 
 def _walks_ns(curves: Curves, page_bytes: int, hardware: Hardware) -> float:
-    """Time of all TLB misses."""
+    """The time of all TLB misses."""
     entries = [hardware.tlb_entries, hardware.second_tlb_entries]
     first, second = curves.sizes[page_bytes].tlb_misses(entries)
     return float(first * hardware.second_tlb_ns + second * hardware.dram_ns)

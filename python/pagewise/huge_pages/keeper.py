@@ -1,8 +1,8 @@
-"""Puts back what a killed pagewise left changed. Usage: -m pagewise.huge_pages.keeper SWITCHES UNDO
+"""Restores what a killed pagewise left changed. Usage: -m pagewise.huge_pages.keeper SWITCHES UNDO
 
-`settings.changed` puts back on every way out that Python sees. This process, in a session of its
-own, does it after the others: SIGKILL, a signal that nobody handles, a crash. The lock on the log
-tells when, since the kernel lets it go however its holder ends.
+`settings.changed` restores the switches on every exit that Python handles. This process, in its own
+session, restores them after all others: SIGKILL, an unhandled signal, a crash. It waits for the
+lock on the log, which the kernel releases however its holder ends.
 """
 
 import signal
@@ -14,7 +14,8 @@ from pagewise.signals import ENDING
 
 
 def main() -> None:
-    """Waits for the lock; finds nothing to do after a run that ended well."""
+    """Waits for the lock, then restores; finds nothing to restore after a run that ended
+    normally."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     switches, undo = map(Path, sys.argv[1:])

@@ -1,11 +1,11 @@
-"""The kernel's switches of transparent huge pages: read, changed for a while, and put back.
+"""The kernel's switches of transparent huge pages: reads, changes and restores them.
 
-Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18. Assumes sysfs at ``SWITCHES``;
-whoever may read may look, only root may change. Kernels before 6.8 have no switch per size, and
-every kernel lacks the one of two base pages (``hugepages-8kB``), which only files in memory use.
+Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18. Assumes sysfs at ``SWITCHES``.
+Every user may read the switches, but only root may change them. Kernels before 6.8 have no switch
+per size, and no kernel has one for two base pages (``hugepages-8kB``), which only shmem uses.
 
-Before anything is changed the present words go to a file, and a process of its own waits to put
-them back (`keeper`), should this one be killed.
+Before a change, the present values go to a file, and a separate process (`keeper`) waits to restore
+them in case this process is killed.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from pagewise.errors import PagewiseError, UnreadableInput, UnwritableOutput
 SWITCHES = Path("/sys/kernel/mm/transparent_hugepage")
 UNDO = Path("/run/pagewise/page-size-undo.json")
 GENERAL = "enabled"
-"""The switch that sizes on ``inherit`` follow, and that glibc asks."""
+"""The general switch, which sizes on ``inherit`` follow and glibc reads."""
 CHOSEN = re.compile(r"\[(\w+)\]")
 FOLDER = re.compile(r"hugepages-(\d+)kB")
 
 
 class Refused(PagewiseError):
-    """The machine does not let its switches be changed, or another run changes them now."""
+    """The machine refuses a change of its switches, or another run is changing them."""
 
     exit_status = 3
 
 
 def sizes(switches: Path = SWITCHES) -> list[int]:
-    """Bytes of the anonymous huge pages that this kernel can give, ascending."""
+    """Bytes of the anonymous huge pages that this kernel supports, ascending."""
     found = (FOLDER.fullmatch(path.parent.name) for path in switches.glob("hugepages-*/enabled"))
     return sorted(int(name[1]) * 1024 for name in found if name)
 
 
 def switch(size_bytes: int) -> str:
-    """The switch of one size, below ``SWITCHES``."""
+    """The name of the switch of one size, below ``SWITCHES``."""
     return f"hugepages-{size_bytes // 1024}kB/enabled"
 
 
 def present(switches: Path = SWITCHES) -> dict[str, str]:
-    """The word that each switch is at; nothing for a kernel without transparent huge pages."""
+    """The word that each switch is set to; empty if the kernel has no transparent huge pages."""
     paths = [switches / GENERAL, *sorted(switches.glob("hugepages-*/enabled"))]
     return {
         str(path.relative_to(switches)): _word(path.read_text()) for path in paths if path.exists()
@@ -58,7 +58,7 @@ def present(switches: Path = SWITCHES) -> dict[str, str]:
 
 
 def only_advised(size_bytes: int, now: Mapping[str, str]) -> dict[str, str]:
-    """The words that give pages of this size, and no other huge ones, to who asks by madvise."""
+    """The words that give pages of this size, and no other huge pages, to programs that ask."""
     wanted = {name: "never" for name in now} | {GENERAL: "madvise"}
     return wanted | {switch(size_bytes): "madvise"}
 
@@ -67,10 +67,10 @@ def only_advised(size_bytes: int, now: Mapping[str, str]) -> dict[str, str]:
 def changed(
     wanted: Mapping[str, str], switches: Path = SWITCHES, undo: Path = UNDO
 ) -> Iterator[None]:
-    """Has the switches at these words inside the block, and as before after it.
+    """Sets the switches to these words inside the block, and restores them after it.
 
-    A signal ends the block as an exception does, and then the process as it always would. Raises
-    Refused where the kernel does, or where another run is inside such a block.
+    A signal ends the block as an exception does, and then ends the process as usual. Raises Refused
+    if the kernel refuses, or if another run is inside such a block.
     """
     with ExitStack() as unlocked, _alone(undo) as log, signals.obeyed_after() as ending:
         _put_back(log, switches)
@@ -86,16 +86,16 @@ def changed(
             finally:
                 ending.hold()
         finally:
-            # Even a signal that came before the line above was done finds this undone.
+            # Inside the try block: a signal during the line above must restore the switches too.
             _put_back(log, switches)
 
 
 def put_back(
     switches: Path = SWITCHES, undo: Path = UNDO, *, waits: bool = False
 ) -> dict[str, str]:
-    """Undoes what a killed run left changed; the switches it set, none if nothing was left.
+    """Restores the switches that a killed run left changed; returns those it set.
 
-    ``waits`` for a run that goes on, where Refused is raised otherwise.
+    If another run is in progress, waits for it with ``waits``, and raises Refused without.
     """
     if not undo.exists():
         return {}
@@ -104,8 +104,9 @@ def put_back(
 
 
 def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
-    """The process that puts back once the lock is free. What ends a terminal's processes does not
-    reach it, and nobody who reads our output waits for it."""
+    """Starts the process that restores the switches once the lock is free.
+
+    It has its own session and no pipe of ours, so it survives the end of the terminal."""
     words = ["-P", "-m", "pagewise.huge_pages.keeper", str(switches), str(undo)]
     nowhere = subprocess.DEVNULL
     return subprocess.Popen(
@@ -119,7 +120,7 @@ def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
-    """The log, open and locked. It stays, empty, since a lock on a removed file holds nobody."""
+    """The log, open and locked. It stays as an empty file: a lock on a removed file is useless."""
     try:
         undo.parent.mkdir(mode=0o755, exist_ok=True)
         log = os.fdopen(
@@ -134,7 +135,7 @@ def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
             fcntl.flock(log, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refused(
-                "another pagewise changes the page sizes of this machine now",
+                "another pagewise is changing the page sizes of this machine",
                 path=str(undo),
                 hint="wait until it has finished",
             ) from None
@@ -142,7 +143,7 @@ def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
 
 
 def _write_log(log: TextIO, words: Mapping[str, str]) -> None:
-    """Replaces the log by these words, and returns when they are safe."""
+    """Replaces the content of the log by these words; they are durable when it returns."""
     log.seek(0)
     log.truncate()
     json.dump(dict(words), log)
@@ -151,7 +152,7 @@ def _write_log(log: TextIO, words: Mapping[str, str]) -> None:
 
 
 def _put_back(log: TextIO, switches: Path) -> dict[str, str]:
-    """Sets every switch that is not as logged, and empties the log."""
+    """Restores every switch that differs from the log, and empties the log."""
     log.seek(0)
     try:
         text = log.read()
@@ -159,9 +160,9 @@ def _put_back(log: TextIO, switches: Path) -> dict[str, str]:
             return {}
         logged = {str(name): str(word) for name, word in json.loads(text).items()}
     except (ValueError, AttributeError) as error:
-        # It is written whole before the first change, so nothing was changed yet.
+        # The log is complete before the first change, so nothing was changed yet.
         raise UnreadableInput(
-            f"{log.name}: cut off while it was written; nothing was changed then",
+            f"{log.name}: incomplete; the run ended before it changed anything",
             path=log.name,
             hint="remove it",
         ) from error
@@ -175,7 +176,7 @@ def _put_back(log: TextIO, switches: Path) -> dict[str, str]:
 
 
 def _set(path: Path, word: str) -> None:
-    """Turns one switch."""
+    """Sets a switch to a word."""
     try:
         path.write_text(word)
     except OSError as error:
@@ -185,6 +186,6 @@ def _set(path: Path, word: str) -> None:
 
 
 def _word(text: str) -> str:
-    """The chosen word of ``always [madvise] never``."""
+    """The selected word of ``always [madvise] never``."""
     found = CHOSEN.search(text)
     return found[1] if found else text.strip()

@@ -1,8 +1,8 @@
-"""A program under pages of 4 KiB and under larger ones, in turn, as it is: what they save.
+"""Runs a program alternately with 4 KiB and with larger pages, and measures what these save.
 
-glibc's malloc is told to ask for huge pages, and only one size is given to who asks, so no other
-program of the machine changes but those that ask by themselves. For the runs with 4 KiB the program
-is barred from huge pages (PR_SET_THP_DISABLE).
+glibc's malloc asks for huge pages if a tunable says so, and one size is enabled for programs that
+ask (madvise), so other programs change only if they ask too. Runs with 4 KiB disable huge pages for
+the program (PR_SET_THP_DISABLE).
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ ROUNDS = 5
 LAUNCHER = Path(__file__).with_name("launcher.py")
 MEASURES = ("minor_faults", "cpu_s", "max_rss_bytes")
 Figures: TypeAlias = Mapping[str, float]
-"""By name of ``MEASURES``."""
+"""The measures, by name."""
 KERNEL_COUNTS = ("anon_fault_alloc", "anon_fault_fallback")
 
 
 class ProgramFailed(PagewiseError):
-    """The program under test did not end well, so its figures mean nothing."""
+    """The program under test failed, so its figures mean nothing."""
 
 
 def verify(
@@ -47,15 +47,15 @@ def verify(
     rounds: int = ROUNDS,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """What pages of this size save the command; all settings are as before when it returns.
+    """Measures what pages of this size save the command; restores all settings before it returns.
 
-    Runs it ``rounds`` times with each size, which comes first alternates, without input and with
-    its output thrown away. Fields: ``base`` and ``chosen`` {measure: {``low``, ``typical``,
-    ``high``}} over the rounds, of minor faults, CPU seconds and greatest resident bytes (absent
-    where the launcher is larger); ``saved``, shares of ``base`` in the same form, round by round;
-    ``kernel``, how many pages of this size the kernel gave and how many it could not, on the whole
-    machine; ``undo_file``, what held the settings from before meanwhile. Raises Refused where this
-    machine does not let the size be chosen, ProgramFailed where the command fails.
+    Runs the command ``rounds`` times with each size, in alternating order, without input and with
+    its output discarded. Fields: ``base`` and ``chosen`` {measure: {``low``, ``typical``,
+    ``high``}} over the rounds, of minor faults, CPU seconds and peak resident bytes (absent if the
+    launcher is larger); ``saved``, shares of ``base`` in the same form, round by round; ``kernel``,
+    how many pages of this size the kernel allocated and how many it could not, on the whole
+    machine; ``undo_file``, the file that held the old settings. Raises Refused if this machine does
+    not allow the size, and ProgramFailed if the command fails.
     """
     check(command, page_size_bytes)
     counts = _kernel_counts(page_size_bytes)
@@ -67,7 +67,7 @@ def verify(
             found.append((figures["base"], figures["huge"]))
             if progress is not None:
                 progress(number + 1, rounds)
-    measures = [name for name in MEASURES if all(name in run for one in found for run in one)]
+    measures = [name for name in MEASURES if all(name in run for pair in found for run in pair)]
     given = {name: count - counts[name] for name, count in _kernel_counts(page_size_bytes).items()}
     return {
         "schema": SCHEMA,
@@ -86,11 +86,11 @@ def verify(
 
 
 def check(command: Sequence[str], page_size_bytes: int) -> None:
-    """Refuses what cannot be tried, before anything is changed. Raises as `verify` does."""
+    """Checks a trial before it changes anything. Raises as `verify` does."""
     if not command:
         raise UsageError("no command to run", hint="write it after --")
     if shutil.which(command[0]) is None:
-        raise UsageError(f"{command[0]}: no such program", hint="its path, or a name found in PATH")
+        raise UsageError(f"{command[0]}: no such program", hint="give its path, or a name in PATH")
     known = settings.sizes()
     if page_size_bytes not in known:
         offered = ", ".join(map(format_size, known)) or "none: transparent huge pages are missing"
@@ -100,23 +100,24 @@ def check(command: Sequence[str], page_size_bytes: int) -> None:
         )
     if os.geteuid() != 0:
         raise Refused(
-            "choosing a page size for a run changes settings of the machine, which needs root",
-            hint="run it with sudo; everything is put back afterwards",
+            "measuring a page size changes settings of the machine, which needs root",
+            hint="run it with sudo; all settings are restored afterwards",
         )
 
 
 def measure(command: Sequence[str], pages: str) -> dict[str, float]:
-    """One run: minor faults, CPU seconds, greatest resident bytes, children waited for included.
+    """One run: minor faults, CPU seconds and peak resident bytes, with those of awaited children.
 
-    ``pages``: ``base`` bars huge pages, ``huge`` asks for them. The program ends with this process.
+    ``pages``: ``base`` disables huge pages, ``huge`` asks for them. The program ends with this
+    process.
     """
     environment = glibc.asking(os.environ) if pages == "huge" else dict(os.environ)
     reading, writing = os.pipe()
-    # Without -I and -S the launcher would be larger than many a program that it measures.
+    # With -I and -S, the launcher is smaller than most programs that it measures.
     words = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(writing), pages]
     with open(reading, "rb") as report, _ended_together() as running:
         try:
-            # A signal waits until it is known what to end.
+            # Signals wait until the process to end is known.
             with signals.obeyed_after() as ending:
                 ending.hold()
                 launched = subprocess.Popen(
@@ -136,22 +137,23 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
     if status != 0:
         raise ProgramFailed(
             f"{command[0]} {_end(status, launched.returncode)}",
-            hint="run it by itself first; a trial gives no input, and emulates no other processor",
+            hint="run it by itself first; a trial has no input, and does not emulate other "
+            "processors",
         )
     return {name: float(figure) for name, figure in figures.items()}
 
 
 def _end(status: int | None, launcher: int) -> str:
-    """How a program ended whose figures mean nothing; it has no status if the launcher ended."""
+    """How a failed program ended; without its status if the launcher was killed."""
     if status is None:
-        return "was ended" if launcher < 0 else "cannot be started"
+        return "was killed" if launcher < 0 else "cannot be started"
     return f"was ended by {named_signal(-status)}" if status < 0 else f"ended with status {status}"
 
 
 @contextmanager
 def _ended_together() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Kills the launchers put into the list, and all they started, if the block does not end
-    well."""
+    """Kills the launchers in the list, and everything they started, if the block raises an
+    error."""
     running: list[subprocess.Popen[bytes]] = []
     try:
         yield running
@@ -164,14 +166,14 @@ def _ended_together() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def _kernel_counts(page_size_bytes: int) -> dict[str, int]:
-    """What the kernel has counted of this size since it started; absent what it does not count."""
+    """The kernel's counts of this size since boot, without those it does not keep."""
     folder = SWITCHES / settings.switch(page_size_bytes)
     paths = {name: folder.parent / "stats" / name for name in KERNEL_COUNTS}
     return {name: int(path.read_text()) for name, path in paths.items() if path.exists()}
 
 
 def _saved(base: float, chosen: float) -> float:
-    """The share of ``base`` that is not spent; none of nothing."""
+    """The share of ``base`` that is saved; None if ``base`` is 0."""
     return 1 - chosen / base if base else 0.0
 
 

@@ -1,7 +1,8 @@
-"""Which page size: the one with the least time per reference among those that a target has.
+"""Chooses the page size with the least time per reference among those of a target.
 
-Source: spec sheet S4 (procedure S4.2). It departs from it by counting instead of fitting, unless
-another model is asked for, by asking a gain before it leaves 4 KiB, and by a margin of memory.
+Source: spec sheet S4 (procedure S4.2). It departs from S4 in three ways: it counts instead of
+fitting, unless another model is requested; it leaves 4 KiB only for a minimum gain; and it applies
+a margin of memory.
 """
 
 from __future__ import annotations
@@ -32,48 +33,48 @@ from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import PAGE_BYTES, format_percent, format_size
 
 BASE_BYTES = PAGE_BYTES
-"""The page size that gains are told against."""
+"""The page size to compare gains with."""
 IDEAL_BYTES = tuple(1024 << step for step in range(6))
-"""1 to 32 KiB, the sizes that S4 reports: what a restriction is compared with."""
+"""1 to 32 KiB, the sizes that S4 reports: a target is compared with them."""
 LEAST_GAIN = 0.03
-"""Below this a change of page size is not worth its trouble (S4.2: 3 to 5 %)."""
+"""A smaller gain is not worth a change of page size (S4.2: 3 to 5 %)."""
 MEMORY_SPREAD = 0.1
-"""How far the memory may be from what was said: the gain's interval goes over it."""
+"""How far the memory may differ from the given size; the range of the gain covers this."""
 MARGIN = 0.15
-"""A choice is made for the mean over memories within this share. Faults fall in steps, and the next
-run has its steps elsewhere: docs/studies/page-size-2g.md has what that saves on another input."""
+"""The choice is the best for the mean over memories within this share. Faults fall in steps, and
+the steps of the next run differ: docs/studies/page-size-2g.md shows what the margin saves."""
 WIDE_MARGIN = 0.25
-"""The same where inputs differ in size as well."""
+"""The margin if the inputs also differ in size."""
 SPREAD_POINTS = 21
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A page size, what it gives and what it costs; times in nanoseconds per reference."""
+    """A page size, its gain and its cost; times in nanoseconds per reference."""
 
     page_bytes: int
     time_ns: float
     base_ns: float
-    """At 4 KiB."""
+    """The time with 4 KiB."""
     gain: float
-    """Share of the time at 4 KiB that it saves."""
+    """Share of the time with 4 KiB that this size saves."""
     gain_interval: tuple[float, float]
-    """Lowest and highest gain with a memory within `MEMORY_SPREAD`, and storage at its range."""
+    """Lowest and highest gain over memories within `MEMORY_SPREAD` and the range of the storage."""
     ideal_bytes: int
-    """The best of 1 to 32 KiB and of the sizes given, for exactly this memory."""
+    """The best of 1 to 32 KiB and of the given sizes, for exactly this memory."""
     regret: float
-    """Time beyond that of ``ideal_bytes``, as a share of it."""
+    """Time above that of ``ideal_bytes``, as a share of it."""
     footprint_factor: float
-    """Memory that holds every page, against pages of 4 KiB."""
+    """The memory that holds every page, relative to that with 4 KiB."""
     times: dict[int, Times] = field(repr=False)
-    """Of every size judged."""
+    """The times of every judged size."""
     unjudged: tuple[int, ...] = ()
-    """Sizes given that leave fewer than 64 frames, where a filtered trace tells too little."""
+    """The given sizes that leave fewer than 64 frames, too few for a filtered trace."""
 
     @property
     def total_ns(self) -> dict[int, float]:
-        """T_TOTAL of every size judged."""
-        return {size: float(one.total_ns) for size, one in self.times.items()}
+        """T_TOTAL of every judged size."""
+        return {size: float(time.total_ns) for size, time in self.times.items()}
 
 
 def choose(
@@ -88,10 +89,10 @@ def choose(
     margin: float = MARGIN,
     least_gain: float = LEAST_GAIN,
 ) -> Choice:
-    """The best of ``sizes`` (bytes) for a memory of constant bytes.
+    """The best of ``sizes`` (bytes) for a memory of a constant number of bytes.
 
-    Best is the lowest mean time over memories within ``margin`` of ``memory_bytes``, a share. 4 KiB
-    stays where the best gains less than ``least_gain``. Raises UsageError where the memory has
+    The best has the lowest mean time over memories within ``margin``, a share of ``memory_bytes``.
+    4 KiB stays if the best gains less than ``least_gain``. Raises UsageError if the memory has
     hardly more than 64 pages of 4 KiB.
     """
     machine = Machine(storage, hardware, terms)
@@ -108,7 +109,7 @@ def choose(
     mean_ns = mean_times_ns(curves, judged, memory_bytes, machine, margin, model)
     rates = rates_by_size(curves, judged, memory_bytes, machine, model)
     times = {size: machine.times(rates[size], size) for size in judged}
-    total = {size: float(one.total_ns) for size, one in times.items()}
+    total = {size: float(time.total_ns) for size, time in times.items()}
     best = min((size for size in judged if size in sizes), key=mean_ns.__getitem__)
     if 1 - mean_ns[best] / mean_ns[BASE_BYTES] < least_gain and BASE_BYTES in sizes:
         best = BASE_BYTES
@@ -135,12 +136,12 @@ def choose(
 
 
 def lowest_share(margin: float) -> float:
-    """The smallest memory that is looked at, as a share of the one asked about."""
+    """The smallest memory that the choice considers, as a share of the given memory."""
     return 1 - max(margin, MEMORY_SPREAD)
 
 
 def memory_to_judge(page_bytes: int, margin: float = MARGIN) -> int:
-    """The smallest memory, in bytes, for which `choose` judges this page size or cluster."""
+    """The smallest memory, in bytes, with which `choose` can judge this page size or cluster."""
     return math.ceil(EXACT_FROM * page_bytes / lowest_share(margin))
 
 
@@ -152,7 +153,7 @@ def mean_times_ns(
     margin: float,
     model: Model = "exact",
 ) -> dict[int, float]:
-    """By size, the mean T_TOTAL over memories within ``margin``: what is minimised."""
+    """The mean T_TOTAL by size over memories within ``margin``, which `choose` minimises."""
     return {
         size: float(numpy.mean(times.total_ns))
         for size, times in times_within(
@@ -170,7 +171,7 @@ def times_within(
     model: Model,
     level: Level,
 ) -> dict[int, Times]:
-    """Times by size at memories evenly within ``spread`` of this one."""
+    """Times by size at memories evenly spaced within ``spread`` of this memory."""
     memories = memory_bytes * numpy.linspace(1 - spread, 1 + spread, SPREAD_POINTS)
     rates = rates_by_size(curves, sizes, memories, machine, model)
     return {size: machine.times(rates[size], size, level) for size in sizes}
@@ -184,9 +185,9 @@ def rates_by_size(
     model: Model,
     samples: Sequence[int] = (),
 ) -> dict[int, Rates]:
-    """Rates of every size: counted, or as a model gives them from ``samples`` (bytes).
+    """Rates of every size, counted or from a model of ``samples`` (bytes).
 
-    By default ``paper`` fits all sizes, as S4 does, and ``sampled`` four of them.
+    By default, ``paper`` fits all sizes, as S4 does, and ``sampled`` fits four.
     """
     counted = {size: machine.rates(curves, size, memory_bytes) for size in sizes}
     if model == "exact":

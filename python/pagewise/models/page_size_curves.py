@@ -1,4 +1,4 @@
-"""What the page-size models need to know of a program: its counts for every page size."""
+"""The interface of counts that the page-size models use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SizeCurve(Protocol):
-    """Counts for one page size. LRU throughout; ``cold`` is part of both counts."""
+    """Counts for one page size under LRU; ``cold`` is part of both counts."""
 
     @property
     def pages(self) -> int:
@@ -21,21 +21,22 @@ class SizeCurve(Protocol):
 
     @property
     def cold(self) -> int:
-        """First references to a page, as many as there are pages."""
+        """First references to a page; their number is that of the pages."""
 
     @property
     def cold_written(self) -> int:
-        """Those of them that wrote: nearly all of anonymous memory, which has no content before."""
+        """First references that wrote: nearly all of anonymous memory, which has no content
+        before."""
 
     def faults(self, frames: ArrayLike) -> ndarray:
-        """References to pages that a memory of so many frames does not hold."""
+        """References to pages that a memory with this many frames does not hold."""
 
     def tlb_misses(self, entries: ArrayLike) -> ndarray:
-        """References to pages that a fully associative TLB of so many entries does not hold."""
+        """References to pages that a fully associative TLB of this size does not hold."""
 
 
 class Curves(Protocol):
-    """Counts of one program."""
+    """The counts of one program."""
 
     @property
     def references(self) -> int:
@@ -43,24 +44,24 @@ class Curves(Protocol):
 
     @property
     def steps(self) -> int:
-        """References that missed the filter: a stand-in for those that reach memory."""
+        """References that missed the filter; they stand for those that reach memory."""
 
     @property
     def sizes(self) -> Mapping[int, SizeCurve]:
-        """By bytes of a page, ascending."""
+        """Counts by page size in bytes, ascending."""
 
     @property
     def architecture(self) -> str | None:
-        """The processor that the program is made for, as QEMU names it; None where not known."""
+        """The processor of the program, as QEMU names it; None if unknown."""
 
     @property
     def cut(self) -> str | None:
-        """Why there is less than the whole run; None where there is not."""
+        """Why the counts cover only a part of the run; None if they cover the whole run."""
 
 
 def cut_note(curves: Curves) -> list[str]:
-    """What to say of counts that are not of a whole run."""
-    return [f"{curves.cut}: the counts are of the run up to there"] if curves.cut else []
+    """A note on counts that cover only a part of a run."""
+    return [f"{curves.cut}: the counts cover the run up to there"] if curves.cut else []
 
 
 def footprint_bytes(curves: Curves, page_bytes: int = PAGE_BYTES) -> int:

@@ -1,9 +1,9 @@
-"""Rates at every page size from a few: as the paper fits them, and as a staircase wants it.
+"""Rates at every page size from a few samples: by the paper's fits, or by interpolation.
 
-`paper`: misses of the TLB are a power a p^b, faults are a e^(b p) + c e^(d p), least squares in
+`paper`: TLB misses are a power a p^b and faults are a e^(b p) + c e^(d p), by least squares in
 linear space (spec sheet S4.1; Matlab's ``power1`` and ``exp2``). `sampled`: a monotone cubic
 (PCHIP, Fritsch and Carlson 1980) through the logarithms, since rates span decades and fall in
-steps. Predictions are clipped to rates that can be.
+steps. Predictions are clipped to possible rates.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from scipy.optimize import least_squares
 from pagewise.models.page_size_time import Model, Rates
 
 Curve: TypeAlias = Callable[[ndarray], ndarray]
-"""Rates at pages of so many KiB."""
+"""Rates by page size in KiB."""
 Fit: TypeAlias = Callable[[ndarray, ndarray], Curve]
-"""From sizes in KiB and the rates there."""
+"""A fit: from sizes in KiB and their rates to a function of sizes."""
 
 STARTS = 3
-"""Best pairs of exponents that the search of `two_exponentials` starts from."""
+"""How many pairs of exponents `two_exponentials` starts its search from."""
 EXPONENTS = numpy.concatenate(
     [-numpy.geomspace(100, 0.05, 24), [0.0], numpy.geomspace(0.05, 8, 10)]
 )
-"""Exponents over the range of page sizes: from a fall within its first hundredth to e^8."""
+"""Exponents for this range of page sizes: from a fall within its first hundredth to e^8."""
 
 
 def predicted(
     counted: Mapping[int, Rates], samples: Sequence[int], model: Model, least: float
 ) -> dict[int, Rates]:
-    """Rates of every size of ``counted``, from those of ``samples`` alone.
+    """Rates of every size in ``counted``, predicted only from those of ``samples``.
 
-    ``least``: the rate of half a count, which stands for none. ``read`` may hold several memories.
+    ``least`` is the rate of half a count, which replaces 0. ``read`` may hold several memories.
     """
     fit_misses = {"paper": power, "sampled": interpolated}[model]
     fit_faults = {"paper": two_exponentials, "sampled": interpolated}[model]
@@ -60,14 +60,16 @@ def predicted(
 
 
 def four_of(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Four sizes to sample: both ends, and two evenly between. Without the largest the rise of the
-    faults at scarce memory is not seen."""
+    """Four sizes to sample: both ends, and two evenly spaced between.
+
+    Without the largest size, the rise of the faults at scarce memory would be missed.
+    """
     last = len(sizes) - 1
     return tuple(sizes[index] for index in sorted({0, round(last / 3), round(last * 2 / 3), last}))
 
 
 def interpolated(kib: ndarray, rates: ndarray) -> Curve:
-    """Through every point, without overshoot, in logarithms."""
+    """A curve through every point, without overshoot, in logarithms."""
     if len(kib) == 1:
         return lambda x: numpy.full(len(x), rates[0])
     curve = PchipInterpolator(numpy.log2(kib), numpy.log2(rates))
@@ -75,7 +77,7 @@ def interpolated(kib: ndarray, rates: ndarray) -> Curve:
 
 
 def power(kib: ndarray, rates: ndarray) -> Curve:
-    """a p^b by least squares, from the straight line through the logarithms."""
+    """The fit a p^b by least squares, starting from the straight line through the logarithms."""
     scale = rates.max()
     slope, offset = numpy.polyfit(numpy.log(kib), numpy.log(rates / scale), 1)
     found = least_squares(
@@ -85,9 +87,10 @@ def power(kib: ndarray, rates: ndarray) -> Curve:
 
 
 def two_exponentials(kib: ndarray, rates: ndarray) -> Curve:
-    """a e^(b p) + c e^(d p) by least squares, from the best pairs of exponents of a grid.
+    """The fit a e^(b p) + c e^(d p) by least squares, starting from the best pairs of a grid.
 
-    For a pair of exponents the best factors are a linear problem, so only pairs are searched.
+    For a given pair of exponents, the factors are a linear problem, so the search is over pairs
+    only.
     """
     widest, scale = kib.max(), rates.max()
     x, y = kib / widest, rates / scale
@@ -113,8 +116,10 @@ def two_exponentials(kib: ndarray, rates: ndarray) -> Curve:
 
 
 def best_pairs(x: ndarray, y: ndarray) -> ndarray:
-    """The pairs of exponents of the grid whose best factors leave least, from the normal equations
-    of all pairs at once."""
+    """The pairs of exponents of the grid with the smallest residuals.
+
+    Solves the normal equations of all pairs at once.
+    """
     terms = numpy.exp(numpy.outer(EXPONENTS, x))
     first, second = numpy.triu_indices(len(EXPONENTS), k=1)
     products, with_y = terms @ terms.T, terms @ y

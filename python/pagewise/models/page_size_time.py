@@ -4,9 +4,9 @@
     T_D = T_DRAM + (read * T_IO + zeroed * T_ZERO) data
     T_IO(p) = fault + setup + p / bandwidth        T_ZERO(p) = fault + p * zeroing
 
-e1 and e are misses of the first and of the last TLB level, ``read`` and ``zeroed`` the faults that
-read storage and that only clear a page, all per reference. S4 leaves every constant unsaid, and
-that T_IO grows with the page; without that, small pages could never win.
+e1 and e are misses of the first and of the last TLB level; ``read`` and ``zeroed`` are the faults
+that read storage and those that only clear a page; all are per reference. S4 gives none of the
+constants, and does not say that T_IO grows with the page; otherwise small pages could never win.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ LEVELS: tuple[Level, ...] = ("low", "typical", "high")
 
 @dataclass(frozen=True)
 class Hardware:
-    """Times of the processor and the kernel, and the size of its TLB."""
+    """Times of the processor and the kernel, and the number of TLB entries."""
 
     tlb_ns: float = 1.0
     """A lookup of the first level; recalled."""
     second_tlb_ns: float = 7.0
     """A lookup of the second level; recalled, x86 of the 2020s."""
     dram_ns: float = 50.0
-    """One access of memory, also that of a page walk; vendors state below 100 ns."""
+    """One memory access, also of a page walk; vendors state less than 100 ns."""
     tlb_entries: int = 64
     second_tlb_entries: int = 1536
     fault_ns: float = 1500.0
@@ -54,56 +54,57 @@ class Hardware:
     zero_ns_per_byte: float = 0.125
 
     def touch_ns(self, page_bytes: int) -> float:
-        """A first touch, which only clears the page."""
+        """The time of a first touch that only clears the page."""
         return self.fault_ns + page_bytes * self.zero_ns_per_byte
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What counts, where S4 is silent. The defaults are a machine of today."""
+    """Choices that S4 leaves open. The defaults describe a machine of today."""
 
     references: Denominator = "memory"
     """The denominator: references that miss a filter of 64 blocks of 512 bytes, which stand for
-    those that leave the processor's caches; or all of them. It scales times, and moves no optimum.
+    those that leave the processor's caches; or all references. It scales times, but changes no
+    optimum.
     """
     cold: FirstTouch = "file-only"
-    """First touches: each reads storage; each clears a page; or those that write clear a page."""
+    """First touches: each reads storage; each clears a page; or only writes clear a page."""
     tlb_levels: TlbLevels = 2
     readahead_bytes: int = 0
-    """A fault brings the aligned cluster of so many bytes, which later leaves as one."""
+    """Bytes of the aligned cluster that a fault reads, and that later leaves as a unit; 0: none."""
 
     def __post_init__(self) -> None:
         if self.readahead_bytes not in (0, *PAGE_SIZES):
             raise UsageError(
-                f"no read-ahead of {self.readahead_bytes} bytes",
-                hint="0, or a power of two from 512 to 2MiB, as 32KiB",
+                f"--readahead: {self.readahead_bytes} bytes is not a possible size",
+                hint="use 0, or a power of two from 512 to 2MiB, e.g. 32KiB",
             )
 
 
 HARDWARE = Hardware()
 TODAY = Terms()
 PAPER = Terms(cold="counted", tlb_levels=1)
-"""As S4 is read: every fault reads storage, and a single TLB."""
+"""S4 taken literally: every fault reads storage, and there is a single TLB."""
 
 
 @dataclass(frozen=True)
 class Storage:
-    """Reading pages back: figures by level, in nanoseconds and nanoseconds per byte."""
+    """Times to read a page: figures by level, in nanoseconds and nanoseconds per byte."""
 
     name: str
     setup_ns: Mapping[str, float]
     ns_per_byte: Mapping[str, float]
 
     def read_ns(self, page_bytes: int, level: Level = "typical") -> float:
-        """Reading one page of this size."""
+        """The time to read one page of this size."""
         return self.setup_ns[level] + page_bytes * self.ns_per_byte[level]
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Counts per reference at one page size: TLB misses, and faults by what they cost.
+    """Counts per reference at one page size: TLB misses, and faults by kind.
 
-    Faults are arrays where the memory is one.
+    Faults are arrays if the memory is an array.
     """
 
     first_tlb: float
@@ -126,16 +127,16 @@ class Times:
 
 
 def storage_of(text: str) -> Storage:
-    """The storage that a name of ``pagewise devices`` or a device file describes.
+    """The storage for a name of ``pagewise devices`` or a device file.
 
-    Raises UsageError where its transfer is not known: two latencies do not tell what a byte costs.
+    Raises UsageError if its bandwidth is unknown: two latencies do not give the cost of a byte.
     """
     device = _core.device(text)
     transfer = device.get("transfer")
     if transfer is None:
         raise UsageError(
-            f"{device['name']}: what a page of another size takes is not known",
-            hint="take optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
+            f"{device['name']}: the time to read a page of another size is not known",
+            hint="use optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
     setup: Mapping[str, Any] = transfer["setup_ns"]
@@ -149,14 +150,14 @@ def storage_of(text: str) -> Storage:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a program runs on, and what counts."""
+    """The machine that a program runs on, and the terms for its times."""
 
     storage: Storage
     hardware: Hardware = HARDWARE
     terms: Terms = TODAY
 
     def cluster_bytes(self, page_bytes: int) -> int:
-        """What one fault moves."""
+        """Bytes that one fault moves."""
         return max(page_bytes, self.terms.readahead_bytes)
 
     def references(self, curves: Curves) -> int:
@@ -164,13 +165,13 @@ class Machine:
         return curves.steps if self.terms.references == "memory" else curves.references
 
     def can_judge(self, page_bytes: int, memory_bytes: float) -> bool:
-        """Whether the counts of a filtered trace are exact at this size and memory."""
+        """Whether the counts of a filtered trace are exact at this page size and memory."""
         return memory_bytes // self.cluster_bytes(page_bytes) >= EXACT_FROM
 
     def rates(self, curves: Curves, page_bytes: int, memory_bytes: ArrayLike) -> Rates:
         """Counts per reference, for one memory or an array of them.
 
-        Fewer than 64 frames count as 64: faults are a lower bound then.
+        Fewer than 64 frames count as 64, so faults are then a lower bound.
         """
         import numpy
 

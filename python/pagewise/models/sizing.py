@@ -1,9 +1,9 @@
-"""Which size of the fast tier is worth buying, from its I/O time at several sizes.
+"""The size of a fast tier that is worth buying, given its I/O time at several sizes.
 
-The rule: price the fast tier so that one as large as the whole footprint would just pay for itself.
-At that price each size has a surplus, its saving less its share of the price. The size with the
-highest surplus is the knee of the curve (its largest distance from the chord); *worth buying* is
-the smallest size whose surplus is within a tenth of that.
+The rule: price the fast tier so that a tier as large as the whole footprint just pays for itself.
+At that price each size has a surplus: its saving minus its share of the price. The size with the
+highest surplus is the knee of the curve (the point farthest from the chord). *Worth buying* is the
+smallest size whose surplus is within a tenth of that.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from pagewise.units import PAGE_BYTES
 
 WITHIN = 0.9
-"""Share of the highest surplus that a smaller size must reach to be taken instead."""
+"""Share of the highest surplus that a smaller size must reach to be preferred."""
 NOTHING = 0.01
-"""Savings below this share of the I/O time without a fast tier are taken for none."""
+"""Savings below this share of the I/O time without a fast tier count as zero."""
 
 
 def ladder(footprint_bytes: int, page_bytes: int = PAGE_BYTES) -> list[int]:
-    """Sizes to try: powers of two and the steps half-way between, from about 1/128 of the footprint
-    to the first that holds it all. Whole pages, ascending."""
+    """Sizes to try: powers of two and the steps half-way between, in whole pages, ascending.
+
+    They start at about 1/128 of the footprint, and end with the first size that holds all of it.
+    """
     sizes = []
     size = page_bytes
     while size < footprint_bytes:
@@ -45,9 +47,10 @@ def surpluses(io_time_s: Mapping[int, float], alone_s: float) -> dict[int, float
 
 
 def worth_buying(io_time_s: Mapping[int, float], alone_s: float) -> int | None:
-    """The smallest size worth buying in bytes; none where no size saves anything.
+    """The smallest size worth buying in bytes; None if no size saves anything.
 
-    A curve without a knee (no size has a surplus) is worth its largest size or nothing.
+    If no size has a surplus, the curve has no knee, and either the largest size is worth it or
+    none.
     """
     surplus = surpluses(io_time_s, alone_s)
     saving = {size: 1 - seconds / alone_s for size, seconds in io_time_s.items()} if surplus else {}
@@ -60,7 +63,7 @@ def worth_buying(io_time_s: Mapping[int, float], alone_s: float) -> int | None:
 
 
 def reaching(moved: Mapping[int, int], limit: float) -> int | None:
-    """The smallest size from which on no size exceeds ``limit``; none where the largest does.
+    """The smallest size from which on no size exceeds ``limit``; None if the largest exceeds it.
 
     ``moved`` maps bytes of fast tier to the I/O of the slow tier.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+TYPE_CHECKING = False  # not from typing: an interrupt could arrive while typing loads
 if TYPE_CHECKING:
     from typing import Any
 
@@ -20,12 +20,12 @@ def report(
     force: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Writes one HTML file about any mix of results and returns where it lies and how large it is.
+    """Writes one HTML file about any mix of results; returns its path, size and panels.
 
-    ``results``: JSON outputs of analyze, misses, simulate, study and advise (files, or the
-    dictionaries themselves), results of a sweep, and recordings, which are analyzed on the fly.
-    ``command`` is the exact command line, for the section on method. The file appears whole or not
-    at all; an existing one is replaced only with ``force``.
+    ``results`` are JSON outputs of analyze, misses, simulate, study and advise (files, or the
+    dictionaries themselves), results of a sweep, and recordings, which are analyzed here.
+    ``command`` is the command line to show in the section on method. The file is written completely
+    or not at all; an existing file is replaced only with ``force``.
     """
     from pagewise.report.build import build
 

@@ -1,4 +1,4 @@
-"""Puts the panels into one HTML file that loads nothing and runs only its own scripts."""
+"""Builds one HTML file from the panels. The file loads nothing, and runs only its own scripts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)"
 EMPHASIS = re.compile(r"\*([^*<>]+)\*")
 CODE = re.compile(r"`([^`<>]+)`")
 ROWS_SHOWN = 200
-"""Rows of a table on the page; the embedded JSON and the CSV file hold all."""
+"""Rows of a table that the page shows; the embedded JSON and the CSV file have all rows."""
 
 
 def build(
@@ -54,7 +54,7 @@ def build(
     refuse_unwritable(target, force=force)
     paths = [Path(result) for result in results if not isinstance(result, Mapping)]
     if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
-        raise UsageError(f"{target} is an input as well")
+        raise UsageError(f"{target} is also an input")
     inputs = gather(results, progress=progress)
     inputs.command = command or shlex.join(sys.argv)
     panels = [without_single_bars(panel) for make in PANELS if (panel := make(inputs))]
@@ -70,7 +70,7 @@ def build(
 
 
 def default_title(inputs: Inputs) -> str:
-    """What the report is about, from the recordings in it."""
+    """A title made of the names of the recordings, programs or studies."""
     names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
     programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
     if names:
@@ -82,7 +82,7 @@ def default_title(inputs: Inputs) -> str:
 
 
 def subtitle(inputs: Inputs) -> str:
-    """One line under the title: how much was looked at."""
+    """The line under the title: how many recordings, accesses and cells the report covers."""
     accesses = sum(analysis["accesses"] for analysis in inputs.analyses.values())
     parts = []
     if inputs.analyses:
@@ -95,7 +95,7 @@ def subtitle(inputs: Inputs) -> str:
 
 
 def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
-    """The whole page."""
+    """The page as HTML."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -121,12 +121,12 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
 
 
 def showable(page: str) -> str:
-    """The page with U+FFFD for what is no text: names of files may be any bytes."""
+    """The page with U+FFFD for invalid characters: names of files may be any bytes."""
     return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def content_policy(scripts: Iterable[str]) -> str:
-    """Nothing may be loaded; only these scripts may run, by their hash; styles are inline."""
+    """The policy: load nothing, run only these scripts, by their hash, and allow inline styles."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
         for script in scripts
@@ -138,14 +138,14 @@ def content_policy(scripts: Iterable[str]) -> str:
 
 
 def embed(value: Chart | Table | dict[str, Any]) -> Markup:
-    """Data as JSON that cannot end its script element, whatever names it holds."""
+    """Data as JSON; no name in it can end the script element."""
     data = value if isinstance(value, dict) else asdict(value)
     text = json.dumps(harmless(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def harmless(data: Any) -> Any:
-    """Data whose texts have no control characters, nor what turns the direction of writing."""
+    """Data whose texts have neither control characters nor characters that change direction."""
     match data:
         case str():
             return without_controls(data)
@@ -158,20 +158,20 @@ def harmless(data: Any) -> Any:
 
 
 def emphasized(text: str) -> Markup:
-    """Prose in which a study marks words as Markdown does, ``*so*`` and with backticks."""
+    """Prose of a study with its Markdown marks, ``*so*`` and backticks, as HTML."""
     safe = str(escape(unbroken(text)))
     return Markup(CODE.sub(r"<code>\1</code>", EMPHASIS.sub(r"<em>\1</em>", safe)))
 
 
 def unbroken(value: Any) -> Any:
-    """Text without control characters, in which no figure is torn from its unit at a line's end."""
+    """Text without control characters, with each figure kept on the line of its unit."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return SPACE_BEFORE_UNIT.sub("\u00a0", without_controls(value))
     return value
 
 
 def written(cell: Cell, unit: str) -> str:
-    """A cell of a table in its unit."""
+    """A cell of a table with its unit."""
     if cell is None:
         return "unknown"
     if isinstance(cell, str):
@@ -192,20 +192,20 @@ def written(cell: Cell, unit: str) -> str:
 
 
 def verdict_class(column: Column, cell: Cell) -> str:
-    """The class that colours a verdict, beside its words."""
+    """The class that colours a verdict."""
     if column.name != "verdict":
         return ""
     return " holds" if str(cell) == "holds" else " fails" if str(cell) == "does not hold" else ""
 
 
 def grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
-    """Neighbouring charts of one group together; a chart without a group stands alone."""
+    """Neighbouring charts by group; a chart without a group is a group by itself."""
     keyed = groupby(charts, key=lambda chart: chart.group or chart.identifier)
     return [list(group) for _, group in keyed]
 
 
 def look_of(charts: Sequence[Chart]) -> dict[str, Any]:
-    """The style of every series in a group of charts, by name."""
-    series = (one for chart in charts for view in chart.views for one in view.series)
-    drawn = (one for one in series if not (one.is_reference or one.is_right or one.is_moment))
-    return {**styles(one.name for one in drawn)}
+    """The style of each series in a group of charts, by name."""
+    found = (series for chart in charts for view in chart.views for series in view.series)
+    drawn = (each for each in found if not (each.is_reference or each.is_right or each.is_moment))
+    return {**styles(each.name for each in drawn)}

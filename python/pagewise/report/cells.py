@@ -1,4 +1,4 @@
-"""Simulated cells: how they are grouped, named and ordered on the page."""
+"""How the page groups, names and orders simulated cells."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """What stays the same along a line of a chart: the recording and the devices."""
+    """What all points of a line in a chart share: the recording and the devices."""
 
     trace: str
     fast: str
@@ -50,7 +50,7 @@ def by_setup(cells: Iterable[Result]) -> dict[Setup, list[Result]]:
 
 
 def label(cell: Result) -> str:
-    """Architecture and the options that were given."""
+    """The architecture, and the options that were set."""
     options = cell.get("options") or {}
     if isinstance(options, str):
         options = json.loads(options)
@@ -59,7 +59,7 @@ def label(cell: Result) -> str:
 
 
 def sorted_cells(cells: Iterable[Result]) -> list[Result]:
-    """By recording, devices, architecture and size."""
+    """The cells by recording, devices, architecture and size."""
     return sorted(
         cells,
         key=lambda cell: (
@@ -73,18 +73,18 @@ def sorted_cells(cells: Iterable[Result]) -> list[Result]:
 
 
 def row(cell: Result) -> list[Cell]:
-    """A cell in the columns of the table."""
+    """A cell as a row of the table."""
     wear = {f"wear_{tier}_per_year": per_year(cell, tier) for tier in ("fast", "slow")}
     return [wear[name] if name in wear else cell.get(name) for name in (c.name for c in COLUMNS)]
 
 
 def per_year(cell: Result, tier: str) -> float | None:
-    """Share of the rated life used per year, before write amplification; None where unknown."""
+    """Share of the rated life used per year, before write amplification; None if unknown."""
     wear = cell.get(f"wear_{tier}")
     return None if wear is None else float(wear) * DAYS_PER_YEAR
 
 
 def yearly_wear(cell: Result) -> float | None:
-    """The same of the device that wears faster."""
+    """Share of its rated life that the faster wearing device loses per year; None if unknown."""
     rates = [per_year(cell, tier) for tier in ("fast", "slow")]
     return max((rate for rate in rates if rate is not None), default=None)

@@ -1,4 +1,4 @@
-"""Sorts what the report was given: results by their ``schema``, sweeps, and recordings."""
+"""Sorts the inputs of a report: results by their ``schema``, sweeps, and recordings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Result: TypeAlias = dict[str, Any]
 PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20
 CACHE_SHARES = (0.001, 0.01, 0.1, 0.3)
-"""Sizes of a cache at which policies are compared, of all objects of a trace."""
+"""Sizes of a cache at which to compare policies, as shares of the objects of a trace."""
 COMPARED_MAX = 10_000_000
-"""Objects of a trace up to which policies are compared: some 2 GB of memory for one of them."""
+"""The most objects of a trace for comparing policies; each policy then takes some 2 GB."""
 
 
 @dataclass(frozen=True)
@@ -39,33 +39,33 @@ class Source:
 
 @dataclass
 class Inputs:
-    """Everything the panels may show, by kind, in the order given."""
+    """The inputs of the panels, by kind, in the order given."""
 
     analyses: dict[str, Result] = field(default_factory=dict)
-    """By the recording's name."""
+    """Analyses by the name of the recording."""
     headers: dict[str, Result] = field(default_factory=dict)
-    """What each recording says about itself."""
+    """Headers by the name of the recording."""
     misses: list[Result] = field(default_factory=list)
     cells: list[Result] = field(default_factory=list)
-    """One row per simulated cell, of sweeps and of single simulations."""
+    """One row per simulated cell, from sweeps and single simulations."""
     studies: list[Result] = field(default_factory=list)
     advice: list[Result] = field(default_factory=list)
     page_sizes: list[Result] = field(default_factory=list)
     lazy_benches: list[Result] = field(default_factory=list)
     kill_replays: list[Result] = field(default_factory=list)
     kills: list[Result] = field(default_factory=list)
-    """What `pagewise-agent killtrace --json` printed."""
+    """Outputs of `pagewise-agent killtrace --json`."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
     def accessed(self) -> dict[str, Result]:
-        """The analyses of recordings that hold an access: of others there is nothing to draw."""
-        return {name: one for name, one in self.analyses.items() if one["accesses"]}
+        """The analyses of recordings that have an access; the others have nothing to draw."""
+        return {name: result for name, result in self.analyses.items() if result["accesses"]}
 
     def losses(self) -> dict[str, list[Result]]:
-        """What each recording lost, by its name; without those that lost nothing."""
-        found = {recording_name(one["trace"]): one.get("losses") for one in self.advice}
-        found |= {one["name"]: one.get("losses") for one in self.misses}
+        """What each recording lost, by name, without recordings that lost nothing."""
+        found = {recording_name(advice["trace"]): advice.get("losses") for advice in self.advice}
+        found |= {result["name"]: result.get("losses") for result in self.misses}
         found |= {name: result.get("losses") for name, result in self.analyses.items()}
         found |= {name: header["losses"] for name, header in self.headers.items()}
         return {name: losses for name, losses in found.items() if losses}
@@ -74,7 +74,7 @@ class Inputs:
 def gather(
     results: Sequence[PathLike | Mapping[str, Any]], *, progress: Progress | None = None
 ) -> Inputs:
-    """Reads every result. Raises UnreadableInput for what is neither result nor recording."""
+    """Reads every input. Raises UnreadableInput if one is neither a result nor a recording."""
     inputs = Inputs()
     for number, result in enumerate(results, start=1):
         if isinstance(result, Mapping):
@@ -87,13 +87,13 @@ def gather(
 
 
 def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
-    """Adds a file: JSON by its first character, otherwise a sweep's table or a recording."""
+    """Adds a file: JSON if it starts so, otherwise a sweep's table or a recording."""
     refuse_endless(path)
     try:
         digest, head = fingerprint(path)
     except IsADirectoryError as error:
         raise UnreadableInput(
-            f"{path}: is a folder; give the recording or the result in it", path=path
+            f"{path}: is a folder; name the recording or the result in it", path=path
         ) from error
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
@@ -120,23 +120,22 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
 
 
 def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progress | None) -> None:
-    """Adds the misses of every eviction policy on a cache trace, at some shares of its objects.
+    """Adds the misses of every eviction policy on a cache trace, for caches of several sizes.
 
-    Each policy takes a reading of its own, which bounds the memory; a trace of very many objects is
-    left out.
+    Each policy reads the trace anew, which bounds the memory. Very large traces are left out.
     """
     if not 0 < objects <= COMPARED_MAX:
         return
     frames = sorted({max(1, round(share * objects)) for share in CACHE_SHARES})
     names = [row["name"] for row in _core.policies()]
     counts = [misses(trace, policy=[name], frames=frames, progress=progress) for name in names]
-    together = {name: count for one in counts for name, count in one["misses"].items()}
+    together = {name: count for each in counts for name, count in each["misses"].items()}
     name = recording_name(trace.path)
     inputs.misses.append({**counts[0], "name": name, "kind": "objects", "misses": together})
 
 
 def sweep_columns(path: str) -> dict[str, list[Any]] | None:
-    """The columns of a sweep's results by name; None for a trace, which is Parquet too."""
+    """The columns of a sweep's results by name; None for a trace, which is also Parquet."""
     try:
         table = _core.read_table(path)
     except UnreadableInput:
@@ -147,16 +146,16 @@ def sweep_columns(path: str) -> dict[str, list[Any]] | None:
 
 
 def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | None = None) -> None:
-    """Adds one result to the list that its schema names, if it has the fields of that schema.
+    """Adds one result to the list for its schema. Raises UnreadableInput if its fields do not fit.
 
-    ``name`` stands for it where it names no recording; ``path`` is its file, if it comes from one.
+    ``name`` is used if the result names no recording; ``path`` is the result's file, if any.
     """
     schema = str(result.get("schema", ""))
     kind = schema.removeprefix("pagewise.").partition("/")[0]
     where = path or name
     if not schema.startswith("pagewise.") or kind not in KINDS:
         raise UnreadableInput(
-            f"{where}: no result of pagewise (schema {schema[:60] or 'absent'})",
+            f"{where}: not a result of pagewise (schema {schema[:60] or 'absent'})",
             path=path,
             hint="give outputs of --json, results of sweep or study, or recordings",
         )
@@ -176,8 +175,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.misses.append({"name": name, **result})
         case "misses-of-traces":
             inputs.misses += [
-                {"name": recording_name(str(one.get("trace") or name)), **one}
-                for one in result["traces"]
+                {"name": recording_name(str(each.get("trace") or name)), **each}
+                for each in result["traces"]
             ]
         case "simulate":
             inputs.cells.append(flat(result, name))
@@ -201,7 +200,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
 
 
 def counted(cells: Sequence[Result]) -> list[Result]:
-    """The policies of a sweep as one result of `pagewise misses` for each trace."""
+    """The policies of a sweep, as one result of `pagewise misses` for each trace."""
     traces: dict[str, Result] = {}
     for cell in cells:
         seed = cell.get("seed")
@@ -216,7 +215,7 @@ def counted(cells: Sequence[Result]) -> list[Result]:
 
 
 def flat(result: Result, name: str) -> Result:
-    """One simulation in the columns of a sweep."""
+    """A simulation as a row of a sweep."""
     wear = result.get("wear") or {}
     return {
         "trace": name,
@@ -248,7 +247,7 @@ def fingerprint(path: str) -> tuple[str, bytes]:
 
 
 def recording_name(path: str) -> str:
-    """The file's name without folders and endings: what charts call the recording."""
+    """The name of a recording in charts: its file name without folders and endings."""
     name = os.path.basename(path)
     for ending in (".zst", ".gz", ".parquet", ".pgr", ".pgw", ".pwf", ".json", ".csv", ".txt"):
         name = name.removesuffix(ending)
@@ -256,15 +255,15 @@ def recording_name(path: str) -> str:
 
 
 def unused(name: str, taken: Mapping[str, object]) -> str:
-    """The name, or the name with a number where it is taken."""
+    """The name, with a number if it is taken."""
     candidates = [name, *(f"{name} ({number})" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def taken(advice: Result) -> Result | None:
-    """The choice that an advice comes down to; none where no fast tier is worth its price.
+    """The choice that an advice recommends; None if no fast tier pays off.
 
-    That is what can be run today. An earlier pagewise knew only the best of all architectures.
+    That is the best on stock Linux. Older results have only the best of all architectures.
     """
     if "today" in advice:
         today: Result | None = advice["today"]

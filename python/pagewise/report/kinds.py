@@ -1,4 +1,4 @@
-"""What recordings hold, in words: pages that swap, blocks of a disk, objects of a cache."""
+"""Words for kinds of recordings: pages of swap, blocks of a disk, objects of a cache."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from pagewise.units import PAGE_BYTES, format_count, format_size
 
 @dataclass(frozen=True)
 class Kind:
-    """The words for one kind of recordings."""
+    """The words for one kind of recording."""
 
     title: str
-    """What stands before the names of recordings in the title of a page."""
+    """The words before the names of recordings in the title of a page."""
     noun: str
-    """What is accessed; more than one of them."""
+    """The word for what is accessed, in the plural."""
     reads: str
-    """What a read is called."""
+    """The word for reads; ``writes`` is that for writes."""
     writes: str
     accessed: str
-    """What the subtitle says is accessed."""
+    """What is accessed, in the words of the subtitle."""
     bytes_each: int
-    """Bytes that one takes in memory; 1 where memory is counted in them."""
+    """Bytes of memory per page; 1 if memory is counted in objects."""
     unit: Unit
 
     def amount(self, size: float) -> str:
@@ -51,7 +51,7 @@ KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
 
 
 def kind_of(analysis: Result) -> Kind:
-    """The kind of a recording; results of an earlier pagewise do not say, and are of swap."""
+    """The kind of a recording; older results do not name it, and are of swap."""
     kind = KINDS.get(str(analysis.get("kind")), PAGES)
     page_bytes = analysis.get("page_bytes") or PAGE_BYTES
     if kind is OBJECTS or page_bytes == PAGE_BYTES:
@@ -65,12 +65,12 @@ def kinds_of(inputs: Inputs) -> list[Kind]:
 
 
 def is_of_caches(inputs: Inputs) -> bool:
-    """Whether all recordings are of caches, and there is one."""
+    """Whether there are recordings, and all are of caches."""
     return kinds_of(inputs) == [OBJECTS]
 
 
 def title_of(inputs: Inputs) -> str:
-    """What the title says before the names of the recordings."""
+    """The words of the title before the names of the recordings."""
     kinds = kinds_of(inputs)
     if inputs.analyses and not kinds:
         return "Recording"
@@ -78,10 +78,10 @@ def title_of(inputs: Inputs) -> str:
 
 
 def accessed(inputs: Inputs) -> str:
-    """What the recordings access, in the subtitle."""
+    """What the recordings access, in the words of the subtitle."""
     return " and ".join(dict.fromkeys(kind.accessed for kind in kinds_of(inputs))) or PAGES.accessed
 
 
 def nouns(inputs: Inputs) -> str:
-    """What the recordings access: ``pages``, ``objects``, or both."""
+    """The words for what the recordings access: ``pages``, ``objects``, or both."""
     return " or ".join(dict.fromkeys(kind.noun for kind in kinds_of(inputs))) or "pages"

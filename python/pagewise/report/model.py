@@ -1,4 +1,4 @@
-"""What a panel of the report is made of: prose, charts and tables, free of HTML and of ECharts."""
+"""The parts of a panel: prose, charts and tables, independent of HTML and ECharts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from pagewise.advice.setting import Setting
 
 Unit: TypeAlias = Literal["count", "bytes", "share", "seconds", "ratio", "text"]
-"""How a figure is written: bytes as KiB..GiB, shares as percentages, ratios with four digits."""
+"""The format of a figure: bytes as KiB..GiB, shares as percentages, ratios with four digits."""
 
 ChartKind: TypeAlias = Literal["line", "scatter", "bar"]
 
@@ -19,7 +19,7 @@ Point: TypeAlias = tuple[float | str, float | None]
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: what it measures, in which unit, and whether it is logarithmic."""
+    """An axis: its quantity, its unit, and whether it is logarithmic."""
 
     label: str
     unit: Unit = "count"
@@ -30,25 +30,25 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """One named line, set of points or set of bars; the name decides colour, symbol and dash."""
+    """A named line, set of points or set of bars; the name determines colour, symbol and dash."""
 
     name: str
     points: Sequence[Point]
     labels: Sequence[str] = ()
-    """What the tooltip says about each point, where its coordinates do not say it."""
+    """Text for the tooltip of each point, if the coordinates are not enough."""
     is_reference: bool = False
-    """Drawn grey and thin: something to compare with, not a contender."""
+    """Drawn grey and thin, as a reference for the other series."""
     is_line: bool = False
-    """A line over the bars or areas of a stacked chart, and no part of their stack."""
+    """Drawn as a line over stacked bars or areas, outside the stack."""
     is_right: bool = False
-    """Measured by the axis on the right."""
+    """Measured by the right axis."""
     is_moment: bool = False
-    """A mark across the chart at each x; no line through the points."""
+    """Drawn as a mark across the chart at each x, without a line."""
 
 
 @dataclass(frozen=True)
 class View:
-    """One of several sets of series that the reader can switch between, such as one recording's."""
+    """One of several sets of series to switch between, such as one recording's."""
 
     label: str
     series: Sequence[Series]
@@ -56,7 +56,7 @@ class View:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart; those with the same ``group`` share legend, view switch, zoom and pointer."""
+    """A chart; charts of the same ``group`` share legend, view switch, zoom and pointer."""
 
     identifier: str
     title: str
@@ -66,16 +66,16 @@ class Chart:
     kind: ChartKind = "line"
     group: str = ""
     is_stacked: bool = False
-    """Bars, or areas under lines, on top of one another."""
+    """Bars, or areas under lines, are stacked."""
     is_stepped: bool = False
     """A line keeps its value until the next point."""
     y_right: Axis | None = None
-    """What the series measured on the right have, over the same x."""
+    """The right axis, for the series measured there; None without such series."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: name in the CSV file, heading on the page, unit of its figures."""
+    """A column of a table: its name in the CSV file, its heading, and its unit."""
 
     name: str
     label: str
@@ -84,21 +84,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A table; embedded whole as JSON, offered as CSV, shown up to a few hundred rows."""
+    """A table: embedded whole as JSON, offered as CSV; the page shows a few hundred rows."""
 
     identifier: str
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     is_open: bool = False
-    """Shown at once; otherwise behind a line to unfold."""
+    """Shown unfolded; otherwise behind a line to unfold."""
     note: str = ""
-    """How to read it."""
+    """How to read the table."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One section: a title, the finding in one or two sentences, and what shows it."""
+    """A section: a title, the finding in one or two sentences, and its charts and tables."""
 
     identifier: str
     title: str
@@ -110,13 +110,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Finding:
-    """One of the three answers at the top: a figure, what it says, how sure it is, its proof."""
+    """One of the three answers at the top: a figure, a statement, its range, and its evidence."""
 
     figure: str
     statement: str
     interval: str
     evidence: str
-    """Identifier of the panel that shows it."""
+    """Identifier of the panel with the evidence."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Charts that would show one bar, as sentences: nothing to compare needs no axes."""
+"""Turns charts with a single bar into sentences: there is nothing to compare."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pagewise.units import (
 
 
 def without_single_bars(panel: Panel) -> Panel:
-    """The panel with a note in place of each chart that has one bar in every view."""
+    """The panel with a note in place of each chart that never has more than one bar."""
     lone = [chart for chart in panel.charts if has_one_bar(chart)]
     charts = [chart for chart in panel.charts if chart not in lone]
     notes = [sentence(chart, view) for chart in lone for view in chart.views]
@@ -28,7 +28,7 @@ def has_one_bar(chart: Chart) -> bool:
 
 
 def bars(chart: Chart, view: View) -> set[str]:
-    """The bars of a view: places on the axis, and beside each other the series."""
+    """The bars of a view, by place on the axis and, unless stacked, by series."""
     drawn = [
         (str(x), "" if chart.is_stacked else series.name)
         for series in view.series
@@ -39,7 +39,7 @@ def bars(chart: Chart, view: View) -> set[str]:
 
 
 def sentence(chart: Chart, view: View) -> str:
-    """What the bar would show."""
+    """The bar of a chart as a sentence."""
     parts = [
         f"{series.name} {figure(y, chart.y.unit)}"
         for series in view.series
@@ -53,7 +53,7 @@ def sentence(chart: Chart, view: View) -> str:
 
 
 def figure(value: float, unit: Unit) -> str:
-    """A figure in its unit."""
+    """A figure with its unit."""
     match unit:
         case "bytes":
             return format_size(value)

@@ -1,8 +1,8 @@
-"""The shape a result must have before panels read it, and where a result departs from it.
+"""The shape that panels expect of a result, and where a result departs from it.
 
-A shape is a `Plain` value, or made of shapes: ``{"name": shape}`` an object that has these fields
-(others are let through), ``[shape]`` a list of any length, ``(shape, shape)`` a list of just these,
-`Maybe` null or absent as well, `Keyed` an object whose names are data.
+A shape is a `Plain` value or is made of shapes. ``{"name": shape}`` is an object with these fields
+(and perhaps others), ``[shape]`` a list of any length, ``(shape, shape)`` a list of exactly these,
+`Maybe` may also be null or absent, and `Keyed` is an object whose names are data.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 
 Shape: TypeAlias = Any
 BEYOND = 2**63
-"""Numbers stay below this on both sides of zero."""
+"""Bound of the absolute value of numbers."""
 SHOWN = 40
-"""Characters of a wrong value that the message repeats."""
+"""How many characters of a wrong value a message repeats."""
 
 
 @dataclass(frozen=True)
 class Plain:
-    """One value, what it must be in words, and whether it is."""
+    """A single value: what it must be in words, and the test for it."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -29,7 +29,7 @@ class Plain:
 
 @dataclass(frozen=True)
 class Maybe:
-    """A field that may be null, and may be absent unless it is needed."""
+    """A field that may be null or, unless it is needed, absent."""
 
     shape: Shape
     is_needed: bool = False
@@ -37,7 +37,7 @@ class Maybe:
 
 @dataclass(frozen=True)
 class Keyed:
-    """An object whose names are data: the shape of each value, and of each name."""
+    """An object whose names are data: the shape of its values, and of its names."""
 
     shape: Shape
     name: Plain | None = None
@@ -45,7 +45,7 @@ class Keyed:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """Where a value departs from its shape (``cells[3].io_time_s``), what was expected, found."""
+    """A departure: the field (``cells[3].io_time_s``), what was expected, and what was found."""
 
     field: str
     expected: str
@@ -80,7 +80,7 @@ DIGITS = Plain(
 
 
 def departure(value: Any, shape: Shape, field: str = "") -> Mismatch | None:
-    """The first place where ``value`` departs from ``shape``; none where it fits."""
+    """The first place where ``value`` departs from ``shape``; None if it fits."""
     match shape:
         case Maybe():
             return None if value is None else departure(value, shape.shape, field)
@@ -144,7 +144,7 @@ def _mismatch(field: str, expected: str, value: Any) -> Mismatch:
 
 
 def _named(shape: Shape) -> str:
-    """What a shape asks for, in words."""
+    """What a shape expects, in words."""
     if isinstance(shape, Maybe):
         return f"{_named(shape.shape)} or null"
     if isinstance(shape, Plain):
@@ -153,7 +153,7 @@ def _named(shape: Shape) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The value, shortened."""
+    """The value, shortened for a message."""
     if isinstance(value, int) and not -BEYOND < value < BEYOND:
         return "a number beyond 64 bits"
     if isinstance(value, Mapping):

@@ -214,7 +214,7 @@ def shape_of_layout(name: str) -> dict[str, Shape]:
 
 
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
-    """The first field of a result that is not as ``kind`` has it; none where all are."""
+    """The first field that departs from the shape of ``kind``; None if all fit."""
     found = departure(result, shape_named(kind))
     further = {"analyze": _analysis, "sweep": _sweep, "study": _tables}
     further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
@@ -232,7 +232,7 @@ def _analysis(analysis: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:
-    """Steps of time have a length, and every series has a figure for each of them."""
+    """Checks that steps of time have a length, and that every series has a figure for each."""
     traffic = analysis.get("traffic") or {"step_s": 1, "series": []}
     if not traffic["step_s"]:
         return Mismatch("traffic.step_s", "a number above 0", "0")
@@ -249,7 +249,7 @@ def _sweep(sweep: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
-    """Every curve of a memory has a figure for each of its sizes."""
+    """Checks that every curve of a memory has a figure for each of its sizes."""
     for number, memory in enumerate(answer["memories"]):
         sizes = len(memory["sizes_bytes"])
         for name in ("translation_ns", "data_ns", "paper_ns", "sampled_ns"):
@@ -260,7 +260,7 @@ def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
-    """Cells that failed have a reason and no figures."""
+    """Checks that cells which failed have a reason and no figures."""
     for index, cell in enumerate(cells):
         shape = POLICY_CELL if cell.get("policy") is not None else CELL
         if not cell.get("error") and (found := departure(cell, shape, f"cells[{index}]")):
@@ -269,7 +269,7 @@ def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
 
 
 def _tables(study: Mapping[str, Any]) -> Mismatch | None:
-    """Every row of a figure or table has its columns; rows of sensitivity have the same names."""
+    """Checks that rows have all columns, and that rows of sensitivity have the same names."""
     for number, figure in enumerate(study["figures"]):
         field, columns = f"figures[{number}]", figure["columns"]
         for name in ("x", "series", "y"):

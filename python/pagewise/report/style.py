@@ -1,7 +1,7 @@
-"""Colour, symbol and dash of every series, the same in all charts of a report.
+"""The colour, symbol and dash of each series, the same in all charts of a report.
 
-Colours are those of Okabe and Ito (2008), told apart with every common colour blindness; symbol and
-dash differ too, so that a series is known in black and white.
+The colours are those of Okabe and Ito (2008), distinct with every common colour blindness. Symbols
+and dashes differ too, so that series are distinct in black and white.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import TypedDict
 from pagewise import catalog
 
 COLORS = 8
-"""Number of colours in the page's style sheet, ``--series-0`` and on."""
+"""How many colours the page's style sheet has, from ``--series-0`` on."""
 
 SYMBOLS = ("circle", "triangle", "rect", "diamond")
 DASHES: tuple[tuple[int, ...], ...] = ((), (7, 4), (2, 3), (9, 3, 2, 3), (14, 4))
 
 
 class SeriesStyle(TypedDict):
-    """How one series is drawn."""
+    """The colour, symbol and dash of one series."""
 
     color: int
     symbol: str
@@ -29,8 +29,8 @@ class SeriesStyle(TypedDict):
 def styles(names: Iterable[str]) -> dict[str, SeriesStyle]:
     """A style for each name of one group of charts.
 
-    An architecture has its rank of the catalog wherever it appears; a variant of it (other options)
-    and every other name take the free ranks in order of appearance.
+    An architecture has its rank in the catalog in every chart. Its variants (with other options)
+    and all other names take the free ranks in order of appearance.
     """
     given = list(dict.fromkeys(names))
     ranked = (*catalog.systems(), *catalog.bounds())
@@ -43,7 +43,7 @@ def styles(names: Iterable[str]) -> dict[str, SeriesStyle]:
 
 
 def style(rank: int) -> SeriesStyle:
-    """The style of the series with this rank; every lap of colours shifts symbols and dashes."""
+    """The style for a rank; each time the colours run out, symbols and dashes shift."""
     lap = rank // COLORS
     return {
         "color": rank % COLORS,

@@ -1,4 +1,4 @@
-"""Curves for charts: fewer points without a visible difference, and shares up to a value."""
+"""Reduces the points of curves, and computes cumulative shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARE_SEEN = 0.002
 
 
 def thin(points: Sequence[Point], limit: int = POINTS_MAX) -> list[Point]:
-    """At most ``limit`` points: the first, the last, and those evenly between by rank."""
+    """At most ``limit`` points: the first, the last, and evenly spaced points between."""
     if len(points) <= limit:
         return list(points)
     step = (len(points) - 1) / (limit - 1)
@@ -21,8 +21,8 @@ def thin(points: Sequence[Point], limit: int = POINTS_MAX) -> list[Point]:
 def cumulative(histogram: Sequence[Sequence[int]], unit: float) -> list[Point]:
     """Largest value of each bucket, times ``unit``, against the share of all counts up to it.
 
-    A bucket of 0 stands at 1, since a logarithmic axis has no place for it. The flat start, before
-    the share can be seen, is left out.
+    A bucket of 0 counts as 1, since a logarithmic axis has no 0. The flat start, where the share is
+    too small to see, is left out.
     """
     total = sum(count for _, count in histogram) or 1
     points: list[Point] = []

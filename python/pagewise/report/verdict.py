@@ -1,4 +1,4 @@
-"""The box at the top: three findings with interval and proof, and settings to paste."""
+"""The box at the top: three findings with their ranges and evidence, and settings to paste."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from pagewise.units import (
 OFFLINE = ("opt",)
 LRU = "lru"
 AS_LOW = 0.1
-"""A size whose I/O time is this little above the lowest counts as low as it."""
+"""A size whose I/O time exceeds the lowest by at most this share counts as equally good."""
 
 
 FINDINGS_MAX = 3
 
 
 def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
-    """What the results say together; ``shown`` are the panels that can serve as evidence.
+    """The findings of all results; ``shown`` are the panels that can serve as evidence.
 
-    Skew, single accesses and what to take come first; where one of them is not known, the memory
-    that halves misses, the policy that misses least, and the papers' statements take its place. Of
-    caches the policy comes first.
+    The first choice is skew, single accesses and the advice. If one is missing, the memory that
+    halves the misses, the policy with the fewest misses, or the papers' statements replace it. For
+    caches, the policy comes first.
     """
     makers = (skewed, single, choice, sized, compared, halved, fewest_misses, held)
     if is_of_caches(inputs):
@@ -47,7 +47,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
 
 
 def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """How much the busiest tenth of pages takes."""
+    """The share of accesses that go to the busiest tenth of pages."""
     shares = {name: analysis["top_share"]["0.1"] for name, analysis in inputs.accessed().items()}
     if not shares:
         return None
@@ -62,7 +62,7 @@ def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def single(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """How much is used only once."""
+    """The share of pages that are used only once."""
     shares = {
         name: analysis["single_access"]["pages"] for name, analysis in inputs.accessed().items()
     }
@@ -80,7 +80,7 @@ def single(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def interval(shares: dict[str, float]) -> str:
-    """The range over the recordings, or that there is none."""
+    """The range over the recordings, or a note that there is only one."""
     if len(shares) == 1:
         return "Exact count of one recording"
     low, high = format_share(min(shares.values())), format_share(max(shares.values()))
@@ -89,14 +89,14 @@ def interval(shares: dict[str, float]) -> str:
 
 
 def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """What to take: from the advice, without one from the simulated cells."""
+    """What to take, from the advice or, without one, from the simulated cells."""
     if inputs.advice:
         return advised(inputs.advice[0], "advice")
     return simulated(inputs)
 
 
 def advised(advice: Result, panel: str) -> Finding:
-    """What can be run today, with its range over the latencies, and what would be best."""
+    """The best on stock Linux with its range over the latencies, and the best of all."""
     recording = recording_name(advice["trace"])
     evidence = advice.get("evidence") or {"verdict": "enough"}
     if evidence["verdict"] != "enough":
@@ -149,7 +149,7 @@ def sized(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def compared(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """How much of what lazy unmapping must reach was reached when it was measured."""
+    """How many goals of lazy unmapping its measurements reach."""
     if not inputs.lazy_benches:
         return None
     measured = [
@@ -166,7 +166,7 @@ def compared(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def simulated(inputs: Inputs) -> Finding | None:
-    """The architecture with the least I/O time, at the size where the simulated ones save most."""
+    """The architecture with the least I/O time, at the size that saves most after its own cost."""
     found = [
         winner
         for setup, cells in by_setup(inputs.cells).items()
@@ -188,14 +188,14 @@ def simulated(inputs: Inputs) -> Finding | None:
 
 
 def least(setup: str, cells: list[Result]) -> tuple[str, Result, float] | None:
-    """The cell with the least I/O time, and its share of the slow device's alone, if both are."""
+    """The cell with the least I/O time, and its share of the time without a fast tier."""
     alone = next(
         (cell["io_time_s"] for cell in cells if cell["architecture"] == catalog.baseline()), None
     )
     contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     if not alone or not contenders:
         return None
-    # Among sizes that need about as little, the smallest.
+    # Of the sizes that are equally good, the smallest.
     lowest = min(cell["io_time_s"] for cell in contenders)
     enough = [cell for cell in contenders if cell["io_time_s"] <= lowest * (1 + AS_LOW)]
     best = min(enough, key=lambda cell: (cell["fast_tier_bytes"], cell["io_time_s"]))
@@ -203,7 +203,7 @@ def least(setup: str, cells: list[Result]) -> tuple[str, Result, float] | None:
 
 
 def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """The memory that halves the misses which memory can avoid."""
+    """The memory that halves the avoidable misses."""
     sizes = {
         name: half for name, a in inputs.accessed().items() if (half := halving(lru_points(a)))
     }
@@ -226,7 +226,7 @@ def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """The policy that misses least, among those that do not see ahead, at the sizes all have."""
+    """The policy with the fewest misses at the common sizes, without policies that see ahead."""
     for result in inputs.misses:
         counted = {
             policy: counts
@@ -253,7 +253,7 @@ def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def beside(result: Result, ratios: dict[str, list[float]], policy: str, shared: set[str]) -> str:
-    """The same of LRU, and of the policy that sees ahead, where they were counted."""
+    """The miss ratios of LRU and of the offline optimum, to compare with; empty if not counted."""
     optimum = result["misses"].get(OFFLINE[0])
     parts = []
     if LRU in ratios and policy != LRU:
@@ -265,7 +265,7 @@ def beside(result: Result, ratios: dict[str, list[float]], policy: str, shared: 
 
 
 def held(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """How many statements of the papers hold."""
+    """How many of the papers' statements hold."""
     rulings = [str(row["verdict"]) for study in inputs.studies for row in study["verdicts"]]
     judged = [ruling for ruling in rulings if ruling != "not measured here"]
     if not judged:
@@ -273,14 +273,14 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
     certain, refuted = judged.count("holds"), judged.count("does not hold")
     return Finding(
         f"{certain} of {len(judged)}",
-        "checked statements of the papers hold whatever the papers leave unsaid.",
-        f"{certain} to {len(judged) - refuted}, as some need a certain reading",
+        "checked statements of the papers hold with every reading of what the papers leave open.",
+        f"{certain} to {len(judged) - refuted}, since some hold only with certain readings",
         "papers",
     )
 
 
 def pasted(advice: Result) -> list[Setting]:
-    """The settings of an advice, with their undo and how sure their gain is."""
+    """The settings of an advice, with their undo and the evidence for their gain."""
     today = advice.get("today")
     gain = f" {gained(advice, today)}" if today else ""
     return [
@@ -290,7 +290,7 @@ def pasted(advice: Result) -> list[Setting]:
 
 
 def gained(advice: Result, today: Result) -> str:
-    """What the settings bring, cost and wear, in a sentence."""
+    """The gain, cost and wear of the settings, in a sentence."""
     share = format_range(today["io_share"], format_share)
     slow = advice["slow"]["name"]
     text = f"Replayed: {today['architecture']} needs {share} of the I/O time of {slow} alone"

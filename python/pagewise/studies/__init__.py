@@ -43,7 +43,7 @@ STUDIES = (
     Study("nvm-cache", "S0 Figs. 1 and 5: swap on against off, and an NVM cache"),
     Study("page-size", "S4: a page size for each virtual machine"),
     Study("thrash", "S0 Figs. 1-3 on launch runs of real programs", of_runs=True),
-    Study("predict", "pages of a launch foretold by the launch before", of_runs=True),
+    Study("predict", "pages of a launch predicted from the launch before", of_runs=True),
     Study(
         "launch",
         "S2 Fig. 1: what a launch in short memory waits for; with --simulated also S0 Figs. 1-3, "

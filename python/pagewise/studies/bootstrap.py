@@ -30,7 +30,7 @@ def interval(
 def ratio_interval(
     above: Sequence[float], below: Sequence[float], quantile: float | None, seed: int, name: str
 ) -> tuple[float, float]:
-    """The same of one sample's mean or quantile over another's."""
+    """The interval of one sample's mean or quantile over another's."""
     import numpy
 
     ratios = _resampled(above, quantile, seed, f"{name} above") / _resampled(

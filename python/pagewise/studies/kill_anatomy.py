@@ -19,7 +19,7 @@ from pagewise.studies.kill_runs import Kill, KillRuns, read_kill_runs, seen
 from pagewise.studies.table import Row, Table
 
 NAME = "kill-anatomy"
-TITLE = "What a kill is made of, and what it grows with"
+TITLE = "S2: the phases of a kill, and what makes them longer"
 SEEDED = "95 % intervals of medians by bootstrap over kills"
 PHASES = {
     "signal": "signal delivery",
@@ -187,45 +187,46 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
         Table(
             f"{NAME}-paper",
             "S2's table: one kill, phase by phase",
-            f"Medians in us, with the interval of the total. Linux {runs.kernel}, {runs.machine}, "
-            f"{busy}; victims and recorder at priority -15. Pages of 4 KiB; the paper does not "
-            "tell its victims' memory.",
+            "Medians in us, with the 95 % interval of the total. The paper does not give the "
+            "memory of its victims. Victims and recorder ran at priority -15, with pages of 4 KiB. "
+            f"Machine: Linux {runs.kernel}, {runs.machine}, {busy}.",
             [*paper_rows(), *summaries(runs.of("paper"), runs, seed)],
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-memory",
-            "Memory: 13 threads",
+            "The same by memory, 13 threads",
             "Medians in us.",
             summaries(runs.of("memory"), runs, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-threads",
-            "Threads: 20 MiB",
+            "The same by threads, 20 MiB",
             "Medians in us.",
             summaries(runs.of("threads"), runs, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-together",
-            "Others that die at once: 13 threads and 60 MiB each",
-            "Medians in us over all that died. Each was killed as soon as the call for the one "
-            "before it was back.",
+            "The same by how many die together, 13 threads and 60 MiB each",
+            "Medians in us over all processes that died. The killer kills the next one as soon as "
+            "the call for the one before returns.",
             summaries(runs.of("together"), runs, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-laws",
-            "Laws",
-            "y = intercept + slope x by the medians of Theil and Sen, with the 95 % interval of "
-            "the slope; correlation of ranks.",
+            "How each phase grows",
+            "Straight lines by the Theil-Sen estimator, with the 95 % interval of the slope. "
+            "*At 0, us*: the intercept. *Correlation*: of ranks.",
             [law_row(one) for one in found],
         ),
         Table(
             f"{NAME}-triggers",
             "Who kills",
-            "A kill from inside the kernel has no call, so its signal delivery is not told.",
+            "Medians in us. A kill by the kernel makes no system call, so its signal delivery "
+            "cannot be measured.",
             trigger_rows(runs),
         ),
         *([timeline(runs)] if runs.of("paper") else []),
@@ -288,7 +289,7 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of what was told; None of nothing."""
+    """The median of the recorded values; None if there are none."""
     told = [value for value in values if value is not None]
     return float(median(told)) if told else None
 
@@ -346,7 +347,7 @@ def timeline(runs: KillRuns) -> Table:
     return Table(
         f"{NAME}-timeline",
         f"One kill, step by step ({shown.victim}, trigger: {shown.trigger})",
-        "The kill whose total is nearest to the median of its kind. What takes no time is an "
-        "instant. trace.json, beside the measurement, has every kill for ui.perfetto.dev.",
+        "The kill whose total is nearest to the median of its kind. Steps without a duration are "
+        "instants. The file trace.json of the measurement has every kill, for ui.perfetto.dev.",
         rows,
     )

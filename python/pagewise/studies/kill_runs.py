@@ -20,7 +20,7 @@ AGAIN = "give a folder that `make kills` left, as root: build/kill-anatomy"
 class Kill:
     """One kill; times in microseconds, None where the kernel does not tell.
 
-    ``asked_threads`` and ``asked_mib`` are what the victim was told to have, the others what was
+    ``asked_threads`` and ``asked_mib`` are the requested size of the victim, the others what was
     seen; ``others`` died at the same time.
     """
 
@@ -50,7 +50,7 @@ class Kill:
 
     @property
     def reclaim_share(self) -> float | None:
-        """How much of it reclaim is, if both were told."""
+        """The share of reclaim in the whole kill; None unless both were recorded."""
         return self.reclaim_us / self.total_us if self.reclaim_us and self.total_us else None
 
     def phase(self, name: str) -> float | None:
@@ -141,10 +141,10 @@ TIMES = ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us", "
 
 
 def microseconds(value: object) -> float | None:
-    """A time, if it was told."""
+    """A time; None if it was not recorded."""
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 def seen(kills: Sequence[Kill], phase: str) -> list[float]:
-    """A phase of those kills of which it was told."""
+    """A phase, of the kills in which it was recorded."""
     return [value for kill in kills if (value := kill.phase(phase)) is not None]

@@ -27,7 +27,7 @@ from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmea
 from pagewise.units import MIB
 
 NAME = "launch"
-TITLE = "S2 on launch runs: launches in short memory"
+TITLE = "S2 on a real kernel: launches in short memory"
 CHECKS = load_checks(NAME)
 WAITS = {
     "kill_s": "kills, until their memory was back",
@@ -218,7 +218,7 @@ def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     # A refault and a swap-in are waits for storage, too.
     found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])
     rest = fmean(_seconds(visits)) - sum(found.values())
-    return [*found.items(), ("not told", max(0.0, rest))]
+    return [*found.items(), ("unexplained", max(0.0, rest))]
 
 
 def launches(by_run: Pairs, seed: int) -> Table:
@@ -234,7 +234,7 @@ def launches(by_run: Pairs, seed: int) -> Table:
                     "run": series(pair.run),
                     "app": pair.app,
                     "need, MiB": pair.need_mib,
-                    "free memory less by, MiB": pair.taken_mib,
+                    "free memory falls by, MiB": pair.taken_mib,
                     "launches": len(pair.short),
                     "ample, s": median(_seconds(pair.ample)),
                     "short, s": median(_seconds(pair.short)),
@@ -250,9 +250,9 @@ def launches(by_run: Pairs, seed: int) -> Table:
     return Table(
         "launches",
         "Cold launches, by need",
-        "Medians. Need is what the first launch adds to the memory of all apps without a limit; by "
-        "how much less is free on the machine, S2's measure, has other load in it. Intervals: "
-        "bootstrap over launches, 95 %.",
+        "Medians. *Need*: how much memory the first launch adds to all apps without a limit. *Free "
+        "memory falls by*: S2's measure of need, which also counts other load on the machine. "
+        "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches.",
         rows,
     )
 
@@ -271,9 +271,10 @@ def waits(by_run: Pairs) -> Table:
     return Table(
         "waits",
         "What launches in short memory wait for, seconds more than in ample memory",
-        "Means. The app's threads wait each for themselves, and for two things at once where a "
-        "refault is read from storage; kills go on beside the launch; kswapd and the last two are "
-        "of the whole machine. Empty where the run does not tell.",
+        "Means. The columns may overlap: threads of the app wait in parallel, a refault that is "
+        "read from storage counts in both columns, and kills run in parallel with the launch. "
+        "kswapd and the last two columns are of the whole machine. A cell is empty if the run did "
+        "not record it.",
         rows,
     )
 
@@ -298,7 +299,7 @@ def killers(by_run: Pairs) -> Iterator[Table]:
         }
         medians = {name: median(times) if times else None for name, times in launched.items()}
         rows.append({"app": app, "need, MiB": need_mib, **medians})
-    yield Table("killers", "Launches by how victims die", "Medians of cold launches.", rows)
+    yield Table("killers", "Launches by how killd kills", "Medians of cold launches.", rows)
 
 
 def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
@@ -321,8 +322,9 @@ def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
     if rows:
         yield Table(
             "kills",
-            "What victims took to give their memory back",
-            "From the signal until nine tenths of what a victim had were free. Medians.",
+            "How long victims take to free their memory",
+            "From the signal until nine tenths of the victim's memory are free. *Back after* and "
+            "*freed* are medians.",
             rows,
         )
 

@@ -32,10 +32,10 @@ MORE = ("multiswap-1", "multiswap-2", "multiswap-3")
 UNLIMITED = ("no-limit-25apps", "no-limit")
 """Runs that tell what an app needs; the later one counts."""
 SCARCE = 2.0
-"""Where applications that take turns want so many times the budget, what a visit uses had been
+"""Where applications that take turns want this many times the budget, what a visit uses had been
 swapped out."""
 SWAP_WRITE_US = 40
-"""A page written to swap, which nobody waits for."""
+"""A page written to swap, for which no process waits."""
 LINKED_PERCENT = 50
 """What an app uses of its program's files, as in docs/scenarios.md."""
 POLL_MS = 50

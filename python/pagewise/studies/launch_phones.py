@@ -111,7 +111,7 @@ def thrash_lives(seeds: Sequence[int]) -> dict[Key, Life]:
 
 
 def nvm_lives(seeds: Sequence[int]) -> dict[Key, Life]:
-    """S0 Fig. 5: swap on with an NVM cache of storage. What it moves hangs on neither the device
+    """S0 Fig. 5: swap on with an NVM cache of storage. What it moves depends on neither the device
     nor the app's own time."""
     lives = {}
     for name, size, profile, used, order, seed in product(
@@ -191,7 +191,7 @@ def _visits(apps: int, order: str, dice: random.Random) -> list[int]:
 
 
 def _killer(counts: str | None, order: str = "serial") -> dict[str, Any]:
-    """Android's table under one of its rules; nobody kills where it is None."""
+    """Android's table under one of its rules; with None nothing is killed."""
     if counts is None:
         return {"rule": {"by": "none"}}
     options = {"file_cache_counts": KILLERS[counts]}

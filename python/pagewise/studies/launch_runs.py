@@ -34,7 +34,7 @@ class Visit:
     ``anonymous_bytes`` belong to all applications at the visit's end.
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
     ``taken_bytes`` is free memory of the machine before the launch less that after it.
-    ``oom_kills`` are processes that the kernel killed for want of memory, ``kills`` applications
+    ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
     that the killer ended.
     """
 

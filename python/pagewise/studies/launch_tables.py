@@ -52,9 +52,9 @@ def real(inputs: Inputs) -> Table:
     return Table(
         "real",
         "Real runs and their lives",
-        "Medians of launches after the first round, I/O a visit after it, kills of the whole run. "
-        "Each life is fitted to the other runs; speed is how long a run without swap took for its "
-        "own first round beside them.",
+        "Launches are medians after the first round, I/O is per visit after the first round, and "
+        "kills are of the whole run. Each life is fitted to the other runs. *Speed*: the duration "
+        "of the first round of a run without swap, relative to the other runs.",
         [
             {
                 "run": one.name,
@@ -92,8 +92,10 @@ def thrash(inputs: Inputs) -> Table:
     return Table(
         "thrash",
         "S0's phones",
-        "Flash emmc-5.1, own time of a thawed app 13 % of a cold launch, apps always in the same "
-        "order, seed 0; launches after the first round.",
+        "Launches after the first round. The phone has emmc-5.1 flash, a thawed app's own time is "
+        "13 % of a cold launch, and apps come in the same order in every round (seed 0). *Hot*: "
+        "share of launches that find all they use in memory. *Top 10 %*: share of accesses. The "
+        "last six columns split the launch time, in seconds.",
         list(rows()),
         shares=("top 10 %", "hot"),
     )
@@ -145,8 +147,8 @@ def scarcity(inputs: Inputs) -> Table:
     return Table(
         "scarcity",
         "S2's apps in short memory",
-        "Over every choice that S2 leaves open; kills and parts are means over them. First reads "
-        "of files take the same in ample memory.",
+        "Over all choices that S2 leaves open: the slowdowns are the least, median and most, the "
+        "other columns are means. First reads of files take as long in ample memory.",
         rows,
         shares=("slowdown, least", "slowdown, median", "slowdown, most"),
     )
@@ -171,7 +173,8 @@ def hybrid(inputs: Inputs) -> Table:
     return Table(
         "hybrid",
         "Hybrid swap against flash swap and no swap, twenty apps in 1500 MiB",
-        "Mean launch after the first round, over the other choices.",
+        "Change of the mean launch after the first round: best, median and worst over all other "
+        "choices. Negative is faster.",
         rows,
         shares=("against flash swap, best", "median", "worst"),
     )

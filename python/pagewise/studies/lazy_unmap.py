@@ -25,11 +25,11 @@ from pagewise.studies.table import Row, Table
 from pagewise.units import MIB, PAGE_BYTES, format_count
 
 NAME = "lazy-unmap"
-TITLE = "Lazy unmapping: faults, zeroing, memory and kills by allocator"
+TITLE = "S3: lazy unmapping, by allocator"
 BUDGETS = (1.0, 1.1, 1.25, 1.5, 2.0)
 """Memory, as shares of the most that the baseline has resident."""
 NANOSECONDS = 1e9
-SEEDED = "no seed matters: a replay leaves nothing to chance"
+SEEDED = "a replay is deterministic and uses no seed"
 
 
 def study(
@@ -115,7 +115,7 @@ def faulted(programs: Sequence[Program]) -> Figure:
 
 
 def resident(one: Program) -> Figure:
-    """Resident memory over time, and what of it the program had asked for."""
+    """Resident memory over time, and the part that the program had asked for."""
     points = [
         Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
         for name, replay in one.replays.items()
@@ -186,9 +186,10 @@ def table(one: Program) -> Table:
     return Table(
         f"{NAME}-{one.name}",
         f"Allocators on {one.name}",
-        f"{' '.join(one.info['command']) or one.name}: {used} on "
-        "blocks from 64 KiB. Idle: five seconds behind the last step. Memory of blocks from 64 KiB "
-        f"alone. Costs: {COSTS.words()}.",
+        f"The program: `{' '.join(one.info['command']) or one.name}`, {used} on "
+        "blocks from 64 KiB. Faults and memory are of these blocks only. *Idle*: five seconds "
+        "after the last step. *Killed at*: kills with this multiple of the peak memory without a "
+        f"pool. The model's costs: {COSTS.words()}.",
         rows,
         shares=("of no-pool's", "time saved (model)"),
     )

@@ -18,7 +18,7 @@ MORE_MOST = 0.05
 UNTIMED = (
     "no recording here says how long its program took and how often it faulted: all were killed"
 )
-LIBRARY = "a property of running programs: the tests of the preload library (tests/live) answer it"
+LIBRARY = "this needs running programs: the tests of the preload library (tests/live) check it"
 
 
 def verdicts(programs: Sequence[Program]) -> list[Verdict]:

@@ -87,8 +87,10 @@ class Program:
 
     @property
     def is_timed(self) -> bool:
-        """Whether its time and its faults are known: not of one that was killed. What is said of
-        shares of them is not asked of the others."""
+        """Whether its time and its faults are known.
+
+        A killed program has neither, and takes no part in checks of their shares.
+        """
         return self.info["processor_ns"] is not None
 
     @property

@@ -32,8 +32,8 @@ VANISHED = 0.02
 CHECKS = load_checks("multiswap")
 SCENARIOS = "scenarios"
 NO_LAUNCHES = (
-    "a recording holds launches on the swap that it was made on alone; simulated lives stand with "
-    "the scenarios"
+    "a recording has launch times only for the swap that it was made on; the row of the scenarios "
+    "uses simulated lives"
 )
 SIMULATED = (
     "shape", "amount", "crossover", "flash", "flash_large", "writes", "writes_everywhere"
@@ -178,7 +178,7 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
                 read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
                 readings.append(Reading(read, after.best() > -VANISHED, after.best()))
     if not readings:
-        return unmeasured(CHECKS["cause"], data, "there is no advantage that could vanish")
+        return unmeasured(CHECKS["cause"], data, "there is no advantage that could disappear")
     return judge(CHECKS["cause"], data, readings)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,7 @@ def assemble(
         "schema": SCHEMA,
         "study": name,
         "title": title,
+        "about": about(name),
         "pagewise": _core.version(),
         "command": f"pagewise study {called or name} {arguments}",
         "seeds": list(seeds),
@@ -59,3 +62,9 @@ def assemble(
     path = output / f"{name}.json"
     write_text(path, json.dumps(result, indent=1) + "\n")
     return result
+
+
+def about(name: str) -> str:
+    """What the paper of a study claims, and what the study does about it."""
+    text = resources.files(__package__).joinpath("checks", "about.toml").read_text("utf-8")
+    return str(tomllib.loads(text)[name])

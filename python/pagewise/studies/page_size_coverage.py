@@ -77,16 +77,16 @@ def _lacking(need: Need, programs: Mapping[str, Program]) -> str:
     reasons = []
     if wanted:
         listed = ", ".join(
-            f"{format_size(bytes_)} ({name}, here {_footprint(programs[name])})"
+            f"{name} ({format_size(bytes_)}, has {_footprint(programs[name])})"
             for name, bytes_ in wanted.items()
         )
         size = format_size(LARGEST_BYTES)
-        reasons.append(f"{size} leaves {EXACT_FROM} frames from a footprint of {listed} on")
+        reasons.append(f"for {EXACT_FROM} frames of {size} the footprint is too small of {listed}")
     held = [name for name, _ in need.memories if not _exceeds_tlb(programs[name].curves)]
     if held and need.has_second_tlb:
         reasons.append(
-            f"a second TLB of {format_count(HARDWARE.second_tlb_entries)} entries holds every page "
-            f"of {', '.join(dict.fromkeys(held))}"
+            f"a second-level TLB of {format_count(HARDWARE.second_tlb_entries)} entries holds "
+            f"every page of {', '.join(dict.fromkeys(held))}"
         )
     return "; ".join(reasons)
 
@@ -129,10 +129,11 @@ def table(programs: Sequence[Program]) -> Table:
     return Table(
         "coverage",
         "What the traces can show",
-        f"*Largest page there*: that leaves {EXACT_FROM} frames, from which on counts are exact. "
-        f"*Beyond a second TLB*: of {format_count(HARDWARE.second_tlb_entries)} entries, which "
-        "misses at first touches only where it holds every page. *First touches*: share of the "
-        "references past the filter. A check whose programs lack frames or pages is not judged.",
+        "A check is judged only if its programs have enough pages and frames. *Beyond a second "
+        f"TLB*: more pages than its {format_count(HARDWARE.second_tlb_entries)} entries; otherwise "
+        f"it misses only at first touches. *Largest page there*: that leaves {EXACT_FROM} frames "
+        "in the least memory; with fewer frames, counts are not exact. *First touches*: share of "
+        "the references past the filter.",
         rows,
         shares=("first touches",),
     )
@@ -150,8 +151,8 @@ def beside(verdicts: Sequence[Verdict], names: Sequence[str]) -> Table:
     return Table(
         "beside-2g",
         "Beside traces of 2,000,000,000 references",
-        "From the traces of `make traces`, which are too large to ship: "
-        "docs/studies/page-size-2g.md.",
+        "*2 G references*: verdicts from the traces of `make traces`, which are too large to ship "
+        "(docs/studies/page-size-2g.md).",
         [
             {
                 "check": f"{row['check']} {row['part']}",

@@ -121,9 +121,9 @@ def fits_table(found: Sequence[Fitted]) -> Table:
     return Table(
         "fits",
         "Models against counts",
-        "Five programs at 10 to 90 % of their footprint, sizes 512 B to 64 KiB that leave 64 "
-        "frames. *Right*: names the best size; *one step*: it or a neighbour. *Regret*: time "
-        "beyond that of the best size.",
+        "A cell is one of five programs at 10 to 90 % of its footprint; sizes are 512 B to 64 KiB "
+        "that leave 64 frames. *Right*: cells where the model chooses the best size; *one step*: "
+        "the best size or a neighbour. *Regret*: additional time compared with the best size.",
         rows,
     )
 
@@ -192,9 +192,9 @@ def carried_table(found: Sequence[Carried]) -> Table:
     return Table(
         "carry-over",
         "Chosen on one input, judged on another",
-        "Each program both ways, at 10 to 90 % of each input's own footprint, sizes 512 B to 64 "
-        "KiB. *Alike*: another input of the same kind and size; *unlike*: of another size. "
-        "*Margin*: the choice is for the mean over memories within that share.",
+        "Each program in both directions, at 10 to 90 % of the footprint of each input, with sizes "
+        "from 512 B to 64 KiB. *Alike*: the other input has the same kind and size; *unlike*: "
+        "another size. *Margin*: the choice is best for the mean over memories within this share.",
         [
             {
                 "storage": one.storage,

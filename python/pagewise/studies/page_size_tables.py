@@ -46,8 +46,8 @@ def programs_table(programs: Sequence[Program]) -> Table:
         "programs",
         "The programs",
         "*Past the filter*: references that missed 64 blocks of 512 bytes, the denominator "
-        "`memory`. *Footprint*: memory that holds every page, in pages of 4 KiB; then how many "
-        "times that in larger ones.",
+        "`memory`. *Footprint*: memory for every page, in pages of 4 KiB. The last columns show "
+        "the footprint in larger pages, as a multiple.",
         [
             {
                 "program": program.name,
@@ -87,7 +87,7 @@ def best_table(programs: Sequence[Program], terms: Terms) -> Table:
     return Table(
         "best",
         "The best size by memory, and its gain over 4 KiB",
-        "Sizes 512 B to 64 KiB that leave 64 frames; memory as a share of the footprint.",
+        "Sizes are 512 B to 64 KiB that leave 64 frames. Memory is a share of the footprint.",
         rows,
     )
 
@@ -116,8 +116,8 @@ def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
     return Table(
         "readings",
         "The mean gain of the twelve machines under every reading",
-        "Mean and most of the ten NVM machines, sizes 1 to 32 KiB; the paper says 38 % and 56 %, "
-        "and none on a hard disk.",
+        "Mean and largest gain of the ten NVM machines, with sizes from 1 to 32 KiB. The paper has "
+        "38 % and 56 %, and no gain on a hard disk.",
         rows,
     )
 
@@ -150,8 +150,8 @@ def fixed_table(programs: Sequence[Program], terms: Terms) -> Table:
     return Table(
         "fixed",
         "One size for everything",
-        "Mean regret against the best of 512 B to 64 KiB, over programs and memories in which 64 "
-        "KiB leaves 64 frames.",
+        "Mean regret compared with the best size from 512 B to 64 KiB, over the programs and "
+        "memories in which 64 KiB leaves 64 frames.",
         rows,
     )
 

@@ -1,10 +1,10 @@
-"""How well the pages that an application swapped in at its last visit foretell its next one.
+"""How well the pages that an application swapped in at its last visit predict its next one.
 
 Recall is the share of a visit's pages that the visit before brought in too, precision the share of
-that one's pages that are wanted again. Pages that stayed in memory since are among the latter,
+that one's pages that are needed again. Pages that stayed in memory since are among the latter,
 though a prefetch would not read them; so the precision over those that left is given too. A page is
 (process, virtual page); it counts once a visit, whether its fault read the device or found it read
-ahead. A visit that started its application anew, or had nothing to swap in, foretells nothing and
+ahead. A visit that started its application anew, or had nothing to swap in, predicts nothing and
 is left out.
 """
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from pagewise.studies.predict_pages import Pages
 
 NAME = "predict"
-TITLE = "How well an application's last visit foretells the pages of its next one"
+TITLE = "How well an application's last visit predicts the pages of its next one"
 ALL = "all"
 CHECKS = load_checks(NAME)
 MEASURES = ("recall", "precision", "adjacency")
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Prediction:
     """One visit beside the one before: shares, and ``pages`` swapped in at this one."""
 
     app: str
@@ -60,7 +60,7 @@ def study(
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders)
-    found = {run: list(foretold(run, output, progress)) for run in runs}
+    found = {run: list(predictions(run, output, progress)) for run in runs}
     return outcome.assemble(
         NAME,
         output,
@@ -76,7 +76,9 @@ def study(
     )
 
 
-def foretold(run: LaunchRun, output: Path, progress: Progress | None = None) -> Iterator[Foretold]:
+def predictions(
+    run: LaunchRun, output: Path, progress: Progress | None = None
+) -> Iterator[Prediction]:
     """Every visit of a run that has one before it to compare with, in order."""
     trace = run.recording(output, progress=progress)
     if trace is None:
@@ -98,14 +100,14 @@ def foretold(run: LaunchRun, output: Path, progress: Progress | None = None) -> 
             yield _compare(visit, pages, earlier, gone)
 
 
-def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Foretold:
+def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Prediction:
     """``earlier`` are the pages of the visits before, ``gone`` those that left since the last."""
     import numpy
 
     last = earlier[-1]
     again = numpy.isin(last, pages)
     is_next = numpy.diff(pages) == 1
-    return Foretold(
+    return Prediction(
         app=visit.app,
         round=visit.round,
         recall=float(again.sum()) / len(pages),
@@ -121,7 +123,7 @@ def _share(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
 
 
-def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
+def figures(run: LaunchRun, found: Sequence[Prediction]) -> list[Figure]:
     """Every measure by round, and by application."""
     if not found:
         return []
@@ -139,7 +141,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
     return [
         Figure(
             f"{NAME}-rounds-{run.name}",
-            f"How well the visit before foretells a visit, by round ({run.name})",
+            f"How well the visit before predicts a visit, by round ({run.name})",
             "round",
             "share of pages",
             tuple(by_round),
@@ -147,7 +149,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
         ),
         Figure(
             f"{NAME}-applications-{run.name}",
-            f"How well the visit before foretells a visit, by application ({run.name})",
+            f"How well the visit before predicts a visit, by application ({run.name})",
             "application",
             "share of pages",
             tuple(by_application),
@@ -170,7 +172,7 @@ SHARES = (
 """Columns of the table."""
 
 
-def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
+def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
     """One row per application, and one over all visits."""
     names = [ALL, *sorted({one.app for one in found})] if found else []
     rows: list[Row] = []
@@ -198,9 +200,12 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
         )
     return Table(
         f"{NAME}-{run.name}",
-        f"Visits foretold by the visit before ({run.name})",
-        "Shares are means over visits; the interval is that of the mean (bootstrap, 95 %); pages "
-        "and MiB are medians over visits.",
+        f"Visits predicted from the visit before ({run.name})",
+        "Shares are means over visits, pages and MiB are medians. *From* and *to*: the 95 % "
+        "interval of the mean, by bootstrap. *Recall*: share of a visit's pages that the visit "
+        "before had too. *Precision*: share of the pages of the visit before that are needed "
+        "again; *of those out*: only pages that left memory since. *Adjacent*: pages with a "
+        "neighbour in the set.",
         rows,
         SHARES,
     )
@@ -211,7 +216,7 @@ BEFORE = {"recall": 0.80, "precision": 0.78, "adjacency": 0.85}
 Python, swap file, round-robin (median 12,561 pages a visit)."""
 
 
-def verdicts(run: LaunchRun, found: Sequence[Foretold]) -> list[Verdict]:
+def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
     """Each measure against the earlier measurement; a tenth less still counts as the same."""
     judged = []
     for measure, figure in BEFORE.items():
@@ -226,13 +231,16 @@ def verdicts(run: LaunchRun, found: Sequence[Foretold]) -> list[Verdict]:
     return judged
 
 
-def _cause(measure: str, found: Sequence[Foretold]) -> str:
+def _cause(measure: str, found: Sequence[Prediction]) -> str:
     """What a prefetch could still know or would not read."""
     out = [one.precision_out for one in found if one.precision_out is not None]
     if measure == "recall" and found:
-        share = fmean(one.recall_all for one in found)
+        share = fmean(one.recall_all for one in found) * 100
         pages = median(one.pages for one in found)
-        return f"all visits before together brought in {share:.0%} of a visit's {pages:,.0f} pages"
+        return (
+            f"all visits before together brought in {share:.0f} % of a visit's {pages:,.0f} pages"
+        )
     if measure == "precision" and out:
-        return f"of the pages that had left memory since, {fmean(out):.0%} were wanted again"
+        share = fmean(out) * 100
+        return f"of the pages that had left memory since, {share:.0f} % were needed again"
     return ""

@@ -1,7 +1,7 @@
 """S0, "memory thrashing of swap-enabled phones", on launch runs of real programs: Figs. 1 to 3.
 
 Swap on is the mode swap-file, swap off the mode kill, which kills the application used longest ago.
-Which phone of S0 a run stands for is told by its plan (`thrash_phones`), never by its name.
+The plan of a run, never its name, decides which phone of S0 it stands for (`thrash_phones`).
 """
 
 from __future__ import annotations

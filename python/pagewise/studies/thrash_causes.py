@@ -26,7 +26,7 @@ def _io(run: LaunchRun) -> str:
     if run.kills:
         parts.append(f"{run.kills / visits:.1f} kills a visit")
     if run.oom_kills:
-        parts.append(f"{run.oom_kills} processes killed by the kernel for want of memory")
+        parts.append(f"{run.oom_kills} processes killed by the kernel when memory ran out")
     return ", ".join(parts)
 
 

@@ -46,6 +46,6 @@ def first_reason(reasons: Iterable[str]) -> str:
 
 
 def compared(on: LaunchRun, other: LaunchRun) -> Choices:
-    """A run with swap and the one that it is held against, as the choices of a reading."""
+    """A run with swap and the run it is compared with, as the choices of a reading."""
     second = "swap off" if other.mode == SWAP_OFF else "at 2 GB"
     return (("swap on", series(on)), (second, series(other)))

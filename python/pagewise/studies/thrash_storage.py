@@ -65,7 +65,7 @@ def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage
 def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Mapping[str, Any]]:
     """The accesses of a swap trace without and, if it has any, with those to files.
 
-    Nothing of a trace of so many pages that they are not numbered.
+    Empty for a trace with too many pages to number.
     """
     import numpy
 

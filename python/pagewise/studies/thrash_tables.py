@@ -47,8 +47,8 @@ def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
     return Table(
         "launches",
         "Launch times in seconds",
-        "From request to first answer. Unanswered visits are in no figure. Cold is the share of "
-        "visits that started the program anew. Intervals: bootstrap over visits, 95 %.",
+        "From request to first answer, without unanswered visits. *Cold*: share of visits that "
+        "started the program. *From* and *to*: 95 % intervals by bootstrap over visits.",
         list(_launches(runs, seed)),
         shares=("cold",),
     )
@@ -83,8 +83,9 @@ def comparison(phones: Phones, seed: int) -> Table:
     """Launches with swap, of whatever mode, over those without."""
     return Table(
         "comparison",
-        "Launch times with swap over those without",
-        "1 is the same, 2 twice as long. Intervals: bootstrap over visits, 95 %.",
+        "Launch times with swap, relative to those without",
+        "1 is the same, 2 is twice as long with swap. *From* and *to*: 95 % intervals by bootstrap "
+        "over visits.",
         list(_comparison(phones, seed)),
     )
 
@@ -119,8 +120,8 @@ def volume(runs: Sequence[LaunchRun], phones: Phones) -> Table:
     return Table(
         "volume",
         "Storage I/O of each run",
-        "Reads and writes of the whole machine during visits. Wanted is the most memory that the "
-        "same applications used in a run without a limit. Refaults are pages of files read again.",
+        "Reads and writes of the whole machine during visits. *Wanted*: the most memory that the "
+        "same applications used in a run without a limit. *Refaults*: file pages read again.",
         [_volume(run, phones) for run in runs],
     )
 
@@ -157,9 +158,9 @@ def killers(phones: Phones) -> Table:
     return Table(
         "killers",
         "The killer's threshold",
-        "Above this share of anonymous memory in the budget the application used longest ago is "
-        "killed; rows without a threshold are the same phone with swap. Launches are those after "
-        "the first round.",
+        "The killer ends the application used longest ago when anonymous memory takes more than "
+        "this share of the budget. Rows without a threshold are the same phone with swap. Launches "
+        "are those after the first round.",
         list(_killers(phones)),
         shares=("cold",),
     )
@@ -190,8 +191,8 @@ def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
     return Table(
         "skew",
         "Skew: share of accesses of the busiest pages",
-        "Swap: pages that left memory and came back, by process and address; swap and files: also "
-        "pages of files that entered the page cache; all storage: 4 KiB blocks of every device.",
+        "*Swap*: pages that left memory and came back, by process and address. *Swap and files*: "
+        "also file pages that entered the page cache. *All storage*: 4 KiB blocks of every device.",
         [
             {
                 **head,
@@ -216,8 +217,9 @@ def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> 
     return Table(
         "single-access",
         "Single accesses",
-        "Share of pages with one access, and of accesses that fall on them; of swapped pages also "
-        "those that went out once, and their share of page-outs.",
+        "*Pages*: share of pages with exactly one access. *Accesses*: share of accesses to them. "
+        "*Pages out once*: share of swapped pages that went out once; *of page-outs*: their share "
+        "of page-outs.",
         [
             {
                 **head,
@@ -238,7 +240,7 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
     return Table(
         "hot-data",
         "What the busiest 10 % of pages are",
-        "Shares of those pages, and of the accesses to them, by class of the page.",
+        "Share of these pages, and of the accesses to them, by class of page.",
         [
             {**head, "class": name.replace("_", " "), **shares}
             for head, analysis in _analyses(runs, storage)

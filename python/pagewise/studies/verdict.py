@@ -20,6 +20,8 @@ HOLDS = "holds"
 FAILS = "does not hold"
 NEEDS = "needs a reading"
 UNMEASURED = "not measured here"
+SEEN = ". Seen here: "
+"""Between a check's reason and what its runs show, whose parts end in a semicolon."""
 
 Choices: TypeAlias = tuple[tuple[str, str], ...]
 """What is left open and how it was filled, by name."""
@@ -121,7 +123,7 @@ def with_cause(verdict: Verdict, cause: str) -> Verdict:
     """The verdict with what was seen in the data, where it does not hold under every reading."""
     if not cause or verdict.verdict not in (FAILS, NEEDS):
         return verdict
-    return replace(verdict, why=f"{verdict.why}. Seen here: {cause}")
+    return replace(verdict, why=f"{verdict.why}{SEEN}{cause}")
 
 
 def needed(readings: Sequence[Reading]) -> Choices:
@@ -151,7 +153,7 @@ def _span(figures: Sequence[float], unit: str) -> str:
     if not figures:
         return ""
     low, high = show(figures[0], unit), show(figures[-1], unit)
-    return low if low == high else f"{low} to {high}"
+    return low if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
 
 
 def show(figure: float, unit: str) -> str:

@@ -1,4 +1,4 @@
-//! `pagewise-agent balloon`: takes memory on purpose, so that others have little.
+//! `pagewise-agent balloon`: takes memory on purpose, so that other programs have little.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -15,34 +15,34 @@ use crate::exit::Exit;
 use crate::interrupt::Interrupt;
 use crate::output::print;
 
-/// It ended before it was told to: it was killed, or the machine had too little memory left.
+/// The exit status if the balloon ends early: killed, or less memory available than `--floor`.
 const ENDED_EARLY: u8 = 1;
 
-/// Take memory on purpose, in a cgroup with a limit, to see what other programs do when it is short.
+/// Take memory on purpose, in a cgroup with a limit, to see how other programs behave when memory is short.
 #[derive(Args)]
 #[command(after_help = "\
 The balloon prints event=filled when it reaches its target, and event=end with the reason when it \
-ends. With its default adj of 1000 killers choose it first. It ends when the machine has less than \
---floor available, and its cgroup is removed however it ends. Needs root.
+ends. It ends early if the machine has less than --floor available. It always removes its cgroup. \
+With the default --adj of 1000, killers choose the balloon first. Needs root.
 
 Examples:
   pagewise-agent balloon 300MiB --for 60s
   pagewise-agent balloon available:500MiB --rate 100MiB --touch 20
   pagewise-agent balloon 40% --kind shared --within /sys/fs/cgroup/memory/apps")]
 pub struct Arguments {
-    /// How much: a size (300MiB), a share of all memory (40%), all but a size that stays available
-    /// (available:500MiB), or until some task stalls for a share of the time (pressure:20%).
+    /// How much memory to take: a size (300MiB), a share of all memory (40%), all but an amount that stays
+    /// available (available:500MiB), or until tasks stall for a share of the time (pressure:20%).
     target: Target,
-    /// The kind of memory.
+    /// The kind of memory to take.
     #[arg(long, value_enum, default_value = "anon")]
     kind: KindName,
-    /// Memory that it takes in a second, at most, such as 100MiB [default: no limit].
+    /// Take at most this much memory per second, such as 100MiB [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// Per cent of each page that is zero, and so compresses well.
+    /// Percentage of each page to fill with zeros, which compress well.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
     compressible: u64,
-    /// Per cent of its memory that it touches again each second; 0 leaves it alone.
+    /// Percentage of its memory to touch again each second; 0 touches none.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     touch: u64,
     /// Number of threads that take the memory.
@@ -51,25 +51,25 @@ pub struct Arguments {
     /// The balloon's oom_score_adj.
     #[arg(long, value_name = "ADJ", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-1000..=1000))]
     adj: i16,
-    /// The limit of its cgroup [default: its size and a sixteenth more].
+    /// The memory limit of its cgroup [default: its size plus a sixteenth].
     #[arg(long, value_name = "SIZE")]
     limit: Option<Bytes>,
-    /// The memory cgroup in which it creates its own [default: the root].
+    /// Create its cgroup inside this memory cgroup [default: the root].
     #[arg(long, value_name = "PATH")]
     within: Option<PathBuf>,
     /// End when the machine has less memory available than this [default: a sixteenth of all memory].
     #[arg(long, value_name = "SIZE")]
     floor: Option<Bytes>,
-    /// The folder in which it creates its files.
+    /// The folder for its files.
     #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
     folder: PathBuf,
-    /// How long it stays, such as 60s [default: until Ctrl-C or SIGTERM].
+    /// Hold the memory for this long, such as 60s [default: until Ctrl-C or SIGTERM].
     #[arg(long = "for", value_name = "TIME", value_parser = super::record::parse_time)]
     duration: Option<Duration>,
-    /// To hold memory for the process of this number, in the cgroup at the path.
+    /// Hold memory in the cgroup PATH while the process PID lives.
     #[arg(long, hide = true, num_args = 2, value_names = ["PID", "PATH"])]
     inside: Option<Vec<String>>,
-    /// To remove the cgroup at this path once standard input ends.
+    /// Remove the cgroup at this path at the end of standard input.
     #[arg(long, hide = true, value_name = "PATH")]
     guard: Option<PathBuf>,
 }
@@ -105,28 +105,28 @@ pub fn run(arguments: &Arguments) -> Outcome {
     guard.args(["balloon", "1%", "--guard"]);
     let ending = balloon::supervise(&root, &options, inside, guard, || interrupt.came())?;
     let (why, status) = match ending {
-        Ending::Asked => ("it was asked to".to_owned(), ExitCode::SUCCESS),
+        Ending::Asked => ("a signal or --for ended it".to_owned(), ExitCode::SUCCESS),
         Ending::Floor => {
-            ("the machine has too little memory left".to_owned(), ExitCode::from(ENDED_EARLY))
+            ("less memory was available than --floor".to_owned(), ExitCode::from(ENDED_EARLY))
         }
         Ending::Limit => (
-            "its cgroup or one above was at its limit, so the kernel killed it".to_owned(),
+            "the kernel killed it: its cgroup or a parent reached its limit".to_owned(),
             ExitCode::from(ENDED_EARLY),
         ),
         Ending::Killed(signal) => {
-            (format!("it was killed by signal {signal}"), ExitCode::from(ENDED_EARLY))
+            (format!("signal {signal} killed it"), ExitCode::from(ENDED_EARLY))
         }
-        Ending::Failed => return Err(Exit::Refused("the balloon could not be held".to_owned())),
+        Ending::Failed => return Err(Exit::Refused("the balloon cannot take memory".to_owned())),
     };
     print(format_args!("event=end why=\"{why}\""))?;
     Ok(status)
 }
 
 fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> Outcome {
-    // What is measured is the memory of the group that the balloon's own lies in.
+    // Measure the memory of the group that contains the balloon's own group.
     let group = options.within.as_ref().map(|path| MemoryGroup::at(root, path)).transpose()?;
     let filled = |bytes| {
-        // Nobody who does not listen keeps it from holding.
+        // The balloon holds its memory even if standard output is closed.
         let _ = print(format_args!("event=filled bytes={bytes} cgroup=\"{folder}\""));
     };
     balloon::hold(root, options, group.as_ref(), parent, || false, filled)?;
@@ -155,11 +155,11 @@ fn options(arguments: &Arguments) -> Options {
     }
 }
 
-/// At no speed it would never hold anything.
+/// Refuses a rate of 0, at which the balloon would never take anything.
 fn parse_rate(text: &str) -> Result<Bytes, String> {
     let rate: Bytes = text.parse()?;
     match rate {
-        Bytes(0) => Err("expected more than nothing a second, such as 100MiB".to_owned()),
+        Bytes(0) => Err("expected a rate above 0, such as 100MiB".to_owned()),
         rate => Ok(rate),
     }
 }

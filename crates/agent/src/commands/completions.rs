@@ -1,4 +1,4 @@
-//! `pagewise-agent completions`: what a shell needs to complete its words.
+//! `pagewise-agent completions`: the script with which a shell completes commands and options.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use clap_complete::Shell;
 use crate::Outcome;
 use crate::output;
 
-/// Print the completions of a shell.
+/// Print the completion script for a shell.
 #[derive(Args)]
 #[command(after_help = "Example: pagewise-agent completions bash > \
                         /etc/bash_completion.d/pagewise-agent")]

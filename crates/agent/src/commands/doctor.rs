@@ -1,4 +1,4 @@
-//! `pagewise-agent doctor`: what this kernel grants, and what a missing thing costs.
+//! `pagewise-agent doctor`: what this kernel permits, and which features of pagewise need what it refuses.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use crate::output;
 /// Columns of the longest name, `record --backend tracefs`.
 const NAME_WIDTH: usize = 24;
 
-/// Say which sources, controllers and calls this kernel grants.
+/// Show which event sources, cgroup controllers and system calls this kernel permits.
 #[derive(Args)]
 #[command(after_help = "Example: pagewise-agent doctor --json")]
 pub struct Arguments {
@@ -29,12 +29,12 @@ pub struct Arguments {
 struct Finding {
     name: String,
     is_granted: bool,
-    /// What is worth knowing about it, or why it is refused.
+    /// If granted, a note such as a version or a path; if refused, the reason.
     detail: String,
-    /// Every reason in `detail` of a refusal.
+    /// The reasons that `detail` joins; empty if granted.
     #[serde(skip)]
     reasons: Vec<String>,
-    /// What the user goes without; only where it is refused.
+    /// The feature that the user loses; present only if refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_it: Option<String>,
 }
@@ -82,7 +82,7 @@ fn refused(name: String, reasons: Vec<String>, without_it: &str) -> Finding {
     Finding { name, is_granted: false, detail, reasons, without_it }
 }
 
-/// What a part of the recorder answered: what is worth knowing about it, or why it is refused.
+/// The finding about a part of the recorder, from its probe's answer.
 fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &str) -> Finding {
     match answer {
         Ok(detail) => given(name.to_owned(), detail),
@@ -91,17 +91,18 @@ fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &st
 }
 
 fn recorder_sources() -> Vec<Finding> {
-    let one = |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
-        let without_it = format!("no recording of {}", source.summary);
-        let attached = attached.map(|()| source.summary.to_owned());
-        answered(&format!("record --{}", source.name), attached, &without_it)
-    };
+    let of_source =
+        |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
+            let without_it = format!("no recording of {}", source.summary);
+            let attached = attached.map(|()| source.summary.to_owned());
+            answered(&format!("record --{}", source.name), attached, &without_it)
+        };
     let mut findings = vec![answered(
         "fentry",
         recorder::probe_function_entry().map(|()| "BPF programs may trace functions".to_owned()),
         "before Linux 6.2, no faults by BPF; later kernels do without it",
     )];
-    findings.extend(recorder::probe().into_iter().map(one));
+    findings.extend(recorder::probe().into_iter().map(of_source));
     findings.push(answered(
         "record --backend tracefs",
         recorder::probe_text().map(|()| "text events, if BPF is refused".to_owned()),
@@ -116,7 +117,7 @@ fn recorder_sources() -> Vec<Finding> {
 }
 
 fn phases(absent: &[Missing]) -> String {
-    let absent: BTreeSet<&str> = absent.iter().map(|one| one.what.as_str()).collect();
+    let absent: BTreeSet<&str> = absent.iter().map(|missing| missing.what.as_str()).collect();
     if absent.is_empty() {
         return "every phase of a kill".to_owned();
     }
@@ -124,12 +125,13 @@ fn phases(absent: &[Missing]) -> String {
     format!("kills, without {}", absent.join(", "))
 }
 
-/// The reasons printed so far, each with the finding that it was printed for.
+/// The reasons printed so far, each with the name of the finding that printed it.
 #[derive(Default)]
 struct Seen(Vec<(String, String)>);
 
 impl Seen {
-    /// The reasons of a finding, each in words the first time, later by the finding that it was printed for.
+    /// The text of a finding's reasons: the first time a reason in full, later a reference to the finding
+    /// that printed it.
     fn once(&mut self, finding: &Finding) -> String {
         let (mut words, mut earlier) = (Vec::new(), Vec::new());
         for reason in &finding.reasons {

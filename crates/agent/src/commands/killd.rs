@@ -16,19 +16,19 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{print, say};
 
-/// Where settings are looked for when none are named.
+/// The folder of settings if the user names none.
 const SETTINGS: &str = "/etc/pagewise.d";
-/// What the kernel is asked to take this program for: never killed.
+/// The `oom_score_adj` of this program: the kernel never kills it.
 const OWN_ADJ: &str = "-1000";
-/// The priority of the thread that looks: before ordinary ones, behind the kernel's.
+/// The nice value of the thread that watches memory: ahead of ordinary threads, behind the kernel's.
 const OWN_NICE: i32 = -10;
 
 /// Kill programs before memory runs out, reclaim their memory at once, and log the reason.
 #[derive(Args)]
 #[command(after_help = "\
-killd logs each event as a line of key=value pairs on standard output. SIGHUP makes it read its \
-settings again; if they are invalid, the old ones stay in force. Without --cgroup it needs root to be \
-useful.
+killd logs each event as a line of key=value pairs on standard output. On SIGHUP it reads its \
+settings again; if they are invalid, the old ones stay in force. Without --cgroup, run it as root: \
+other users cannot kill most processes.
 
 Examples:
   pagewise-agent killd --dry-run
@@ -45,7 +45,7 @@ pub struct Arguments {
     /// The policy, instead of the one in the settings: minfree, lmkd, largest, pressure or restart-cost.
     #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     policy: Option<String>,
-    /// Guard only this memory cgroup and those below it, and kill only their processes.
+    /// Watch only this memory cgroup and those below it, and kill only their processes.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
     /// Log each victim but do not kill it.
@@ -94,13 +94,13 @@ fn serve(arguments: &Arguments) -> Outcome {
     let output =
         Output::standard().map_err(|error| Exit::Refused(format!("standard output: {error}")))?;
     let mut killer = Killer::start(&root, &scope, config, output)?;
-    // After the other threads have begun, which keep what programs ordinarily have.
+    // The other threads have started by now, so they keep the ordinary priority.
     rank_before_others(&root);
     killer.run(&control, || settings(&root, arguments));
     Ok(ExitCode::SUCCESS)
 }
 
-/// SIGTERM, SIGINT and SIGQUIT end it, SIGHUP makes it read its settings again.
+/// SIGTERM, SIGINT and SIGQUIT end killd; SIGHUP makes it read its settings again.
 fn listen() -> Result<Control, Exit> {
     let control = Control::default();
     let register =
@@ -121,7 +121,7 @@ fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
 fn load(root: &Root, paths: &[PathBuf], policy: Option<&str>) -> Result<Config, Error> {
     let mut config = Config::load(root, &named(paths))?;
     if let Some(policy) = policy.filter(|policy| **policy != config.policy) {
-        // Options are of one policy.
+        // The options in the settings belong to the policy that they name.
         config.options.clear();
         policy.clone_into(&mut config.policy);
     }
@@ -132,7 +132,7 @@ fn scope(cgroup: Option<&Path>) -> Scope {
     cgroup.map_or(Scope::Machine, |path| Scope::Group(path.to_owned()))
 }
 
-/// The files and folders that the user named, or where settings are looked for.
+/// The files and folders that the user named, or the default folder if it exists.
 fn named(paths: &[PathBuf]) -> Vec<PathBuf> {
     match paths.is_empty() {
         true => Some(PathBuf::from(SETTINGS)).filter(|path| path.is_dir()).into_iter().collect(),
@@ -140,7 +140,8 @@ fn named(paths: &[PathBuf]) -> Vec<PathBuf> {
     }
 }
 
-/// What is refused is said once and gone on without.
+/// Protects killd from the OOM killer and raises its priority. If the kernel refuses, it says so once
+/// and continues.
 fn rank_before_others(root: &Root) {
     if let Err(error) = std::fs::write(root.path("/proc/self/oom_score_adj"), OWN_ADJ) {
         let missing = missing(Some(error.kind()), "CAP_SYS_RESOURCE");
@@ -154,7 +155,7 @@ fn rank_before_others(root: &Root) {
     }
 }
 
-/// Names the capability that a refusal is for; a container takes some from root.
+/// Names the missing capability if permission was denied: a container drops some even from root.
 fn missing(refusal: Option<ErrorKind>, capability: &str) -> String {
     match refusal {
         Some(ErrorKind::PermissionDenied) => {
@@ -175,7 +176,7 @@ fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> Outc
     }
     if files.is_empty() {
         let looked = paths.first().map_or(Path::new(SETTINGS), PathBuf::as_path).display();
-        print(format_args!("no settings: {looked} has no file *.toml, so all is as by default"))?;
+        print(format_args!("no settings: {looked} has no file *.toml, so the defaults apply"))?;
     }
     let row = kill::find(&config.policy).map_err(Exit::Usage)?;
     print(format_args!("policy {}: {}", row.name, row.summary))?;
@@ -186,20 +187,20 @@ fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> Outc
         print(format_args!("  {} = {value}{note}: {}", option.name, option.summary))?;
     }
     for (number, rule) in config.rules.iter().enumerate() {
-        print(format_args!("rule {}: {}", number + 1, told(rule)))?;
+        print(format_args!("rule {}: {}", number + 1, rule_text(rule)))?;
     }
     print_ways(&config)?;
     for what in &examined.absent {
-        print(format_args!("absent here: {what}"))?;
+        print(format_args!("not available here: {what}"))?;
     }
     for path in &examined.running_at {
-        print(format_args!("killd runs and answers at {}", path.display()))?;
+        print(format_args!("a running killd already uses {}", path.display()))?;
     }
-    print("the settings are right")?;
+    print("the settings are valid")?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// How it kills and where it tells of it.
+/// Prints how killd kills, its hooks and its sockets.
 fn print_ways(config: &Config) -> Result<(), Exit> {
     let Config { unit, kills, reclaim, is_dry_run, hooks, sockets, .. } = config;
     let ways = format!("unit {unit:?}, kills {kills:?}, reclaim {reclaim:?}").to_lowercase();
@@ -217,7 +218,7 @@ fn print_ways(config: &Config) -> Result<(), Exit> {
     Ok(())
 }
 
-fn told(rule: &killer::Rule) -> String {
+fn rule_text(rule: &killer::Rule) -> String {
     let mut parts = Vec::new();
     parts.extend(rule.name.as_ref().map(|name| format!("name {name}")));
     parts.extend(rule.user.map(|user| format!("user {user}")));

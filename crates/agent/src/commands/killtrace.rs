@@ -19,14 +19,14 @@ use crate::exit::{Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
-/// Show how long each phase of a kill takes: signal, threads, unmapping, page tables, reaper. Ends by
-/// Ctrl-C, or when the process of --pid is gone.
+/// Show how long each phase of a kill takes: signal, threads, unmapping, page tables, reaper. Ends on
+/// Ctrl-C, or when the process of --pid has exited.
 #[derive(Args)]
 #[command(after_help = "\
 Times are in microseconds. n/a: this kernel does not report the figure.
 
-If tracefs is not mounted, root's killtrace mounts it in a mount namespace of
-its own: no other process sees this mount, and it ends with killtrace.
+If tracefs is not mounted, killtrace as root mounts it in a private mount
+namespace: no other process sees the mount, and it ends with killtrace.
 
 Examples:
   pagewise-agent killtrace --pid 4711
@@ -55,11 +55,11 @@ pub struct Arguments {
     json: bool,
 }
 
-/// Whose kills are taken apart.
+/// The processes whose kills to trace.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Whose {
-    /// Trace this process only, until it is gone.
+    /// Trace only this process, until it has exited.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
     /// Trace the processes of this memory cgroup and those below it.
@@ -73,7 +73,7 @@ struct Whose {
     read: Option<PathBuf>,
 }
 
-/// A way to hear the kernel, on the command line.
+/// A source of kernel events, as the command line names it.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
     /// tracepoints, or btf if the kernel refuses tracefs.
@@ -82,14 +82,14 @@ enum BackendName {
     Tracepoints,
     /// BPF programs on the same tracepoints; needs no tracefs.
     Btf,
-    /// Tracepoints, and the kernel's functions on the path of a kill; many kernels refuse this.
+    /// Tracepoints and the kernel functions on the path of a kill; many kernels refuse this.
     Function,
 }
 
 pub fn run(arguments: &Arguments) -> crate::Outcome {
     let mut is_early = false;
     let (outcome, failure) = match &arguments.whose.read {
-        // A signal ends it as it ends any program, also while it waits for the writer of a pipe.
+        // Signals keep their default action, so one also ends a read that waits for the writer of a pipe.
         Some(path) => {
             let read = trace::kills::read(path);
             (read.map_err(|error| Exit::Refused(error.to_string()))?, None)
@@ -100,19 +100,19 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
             let mut waiting = Waiting { interrupt: interrupt.clone(), deadline };
             let recorded =
                 recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?;
-            // Ctrl-C is how a recording of others ends; it is early where a process was named.
+            // Ctrl-C is the usual end of a recording; with --pid it comes before the process has exited.
             is_early = interrupt.came() && arguments.whose.pid.is_some();
             recorded
         }
     };
-    // The results are printed even if a file cannot be written.
+    // Print the results even if a file cannot be written.
     let written = match &arguments.chrome {
         Some(path) => write_chrome(path, &outcome.kills),
         None => Ok(()),
     };
     match arguments.json {
         true => print(json!(outcome.report()))?,
-        false => tell(&outcome)?,
+        false => print_table(&outcome)?,
     }
     written?;
     match failure {
@@ -153,7 +153,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
     Ok(Options { backend, scope, output, buffer_bytes: arguments.buffer })
 }
 
-/// What ends it: a signal, or its time.
+/// Waits for a signal or for the end of `--for`.
 struct Waiting {
     interrupt: Interrupt,
     deadline: Option<Instant>,
@@ -169,7 +169,7 @@ impl Watch for Waiting {
     }
 }
 
-fn tell(outcome: &Outcome) -> Result<(), Exit> {
+fn print_table(outcome: &Outcome) -> Result<(), Exit> {
     print(format_args!(
         "{:>8} {:<15} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<14} killer",
         "pid",
@@ -186,10 +186,10 @@ fn tell(outcome: &Outcome) -> Result<(), Exit> {
     ))?;
     outcome.kills.iter().try_for_each(|kill| print(line(kill)))?;
     for missing in &outcome.absent {
-        say(format_args!("not told: {}: {}", missing.what, missing.why));
+        say(format_args!("not measured: {}: {}", missing.what, missing.why));
     }
     if outcome.is_cut {
-        say("the end of the recording is missing: its recorder was stopped before it");
+        say("the end of the recording is missing: the recorder was stopped early");
     }
     if outcome.lost > 0 {
         say(format_args!("{} events were lost: give a larger --buffer", outcome.lost));
@@ -226,7 +226,7 @@ fn named(killer: &Killer) -> String {
     format!("{name} ({})", killer.pid)
 }
 
-/// A name without what a terminal obeys.
+/// The name with control characters replaced, which a terminal would obey.
 fn printable(name: &str) -> String {
     shown(name).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

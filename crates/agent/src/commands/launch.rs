@@ -17,7 +17,7 @@ use crate::output::{print, say};
 /// Launch the applications of a plan in rounds, under its memory budget, and time each launch.
 #[derive(Args)]
 #[command(after_help = "\
-Everything that is changed on the machine is undone, however the run ends. Needs root.
+launch undoes every change that it makes on the machine, however the run ends. Needs root.
 
 Examples:
   pagewise-agent launch plans/small.toml -o run --dry-run
@@ -30,19 +30,19 @@ pub struct Arguments {
     /// Folder for the results: visits.parquet, processes.parquet, run.toml; new or empty.
     #[arg(short, long, required_unless_present = "undo", value_name = "RUNDIR")]
     output: Option<PathBuf>,
-    /// Record the run as well, into recording.pgr: swap, faults, files, block, kills, launches.
+    /// Also record the run into recording.pgr: swap, faults, files, block, kills, launches.
     #[arg(long)]
     record: bool,
-    /// Print what would be done, and do nothing; needs no root.
+    /// Print the steps but do not run them; needs no root.
     #[arg(long)]
     dry_run: bool,
     /// Print one JSON object at the end.
     #[arg(long)]
     json: bool,
-    /// Undo what a run left that was killed together with its guard.
+    /// Undo the changes of a run that was killed together with its guard process.
     #[arg(long, conflicts_with_all = ["plan", "output", "record", "dry_run"])]
     undo: bool,
-    /// With --undo: wait for the end of standard input first.
+    /// With --undo, first wait for the end of standard input.
     #[arg(long, hide = true, requires = "undo")]
     guard: bool,
 }
@@ -64,11 +64,11 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
     match arguments.json {
         true => print(report(&preparation, &outcome))?,
-        false => tell(&preparation, &outcome)?,
+        false => print_summary(&preparation, &outcome)?,
     }
     let is_lossy = outcome.recording.as_ref().is_some_and(recorder::Outcome::is_lossy);
     if is_lossy {
-        say("more than 0.1 % of the recording was lost: run it again on a less busy machine");
+        say("more than 0.1 % of the records were lost: run it again on a less busy machine");
     }
     Ok(match (outcome.is_interrupted, is_lossy) {
         (true, _) => ExitCode::from(INTERRUPTED),
@@ -82,7 +82,7 @@ fn undo(root: &Root, arguments: &Arguments) -> crate::Outcome {
         guard::stand(root)?;
         return Ok(ExitCode::SUCCESS);
     }
-    // While a run has it there is nothing to undo.
+    // A run that holds the lock undoes its own changes.
     let _lock = changes::Lock::take(root)?;
     let count = changes::undo(root)?;
     match arguments.json {
@@ -108,11 +108,11 @@ fn show(preparation: &Preparation, refusals: &[String], is_json: bool) -> Result
     steps.iter().try_for_each(|step| print(format_args!("  {step}")))?;
     print("  visit each application, freeze it, and note how long it took to answer")?;
     print("  end every application; undo all of the above, last first")?;
-    let refused = |refusal| print(format_args!("would be refused here: {refusal}"));
+    let refused = |refusal| print(format_args!("this machine refuses:  {refusal}"));
     refusals.iter().try_for_each(refused)
 }
 
-/// Says on standard error how far it is.
+/// Prints the progress of the run on standard error.
 struct Progress {
     began: Instant,
     rounds: u32,
@@ -143,9 +143,9 @@ impl Observer for Progress {
             false => format!(", killed {}", visit.killed.join(" ")),
         };
         if let Some(count @ 1..) = visit.oom_kills {
-            killed += &format!(", the kernel killed {count} for want of memory");
+            killed += &format!(", the kernel's OOM killer killed {count}");
         }
-        // The mean of the visits so far stands for those to come.
+        // Estimate the remaining visits by the mean of those so far.
         let rest = self.began.elapsed().mul_f64(left as f64 / made as f64);
         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
         let Visited { round, application, .. } = visit;
@@ -159,7 +159,7 @@ impl Observer for Progress {
     }
 }
 
-/// What the visits of a run come to.
+/// Counts and medians over the visits of a run.
 struct Summary {
     answered: usize,
     cold: usize,
@@ -182,7 +182,7 @@ impl Summary {
     }
 }
 
-/// The median launch of those that were answered, in seconds.
+/// The median launch time of the answered visits, in seconds.
 fn median_s<'run>(visits: impl Iterator<Item = &'run Visited>) -> Option<f64> {
     let mut launches: Vec<Duration> = visits.filter_map(|visit| visit.launch).collect();
     launches.sort_unstable();
@@ -206,7 +206,7 @@ fn report(preparation: &Preparation, outcome: &Outcome) -> Value {
     })
 }
 
-fn tell(preparation: &Preparation, outcome: &Outcome) -> Result<(), Exit> {
+fn print_summary(preparation: &Preparation, outcome: &Outcome) -> Result<(), Exit> {
     let summary = Summary::of(&outcome.visits);
     let visits = outcome.visits.len();
     let seconds =
@@ -226,8 +226,8 @@ fn tell(preparation: &Preparation, outcome: &Outcome) -> Result<(), Exit> {
     ))?;
     if let Some(count @ 1..) = summary.oom_kills {
         print(format_args!(
-            "the kernel killed {count} processes for want of memory: the budget was too small for \
-             an application, or the killer too late"
+            "the kernel's OOM killer killed {count} processes: the budget was too small for an \
+             application, or the launch lab's killer was too late"
         ))?;
     }
     match &outcome.recording {

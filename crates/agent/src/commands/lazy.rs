@@ -1,4 +1,4 @@
-//! `pagewise-agent lazy`: a program whose freed memory stays mapped for its next allocation.
+//! `pagewise-agent lazy`: runs a program with a library that keeps its freed memory mapped.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
@@ -13,9 +13,9 @@ use crate::output::{print, say};
 use crate::{Outcome, preload};
 
 const LIBRARY: &str = "libpagewise_lazy.so";
-/// How many children an answer names.
+/// The most children that a message names.
 const CHILDREN_MAX: usize = 8;
-/// Columns of the longest name of a counter.
+/// The width of the column of counter names.
 const NAME_WIDTH: usize = 20;
 
 /// Run a program so that the memory it frees stays mapped for its next allocation.
@@ -23,7 +23,7 @@ const NAME_WIDTH: usize = 20;
 #[command(after_help = "\
 The program gets its arguments, streams and signals as if run directly, and lazy exits with its \
 status. If the library cannot serve the program (linked statically, with its own malloc, ...), the \
-program runs without it.
+program runs without the library.
 
 Examples:
   pagewise-agent lazy -- python3 work.py
@@ -34,14 +34,14 @@ pub struct Arguments {
     /// How to keep freed memory [default: PAGEWISE_LAZY_MODE or the settings file, else fast].
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// Further rules for a kind of program, or for comparison [default: PAGEWISE_LAZY_PROFILE or the
-    /// settings file, else none].
+    /// Extra rules for a kind of program or for a comparison [default: PAGEWISE_LAZY_PROFILE or the settings
+    /// file, else none].
     #[arg(long, value_enum)]
     profile: Option<Profile>,
-    /// Say why if the library does not serve the program.
+    /// If the library does not serve the program, print the reason.
     #[arg(long)]
     verbose: bool,
-    /// Run nothing; print the library's counters of this running process.
+    /// Print the library's counters of this running process, and run nothing.
     #[arg(long, value_name = "PID", conflicts_with_all = ["mode", "profile", "verbose", "command"])]
     stats: Option<u32>,
     /// With --stats, print one JSON object.
@@ -56,7 +56,7 @@ pub struct Arguments {
 enum Mode {
     /// Freed memory stays accessible.
     Fast,
-    /// Freed blocks from 256 KiB on become inaccessible: use after free ends the program.
+    /// Freed blocks of 256 KiB or more become inaccessible: use after free ends the program.
     Guarded,
     /// Freed memory stays accessible, in huge pages of 2 MiB where the program fills them.
     Thp,
@@ -64,18 +64,18 @@ enum Mode {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Profile {
-    /// No further rules.
+    /// No extra rules.
     None,
     /// Populate writable shared mappings of 256 KiB to 16 MiB before their first touch.
     Browser,
-    /// The rules of the paper, to compare: freed memory is inaccessible, populated before the next
-    /// use, and kept without limit outside of small memory cgroups.
+    /// The rules of paper S3, for comparison: freed memory is inaccessible, populated before its next
+    /// use, and kept without limit except in small memory cgroups.
     Faithful,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
     match arguments.stats {
-        Some(process) => tell(process, arguments.json),
+        Some(process) => print_counters(process, arguments.json),
         None => execute(arguments),
     }
 }
@@ -91,9 +91,12 @@ fn execute(arguments: &Arguments) -> Outcome {
         match program::unreached(&program) {
             Ok(None) => load(&mut command, arguments)?,
             Ok(Some(unreached)) if arguments.verbose => {
-                say(format_args!("pagewise-agent: {name} runs as it is: {}", unreached.reason()));
+                say(format_args!(
+                    "pagewise-agent: {name} runs without the library: {}",
+                    unreached.reason()
+                ));
             }
-            // A file that can be executed but not read also runs without the library.
+            // A file that can be executed but not read runs without the library too.
             Ok(Some(_)) | Err(_) => {}
         }
     }
@@ -110,20 +113,20 @@ fn load(command: &mut Command, arguments: &Arguments) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Sets the variable to what was asked for; else the environment and the file decide.
+/// Sets the variable if the user gave the option; else the environment and the settings file decide.
 fn set(command: &mut Command, variable: &str, asked: Option<impl ValueEnum>) {
     if let Some(value) = asked.and_then(|asked| asked.to_possible_value()) {
         command.env(variable, value.get_name());
     }
 }
 
-fn tell(process: u32, is_json: bool) -> Outcome {
+fn print_counters(process: u32, is_json: bool) -> Outcome {
     let root = Root::system();
     let counters = counters(&root, process)?;
     if counters[LazyCounter::Allocations as usize] == 0 {
         say(format_args!(
             "note: the library is loaded in process {process}, but has served none of its allocations{}; \
-             `pagewise-agent lazy --verbose` says why a program is not served",
+              `pagewise-agent lazy --verbose` prints the reason",
             served_children(&root, process)
         ));
     }
@@ -153,7 +156,7 @@ fn counters(root: &Root, process: u32) -> Result<Vec<u64>, Exit> {
     }
     let library = process::mapped_file(root, process, LIBRARY)?.ok_or_else(|| {
         let start =
-            "the library is not loaded; start the program by pagewise-agent lazy -- PROGRAM";
+            "the library is not loaded; start the program with pagewise-agent lazy -- PROGRAM";
         missing(&format!("{start}{}", served_children(root, process)))
     })?;
     let offset = program::symbol_offset(&library.path, LAZY_SYMBOL)?
@@ -161,12 +164,12 @@ fn counters(root: &Root, process: u32) -> Result<Vec<u64>, Exit> {
     let [magic, counters @ ..]: [u64; 1 + LAZY_COUNTERS.len()] =
         process::numbers(root, process, library.address + offset)?;
     if magic != LAZY_MAGIC {
-        return Err(missing("its library is of another version than this program"));
+        return Err(missing("its library and this pagewise-agent differ in version"));
     }
     Ok(counters.to_vec())
 }
 
-/// Names the children of `process`, and theirs, that have the library loaded; nothing if none has.
+/// Names the descendants of `process` that have the library loaded; empty if none has.
 fn served_children(root: &Root, process: u32) -> String {
     let has_library = |child: &u32| {
         process::mapped_file(root, *child, LIBRARY).is_ok_and(|library| library.is_some())
@@ -179,7 +182,7 @@ fn served_children(root: &Root, process: u32) -> String {
     }
 }
 
-/// Of pages held, how much memory they are, behind the summary.
+/// The size in MiB to print after the summary if the counter counts held pages; else empty.
 fn size_text(counter: LazyCounter, number: u64) -> String {
     let is_size = matches!(
         counter,

@@ -1,4 +1,4 @@
-//! `pagewise-agent manual`: its man pages.
+//! `pagewise-agent manual`: writes the man pages of pagewise-agent.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use crate::exit::Exit;
 #[derive(Args)]
 #[command(after_help = "Example: pagewise-agent manual /usr/local/share/man/man1")]
 pub struct Arguments {
-    /// The folder; made where it is missing.
+    /// The folder; created if it does not exist.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! One file per command.
+//! The commands of `pagewise-agent`, one file each.
 
 pub mod balloon;
 pub mod completions;

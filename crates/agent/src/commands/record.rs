@@ -1,4 +1,4 @@
-//! `pagewise-agent record`: a live kernel to a recording.
+//! `pagewise-agent record`: writes the events of the running kernel to a recording.
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -25,9 +25,8 @@ use crate::output::{print, say};
 #[command(after_help = "\
 If you name no source, record records --swap, --faults and --launches.
 
-If tracefs is needed but not mounted, root's recorder mounts it in a mount
-namespace of its own: no other process sees this mount, and it ends with the
-recorder.
+If tracefs is needed but not mounted, record as root mounts it in a private
+mount namespace: no other process sees the mount, and it ends with record.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
@@ -46,14 +45,14 @@ pub struct Arguments {
     /// Every request that goes to a block device.
     #[arg(long)]
     block: bool,
-    /// Each SIGKILL with its victim and sender, and memory and processes at each kill and every 200 ms.
+    /// Each SIGKILL with its victim and sender; memory and processes at each kill and every 200 ms.
     #[arg(long)]
     kills: bool,
     /// Each fork, exec and exit.
     #[arg(long)]
     launches: bool,
-    /// Instead of the sources above: the blocks from 64 KiB on that COMMAND and its children allocate,
-    /// and which pages of them they touch. Needs no privileges.
+    /// Instead of the sources above: the blocks of 64 KiB or more that COMMAND and its children allocate,
+    /// and which of their pages they touch. Needs no privileges.
     #[arg(long, conflicts_with_all = [
         "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
     ])]
@@ -82,19 +81,19 @@ pub struct Arguments {
     /// The file to write; it must not exist.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// A command to run; the recording ends with it, and record exits with its status.
+    /// A command to run. The recording ends when the command exits, and record exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
 
-/// A way to hear the kernel, on the command line.
+/// A source of kernel events, as the command line names it.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
     /// bpf, or tracefs if the kernel refuses bpf.
     Any,
     /// BPF programs: pages by owner and address.
     Bpf,
-    /// Text events of a trace instance: pages by swap slot, and no pages of zeros.
+    /// Text events of a tracefs instance: pages by swap slot, and no pages of zeros.
     Tracefs,
 }
 
@@ -113,15 +112,15 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     };
     match arguments.json {
         true => print(report(&arguments, &outcome))?,
-        false => tell(&arguments, &outcome),
+        false => print_summary(&arguments, &outcome),
     }
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
     }
     if outcome.is_lossy() {
         say(match arguments.allocations {
-            true => "more than 0.1 % was lost: the disk of the recording had no room",
-            false => "more than 0.1 % was lost: give a larger --buffer",
+            true => "more than 0.1 % of the records were lost: the disk of the recording was full",
+            false => "more than 0.1 % of the records were lost: give a larger --buffer",
         });
         return Ok(ExitCode::from(DATA_LOST));
     }
@@ -132,7 +131,7 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     })
 }
 
-fn tell(arguments: &Arguments, outcome: &Outcome) {
+fn print_summary(arguments: &Arguments, outcome: &Outcome) {
     say(format_args!(
         "{}: {} records in {:.1} s, {} lost",
         arguments.output.display(),
@@ -198,7 +197,7 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
     sources::CATALOG.iter().filter(|source| names.contains(&source.name)).collect()
 }
 
-/// What to say before swap is recorded on a machine without a swap area.
+/// The warning if swap is to be recorded but the machine has no swap area.
 fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
     let is_of_swap = sources.iter().any(|source| ["swap", "faults"].contains(&source.name));
     let has_none = linux::swap::areas(root).is_ok_and(|areas| areas.is_empty());
@@ -209,13 +208,13 @@ fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
     )
 }
 
-/// What ends the recording: a signal, its time, or its command.
+/// Ends the recording on a signal, after `--for`, or when the command exits.
 pub struct Ending {
     interrupt: Interrupt,
     command: Vec<String>,
-    /// Variables that the command gets beside its own.
+    /// Environment variables that the command gets in addition to those of record.
     pub environment: Vec<(&'static str, OsString)>,
-    /// Whether standard output is kept from the command.
+    /// Whether record needs standard output for itself, so that the command writes to standard error.
     is_json: bool,
     child: Option<Child>,
     is_passed_on: bool,
@@ -262,8 +261,8 @@ impl Stop for Ending {
 
     fn is_over(&mut self) -> Option<Option<i32>> {
         if let Some(child) = &mut self.child {
-            // Ctrl-C reaches the command as well, whose end then ends the recording; whoever sent
-            // another signal may have sent it to the recorder alone.
+            // Ctrl-C also reaches the command, and its exit ends the recording. Another signal may
+            // have reached only the recorder, so pass it on.
             if self.interrupt.came_from_elsewhere() && !self.is_passed_on {
                 linux::process::terminate(child.id());
                 self.is_passed_on = true;
@@ -281,7 +280,7 @@ impl Stop for Ending {
 }
 
 impl Drop for Ending {
-    /// A command that outlives the recording's time is ended: it was started for it.
+    /// Kills the command if it outlives the recording's time: it was started for the recording.
     fn drop(&mut self) {
         if let Some(child) = &mut self.child
             && matches!(child.try_wait(), Ok(None))
@@ -292,7 +291,7 @@ impl Drop for Ending {
     }
 }
 
-/// Bytes of the buffer, all processors together: a power of two of at least a page.
+/// Parses the bytes of the buffer of all processors together: a power of two of at least a page.
 pub fn parse_size(text: &str) -> Result<u32, String> {
     let Bytes(bytes) = text.parse()?;
     u32::try_from(bytes)
@@ -301,15 +300,15 @@ pub fn parse_size(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{text}: expected a power of two from 4KiB to 1GiB"))
 }
 
-/// A time, such as 60s.
+/// Parses a time such as 60s.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number with ms, s, m or h, such as 60s".to_owned();
+    let expected = || "expected a number with ms, s, min or h, such as 60s".to_owned();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.ok_or_else(expected)?);
     let seconds = match unit {
         "ms" => 0.001,
         "s" => 1.0,
-        "m" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => return Err(expected()),
     };
@@ -320,6 +319,18 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_take_the_units_of_the_desk() {
+        for (text, seconds) in
+            [("500ms", 0.5), ("60s", 60.0), ("10m", 600.0), ("10min", 600.0), ("2h", 7200.0)]
+        {
+            assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["10", "min", "10 min", "1d", "-1s", "1e9h"] {
+            assert!(parse_time(text).unwrap_err().contains("ms, s, min or h"), "{text}");
+        }
+    }
 
     #[test]
     fn swap_without_a_swap_area_is_warned_of() {

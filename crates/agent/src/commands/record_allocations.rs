@@ -1,4 +1,4 @@
-//! `pagewise-agent record --allocations`: a command under the preload library, to a recording.
+//! `pagewise-agent record --allocations`: runs a command with the preload library and makes a recording of its logs.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use super::record::{Arguments, Ending};
 use crate::exit::Exit;
 use crate::preload;
 
-/// Built by crates/allocations.
+/// The library of crates/allocations.
 const LIBRARY: &str = "libpagewise_allocations.so";
 
 pub fn record(root: &Root, arguments: &Arguments, ending: &mut Ending) -> Result<Outcome, Exit> {
@@ -20,13 +20,13 @@ pub fn record(root: &Root, arguments: &Arguments, ending: &mut Ending) -> Result
     }
     if arguments.command.is_empty() {
         return Err(Exit::Usage(
-            "--allocations records a command: write it behind --, such as -- convert a.jpg b.png"
+            "--allocations records a command: write it after --, such as -- convert a.jpg b.png"
                 .to_owned(),
         ));
     }
     let options = Options { output, command: arguments.command.clone() };
     let folder = options.folder();
-    // What the command makes of its current folder must not matter.
+    // An absolute path, because the command may change its working directory.
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     ending.environment = vec![
         (preload::VARIABLE, preload::value(&preload::library(LIBRARY)?)?),

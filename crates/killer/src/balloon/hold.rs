@@ -1,4 +1,4 @@
-//! The process in the cgroup: takes memory piece by piece, uses it, gives way.
+//! The balloon's process in the cgroup: takes memory piece by piece, touches it, and gives it back.
 
 use std::cmp::Ordering;
 use std::fs::File;
@@ -18,39 +18,39 @@ use super::{Kind, Options, PIECE_BYTES, Target};
 use crate::{Error, Gauge};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// By how much a target of pressure is neared at each look, as a share of what it has.
+/// With a target of pressure, each look raises the goal by one part in this many.
 const STEP_SHARE: u64 = 20;
 
 /// Pieces of memory of one kind.
 enum Hoard {
     Private(Vec<Vec<u8>>),
-    /// So many pieces of a file without a name: in a folder, or in memory.
+    /// Pieces of an unlinked file, in a folder or in memory.
     Backed {
         file: File,
         pieces: usize,
-        /// Whether storage gets each piece at once.
+        /// Whether each piece is synced to storage when it is taken.
         is_synced: bool,
-        /// Whether use is writing, and not reading alone.
+        /// Whether a touch also writes the piece, instead of only reading it.
         is_rewritten: bool,
     },
 }
 
-/// What the threads of a balloon share.
+/// The state that the threads of a balloon share.
 struct Shared<'a> {
     options: &'a Options,
-    /// What they are to hold together, and what they do.
+    /// Bytes that all threads together should hold, and bytes that they hold.
     goal: AtomicU64,
     held: AtomicU64,
     is_over: AtomicBool,
-    /// Why it cannot go on.
+    /// The first error that ended the balloon.
     failure: Mutex<Option<Error>>,
 }
 
-/// Takes memory until `is_over`; `filled` is told once when the target is reached. `parent` is the
-/// process that watches: without it this one ends.
+/// Holds memory until `is_over`, and calls `filled` once, when the target is reached. If `parent`, the
+/// supervising process, ends, the kernel kills this process.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn hold(
     root: &Root,
     options: &Options,
@@ -60,7 +60,7 @@ pub fn hold(
     mut filled: impl FnMut(u64),
 ) -> Result<(), Error> {
     end_with(parent)?;
-    // It was started by the name of a link; whoever looks at processes is to find it.
+    // The program was started through /proc/self/exe; this name shows in ps.
     let _ = rustix::thread::set_name(c"balloon");
     std::fs::write(root.path("/proc/self/oom_score_adj"), options.adj.to_string())
         .map_err(|error| Error::refused("set oom_score_adj", error))?;
@@ -80,14 +80,14 @@ pub fn hold(
             let shared = &shared;
             scope.spawn(move || shared.work(number as u64));
         }
-        let mut has_told = false;
+        let mut was_filled = false;
         let mut goal = 0;
         while !is_over() && !shared.is_over.load(Relaxed) {
             let held = shared.held.load(Relaxed);
             goal = next_goal(options, &mut gauge, held, goal);
             shared.goal.store(goal, Relaxed);
-            if !has_told && goal > 0 && held >= goal / 16 * 15 {
-                has_told = true;
+            if !was_filled && goal > 0 && held >= goal / 16 * 15 {
+                was_filled = true;
                 filled(held);
             }
             std::thread::sleep(LOOK_EVERY);
@@ -98,27 +98,27 @@ pub fn hold(
     failure.map_or(Ok(()), Err)
 }
 
-/// Ends this process with the one that watches it, also where that has ended already.
+/// Makes the kernel kill this process when the supervising process ends, and checks that it still runs.
 fn end_with(parent: u32) -> Result<(), Error> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(|error| Error::refused("end with the process that watches", error))?;
-    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent);
-    match is_there {
+        .map_err(|error| Error::refused("set the parent death signal", error))?;
+    let is_parent = getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent);
+    match is_parent {
         true => Ok(()),
-        false => Err(Error::Refused("the process that watches has ended".to_owned())),
+        false => Err(Error::Refused("the supervising process has ended".to_owned())),
     }
 }
 
-/// What is to be held now.
+/// The bytes that all threads together should hold now.
 fn next_goal(options: &Options, gauge: &mut Gauge, held: u64, goal: u64) -> u64 {
-    // Without a reading it keeps what it has.
+    // If memory cannot be read, keep the present size.
     let Some(memory) = gauge.read(true) else { return held };
     match options.target {
         Target::Bytes(bytes) => bytes,
         Target::Percent(percent) => (memory.total.0 / 100).saturating_mul(percent),
         Target::Available(floor) => (held + memory.available.0).saturating_sub(floor),
         Target::Pressure(percent) => {
-            // What is not told now is no reason to take more.
+            // If pressure cannot be read, take no more.
             let Some(pressure) = memory.pressure else { return held };
             let step = (goal / STEP_SHARE).max(16 * PIECE_BYTES);
             match u64::from(pressure.some_basis_points) < percent * 100 {
@@ -151,12 +151,12 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes or gives a piece towards the part of the goal that the thread `number` has; whether one
-    /// was missing.
+    /// Takes or frees one piece towards the share of the goal of thread `number`; returns whether its
+    /// share had not been reached.
     fn change(&self, hoard: &mut Hoard, number: u64, random: &mut u64) -> std::io::Result<bool> {
         let threads = self.options.threads as u64;
         let pieces = self.goal.load(Relaxed) / PIECE_BYTES;
-        // The first ones have what does not go into equal parts.
+        // The first threads take the remainder.
         let goal = pieces / threads + u64::from(number < pieces % threads);
         match (hoard.pieces() as u64).cmp(&goal) {
             Ordering::Less => {
@@ -172,7 +172,7 @@ impl Shared<'_> {
         Ok(true)
     }
 
-    /// Waits as long as a piece takes at this rate of all threads together.
+    /// Waits for the time of one piece at this rate, which all threads share.
     fn pause(&self, rate: Bytes) {
         let seconds = PIECE_BYTES as f64 * self.options.threads as f64 / rate.0.max(1) as f64;
         let began = Instant::now();
@@ -182,7 +182,7 @@ impl Shared<'_> {
         }
     }
 
-    /// It cannot go on; the first reason is told.
+    /// Ends the balloon, and stores the first error.
     fn fail(&self, error: std::io::Error) {
         let what = match self.options.kind {
             Kind::Anon | Kind::Shared => "take memory".to_owned(),
@@ -193,7 +193,7 @@ impl Shared<'_> {
         self.is_over.store(true, Relaxed);
     }
 
-    /// Uses pieces in turn, as many as are due since the last time.
+    /// Touches the pieces that are due since the last call, in turn.
     fn touch(&self, hoard: &mut Hoard, last: &mut (Instant, usize)) {
         let share = self.options.touched_percent as f64 / 100.0;
         let count = hoard.pieces();
@@ -203,7 +203,7 @@ impl Shared<'_> {
         }
         last.0 = Instant::now();
         for step in 0..due.min(count) {
-            // A page of a file that cannot be read is no longer worth much, and no matter here.
+            // A read error does not change how much memory is held.
             let _ = hoard.touch((last.1 + step) % count);
         }
         last.1 = (last.1 + due) % count;
@@ -211,7 +211,7 @@ impl Shared<'_> {
 }
 
 impl Hoard {
-    /// An empty one.
+    /// A hoard without pieces.
     fn new(options: &Options) -> std::io::Result<Hoard> {
         let file = match options.kind {
             Kind::Anon => return Ok(Hoard::Private(Vec::new())),
@@ -243,7 +243,7 @@ impl Hoard {
         Ok(())
     }
 
-    /// Gives the last piece back.
+    /// Frees the last piece.
     fn pop(&mut self) -> std::io::Result<()> {
         match self {
             Hoard::Private(pieces) => drop(pieces.pop()),
@@ -255,7 +255,7 @@ impl Hoard {
         Ok(())
     }
 
-    /// Uses a piece.
+    /// Touches every page of a piece.
     fn touch(&mut self, piece: usize) -> std::io::Result<()> {
         match self {
             Hoard::Private(pieces) => {
@@ -275,17 +275,17 @@ impl Hoard {
     }
 }
 
-/// Where a piece of a file begins.
+/// The offset of a piece in the file.
 fn place(piece: usize) -> u64 {
     piece as u64 * PIECE_BYTES
 }
 
-/// A piece of random bytes in which the end of each page is zero.
+/// A piece of random bytes; the last `zero_percent` of each page are zero.
 fn filling(random: &mut u64, zero_percent: u64) -> Vec<u8> {
     let mut bytes = vec![0; PIECE_BYTES as usize];
     let filled = (PAGE_BYTES * (100 - zero_percent) / 100) as usize / 8 * 8;
     for page in bytes.chunks_mut(PAGE_BYTES as usize) {
-        // A page is touched, whatever it holds.
+        // Touches the page even if the rest of it stays zero.
         page[0] = 1;
         for word in page[..filled].chunks_exact_mut(8) {
             // xorshift64 (Marsaglia 2003).
@@ -298,7 +298,7 @@ fn filling(random: &mut u64, zero_percent: u64) -> Vec<u8> {
     bytes
 }
 
-/// A file in `folder` that is gone when it is closed.
+/// An unlinked file in `folder`, which vanishes when it is closed.
 fn nameless(folder: &Path) -> std::io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Relaxed);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_given_back_and_leaves_no_file() {
+    fn a_popped_piece_is_freed_and_no_file_remains() {
         let folder = tempfile::tempdir().unwrap();
         for kind in [Kind::Anon, Kind::File, Kind::Dirty, Kind::Shared] {
             let options = Options {

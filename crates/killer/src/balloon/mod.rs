@@ -1,7 +1,7 @@
-//! The balloon: takes memory on purpose, in a cgroup with a limit, so that others have little. It is
-//! two processes and a guard. One in the cgroup holds memory (`hold`), the one that the user started
-//! watches that the machine keeps a floor of memory (`supervise`), and the guard ends and removes
-//! all however the other two end.
+//! The balloon takes memory on purpose, in a cgroup with a limit, so that other programs have little. It
+//! consists of three processes: one in the cgroup holds the memory (`hold`); the one that the user started
+//! ends it if the machine has less than a floor of available memory (`supervise`); the guard ends the first
+//! and removes the cgroup, however the other two end.
 
 mod hold;
 mod supervise;
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 use types::Bytes;
 
-/// Memory is taken and given back in pieces of this size.
+/// The size of the pieces in which memory is taken and freed.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// How much is taken.
+/// How much memory a balloon takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
-    /// A share of all memory, in per cent.
+    /// This percentage of all memory.
     Percent(u64),
-    /// All but so many available bytes, which it gives way for.
+    /// All but this number of available bytes; the balloon shrinks to keep them available.
     Available(u64),
-    /// Until some task stalls for this share of ten seconds, in per cent.
+    /// As much as it takes to make some task stall for this percentage of ten seconds.
     Pressure(u64),
 }
 
@@ -55,45 +55,45 @@ impl FromStr for Target {
     }
 }
 
-/// What kind of memory.
+/// The kind of memory that a balloon takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Private memory of its own.
+    /// Private anonymous memory.
     Anon,
-    /// Pages of a file that storage has, read again and again.
+    /// Clean pages of a file, which are read again and again.
     File,
-    /// Pages of a file that storage has not yet.
+    /// Dirty pages of a file.
     Dirty,
     /// Shared memory.
     Shared,
 }
 
-/// What it does.
+/// The options of a balloon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How much.
+    /// How much memory it takes.
     pub target: Target,
-    /// What kind.
+    /// The kind of memory.
     pub kind: Kind,
-    /// Bytes a second at most; none is as fast as it goes.
+    /// The most memory that it takes per second; None for no limit.
     pub rate: Option<Bytes>,
-    /// Share of each page that is zero, in per cent: what compresses well.
+    /// Percentage of each page that is zero, and so compresses well.
     pub compressible_percent: u64,
-    /// Share of its memory that is used again each second, in per cent.
+    /// Percentage of its memory that it touches again each second.
     pub touched_percent: u64,
-    /// Threads that take it.
+    /// Number of threads that take the memory.
     pub threads: usize,
-    /// Its adj: 1000 makes it the first victim of every killer.
+    /// Its `oom_score_adj`: 1000 makes it the first victim of every killer.
     pub adj: i16,
-    /// The limit of its cgroup; none is the target and a sixteenth more.
+    /// The limit of its cgroup; None for the target plus a sixteenth.
     pub limit: Option<Bytes>,
-    /// Where its cgroup is made; none is below the root of the hierarchy.
+    /// The cgroup in which it creates its own; None for the root of the hierarchy.
     pub within: Option<PathBuf>,
-    /// Available memory of the machine below which it ends at once.
+    /// It ends at once if the machine has less memory available than this; None for a sixteenth of all memory.
     pub floor: Option<Bytes>,
-    /// Where files are made.
+    /// The folder for its files.
     pub folder: PathBuf,
-    /// How long it stays; none is until it is told to end.
+    /// How long it holds the memory; None for no limit.
     pub time: Option<Duration>,
 }
 

@@ -1,5 +1,5 @@
-//! The process that the user started: makes the cgroup, starts the one that holds memory in it, ends
-//! it when the machine has too little left. And the guard, which outlives both.
+//! The process that the user started: creates the cgroup, starts the process that holds memory in it, and
+//! ends it if the machine has too little available memory. Also the guard, which outlives both.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,31 +14,31 @@ use super::{Options, Target};
 use crate::{Error, Gauge};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The floor where none is given: a sixteenth of all memory.
+/// The default floor is one part in this many of all memory.
 const FLOOR_SHARE: u64 = 16;
-/// Room of its cgroup beside what it holds: its program, tables and pages that it works on.
+/// Room in its cgroup beside the memory that it holds: its program, page tables and buffers.
 const ROOM_BYTES: u64 = 32 << 20;
 
-/// Why it ended.
+/// Why a balloon ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was told to, or its time was over.
+    /// The caller ended it, or its time was over.
     Asked,
-    /// The machine had too little available memory left.
+    /// The machine had less available memory than the floor.
     Floor,
-    /// The kernel killed it for want of memory: its cgroup or one above was at its limit.
+    /// The kernel's OOM killer killed it: its cgroup or a parent was at its limit.
     Limit,
-    /// Somebody killed it, by this signal.
+    /// This signal killed it.
     Killed(i32),
-    /// It failed, and said why itself.
+    /// It failed, and printed the reason itself.
     Failed,
 }
 
-/// Holds memory by `command`, which gets the path of the cgroup as its last argument, until `is_over`.
-/// `guard` is the command that removes the cgroup whose path it gets.
+/// Runs `command`, which holds the memory, in a new cgroup until `is_over`. `guard` is the command that
+/// removes the cgroup. Both get the path of the cgroup as their last argument.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn supervise(
     root: &Root,
     options: &Options,
@@ -47,7 +47,7 @@ pub fn supervise(
     is_over: impl Fn() -> bool,
 ) -> Result<Ending, Error> {
     let group = make_group(root, options)?;
-    // From here on the guard removes it, however this ends.
+    // From here on the guard removes the group, however this process ends.
     let guard = Guard::start(guard.arg(&group.folder).stdout(Stdio::null()))
         .inspect_err(|_| drop(std::fs::remove_dir(&group.folder)))?;
     limit(root, options, &group)?;
@@ -55,7 +55,7 @@ pub fn supervise(
     command.arg(&group.folder).stdin(Stdio::null());
     let mut child = process::start(root, &mut command, &[entrance])?;
     let outcome = watch(root, options, &mut child, is_over);
-    // Before the guard removes what tells.
+    // Read before the guard removes the group's files.
     let is_at_limit = oom_kills(root, &group) > 0;
     process::kill(child.id());
     let ended = child.wait();
@@ -63,7 +63,7 @@ pub fn supervise(
     ended.map_err(|error| Error::refused("wait for the balloon", error))?;
     if !cleared.success() {
         let folder = group.folder.display();
-        return Err(Error::Refused(format!("{folder}: could not be removed")));
+        return Err(Error::Refused(format!("{folder}: cannot be removed")));
     }
     outcome.map(|ending| match ending {
         Ending::Killed(_) if is_at_limit => Ending::Limit,
@@ -71,7 +71,7 @@ pub fn supervise(
     })
 }
 
-/// How often the kernel killed somebody in `group` for want of memory.
+/// How many processes of `group` the kernel's OOM killer has killed.
 fn oom_kills(root: &Root, group: &MemoryGroup) -> u64 {
     let name = match group.version {
         Version::V1 => "memory.oom_control",
@@ -97,7 +97,7 @@ fn watch(
         if is_over() || late.is_some_and(|late| Instant::now() >= late) {
             return Ok(Ending::Asked);
         }
-        // Without a reading it is not known whether there is enough: it ends.
+        // If memory cannot be read, end the balloon: the floor cannot be checked.
         let Some(memory) = gauge.read(false) else { return Ok(Ending::Floor) };
         let floor = options.floor.map_or(memory.total.0 / FLOOR_SHARE, |floor| floor.0);
         if memory.available.0 < floor {
@@ -129,18 +129,17 @@ fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Erro
     let most = match options.target {
         Target::Bytes(bytes) => bytes,
         Target::Percent(percent) => total / 100 * percent,
-        // Never more than leaves the machine its floor.
+        // At most all memory but the default floor.
         Target::Available(_) | Target::Pressure(_) => total - total / FLOOR_SHARE,
     };
     let bytes = options.limit.map_or(most + most / 16 + ROOM_BYTES, |limit| limit.0);
     Ok(group.limit(bytes).apply(root)?)
 }
 
-/// What the guard does: waits for the end of standard input, then ends every process in the cgroup
-/// `folder` and removes it.
+/// Waits for the end of standard input, then ends every process in the cgroup `folder` and removes it.
 ///
 /// # Errors
-/// What does not end, or cannot be removed.
+/// A process does not end, or the cgroup cannot be removed.
 pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
     guard::wait();
     let is_ours = folder
@@ -148,7 +147,7 @@ pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
         .and_then(|name| name.to_str())
         .is_some_and(|name| name.starts_with("pagewise-balloon-"));
     if !is_ours {
-        return Err(Error::Refused(format!("{}: is no balloon's cgroup", folder.display())));
+        return Err(Error::Refused(format!("{} is not a balloon's cgroup", folder.display())));
     }
     Ok(groups::remove_group(root, folder)?)
 }

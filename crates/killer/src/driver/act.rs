@@ -18,15 +18,15 @@ const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
 /// Why a process is a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// The policy named it, or it is in the group of one that was named.
+    /// The policy named it, or it is in the group of a process that the policy named.
     Chosen,
-    /// It belongs to a family that shares its memory.
+    /// It belongs to a family that holds the memory.
     OfFamily,
     /// It uses the memory of the process at this place.
     Borrower(usize),
 }
 
-/// Places of the victims of one decision, each once.
+/// The places of the victims of one decision, without duplicates.
 struct Chosen {
     places: [(usize, Part); VICTIMS_MAX],
     count: usize,

@@ -112,7 +112,7 @@ impl Killer {
         }
     }
 
-    /// The reason to kill no process now, whatever the policy decides.
+    /// The reason to kill no process now, even if the policy decides to kill.
     pub(super) fn reason_to_spare(&self, now: Nanos) -> Option<&'static str> {
         let enough = (self.table.best_own() / ENDING_PART).max(ENDING_MIN);
         match self.search.holder {
@@ -155,7 +155,7 @@ impl Killer {
         self.search.logged = Some((now, holder));
         let why = match is_after_vain_kills {
             true => "two kills gave nothing back",
-            false => "no process has much memory of its own",
+            false => "no process has much own memory",
         };
         let Killer { table, output, .. } = self;
         output.say(|line| {

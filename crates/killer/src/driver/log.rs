@@ -11,7 +11,7 @@ use crate::Error;
 use crate::explain::{Line, put, put_words};
 use crate::wake::Woken;
 
-/// Candidates that a line names.
+/// The most candidates that a line names.
 const NAMED_MAX: usize = 5;
 
 impl Killer {
@@ -43,8 +43,9 @@ impl Killer {
 
     /// Logs that memory is short but nothing is killed: at first, when the reason changes, and once a second.
     pub(super) fn say_spared(&mut self, now: Nanos, why: &'static str, memory: &Memory) {
-        let is_said = |(then, said): (Nanos, &str)| said == why && now.0 - then.0 < SAY_AGAIN.0;
-        if self.spared.is_some_and(is_said) {
+        let is_recent =
+            |(then, logged): (Nanos, &str)| logged == why && now.0 - then.0 < SAY_AGAIN.0;
+        if self.spared.is_some_and(is_recent) {
             return;
         }
         self.spared = Some((now, why));
@@ -57,14 +58,14 @@ impl Killer {
 
     /// Logs processes without room: when this begins and ends, and when their number has doubled or halved.
     pub(super) fn say_overlooked(&mut self, now: Nanos) {
-        let ((count, largest), (then, said)) = (self.table.overlooked, self.overlooked);
-        let has_doubled = count >= 2 * said || 2 * count <= said;
-        let is_news = match (count, said) {
+        let ((count, largest), (then, logged)) = (self.table.overlooked, self.overlooked);
+        let has_doubled = count >= 2 * logged || 2 * count <= logged;
+        let is_news = match (count, logged) {
             (0, 0) => false,
             (0, _) | (_, 0) => true,
             _ => has_doubled,
         };
-        if !is_news || (said > 0 && now.0 - then.0 < SAY_AGAIN.0) {
+        if !is_news || (logged > 0 && now.0 - then.0 < SAY_AGAIN.0) {
             return;
         }
         self.overlooked = (now, count);
@@ -74,7 +75,7 @@ impl Killer {
             put(line, "processes", count)?;
             put(line, "largest_bytes", largest)?;
             put(line, "room", room)?;
-            put_words(line, "why", "there are more processes than room; the largest are seen")
+            put_words(line, "why", "the table has room only for the largest processes")
         });
     }
 
@@ -97,10 +98,10 @@ impl Killer {
             put(line, "idle_ms", candidate.idle.0 / 1_000_000)?;
             put(line, "candidates", ranking.ranked().len())?;
             write!(line, " first=\"")?;
-            for (rank, one) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
+            for (rank, ranked) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
                 let (comma, process) =
-                    (if rank > 0 { "," } else { "" }, table.candidates()[one.candidate].process);
-                write!(line, "{comma}{process}:{}:{}", name(one.candidate), one.score.0)?;
+                    (if rank > 0 { "," } else { "" }, table.candidates()[ranked.candidate].process);
+                write!(line, "{comma}{process}:{}:{}", name(ranked.candidate), ranked.score.0)?;
             }
             line.write_str("\"")
         });

@@ -60,7 +60,8 @@ pub(crate) struct Entry {
     ran: Nanos,
     refused_until: Nanos,
     dying_until: Nanos,
-    /// Since when it has no address space although it has not ended, and what it had: the kernel frees that now.
+    /// Since when it has no address space although it has not ended, and the bytes that it had: the kernel is
+    /// freeing them.
     ending: Option<(Nanos, u64)>,
 }
 
@@ -84,7 +85,7 @@ pub(super) struct Scale {
     pub has_swap: bool,
 }
 
-/// What `Entry::measure` needs besides the entry.
+/// The state of the table that `Entry::measure` needs.
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub rules: &'a [Rule],
@@ -104,7 +105,7 @@ pub(super) enum OpenError {
 }
 
 impl Seen {
-    /// From the text of `/proc/PID/statm`.
+    /// Parses the text of `/proc/PID/statm`.
     pub(crate) fn of(statm: &[u8], page: u64) -> Option<Seen> {
         let (resident, anonymous) = resident_and_anonymous(statm, page)?;
         Some(Seen { resident, anonymous, swapped: 0 })
@@ -241,19 +242,19 @@ impl Entry {
         now < self.dying_until
     }
 
-    /// What comes back soon because it is ending, and not by a kill of this killer.
+    /// Bytes that come back soon because it is ending, but not by a kill of this killer.
     pub(super) fn freeing(&self, now: Nanos) -> u64 {
         let is_soon = |&(since, _): &(Nanos, u64)| now.0 - since.0 < ENDING_FOR.0;
         let bytes = self.ending.filter(is_soon).map_or(0, |(_, bytes)| bytes);
         if self.is_dying(now) { 0 } else { bytes }
     }
 
-    /// The kernel refused to kill it.
+    /// Marks it as refused: the kernel did not permit the kill.
     pub(super) fn mark_refused(&mut self, now: Nanos) {
         self.refused_until = Nanos(now.0.saturating_add(REFUSED_FOR.0));
     }
 
-    /// It was killed.
+    /// Marks it as killed.
     pub(super) fn mark_dying(&mut self, now: Nanos) {
         self.dying_until = Nanos(now.0.saturating_add(DYING_FOR.0));
     }

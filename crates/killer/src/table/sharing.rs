@@ -31,8 +31,8 @@ pub(crate) struct Family {
 }
 
 impl Table {
-    /// Weighs the largest candidates without a valid weight (`longest` as for `Entry::is_weighed`), as many as
-    /// possible within `time`.
+    /// Weighs candidates without a valid weight (`longest` as for `Entry::is_weighed`), the largest first, for up to
+    /// `time`.
     pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, longest: Nanos, time: Duration) {
         let begun = Instant::now();
         for _ in 0..CALLS_MAX {

@@ -1,4 +1,4 @@
-//! Processes appear, have a standing and end; with too little room the table keeps the largest.
+//! Tests of the table: processes appear, have a standing and end; with too little room it keeps the largest.
 
 use super::*;
 use testkit::Sleeper;
@@ -43,7 +43,7 @@ fn processes_appear_have_a_standing_and_end() {
     assert!(!candidate(&table, number).unwrap().1.is_eligible());
     look(&mut table, 62);
     let (place, seen) = candidate(&table, number).unwrap();
-    assert_eq!(seen.standing, Standing::Neutral, "asked for again after a minute");
+    assert_eq!(seen.standing, Standing::Neutral, "tried again after a minute");
     table.mark_dying(place, second(62));
     look(&mut table, 63);
     assert_eq!(candidate(&table, number).unwrap().1.standing, Standing::Dying);
@@ -113,7 +113,7 @@ fn a_process_whose_main_thread_has_ended_is_a_candidate() {
         assert!(seen.resident.0 > 1 << 20 && seen.is_eligible(), "{seen:?}");
     }
     let bytes = size(&table.processes, late.0.id(), table.scale);
-    assert!(bytes > 1 << 20, "also where it has no room: {bytes}");
+    assert!(bytes > 1 << 20, "also without room in the table: {bytes}");
 }
 
 /// `/proc` with one process: the number of `sleeper`, and memory by `statm`.

@@ -1,5 +1,5 @@
 //! The DevTools protocol of Chromium (chromedevtools.github.io/devtools-protocol) over a websocket
-//! on a local port: a page is opened, and expressions are awaited in it.
+//! on a local port: opens a page, and evaluates expressions in it.
 
 use std::fs;
 use std::net::TcpStream;
@@ -10,17 +10,17 @@ use tungstenite::{Message, WebSocket};
 
 use super::{Conversation, until};
 
-/// What a browser is told so that it listens; `{data}` is the application's folder.
+/// The options that make a browser listen; `{data}` is the application's folder.
 pub(crate) const FLAGS: [&str; 2] = ["--remote-debugging-port=0", "--user-data-dir={data}"];
 
-/// How the line of standard error begins that names the port.
+/// The beginning of the line of standard error that names the address.
 const LISTENING: &str = "DevTools listening on ";
 
-/// A browser with one page.
+/// A browser with a page.
 pub(crate) struct Devtools {
     /// The browser's standard error.
     log: PathBuf,
-    /// Where this start's part of it begins.
+    /// The offset in the log at which this start's part begins.
     log_from: u64,
     page: String,
     request: String,
@@ -29,27 +29,27 @@ pub(crate) struct Devtools {
 
 struct Session {
     socket: WebSocket<TcpStream>,
-    /// The page's name among those of the browser.
+    /// The session ID of the page.
     id: String,
     calls: u64,
 }
 
 impl Devtools {
-    /// Opens `page`, a URL or the path of a file, and awaits `request` in it. The browser writes its
-    /// standard error to `log`, from `log_from` on.
+    /// A conversation that opens `page`, a URL or the path of a file, and evaluates `request` in it. The browser
+    /// writes its standard error to `log`, from offset `log_from` on.
     pub(crate) fn new(log: PathBuf, log_from: u64, page: &str, request: String) -> Devtools {
         let page = if page.contains("://") { page.to_owned() } else { format!("file://{page}") };
         Devtools { log, log_from, page, request, session: None }
     }
 
-    /// The address that the browser says it listens on.
+    /// The address on which the browser listens.
     fn address(&self) -> Result<String, String> {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let own = bytes.get(self.log_from as usize..).unwrap_or_default();
         let text = String::from_utf8_lossy(own);
         let complete = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let address = complete.filter_map(|line| line.trim().strip_prefix(LISTENING)).next();
-        address.map(str::to_owned).ok_or_else(|| format!("it never wrote {LISTENING:?}"))
+        address.map(str::to_owned).ok_or_else(|| format!("it did not print {LISTENING:?}"))
     }
 }
 
@@ -57,7 +57,7 @@ impl Conversation for Devtools {
     fn wait_until_ready(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String> {
         let address = until(is_over, || self.address())?;
         let mut session = Session::open(&address, &self.page)?;
-        // The empty page that a new target shows first is complete as well.
+        // A new target first shows an empty page, which is complete, too.
         let is_loaded = "location.href !== 'about:blank' && document.readyState === 'complete'";
         until(is_over, || match session.evaluate(is_loaded)? {
             Value::Bool(true) => Ok(()),
@@ -69,7 +69,7 @@ impl Conversation for Devtools {
 
     fn ask(&mut self, round: u32) -> Result<(), String> {
         let expression = self.request.replace("{round}", &round.to_string());
-        let session = self.session.as_mut().ok_or("its page was never opened")?;
+        let session = self.session.as_mut().ok_or("its page is not open")?;
         session.evaluate(&expression).map(drop)
     }
 }
@@ -90,7 +90,7 @@ impl Session {
         Ok(session)
     }
 
-    /// What `expression` comes to in the page; a promise is awaited.
+    /// Evaluates `expression` in the page; waits for a promise.
     fn evaluate(&mut self, expression: &str) -> Result<Value, String> {
         let parameters =
             json!({ "expression": expression, "awaitPromise": true, "returnByValue": true });
@@ -115,7 +115,7 @@ impl Session {
         self.socket.send(message).map_err(|error| failed(&error))?;
         loop {
             let message = self.socket.read().map_err(|error| failed(&error))?;
-            // Events and what else is not the answer to this call are passed over.
+            // Skip events, and answers to other calls.
             let Message::Text(text) = message else { continue };
             let mut answer: Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
             if answer["id"] != self.calls {

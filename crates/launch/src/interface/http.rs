@@ -1,4 +1,4 @@
-//! HTTP over a local port: a request is answered once its whole body is there.
+//! HTTP over a local port: a request is answered when the whole body has arrived.
 
 use std::io;
 
@@ -12,11 +12,11 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Asks `url`; once `ready_url` answers the program can be used.
+    /// A conversation that requests `url`; the program is ready when `ready_url` answers.
     pub(crate) fn new(url: String, ready_url: String) -> Http {
-        // A connection per request: a server may have closed an idle one while it was frozen.
+        // A connection per request, because a frozen server may lose an idle connection.
         let agent = ureq::Agent::config_builder()
-            // The application runs here, whatever proxy the environment names.
+            // The application is local, so ignore the environment's proxy.
             .proxy(None)
             .max_idle_connections(0)
             .max_idle_connections_per_host(0)

@@ -1,14 +1,14 @@
-//! Lines of standard input and output.
+//! Requests and answers as lines of standard input and output.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 
 use super::Conversation;
 
-/// Longer lines are taken for a program that does not speak in lines.
+/// The longest line of a program.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// A program that reads requests and writes answers, a line each.
+/// A program that reads a request and writes an answer as a line each.
 pub(crate) struct Line {
     pub(crate) input: ChildStdin,
     pub(crate) output: BufReader<ChildStdout>,
@@ -34,7 +34,7 @@ impl Conversation for Line {
 }
 
 impl Line {
-    /// Passes over what it wrote since its last answer: that answers no request to come.
+    /// Skips output since its last answer, because it does not answer the next request.
     fn skip_unread(&mut self) -> io::Result<()> {
         loop {
             let held = self.output.buffer().len();
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_answer_is_not_that_of_the_next_request() {
+    fn a_second_answer_does_not_answer_the_next_request() {
         let program = "echo ready; read -r line; printf 'done\ndone\n'; read -r line";
         let mut child = Command::new("sh")
             .args(["-c", program])

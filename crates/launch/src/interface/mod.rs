@@ -1,7 +1,7 @@
-//! How the lab speaks with an application, one file per interface.
+//! Interfaces to applications, one file each.
 //!
-//! Conversations simply wait. An application that takes too long is killed by the watch
-//! (`crate::watch`), which ends whatever waits for it.
+//! A conversation waits without a limit. The watch (`crate::watch`) kills an application that takes too long,
+//! which ends the wait.
 
 mod devtools;
 mod http;
@@ -11,9 +11,9 @@ pub(crate) use devtools::{Devtools, FLAGS as DEVTOOLS_FLAGS};
 pub(crate) use http::Http;
 pub(crate) use line::Line;
 
-/// Speaks with a running application. What goes wrong is told in one line.
+/// A conversation with a running application. An error is one line of text.
 pub(crate) trait Conversation {
-    /// Waits until the application can be used, or `is_over`.
+    /// Waits until the application is ready, or `is_over`.
     fn wait_until_ready(&mut self, is_over: &dyn Fn() -> bool) -> Result<(), String>;
 
     /// Sends the request of a round and waits for the whole answer.

@@ -1,13 +1,13 @@
-//! Whether a plan makes sense: the first entry that does not, and what was expected.
+//! Checks a plan: returns the first invalid entry, and what was expected.
 
 use types::Bytes;
 
 use super::{Application, Balloon, Interface, Mode, Plan, Schedule};
 
-/// Less than this is a slip of the pen.
+/// The smallest size; smaller ones are typing errors.
 const SIZE_MIN: Bytes = Bytes(1 << 20);
 
-/// Every visit is listed before the first; nobody waits for more.
+/// The most rounds: all visits are listed before the run.
 const ROUNDS_MAX: u32 = 100_000;
 
 impl Plan {
@@ -21,7 +21,7 @@ impl Plan {
         for name in &self.order {
             let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
             if name.is_empty() || !name.chars().all(is_plain) {
-                return Err(format!("order: {name:?}: letters, digits, - and _ make a name"));
+                return Err(format!("order: {name:?}: expected letters, digits, - and _"));
             }
             let application = self.applications.get(name).ok_or_else(|| {
                 format!("order: {name:?} has no [applications.{name}], here or in `include`")
@@ -68,7 +68,7 @@ impl Plan {
                 Err("mode kill needs [kill] with a threshold, such as 0.4".to_owned())
             }
             (Mode::Minfree, _) => self.minfree.check(),
-            // A table for mode kill does no harm to the others: plans are often made by copying.
+            // Other modes ignore [kill], because plans are often copied.
             _ => Ok(()),
         }
     }
@@ -76,7 +76,7 @@ impl Plan {
     fn check_balloon(&self, Balloon { size }: Balloon) -> Result<(), String> {
         let (mode, budget) = (self.mode, self.budget.unwrap_or_default());
         if mode != Mode::Minfree {
-            return Err(format!("balloon: mode {mode} has none, mode minfree has"));
+            return Err(format!("balloon: only mode minfree has one, not mode {mode}"));
         }
         if size < SIZE_MIN || size >= budget {
             return Err(format!(
@@ -105,7 +105,7 @@ impl Application {
         for (entry, value) in needed {
             match value {
                 None => return Err(format!("interface {interface} needs `{entry}`")),
-                // Two lines would be two requests, and the second one's answer that of the next visit.
+                // Two lines would be two requests, and the second answer would count for the next visit.
                 Some(text) if interface == "line" && text.contains('\n') => {
                     return Err(format!("{entry}: {text:?}: expected one line"));
                 }
@@ -115,7 +115,7 @@ impl Application {
         self.check_strings()
     }
 
-    /// What the kernel does not take as a word of a command or as a variable.
+    /// Checks words and variables for letters that the kernel does not accept, and URLs for local hosts.
     fn check_strings(&self) -> Result<(), String> {
         if let Some(word) = self.command.iter().find(|word| word.contains('\0')) {
             return Err(format!("command: {word:?}: expected no NUL"));
@@ -133,9 +133,9 @@ impl Application {
         };
         let mut urls = urls.iter().filter_map(|(entry, url)| Some((entry, url.as_deref()?)));
         match urls.find(|(_, url)| !is_local(url)) {
-            Some((entry, url)) => {
-                Err(format!("{entry}: {url}: expected one such as http://127.0.0.1:{{port}}/"))
-            }
+            Some((entry, url)) => Err(format!(
+                "{entry}: {url}: expected a local URL such as http://127.0.0.1:{{port}}/"
+            )),
             None => Ok(()),
         }
     }

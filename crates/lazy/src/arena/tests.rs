@@ -1,4 +1,4 @@
-//! The arena beside a list of who owns which pages, under random histories.
+//! The arena against a list of the owners of pages, under random histories.
 
 use std::sync::atomic::AtomicU64;
 
@@ -31,7 +31,7 @@ enum Step {
         place: usize,
         pages: u32,
     },
-    /// The region is asked for in huge pages.
+    /// Asks for huge pages in the region.
     Advise(u32),
     Wait(i64),
     Pressure,
@@ -39,8 +39,8 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Lengths in bins of their own and in shared ones, some that fill a chunk, and few that recur: a
-    // program asks for the same again and again, and spans alike must not be taken for each other.
+    // Lengths with a bin of their own and lengths in shared bins, some that fill a chunk, and few that
+    // recur: a program repeats the same lengths, and spans of equal length must not be confused.
     let pages = prop_oneof![
         6 => 1..200_u32,
         3 => 1..1500_u32,
@@ -81,7 +81,7 @@ fn tables() -> Tables {
     }
 }
 
-/// Pages that somebody has: first, number, owner.
+/// Owned pages: first page, number, owner.
 type Owned = (u32, u32, Owner);
 
 struct Checked {
@@ -97,14 +97,14 @@ impl Checked {
         let address = tables.tags.as_mut_ptr();
         arena.grow(0, tables);
         let mut tables = self::tables();
-        // The tables of the first chunk go on; only their bits are new, and those are zero still.
+        // The tables of the first chunk stay in use; only their bits are new, and those are zero still.
         // SAFETY: the tags were leaked, and the arena gives up its slice of them in `grow`.
         tables.tags = unsafe { std::slice::from_raw_parts_mut(address, PAGES as usize) };
         arena.grow(CHUNK_PAGES, tables);
         Checked { arena, owned: Vec::new(), now: Nanos(0) }
     }
 
-    /// Every free span, in order; and that they and what is owned fill the arena without overlap.
+    /// Every free span, in order. Checks that they and the owned pages fill the arena without overlap.
     fn free_spans(&self) -> Vec<FreeSpan> {
         let mut owned = self.owned.clone();
         owned.sort_by_key(|owned| owned.0);
@@ -183,7 +183,7 @@ impl Checked {
         }
     }
 
-    /// Unmaps a middle part of one mapping, what is left of it being mappings of their own.
+    /// Unmaps the middle of a mapping; the rests become mappings of their own.
     fn unmap(&mut self, place: usize, skip: u32, pages: u32) {
         let maps = |owned: &&Owned| owned.2 == Owner::Map;
         let Some(&map) = self.owned.iter().filter(maps).nth(place % 8) else { return };
@@ -247,15 +247,15 @@ impl Checked {
         }
     }
 
-    /// Discards what is retained, oldest first.
+    /// Discards all retained spans, oldest first.
     fn drain(&mut self) {
         while self.arena.oldest().is_some() {
             self.arena.finish();
         }
     }
 
-    /// Zeroes what of the tables is said to be empty, as the kernel does. Nothing is while something
-    /// is held.
+    /// Zeroes the tables that the arena reports as empty, as the kernel does. There are none while the
+    /// arena retains anything.
     fn empty_tables(&mut self) {
         let is_held = self.arena.hot_pages() + self.arena.lazy_pages() > 0;
         for (address, length) in self.arena.empty_tables() {
@@ -265,7 +265,7 @@ impl Checked {
         }
     }
 
-    /// What another thread does while `span` is detached: it frees what may lie beside it.
+    /// Acts as another thread while `span` is detached: frees memory that may be adjacent to it.
     fn go_on_beside(&mut self, span: FreeSpan) {
         self.owned.push((span.first, span.pages, Owner::Map));
         self.arena.own(span.first, span.pages, Owner::Map);
@@ -293,7 +293,7 @@ impl Checked {
     }
 }
 
-/// Pages of `span` from `first` to `end`.
+/// Number of pages of `span` from `first` to `end`.
 fn common(span: &FreeSpan, first: u32, end: u32) -> u32 {
     span.end().min(end).saturating_sub(span.first.max(first))
 }
@@ -303,7 +303,7 @@ fn pages_of(free: &[FreeSpan], first: u32, end: u32, states: &[Free]) -> u32 {
     spans.map(|span| common(span, first, end)).sum()
 }
 
-/// Pages that were handed out were all free, in one chunk, and held as it is said.
+/// Checks that the granted pages were all free, in one chunk, and in the reported state.
 fn check_grant(free: &[FreeSpan], grant: Grant) {
     let (first, end) = (grant.first, grant.first + grant.pages);
     assert_eq!(first / CHUNK_PAGES, (end - 1) / CHUNK_PAGES, "over two chunks");
@@ -318,7 +318,7 @@ fn check_grant(free: &[FreeSpan], grant: Grant) {
     assert_eq!(grant.held, held);
 }
 
-/// Pages lie where a look at every free span finds the best place.
+/// Checks that the pages are at the best place, by a full search of the free spans.
 fn check_place(free: &[FreeSpan], grant: Grant) {
     let first = grant.first;
     let inside = |span: &&FreeSpan| {
@@ -348,7 +348,7 @@ fn check_place(free: &[FreeSpan], grant: Grant) {
     }
 }
 
-/// Free pages from the one before `span` on, or from `span` itself, to the next that is not free.
+/// Adjacent free pages from the span before `span` on, or from `span` itself, to the next page in use.
 fn reach(free: &[FreeSpan], span: &FreeSpan) -> u32 {
     let is_border = |page: u32| page.is_multiple_of(CHUNK_PAGES);
     let before = free.iter().find(|before| before.end() == span.first && !is_border(span.first));
@@ -361,14 +361,14 @@ fn reach(free: &[FreeSpan], span: &FreeSpan) -> u32 {
     end - before.unwrap_or(span).first
 }
 
-/// Whether clean pages lie from `page` to the end of its chunk.
+/// Whether all pages from `page` to the end of its chunk are clean.
 fn is_before_rest(free: &[FreeSpan], page: u32) -> bool {
     let is_rest = |span: &FreeSpan| span.first == page && span.end().is_multiple_of(CHUNK_PAGES);
     !page.is_multiple_of(CHUNK_PAGES)
         && free.iter().any(|span| is_rest(span) && span.state == Free::Clean)
 }
 
-/// The same of the first page from `page` on that is clean or not free.
+/// `is_before_rest` for the first page from `page` on that is clean or not free.
 fn ends_before_rest(free: &[FreeSpan], page: u32) -> bool {
     let mut page = page;
     while !page.is_multiple_of(CHUNK_PAGES)
@@ -416,7 +416,7 @@ proptest! {
     }
 }
 
-/// A span of huge pages from the middle of one to the middle of another, beside memory in use.
+/// A freed span from the middle of one huge page to the middle of another, beside memory in use.
 fn freed_amid_huge_pages(regions: u32) -> (Arena, FreeSpan) {
     let mut arena = Arena::new(Rules::decay(Bytes(0)));
     arena.set_rules(Rules { held_bytes: Some(Bytes(1)), ..Rules::decay(Bytes(0)) });
@@ -437,7 +437,7 @@ fn a_span_above_the_limit_leaves_huge_pages_in_part_in_use_whole() {
     assert_eq!((whole.first, whole.pages), (HUGE_PAGES, 2 * HUGE_PAGES));
     assert_eq!(arena.hot_pages(), u64::from(span.pages - whole.pages));
     arena.finish();
-    // What is left is above the limit still, and nothing else is held.
+    // The rest is still above the limit, and the arena retains nothing else.
     let mut discarded = whole.pages;
     while let Some(Work::Discard(part)) = arena.next_work(Nanos(0)) {
         discarded += part.pages;
@@ -488,7 +488,7 @@ fn tables_are_wanted_once_and_again_after_they_went() {
     assert_eq!((bytes(&mut arena), bytes(&mut arena)), (of(500), None));
     arena.allocate(100, 1, Owner::Block).unwrap();
     assert_eq!(bytes(&mut arena), None, "they reach that far");
-    // Of a long block, only what lies at its end; and no more than there is.
+    // Of a long block, only the part at its end; and no more than the arena has.
     arena.allocate(3000, 1, Owner::Block).unwrap();
     assert_eq!(bytes(&mut arena), of(875 + 1024));
     arena.allocate(596, 1, Owner::Block).unwrap();
@@ -512,7 +512,7 @@ fn what_lies_beside_a_span_makes_up_for_what_it_lacks() {
     let grant = arena.allocate(50, 1, Owner::Block).unwrap();
     let expected = Grant { first: 30, pages: 50, held: Free::Hot, kept: 40 };
     assert_eq!(grant, expected);
-    // Nothing is left of the hot span, so clean pages it is.
+    // The hot span is used up, so the next pages are clean.
     let clean = arena.allocate(50, 1, Owner::Block).unwrap();
     assert_eq!((clean.first, clean.held, clean.kept), (80, Free::Clean, 0));
 }
@@ -546,7 +546,7 @@ fn pages_are_taken_where_most_are_hot() {
             arena.finish();
         }
     }
-    // 100 pages are free beside each other, the last 20 of them and some before are hot.
+    // 100 adjacent pages are free; the last 20 of them and some before are hot.
     let grant = arena.allocate(60, 1, Owner::Block).unwrap();
     assert_eq!((grant.first, grant.held, grant.kept), (40, Free::Lazy, 60));
 }
@@ -561,7 +561,7 @@ fn accessible_pages_are_found_behind_closed_ones() {
     let mut take = |pages, alignment| first(arena.allocate_open(pages, alignment, Owner::Block));
     assert_eq!(take(21, 1), Some((50, 21, Free::Clean)));
     assert_eq!(take(CHUNK_PAGES, 1), None);
-    // What is left of the chunk behind is longer than what lies before.
+    // The rest of the chunk behind is longer than the free pages before.
     assert_eq!(take(5, 64), Some((128, 5, Free::Clean)));
     assert_eq!(arena.block(50), Some(21));
 }
@@ -582,7 +582,7 @@ fn mapped_pages_come_back_stretch_by_stretch() {
 fn spans_of_one_length_are_not_taken_for_one_another() {
     let mut arena = Arena::new(Rules::decay(Bytes(1 << 30)));
     arena.grow(0, tables());
-    // Clean pages, hot ones, and clean ones as long as what is left of the first.
+    // Clean pages, hot ones, and clean ones as many as the rest of the first.
     let firsts = [12, 2, 8, 1].map(|pages| arena.allocate(pages, 1, Owner::Block).unwrap().first);
     assert_eq!(firsts, [0, 12, 14, 22]);
     for (first, is_clean) in firsts.into_iter().zip([true, false, true]) {

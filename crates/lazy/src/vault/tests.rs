@@ -1,4 +1,4 @@
-//! The moves on memory of their own, and what is left where the kernel refuses one.
+//! The moves on test memory, and the state after the kernel refuses one.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,18 +6,18 @@ use super::*;
 
 const LENGTH: usize = 512 * PAGE;
 
-/// Readable memory of `LENGTH` bytes with its place in a vault.
+/// Readable memory of `LENGTH` bytes and its place in a vault.
 fn memory() -> (usize, usize) {
     let address = system::map_anonymous(0, 2 * LENGTH, OPEN, 0).unwrap();
     (address, address + LENGTH)
 }
 
-/// The byte at `address`; none where it cannot be read.
+/// The byte at `address`; none if it cannot be read.
 fn read(address: usize) -> Option<u8> {
     let mut byte = 0_u8;
     let here = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     let there = libc::iovec { iov_base: address as *mut _, iov_len: 1 };
-    // SAFETY: the kernel checks the address and writes to the byte alone.
+    // SAFETY: the kernel checks the address and writes only to the byte.
     let count = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
     (count == 1).then_some(byte)
 }
@@ -27,7 +27,7 @@ fn write(address: usize, byte: u8) {
     unsafe { std::ptr::write_volatile(address as *mut u8, byte) };
 }
 
-/// Moves aside and closes, as `close` does.
+/// Moves aside and closes, like `close`.
 fn put_away(address: usize, vault: usize, length: usize) {
     assert!(put_aside(address, vault, length));
     assert_eq!(system::protect(address, length, PROT_NONE), Ok(()));
@@ -79,12 +79,12 @@ fn a_refused_departure_leaves_memory_as_it_was() {
 }
 
 #[test]
-fn a_hole_that_somebody_else_was_given_is_not_touched() {
+fn a_hole_that_another_mapping_filled_is_not_touched() {
     let (address, _) = memory();
     write(address, 9);
     assert!(!fill(address, LENGTH, OPEN));
     system::unmap(address + PAGE, LENGTH - PAGE).unwrap();
-    assert!(!fill(address, LENGTH, OPEN), "a part of it is somebody's");
+    assert!(!fill(address, LENGTH, OPEN), "a part of it is mapped");
     assert_eq!(read(address), Some(9));
     assert!(fill(address + PAGE, LENGTH - PAGE, OPEN));
     assert_eq!(read(address + LENGTH - PAGE), Some(0));
@@ -96,7 +96,7 @@ fn free_pages_lie_in_place_or_aside() {
     let aside = Bits::new(words.leak());
     aside.set(10, 20);
     aside.set(60, 10);
-    // Without a chunk, pages have their numbers as addresses.
+    // Without a chunk, the address of a page is its number.
     let at = |page: usize| page * PAGE;
     let found: Vec<_> = places(5, 60, aside).collect();
     let expected =

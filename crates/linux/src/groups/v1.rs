@@ -1,4 +1,4 @@
-//! Version 1: the controllers `memory` and `freezer`, a hierarchy each
+//! Version 1 of cgroups: the controllers `memory` and `freezer` have separate hierarchies
 //! (Documentation/admin-guide/cgroup-v1).
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::Layout;
 use crate::cgroup::Version;
 use crate::{Error, Root, Setting};
 
-/// Groups of the same name in both hierarchies.
+/// Groups with the same name in both hierarchies.
 #[derive(Clone, Debug)]
 pub struct V1 {
     memory: PathBuf,
@@ -49,7 +49,7 @@ impl Layout for V1 {
 
     fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting> {
         let mut settings = vec![self.swappiness(0)];
-        // Only where the kernel accounts swap; swappiness 0 still swaps when files are used up.
+        // Exists only if the kernel accounts swap. Swappiness 0 is not enough: it still swaps when no file pages are left.
         let both = "memory.memsw.limit_in_bytes";
         let parent = self.memory.parent().unwrap_or(&self.memory);
         if root.exists(parent.join(both)) {

@@ -1,4 +1,4 @@
-//! Version 2: one hierarchy; the group of a program lies in the one with the limit
+//! Version 2 of cgroups: one hierarchy, in which the group of a program is inside the group with the limit
 //! (Documentation/admin-guide/cgroup-v2.rst).
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::Layout;
 use crate::cgroup::Version;
 use crate::{Error, Root, Setting};
 
-/// One tree of groups.
+/// The group with the limit, and the groups of programs inside it.
 #[derive(Clone, Debug)]
 pub struct V2 {
     group: PathBuf,

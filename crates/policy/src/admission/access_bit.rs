@@ -7,7 +7,7 @@
 use crate::page_set::PageSet;
 use types::PageId;
 
-/// The bits, and the pages that have one.
+/// Access bits of pages, and the set of pages that have a bit.
 #[derive(Clone, Debug)]
 pub struct AccessBit {
     entry_bit: bool,
@@ -27,7 +27,7 @@ impl AccessBit {
         self.has_slot.grow(pages);
     }
 
-    /// `page` leaves memory; if it never did, its bit takes the entry value.
+    /// Records that `page` leaves memory; the first time, its bit takes the entry value.
     #[inline]
     pub fn leaves_memory(&mut self, page: PageId) {
         if self.has_slot.insert(page) {
@@ -35,7 +35,7 @@ impl AccessBit {
         }
     }
 
-    /// `page` is read back: whether its bit was set. It is afterwards.
+    /// Returns whether the bit of `page` was set when the page is read back, and sets it.
     #[inline]
     pub fn admits(&mut self, page: PageId) -> bool {
         self.has_slot.insert(page);
@@ -47,7 +47,7 @@ impl AccessBit {
         &mut self.bits
     }
 
-    /// `page` ceased to exist.
+    /// Removes a page that ceased to exist.
     pub fn forget(&mut self, page: PageId) {
         self.bits.remove(page);
         self.has_slot.remove(page);

@@ -1,4 +1,4 @@
-//! Admission from the second eviction on: the first leaves only a memory of the page (a ghost).
+//! Admission from the second eviction on: the first eviction leaves only a ghost of the page.
 //!
 //! Source: spec sheet S0.4 E2. The same rule is CacheLib's reject-first, LARC with a fixed ghost, and
 //! S3-FIFO with an empty small queue.
@@ -8,16 +8,16 @@ use types::PageId;
 
 const NONE: u32 = u32::MAX;
 
-/// The pages that were evicted from memory and are not in the fast tier.
+/// Ghosts: pages that were evicted from memory and are not in the fast tier.
 pub struct SecondEviction {
-    /// Most pages remembered; the oldest memory is lost first.
+    /// Ghosts at most; the oldest is dropped first.
     bound: Option<u64>,
     seen: PageSet,
-    /// The remembered pages by age; unused without a bound.
+    /// The ghosts by age; unused without a bound.
     ages: Ages,
 }
 
-/// Pages from the oldest to the youngest, linked through one another: eight bytes a page, whatever the
+/// Pages from the oldest to the youngest, linked through one another: eight bytes a page, for any
 /// bound.
 struct Ages {
     links: Vec<Links>,
@@ -46,7 +46,7 @@ impl Ages {
         }
     }
 
-    /// `page`, which must be outside, becomes the youngest.
+    /// Makes `page`, which is not in the list, the youngest.
     fn push(&mut self, page: PageId) {
         self.links[page.index()] = Links { older: self.youngest, younger: NONE };
         match self.youngest {
@@ -57,7 +57,7 @@ impl Ages {
         self.len += 1;
     }
 
-    /// Takes `page`, which must be inside, out.
+    /// Removes `page`, which is in the list.
     fn remove(&mut self, page: PageId) {
         let Links { older, younger } = self.links[page.index()];
         match older {
@@ -73,7 +73,7 @@ impl Ages {
 }
 
 impl SecondEviction {
-    /// An empty memory of at most `bound` pages, or of all.
+    /// An empty set of at most `bound` ghosts; `None` means no bound.
     pub fn new(bound: Option<u64>) -> SecondEviction {
         SecondEviction { bound, seen: PageSet::default(), ages: Ages::default() }
     }
@@ -86,13 +86,13 @@ impl SecondEviction {
         }
     }
 
-    /// Whether an earlier eviction of `page` is remembered.
+    /// Whether `page` has a ghost.
     #[inline]
     pub fn was_seen(&self, page: PageId) -> bool {
         self.seen.contains(page)
     }
 
-    /// Remembers an eviction of `page`; an older memory of it keeps its age.
+    /// Makes `page` a ghost; a page that already is one keeps its age.
     pub fn remember(&mut self, page: PageId) {
         let Some(bound) = self.bound else {
             self.seen.insert(page);
@@ -109,7 +109,7 @@ impl SecondEviction {
         }
     }
 
-    /// Loses the memory of `page`, if there is one.
+    /// Drops the ghost of `page`, if it has one.
     pub fn forget(&mut self, page: PageId) {
         if self.seen.remove(page) && self.bound.is_some() {
             self.ages.remove(page);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bounded_memory_loses_the_oldest_first() {
+    fn a_bounded_memory_drops_the_oldest_ghost_first() {
         let mut filter = SecondEviction::new(Some(2));
         filter.grow(3);
         for page in 0..3 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bounded_memory_remembers_what_a_queue_does() {
+    fn a_bounded_memory_keeps_the_ghosts_that_a_queue_keeps() {
         const PAGES: u64 = 20;
         let mut filter = SecondEviction::new(Some(7));
         filter.grow(PAGES as usize);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_memory_of_nothing_remembers_nothing_and_an_unbounded_one_everything() {
+    fn a_bound_of_zero_keeps_no_ghost_and_no_bound_keeps_all() {
         let mut none = SecondEviction::new(Some(0));
         let mut all = SecondEviction::new(None);
         none.grow(100);

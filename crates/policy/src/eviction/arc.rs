@@ -23,7 +23,7 @@ const ONCE_GHOSTS: usize = 2;
 /// Left `AGAIN` (B2).
 const AGAIN_GHOSTS: usize = 3;
 
-/// What is known of the page that was just missed.
+/// What the policy knows of the page that was just missed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Incoming {
     Unknown,

@@ -5,21 +5,22 @@ use crate::options::OptionRow;
 
 /// A policy of the catalog, ready to be made.
 pub struct Choice {
-    /// Its row.
+    /// Row of the policy in the catalog.
     pub row: &'static Row,
-    /// Its name, then the options that were set in the order of the row: what results call it.
+    /// Name as results show it: the policy's name, then the options that were set, in the order of the
+    /// row.
     pub label: String,
     /// Every option with its value, set or not.
     pub options: Vec<(&'static str, String)>,
-    /// How it is made.
+    /// Constructor of the policy.
     pub build: Build,
 }
 
 impl Choice {
-    /// The policy that `NAME` or `NAME:OPTION=VALUE,...` means.
+    /// Parses `NAME` or `NAME:OPTION=VALUE,...`.
     ///
     /// # Errors
-    /// A policy or an option that there is not, an option set twice, or a value that is none.
+    /// An unknown policy or option, an option set twice, or an invalid value.
     pub fn parse(text: &str) -> Result<Choice, String> {
         let (name, options) = match text.split_once(':') {
             Some((name, options)) => (name, pairs(name, options)?),
@@ -49,7 +50,7 @@ fn pairs<'a>(name: &str, options: &'a str) -> Result<Vec<(&'a str, &'a str)>, St
     Ok(pairs)
 }
 
-/// What is set for the option, if it is.
+/// The value given for the option, if any.
 fn set_to<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
     given.iter().find(|&&(set, _)| set == name).map(|&(_, value)| value)
 }
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_set_is_refused_with_the_reason() {
+    fn unknown_names_and_invalid_values_are_refused_with_the_reason() {
         for (text, expected) in [
             ("lifo", "there are fifo, lru"),
             ("lru-k,k=2", "NAME:OPTION=VALUE"),

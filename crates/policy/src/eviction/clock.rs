@@ -1,5 +1,5 @@
-//! CLOCK with one bit per page, as the queue it is: a referenced page at the front goes to the back
-//! without its bit. Pages enter with the bit clear, as in libCacheSim.
+//! CLOCK with one bit per page, as a queue: a referenced page at the front goes to the back without
+//! its bit. Pages enter with the bit clear, as in libCacheSim.
 
 use super::{NotedEviction, Notes};
 use std::collections::VecDeque;

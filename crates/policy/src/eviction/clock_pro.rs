@@ -2,8 +2,9 @@
 //! comes back within its test period becomes hot. How many cold pages there are adapts.
 //!
 //! Departs from the paper: HAND_cold meets the resident cold pages in the order in which they became
-//! cold, also where HAND_hot has overtaken it; an accessed page whose test period ends unseen does
-//! not count as passed. Memory fills with hot pages first, as in the authors' own simulator.
+//! cold, even where HAND_hot has overtaken it; a page accessed in its test period does not shrink the
+//! cold target when that period ends. Memory fills with hot pages first, as in the authors' own
+//! simulator.
 
 use super::queues::Queues;
 use super::{NotedEviction, Notes};
@@ -12,22 +13,22 @@ use types::PageId;
 /// Evicts cold pages that were not used since HAND_cold last met them.
 ///
 /// Invariant: `hot + COLD = resident <= frames`, and `hot <= frames - cold_target` once memory is
-/// full. `CLOCK` holds the hot pages and those in their test period, resident or not. Of the clock's
-/// other pages, resident ones without a test period, HAND_hot has nothing to do with any.
+/// full. `CLOCK` holds the hot pages and those in their test period, resident or not. Resident cold
+/// pages without a test period are only in `COLD`: HAND_hot ignores them.
 pub struct ClockPro {
     frames: u32,
-    /// Frames that cold pages are meant to have, from 1 on.
+    /// Target for the number of frames of cold pages, at least 1.
     cold_target: u32,
     hot: u32,
     has_evicted: bool,
     pages: Queues<3, 2>,
 }
 
-/// From the page that HAND_hot points to, to the head of the list.
+/// Starts at the page under HAND_hot and ends at the head of the list.
 const CLOCK: usize = 0;
-/// Resident cold pages, the one that HAND_cold points to first.
+/// Resident cold pages; the first is under HAND_cold.
 const COLD: usize = 1;
-/// Pages in their test period that are not resident, the one that HAND_test points to first.
+/// Non-resident pages in their test period; the first is under HAND_test.
 const GHOSTS: usize = 2;
 
 /// Note of a resident page that was used since a hand last met it.
@@ -46,17 +47,17 @@ impl ClockPro {
         self.hot + self.pages.len(COLD)
     }
 
-    /// A page was used in its test period.
+    /// Adapts the target to a page that was used in its test period.
     fn grow_cold(&mut self) {
         self.cold_target = (self.cold_target + 1).min(self.frames);
     }
 
-    /// A test period ends without a use.
+    /// Adapts the target to a test period that ends without a use.
     fn shrink_cold(&mut self) {
         self.cold_target = (self.cold_target - 1).max(1);
     }
 
-    /// Makes a page that is in neither list of cold pages hot, at the head.
+    /// Makes a page hot and puts it at the head; the page is in neither list of cold pages.
     fn promote(&mut self, page: PageId, notes: &mut Notes) {
         notes.set(page, HOT);
         self.hot += 1;
@@ -65,8 +66,8 @@ impl ClockPro {
         self.run_hand_hot(notes);
     }
 
-    /// Turns hot pages that were not used into cold ones until no more are hot than should be, and
-    /// stops at a hot page.
+    /// Makes unused hot pages cold until the hot pages are within their target, and stops at a hot
+    /// page.
     fn run_hand_hot(&mut self, notes: &mut Notes) {
         while let Some(page) = self.pages.oldest(CLOCK) {
             let note = notes.get(page);
@@ -91,7 +92,7 @@ impl ClockPro {
         self.pages.push(COLD, page);
     }
 
-    /// A page in its test period loses it; a page that is not resident is forgotten.
+    /// Ends the test period of a page; forgets the page if it is not resident.
     fn end_test(&mut self, page: PageId, notes: &mut Notes) {
         let note = notes.get(page);
         notes.set(page, note & !TEST);
@@ -104,7 +105,7 @@ impl ClockPro {
         }
     }
 
-    /// Not more pages than there are frames are remembered.
+    /// Keeps the non-resident pages to at most the number of frames.
     fn run_hand_test(&mut self, notes: &mut Notes) {
         while self.pages.len(GHOSTS) > self.frames
             && let Some(oldest) = self.pages.oldest(GHOSTS)
@@ -113,7 +114,7 @@ impl ClockPro {
         }
     }
 
-    /// A page that HAND_cold met was used: hot if in its test period, else granted one.
+    /// Makes a used page under HAND_cold hot if it is in its test period; else starts a test period.
     fn spare(&mut self, page: PageId, note: u8, notes: &mut Notes) {
         if note & TEST != 0 {
             self.pages.remove_from_first(page);
@@ -123,7 +124,7 @@ impl ClockPro {
         }
     }
 
-    /// Makes a page cold, at the head, in its test period.
+    /// Makes a page cold, puts it at the head, and starts its test period.
     fn start_test(&mut self, page: PageId, notes: &mut Notes) {
         notes.set(page, TEST);
         self.pages.push(CLOCK, page);

@@ -1,29 +1,29 @@
 //! A bounded FIFO of ghosts that can be left from the middle, with four bits per page.
 //!
-//! A page that stops being a ghost leaves its entry behind. Entries of a page come to the front in
-//! the order in which they were made, so it suffices to count those left behind: that many go by
-//! before one is valid.
+//! A page that stops being a ghost leaves a stale entry behind. Entries of a page come to the front in
+//! the order in which they were made, so a count of the stale entries suffices: the first valid entry
+//! follows that number of stale ones.
 
 use super::Notes;
 use std::collections::VecDeque;
 use types::PageId;
 
-/// Pages that were resident not long ago, from oldest to newest, at most `most` of them.
+/// Pages evicted recently, from oldest to newest, at most `most` of them.
 ///
-/// Invariants: `length` pages have the bit `GHOST`; each of those has one entry more in `entries`
-/// than its note counts as left behind, every other page just as many.
+/// Invariant: `length` pages have the bit `GHOST`. A page's note counts its stale entries; a ghost has
+/// one valid entry besides.
 pub(super) struct Ghosts {
     most: u32,
     length: u32,
     entries: VecDeque<PageId>,
 }
 
-/// The lowest bit of a note that is not used here.
+/// The lowest bits of a note, which the ghosts leave to the policy.
 pub(super) const BITS_BELOW: u32 = 2;
 const GHOST: u8 = 1 << BITS_BELOW;
 const LEFT_ONE: u8 = GHOST << 1;
 const LEFT_MOST: u8 = 7 * LEFT_ONE;
-/// Entries per ghost before those left behind are taken out.
+/// Entries per ghost above which stale entries are removed.
 const ENTRIES_PER_GHOST: usize = 4;
 
 impl Ghosts {
@@ -31,7 +31,7 @@ impl Ghosts {
         Ghosts { most, length: 0, entries: VecDeque::new() }
     }
 
-    /// Makes `page`, which is none, the newest ghost; the oldest is forgotten if there are too many.
+    /// Makes `page`, which is not a ghost, the newest; forgets the oldest if there are too many.
     #[inline(always)]
     pub(super) fn push(&mut self, page: PageId, notes: &mut Notes) {
         if self.most == 0 {
@@ -48,7 +48,7 @@ impl Ghosts {
         notes.set(page, notes.get(page) | GHOST);
     }
 
-    /// Whether `page` was a ghost. It is none any more.
+    /// Removes `page` from the ghosts, and returns whether it was one.
     #[inline(always)]
     pub(super) fn take(&mut self, page: PageId, notes: &mut Notes) -> bool {
         let note = notes.get(page);
@@ -95,7 +95,7 @@ mod tests {
     use crate::eviction::Residency;
     use proptest::prelude::*;
 
-    /// What the ghosts should be, by searching a list.
+    /// The same operation by a search through a list.
     fn naive(ghosts: &mut Vec<u32>, page: u32, most: usize) -> bool {
         if let Some(place) = ghosts.iter().position(|&ghost| ghost == page) {
             ghosts.remove(place);

@@ -5,11 +5,11 @@ use super::Eviction;
 use super::queues::Queues;
 use types::PageId;
 
-/// An LRU that a page enters at its second miss, if that comes while it is a ghost. The ghost queue
+/// An LRU that admits a page at its second miss, if the page still is a ghost. The ghost queue
 /// grows with misses and shrinks with hits.
 pub struct Larc {
     frames: u32,
-    /// Wanted number of ghosts, from a tenth to nine tenths of the frames.
+    /// Target length of the ghost queue, from a tenth to nine tenths of the frames.
     ghosts_max: f64,
     queues: Queues<2>,
 }

@@ -1,15 +1,15 @@
-//! LIRS (Jiang and Zhang, SIGMETRICS 2002) as libCacheSim reads it: 1 % of the frames are cold (at
+//! LIRS (Jiang and Zhang, SIGMETRICS 2002) as libCacheSim implements it: 1 % of the frames are cold (at
 //! least one), the stack holds at most twice the frames, and a cold hit outside the stack demotes a
 //! hot page although the hit page stays cold.
 //!
 //! Departs from libCacheSim with a single cold frame (under 200 frames), where that demotion would
-//! evict the page just hit and is left out, and with a single frame in all, which is hot.
+//! evict the page just hit and is omitted, and with a single frame in total, which is hot.
 
 use super::Eviction;
 use super::queues::Queues;
 use types::PageId;
 
-/// Keeps the pages whose last two requests lie closest together (hot), and a few others on trial.
+/// Keeps the pages whose last two requests lie closest together (hot), and a few cold pages on trial.
 ///
 /// Invariant: a hot page is in `STACK` and in neither other queue; a cold one is in `COLD`, a ghost
 /// in `STACK` and `GHOSTS`. The oldest page of `STACK` is hot, unless it is the only one.
@@ -40,8 +40,8 @@ impl Lirs {
         }
     }
 
-    /// Drops cold pages and ghosts from the bottom of the stack: recency below the least recent hot
-    /// page cannot make a page hot.
+    /// Drops cold pages and ghosts from the bottom of the stack: a page that is less recent than every
+    /// hot page cannot become hot.
     #[inline(always)]
     fn prune(&mut self) {
         while self.queues.len(STACK) > 1
@@ -55,7 +55,7 @@ impl Lirs {
         }
     }
 
-    /// The oldest cold page leaves; it stays as a ghost while the stack knows it.
+    /// Evicts the oldest cold page; it stays as a ghost while it is in the stack.
     #[inline(always)]
     fn evict_cold(&mut self) -> Option<PageId> {
         let victim = self.queues.pop(COLD)?;
@@ -65,7 +65,7 @@ impl Lirs {
         Some(victim)
     }
 
-    /// Makes the least recent hot page cold; names the page that leaves for it.
+    /// Makes the least recent hot page cold; returns the page that leaves to make room for it.
     #[inline(always)]
     fn demote(&mut self) -> Option<PageId> {
         self.prune();

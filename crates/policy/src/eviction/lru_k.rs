@@ -1,7 +1,7 @@
 //! LRU-K (O'Neil, O'Neil and Weikum, SIGMOD 1993): the page whose k-th last request is oldest leaves.
 //! A page without k requests leaves before all others, the least recently used first.
 //!
-//! Departs from the paper: what is known of a page is kept as long as the trace lasts (no Retained
+//! Departs from the paper: the times of a page are kept as long as the trace lasts (no Retained
 //! Information Period), and every request counts (the Correlated Reference Period is 0).
 
 use super::{Build, Eviction, online};
@@ -23,12 +23,13 @@ pub fn make(values: &Values<'_>) -> Result<Build, String> {
 /// Evicts the page with the largest distance back to its k-th last request.
 ///
 /// Invariant: a resident page is in `few` under the time of its last request if it was requested
-/// fewer than k times, else in `many` under that of its k-th last. No two requests are of one time.
+/// fewer than k times, else in `many` under the time of its k-th last. No two requests have the same
+/// time.
 pub struct LruK {
     frames: usize,
     k: usize,
     now: u64,
-    /// Of each page the times of its last k requests, the latest last; 0 is none.
+    /// Times of the last k requests of each page, the latest last; 0 means no request.
     times: Vec<u64>,
     few: BTreeMap<u64, PageId>,
     many: BTreeMap<u64, PageId>,
@@ -45,7 +46,7 @@ impl LruK {
         &mut self.times[first..first + self.k]
     }
 
-    /// Where a resident page is in the order of eviction.
+    /// The map that holds a resident page, and its key there.
     fn place(&mut self, page: PageId) -> (&mut BTreeMap<u64, PageId>, u64) {
         let last = self.k - 1;
         let times = self.times(page);

@@ -34,46 +34,46 @@ use types::PageId;
 
 /// Chooses victims among the resident pages of one memory.
 ///
-/// The driver's contract, per request: a resident page is reported by `hit`, and the page it names,
-/// if any, leaves. A missing page is reported by `miss`; if that says so, the driver drops every
-/// page `make_room` names until it names none, then calls `insert`.
+/// The driver's contract, per request: the driver reports a resident page by `hit`, and evicts the
+/// page that `hit` returns, if any. It reports a missing page by `miss`; if that returns true, it
+/// evicts every page that `make_room` returns until it returns none, then calls `insert`.
 pub trait Eviction {
-    /// Pages numbered below `pages` may be named from now on. Never takes pages away.
+    /// Makes room for pages numbered below `pages`. Never takes pages away.
     fn grow(&mut self, pages: usize);
-    /// These pages are about to be requested: a chance to read what the policy keeps about them, so
-    /// that the waits for scattered memory overlap. Changes nothing.
+    /// Prefetches what the policy keeps about pages that are about to be requested, so that the waits
+    /// for scattered memory overlap. Changes nothing.
     #[inline(always)]
     fn read_ahead(&self, _pages: &[PageId]) {}
-    /// A resident page was requested. Names a page that leaves on this occasion, in most policies
+    /// A resident page was requested. Returns a page to evict on this occasion; most policies return
     /// none.
     fn hit(&mut self, page: PageId) -> Option<PageId>;
-    /// A page that is not resident was requested: whether it should become resident at all.
+    /// A page that is not resident was requested. Returns whether it should become resident.
     fn miss(&mut self, _page: PageId) -> bool {
         true
     }
-    /// The next page that must leave before `incoming` fits, already forgotten as resident.
+    /// The next page to evict before `incoming` fits; the policy no longer counts it as resident.
     fn make_room(&mut self, incoming: PageId) -> Option<PageId>;
     /// `page` is resident from now on.
     fn insert(&mut self, page: PageId);
 }
 
-/// The same for a policy to which six bits per page suffice, or help: the driver keeps them beside
-/// its own, where they cost no further read of scattered memory. What is not said here is as in
-/// [`Eviction`], and each of those is one of these that notes nothing.
+/// [`Eviction`] for a policy that keeps six bits per page in the driver's own byte: a note costs no
+/// further read of scattered memory. The contract is that of [`Eviction`], and every `Eviction` is a
+/// `NotedEviction` that uses no notes.
 pub trait NotedEviction {
-    /// Pages numbered below `pages` may be named from now on. Never takes pages away.
+    /// Makes room for pages numbered below `pages`. Never takes pages away.
     fn grow(&mut self, _pages: usize) {}
-    /// These pages are about to be requested.
+    /// Prefetches what the policy keeps about pages that are about to be requested.
     #[inline(always)]
     fn read_ahead(&self, _pages: &[PageId]) {}
-    /// A resident page was requested. Names a page that leaves on this occasion.
+    /// A resident page was requested. Returns a page to evict on this occasion.
     fn hit(&mut self, page: PageId, notes: Notes) -> Option<PageId>;
-    /// A page that is not resident was requested: whether it should become resident at all.
+    /// A page that is not resident was requested. Returns whether it should become resident.
     #[inline(always)]
     fn miss(&mut self, _page: PageId, _notes: Notes) -> bool {
         true
     }
-    /// The next page that must leave before `incoming` fits.
+    /// The next page to evict before `incoming` fits.
     fn make_room(&mut self, incoming: PageId, notes: Notes) -> Option<PageId>;
     /// `page` is resident from now on.
     fn insert(&mut self, page: PageId, notes: Notes);
@@ -110,36 +110,36 @@ impl<Policy: Eviction> NotedEviction for Policy {
     }
 }
 
-/// How a policy is made whose options are set, for at least one frame.
+/// Constructor of a policy with its options set, for at least one frame.
 pub enum Build {
-    /// From the number of frames.
+    /// Takes the number of frames.
     Online(Box<dyn Fn(u32) -> Box<dyn Replay> + Send + Sync>),
-    /// From the number of frames and every request that will come.
+    /// Takes the number of frames and every request to come.
     Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn ReplayFuture>),
 }
 
 /// One policy of the catalog.
 pub struct Row {
-    /// Its name on the command line, in Python and in results.
+    /// Name on the command line, in Python and in results.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One line that says what the policy does.
     pub summary: &'static str,
-    /// What may be set.
+    /// Options that users may set.
     pub options: &'static [OptionRow],
     make: fn(&Values<'_>) -> Result<Build, String>,
 }
 
 impl Row {
-    /// How the policy is made with these options; the rest as [`OptionRow::default`] says.
+    /// Builds the policy with the given options; the others keep [`OptionRow::default`].
     ///
     /// # Errors
-    /// An option that it does not have, or a value that is none.
+    /// An unknown option or an invalid value.
     pub fn build(&self, given: &[(&str, &str)]) -> Result<Build, String> {
         (self.make)(&Values::new(self.name, self.options, given)?)
     }
 }
 
-/// A policy that needs no future, from what makes it.
+/// Wraps the constructor of a policy that does not need the future.
 fn online<Policy: Replay + 'static>(
     new: impl Fn(u32) -> Policy + Send + Sync + 'static,
 ) -> Result<Build, String> {
@@ -243,7 +243,7 @@ pub const CATALOG: &[Row] = &[
 /// The policy with this name.
 ///
 /// # Errors
-/// That there is none, with the names that there are.
+/// An unknown name; the message lists the known ones.
 pub fn find(name: &str) -> Result<&'static Row, String> {
     CATALOG.iter().find(|row| row.name == name).ok_or_else(|| {
         let known: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();

@@ -1,9 +1,9 @@
 //! Belady's optimum (IBM Systems Journal 1966) for a memory that admits every missed page: the page
-//! whose next request lies farthest ahead leaves. A page without a next request leaves before all.
+//! whose next request lies farthest ahead leaves. A page without a next request leaves before all others.
 //!
-//! No two pages are requested at once, so the time of its next request names a page, and a request
-//! hits if its own time is that of a resident page. Pages are not needed once the times are known:
-//! they take the place of the pages, 4 bytes per request. That is why this bound, which no memory
+//! No two requests have the same time, so the time of its next request identifies a page, and a request
+//! hits if its own time is in the set of resident pages. The pages themselves are not needed once the
+//! times are known: the times replace them, 4 bytes per request. That is why this bound, which no memory
 //! can follow, has a loop of its own instead of the driver's.
 
 use super::time_set::TimeSet;
@@ -20,14 +20,14 @@ pub struct Future {
 const NEVER: u32 = u32::MAX;
 
 impl Future {
-    /// Looks ahead in `requests`, all numbered below `bound`.
+    /// Computes the next times of `requests`, all numbered below `bound`.
     ///
     /// # Panics
     /// With `u32::MAX` requests or more: callers refuse such traces.
     pub fn new(requests: Vec<PageId>, bound: usize) -> Future {
         assert!(requests.len() < NEVER as usize, "times fit 32 bits");
         let mut seen = vec![NEVER; bound];
-        // The standard library collects into the memory that the requests had.
+        // The standard library collects into the memory of the requests.
         let mut next: Vec<u32> = requests.into_iter().map(|page| page.0).collect();
         for (time, page) in next.iter_mut().enumerate().rev() {
             *page = std::mem::replace(&mut seen[*page as usize], time as u32);
@@ -41,7 +41,7 @@ impl Future {
         self.pages
     }
 
-    /// How many requests there are.
+    /// Number of requests.
     pub fn requests(&self) -> usize {
         self.next.len()
     }
@@ -55,7 +55,7 @@ pub trait ReplayFuture: Send {
 
 /// Evicts the page that is needed last.
 ///
-/// Invariant: the resident pages are those requested next at `times`, and `finished` more.
+/// Invariant: the resident pages are those requested next at `times`, plus `finished` others.
 pub struct Opt {
     frames: usize,
     future: Arc<Future>,

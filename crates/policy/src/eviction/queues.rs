@@ -1,16 +1,16 @@
 //! Queues of numbered pages that can be left from the middle, without linked lists.
 //!
-//! A queue is a ring of page numbers. One array, shared by all queues of a policy, holds where each
-//! page's valid entry is; an entry that its page no longer points to is stale and skipped when it
-//! reaches the front. Moving a page to the back is therefore two stores, both without a
-//! dependence on what was read, where a linked list would chase four pointers. Stale entries are
-//! squeezed out when a ring is full, so each is visited once.
+//! A queue is a ring of page numbers. One array, shared by all queues of a policy, holds the position
+//! of each page's valid entry; an entry that its page no longer points to is stale and is skipped when it
+//! reaches the front. Moving a page to the back is therefore two stores, and neither depends on a read,
+//! where a linked list would chase four pointers. Stale entries are squeezed out when a ring is full, so
+//! each is visited once.
 
 use types::{PageId, prefetch};
 
 /// Queues over the same pages, each from oldest to newest, in groups: a page is in at most one queue
-/// of each group. With one group (the rule) that is all queues; with two, queue 0 is the first group
-/// and all others the second. What is kept about a page lies together.
+/// of each group. One group (the default) holds all queues; with two, queue 0 is the first group
+/// and all others are the second. The places of a page in all groups are adjacent in memory.
 ///
 /// Invariant: `rings[q].length` pages have a place in `q`, and each of those places is the ring
 /// position of an entry that names the page.
@@ -19,7 +19,7 @@ pub struct Queues<const COUNT: usize, const GROUPS: usize = 1> {
     rings: [Ring; COUNT],
 }
 
-/// Position of a page's entry in its ring and the ring's number, in one word.
+/// Position of a page's entry in its ring, and the ring's number, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place(u32);
 
@@ -29,7 +29,7 @@ const POSITIONS_MAX: u32 = (1 << (u32::BITS - QUEUE_BITS)) - 1;
 const AHEAD: u32 = 64;
 
 impl Place {
-    /// `POSITIONS_MAX` itself is no position, so this is no place.
+    /// Means "in no queue": `POSITIONS_MAX` itself is not a position.
     const NOWHERE: Place = Place(u32::MAX);
 
     #[inline(always)]
@@ -48,7 +48,7 @@ struct Ring {
     slots: Box<[PageId]>,
     front: u32,
     back: u32,
-    /// Where `back` must stop to look for space: at most one lap past a former `front`.
+    /// Bound of `back` before the ring must make space: at most one lap past a former `front`.
     limit: u32,
     length: u32,
 }
@@ -67,14 +67,14 @@ const fn group_of<const GROUPS: usize>(queue: usize) -> usize {
 }
 
 impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
-    /// Pages numbered below `pages` may be named from now on.
+    /// Makes room for pages numbered below `pages`.
     pub fn grow(&mut self, pages: usize) {
         if self.places.len() < pages {
             self.places.resize(pages, [Place::NOWHERE; GROUPS]);
         }
     }
 
-    /// Reads the places of pages that are about to be named, and of those next to leave a queue, so
+    /// Reads the places of pages that are about to be used, and of the pages next to leave a queue, so
     /// that the waits for scattered memory overlap.
     #[inline(always)]
     pub fn read_ahead(&self, pages: &[PageId]) {
@@ -91,7 +91,7 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
         std::hint::black_box(read);
     }
 
-    /// Asks for the place of a page that will be named, and for that of one soon to leave each queue.
+    /// Prefetches the place of a page that is used soon, and of a page near the front of each queue.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         prefetch(&self.places, page.index());
@@ -100,19 +100,19 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
         }
     }
 
-    /// Pages in `queue`.
+    /// Number of pages in `queue`.
     #[inline(always)]
     pub fn len(&self, queue: usize) -> u32 {
         self.rings[queue].length
     }
 
-    /// Whether `queue` has no page.
+    /// Whether `queue` is empty.
     #[inline(always)]
     pub fn is_empty(&self, queue: usize) -> bool {
         self.len(queue) == 0
     }
 
-    /// The queue of the last group that `page` is in.
+    /// The queue of the last group that holds `page`.
     #[inline(always)]
     pub fn queue_of(&self, page: PageId) -> Option<usize> {
         self.queue_in(GROUPS - 1, page)
@@ -138,7 +138,7 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
         self.append(queue, page);
     }
 
-    /// Makes `page`, which is in some queue of this group, the newest of `queue`.
+    /// Makes `page`, which is in a queue of this group, the newest of `queue`.
     #[inline(always)]
     pub fn promote(&mut self, queue: usize, page: PageId) {
         let place = self.places[page.index()][group_of::<GROUPS>(queue)];
@@ -163,13 +163,13 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
         self.append(queue, page);
     }
 
-    /// Takes `page` out of the queue of the last group that it is in.
+    /// Removes `page` from its queue of the last group.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
         self.remove_in(GROUPS - 1, page);
     }
 
-    /// Takes `page` out of the queue of the first of two groups.
+    /// Removes `page` from its queue of the first of two groups.
     #[inline(always)]
     pub fn remove_from_first(&mut self, page: PageId) {
         self.remove_in(0, page);
@@ -183,7 +183,7 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
         }
     }
 
-    /// Takes the oldest page out of `queue`.
+    /// Removes and returns the oldest page of `queue`.
     #[inline(always)]
     pub fn pop(&mut self, queue: usize) -> Option<PageId> {
         let page = self.oldest(queue)?;
@@ -248,7 +248,7 @@ impl Ring {
         self.back += 1;
     }
 
-    /// Moves `limit` on, after squeezing out stale entries where none had left at the front.
+    /// Advances `limit`; squeezes out stale entries first if none had left at the front.
     #[cold]
     #[inline(never)]
     fn make_space<const GROUPS: usize>(&mut self, queue: usize, places: &mut [[Place; GROUPS]]) {
@@ -260,7 +260,7 @@ impl Ring {
         self.limit = (self.front as usize + self.slots.len()).min(POSITIONS_MAX as usize) as u32;
     }
 
-    /// Makes the ring so large that valid entries fill at most a quarter of it.
+    /// Enlarges the ring until valid entries fill at most a quarter of it.
     fn widen(&mut self) {
         let slots = (self.length as usize * 4).next_power_of_two();
         if slots > self.slots.len() {
@@ -272,7 +272,7 @@ impl Ring {
         }
     }
 
-    /// Gives the valid entries consecutive positions, the first of them in the slot it had.
+    /// Gives the valid entries consecutive positions; the first keeps its slot.
     fn squeeze<const GROUPS: usize>(&mut self, queue: usize, places: &mut [[Place; GROUPS]]) {
         let entries = self.front..self.back;
         self.front &= self.slots.len() as u32 - 1;
@@ -281,8 +281,8 @@ impl Ring {
         for position in entries {
             let page = self.slots[position as usize & mask];
             let place = &mut places[page.index()][group_of::<GROUPS>(queue)];
-            // Half the entries are stale, in no order: arithmetic instead of a branch. A stale
-            // entry is written too, and overwritten by the next.
+            // Half the entries are stale, in no order: arithmetic replaces a branch. A stale
+            // entry is written too, and the next one overwrites it.
             let is_valid = *place == Place::new(queue, position);
             *place = if is_valid { Place::new(queue, self.back) } else { *place };
             self.slots[self.back as usize & mask] = page;

@@ -1,4 +1,4 @@
-//! A page drawn at random leaves, each resident one as likely as another: what a policy must beat.
+//! Evicts a page drawn at random, with equal chances: the baseline that a policy must beat.
 
 use super::{Build, NotedEviction, Notes, online};
 use crate::options::{OptionRow, Values};

@@ -1,7 +1,7 @@
 //! The driver's inner loop, compiled once per policy with the policy's decisions inlined.
 //!
-//! It stands beside the policies only so that a catalog row can offer it behind one dynamic call
-//! per batch. The driver owns the [`Residency`], and the loop counts by it alone: no policy can
+//! It is in this crate, beside the policies, so that a catalog row can offer it behind one dynamic call
+//! per batch. The driver owns the [`Residency`], and the loop counts only by that map: no policy can
 //! write its own loop, and none can misreport its hits.
 
 use super::{NotedEviction, Residency};
@@ -13,7 +13,7 @@ pub trait Replay: Send {
     fn replay(&mut self, requests: &[PageId], pages: usize, memory: &mut Residency) -> u64;
 }
 
-/// Requests that a policy may look at together before they are replayed one by one.
+/// Requests that a policy may prefetch together before they are replayed one by one.
 const CHUNK: usize = 64;
 
 impl<Policy: NotedEviction + Send> Replay for Policy {
@@ -56,7 +56,7 @@ fn replay_chunk(
     misses
 }
 
-/// Without frames nothing is ever resident, and no policy has anything to decide.
+/// Counts every request as a miss: without frames no page is ever resident, and no policy decides.
 fn miss_all(requests: &[PageId], memory: &mut Residency) -> u64 {
     for &page in requests {
         memory.pass_by(page);

@@ -1,11 +1,11 @@
-//! What the driver knows about each page, and beside it what a policy asked it to remember.
+//! What the driver knows about each page, and the note that a policy keeps beside it.
 
 use types::PageId;
 
 /// Which pages a memory of fixed size holds: the driver's own map, not the policy's.
 ///
 /// One byte per page: two bits of the driver's, and six that are the policy's [`Notes`]. A policy
-/// to which they suffice costs one read of scattered memory per request, where a map and a record
+/// that needs no more costs one read of scattered memory per request, where a map and a record
 /// of its own would cost two.
 pub struct Residency {
     bytes: Vec<u8>,
@@ -13,12 +13,12 @@ pub struct Residency {
     frames: u32,
 }
 
-/// In memory.
+/// Bit of a page in memory.
 const RESIDENT: u8 = 1 << 7;
-/// Requested before.
+/// Bit of a page that was requested before.
 const SEEN: u8 = 1 << 6;
 
-/// Six bits per page that a policy may use as it likes; all zero until it does.
+/// Six bits per page that a policy may use freely; all start at zero.
 pub struct Notes<'a> {
     bytes: &'a mut [u8],
 }
@@ -27,7 +27,7 @@ pub struct Notes<'a> {
 const NOTE: u8 = SEEN - 1;
 
 impl Residency {
-    /// An empty memory. Without frames it stays empty.
+    /// An empty memory of `frames`. With 0 frames it stays empty.
     pub fn new(frames: u32) -> Residency {
         Residency { bytes: Vec::new(), resident: 0, frames }
     }
@@ -37,7 +37,7 @@ impl Residency {
         self.frames
     }
 
-    /// Pages numbered below `pages` may be named from now on.
+    /// Makes room for pages numbered below `pages`.
     pub fn grow(&mut self, pages: usize) {
         if self.bytes.len() < pages {
             self.bytes.resize(pages, 0);
@@ -55,19 +55,19 @@ impl Residency {
         self.bytes[page.index()] & RESIDENT != 0
     }
 
-    /// The policy's part.
+    /// The bits that belong to the policy.
     #[inline(always)]
     pub(super) fn notes(&mut self) -> Notes<'_> {
         Notes { bytes: &mut self.bytes }
     }
 
-    /// `page` was requested and stays out of memory.
+    /// Records a request for `page`, which stays out of memory.
     #[inline(always)]
     pub(super) fn pass_by(&mut self, page: PageId) {
         self.bytes[page.index()] |= SEEN;
     }
 
-    /// `page` was requested and is in memory from now on.
+    /// Records a request for `page`, which enters memory.
     #[inline(always)]
     pub(super) fn fill(&mut self, page: PageId) {
         assert!(self.resident < self.frames, "the policy makes room before a page enters");
@@ -75,7 +75,7 @@ impl Residency {
         self.bytes[page.index()] |= RESIDENT | SEEN;
     }
 
-    /// `page` is in memory no longer.
+    /// Removes `page` from memory.
     #[inline(always)]
     pub(super) fn free(&mut self, page: PageId) {
         assert!(self.contains(page), "a victim is resident");
@@ -85,13 +85,13 @@ impl Residency {
 }
 
 impl Notes<'_> {
-    /// What is noted about `page`.
+    /// The note of `page`.
     #[inline(always)]
     pub fn get(&self, page: PageId) -> u8 {
         self.bytes[page.index()] & NOTE
     }
 
-    /// Notes something else about `page`.
+    /// Replaces the note of `page`.
     #[inline(always)]
     pub fn set(&mut self, page: PageId, note: u8) {
         debug_assert!(note <= NOTE, "a note has six bits");
@@ -108,17 +108,17 @@ mod tests {
     fn notes_and_residency_leave_each_other_alone() {
         let mut memory = Residency::new(1);
         memory.grow(2);
-        let (one, other) = (PageId(0), PageId(1));
-        memory.notes().set(one, NOTE);
-        assert!(!memory.contains(one));
+        let (page, other) = (PageId(0), PageId(1));
+        memory.notes().set(page, NOTE);
+        assert!(!memory.contains(page));
         assert_eq!((memory.pages_seen(), memory.notes().get(other)), (0, 0));
         memory.pass_by(other);
         assert_eq!((memory.pages_seen(), memory.contains(other)), (1, false));
-        memory.fill(one);
-        memory.notes().set(one, 5);
-        assert!(memory.contains(one) && !memory.contains(other));
-        memory.free(one);
-        assert_eq!((memory.pages_seen(), memory.notes().get(one)), (2, 5));
-        assert!(!memory.contains(one));
+        memory.fill(page);
+        memory.notes().set(page, 5);
+        assert!(memory.contains(page) && !memory.contains(other));
+        memory.free(page);
+        assert_eq!((memory.pages_seen(), memory.notes().get(page)), (2, 5));
+        assert!(!memory.contains(page));
     }
 }

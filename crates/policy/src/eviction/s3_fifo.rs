@@ -1,6 +1,6 @@
 //! S3-FIFO (Yang et al., SOSP 2023), with libCacheSim's parameters: the small queue has 10 % of the
-//! frames (at least one), the ghosts 90 %, two hits move a small page to the main queue. While
-//! nothing has been evicted yet, what overflows the small queue goes to the main queue.
+//! frames (at least one), the ghosts 90 %, two hits move a small page to the main queue. Until the first
+//! eviction, pages that overflow the small queue go to the main queue.
 
 use super::ghosts::{self, Ghosts};
 use super::{NotedEviction, Notes};
@@ -37,7 +37,7 @@ impl S3Fifo {
         }
     }
 
-    /// The first page of the main queue without hits; the others go to its back with one hit less.
+    /// Evicts the first page of the main queue without hits; the others go to its back with one hit less.
     #[inline(always)]
     fn evict_from_main(&mut self, notes: &mut Notes) -> Option<PageId> {
         loop {
@@ -51,7 +51,8 @@ impl S3Fifo {
         }
     }
 
-    /// The first small page that was not used twice, now a ghost; none if all move to main.
+    /// Evicts the first small page that was not used twice, and makes it a ghost; returns none if all
+    /// move to the main queue.
     #[inline(always)]
     fn evict_from_small(&mut self, notes: &mut Notes) -> Option<PageId> {
         loop {

@@ -1,7 +1,7 @@
 //! SIEVE (Zhang et al., NSDI 2024).
 //!
 //! The hand walks from the oldest page to the newest, clears marks and evicts the first unmarked
-//! page. What it has passed and what lies before it are two queues, so that the walk reads memory
+//! page. The pages that it has passed and those ahead of it are two queues, so that the walk reads memory
 //! in order and a page that stays costs one copy; the published form is a linked list.
 
 use super::{NotedEviction, Notes};
@@ -11,9 +11,9 @@ use types::PageId;
 /// Evicts the first page after the hand that was not used since the hand last passed it.
 pub struct Sieve {
     frames: usize,
-    /// Pages that the hand passed in this sweep, from oldest to newest; all older than `ahead`.
+    /// Pages that the hand passed in this sweep, from oldest to newest; all are older than `ahead`.
     passed: VecDeque<PageId>,
-    /// Pages between the hand and the newest. Empty only while `passed` is too.
+    /// Pages from the hand to the newest. Empty only while `passed` is empty.
     ahead: VecDeque<PageId>,
 }
 
@@ -25,7 +25,7 @@ impl Sieve {
         Sieve { frames: frames as usize, passed: VecDeque::new(), ahead: VecDeque::new() }
     }
 
-    /// A hand that has passed the newest page starts again at the oldest, before another arrives.
+    /// Moves a hand that has passed the newest page back to the oldest, before another page arrives.
     #[inline(always)]
     fn wrap(&mut self) {
         if self.ahead.is_empty() {

@@ -1,4 +1,4 @@
-//! How often pages were requested of late, estimated in a fixed memory: a count-min sketch with
+//! How often pages were requested recently, estimated in a fixed memory: a count-min sketch with
 //! minimal increment and aging (Einziger, Friedman and Manes, TinyLFU, ACM TOS 13(4), 2017).
 
 use types::PageId;
@@ -7,12 +7,12 @@ use types::PageId;
 ///
 /// Invariant: `added < sample`.
 pub(super) struct Sketch {
-    /// Row after row, sixteen counters a word.
+    /// The rows one after the other, sixteen counters per word.
     words: Vec<u64>,
-    /// Counters of a row less one; their number is a power of two.
+    /// Counters per row, minus one; their number is a power of two.
     mask: u64,
     added: u64,
-    /// All counters are halved after so many requests.
+    /// Requests after which all counters are halved.
     sample: u64,
 }
 
@@ -20,15 +20,15 @@ const ROWS: u64 = 4;
 const COUNTER_BITS: u32 = 4;
 const COUNTER_MAX: u64 = 15;
 const COUNTERS_PER_WORD: u64 = 16;
-/// What stays of sixteen counters that are moved one bit down.
+/// Mask that keeps each of sixteen counters in its four bits after a shift by one.
 const HALVES: u64 = 0x7777_7777_7777_7777;
-/// Counters of a row for each frame of the memory.
+/// Counters per row for each frame of the memory.
 const COUNTERS_PER_FRAME: u64 = 4;
-/// Counters of a row at most: 512 MiB in all, for more than 256 GiB of memory.
+/// Counters per row at most: 512 MiB in total, for more than 256 GiB of memory.
 const COUNTERS_MAX: u64 = 1 << 28;
 
 impl Sketch {
-    /// For a memory of `frames`; counters are halved after `sample` requests.
+    /// A sketch for a memory of `frames`; counters are halved after `sample` requests.
     pub(super) fn new(frames: u32, sample: u64) -> Sketch {
         let counters = (u64::from(frames) * COUNTERS_PER_FRAME).next_power_of_two();
         let counters = counters.clamp(COUNTERS_PER_WORD, COUNTERS_MAX);
@@ -36,7 +36,7 @@ impl Sketch {
         Sketch { words, mask: counters - 1, added: 0, sample }
     }
 
-    /// `page` was requested.
+    /// Counts a request for `page`.
     pub(super) fn add(&mut self, page: PageId) {
         let least = self.estimate(page);
         if least < COUNTER_MAX {
@@ -53,7 +53,7 @@ impl Sketch {
         }
     }
 
-    /// How often `page` was requested, at most: pages that share its counters may add to it.
+    /// Upper bound on the requests for `page`: pages that share its counters may add to it.
     pub(super) fn estimate(&self, page: PageId) -> u64 {
         let counts = self.counters(page).map(|counter| self.count(counter));
         counts.into_iter().fold(COUNTER_MAX, u64::min)
@@ -66,7 +66,7 @@ impl Sketch {
         self.added /= 2;
     }
 
-    /// The page's counter of each row (Kirsch and Mitzenmacher: two hashes make any number).
+    /// The page's counter in each row (Kirsch and Mitzenmacher: two hashes yield any number).
     fn counters(&self, page: PageId) -> [u64; ROWS as usize] {
         let hash = mixed(page);
         let (first, step) = (hash & 0xffff_ffff, hash >> 32 | 1);
@@ -82,13 +82,13 @@ impl Sketch {
     }
 }
 
-/// The word of a counter, and its lowest bit there.
+/// The word of a counter, and the counter's lowest bit in it.
 fn place(counter: u64) -> (usize, u32) {
     let shift = (counter % COUNTERS_PER_WORD) as u32 * COUNTER_BITS;
     ((counter / COUNTERS_PER_WORD) as usize, shift)
 }
 
-/// The number of the page with its bits well mixed (splitmix64).
+/// The page number with its bits well mixed (splitmix64).
 fn mixed(page: PageId) -> u64 {
     let mut mixed = (u64::from(page.0) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,6 +1,6 @@
-//! A set of request times whose largest is found in a few steps, however far apart they lie.
+//! A set of request times that finds its largest in a few steps, at any distance between them.
 
-/// Numbers below a fixed bound, as bits, with a bit per non-empty word on the level above, up to a
+/// Numbers below a fixed bound, as bits. Each level above has a bit per non-empty word, up to a
 /// level of one word.
 pub(super) struct TimeSet {
     levels: Vec<Vec<u64>>,
@@ -10,7 +10,7 @@ pub(super) struct TimeSet {
 const WORD_SHIFT: u32 = u64::BITS.trailing_zeros();
 
 impl TimeSet {
-    /// For times below `bound`.
+    /// A set for times below `bound`.
     pub(super) fn new(bound: usize) -> TimeSet {
         let mut levels = Vec::new();
         let mut words = bound;
@@ -46,7 +46,7 @@ impl TimeSet {
         self.levels[0][(time >> WORD_SHIFT) as usize] >> (time % u64::BITS) & 1 != 0
     }
 
-    /// Takes out `time`, which is in the set.
+    /// Removes `time`, which is in the set.
     #[inline(always)]
     pub(super) fn remove(&mut self, time: u32) {
         self.length -= 1;
@@ -61,7 +61,7 @@ impl TimeSet {
         }
     }
 
-    /// Takes out the largest time.
+    /// Removes and returns the largest time.
     #[inline(always)]
     pub(super) fn pop_last(&mut self) -> Option<u32> {
         if self.length == 0 {

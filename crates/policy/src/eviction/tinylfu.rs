@@ -29,10 +29,10 @@ pub fn make(values: &Values<'_>) -> Result<Build, String> {
     online(move |frames| TinyLfu::new(frames, window, sample))
 }
 
-/// Admits to the main memory what was requested more often than what would have to leave it.
+/// Admits a page to the main memory if it was requested more often than the page it would replace.
 ///
 /// Invariant: `WINDOW` has at most `window_frames` pages, `PROTECTED` at most `protected_frames`;
-/// when memory is full, `WINDOW` is.
+/// when memory is full, `WINDOW` is full.
 pub struct TinyLfu {
     frames: u32,
     window_frames: u32,
@@ -63,7 +63,7 @@ impl TinyLfu {
         [WINDOW, PROBATION, PROTECTED].map(|queue| self.pages.len(queue)).iter().sum()
     }
 
-    /// The main memory's next page to leave, if it has any.
+    /// The page of the main memory that leaves next, if any.
     fn main_victim(&mut self) -> Option<PageId> {
         self.pages.oldest(PROBATION).or_else(|| self.pages.oldest(PROTECTED))
     }

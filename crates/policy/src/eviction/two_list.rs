@@ -1,8 +1,8 @@
 //! The active and inactive lists of Linux (mm/vmscan.c, `shrink_active_list` and
 //! `folio_check_references`) with one access bit per page, as for anonymous memory.
 //!
-//! Departs from the kernel: the lists are kept as long as each other, as it does below 1 GiB; a page
-//! moves when reclaim meets it, never in batches; and a page that comes back knows nothing of before.
+//! Departs from the kernel: the lists are kept at equal length, as the kernel does below 1 GiB; a page
+//! moves when reclaim meets it, never in batches; and a refault does not consider the page's past.
 
 use super::{NotedEviction, Notes};
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ impl TwoList {
         TwoList { frames: frames as usize, active, inactive }
     }
 
-    /// Moves the oldest active pages over until no fewer are inactive, used or not.
+    /// Moves the oldest active pages to the inactive list, used or not, until that is no shorter.
     #[inline(always)]
     fn deactivate(&mut self, notes: &mut Notes) {
         while self.active.len() > self.inactive.len()

@@ -1,5 +1,5 @@
 //! 2Q (Johnson and Shasha, VLDB 1994), with libCacheSim's parameters: the FIFO has a quarter of the
-//! frames, half as many ghosts as frames.
+//! frames, and the ghosts number half the frames.
 
 use super::ghosts::{self, Ghosts};
 use super::queues::Queues;
@@ -7,7 +7,7 @@ use super::{NotedEviction, Notes};
 use std::collections::VecDeque;
 use types::PageId;
 
-/// Keeps pages seen once in a FIFO, and in an LRU those missed again soon after leaving it.
+/// Keeps pages seen once in a FIFO, and pages missed again soon after leaving it in an LRU.
 pub struct TwoQueue {
     frames: u32,
     recent_frames: u32,
@@ -22,7 +22,7 @@ pub struct TwoQueue {
 
 /// The only queue of `frequent`.
 const ALL: usize = 0;
-/// Note of a page in `frequent`; the bits of the ghosts lie above.
+/// Note of a page in `frequent`; the ghosts use the bits above.
 const FREQUENT: u8 = 1;
 const _: () = assert!(FREQUENT < 1 << ghosts::BITS_BELOW);
 

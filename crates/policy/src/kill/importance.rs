@@ -1,18 +1,18 @@
-//! What the use of an application says of its importance.
+//! The importance of an application, by its use.
 
 use types::Nanos;
 
-/// The application before the visited one.
+/// Adj of the application used just before the visited one.
 const PREVIOUS: i16 = 700;
-/// The first and the last of the cached ones.
+/// Adj of the first and the last cached application.
 const CACHED: (i16, i16) = (900, 999);
-/// From one cached application to the one used before it.
+/// Step in adj from a cached application to the next older one.
 const CACHED_STEP: i16 = 10;
 
-/// How important an application is to Android by its last use (ProcessList and ActivityManagerService
+/// Adj that Android gives an application by its last use (ProcessList and ActivityManagerService
 /// of Android 5 to 13), on the scale of `oom_score_adj`.
 ///
-/// The adj of an application since whose last use `later` others were used; 0 is the visited one.
+/// `later` counts the applications used since; 0 is the visited one.
 pub fn adj_by_use(later: usize) -> i16 {
     let (first, last) = CACHED;
     let steps = ((last - first) / CACHED_STEP + 1) as usize;
@@ -23,8 +23,8 @@ pub fn adj_by_use(later: usize) -> i16 {
     }
 }
 
-/// The application used longest ago, by their names and last uses, of which a later one is larger;
-/// never the visited one.
+/// The application used longest ago, never the visited one. Takes names and last uses; a later use is
+/// a larger number.
 pub fn used_longest_ago<Name: PartialEq>(
     last_uses: impl IntoIterator<Item = (Name, u64)>,
     visited: Option<Name>,
@@ -35,11 +35,11 @@ pub fn used_longest_ago<Name: PartialEq>(
 
 /// Longest CPU time that counts as that of a start.
 const START_MAX: Nanos = Nanos(10_000_000_000);
-/// What reading a page from storage is taken to cost.
+/// Assumed cost of reading a page from storage.
 const MAJOR_FAULT: Nanos = Nanos(1_000_000);
 
-/// What the start of a program is taken to have cost: the CPU time that it used so far, up to ten seconds,
-/// and a millisecond for each page that it read from storage.
+/// Estimated cost of a program's start: the CPU time that it used so far, up to ten seconds,
+/// plus a millisecond for each page that it read from storage.
 pub fn start_cost(cpu: Nanos, major_faults: u64) -> Nanos {
     let faults = i64::try_from(major_faults).unwrap_or(i64::MAX);
     Nanos(cpu.0.clamp(0, START_MAX.0).saturating_add(faults.saturating_mul(MAJOR_FAULT.0)))

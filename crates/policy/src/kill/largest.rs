@@ -1,5 +1,5 @@
-//! `largest`: earlyoom's rule. Both available memory and swap must be low, then whoever weighs most
-//! dies. Departs from earlyoom in that compressed memory is no room beside memory: with zram alone
+//! `largest`: earlyoom's rule. When both available memory and swap are low, the largest process dies.
+//! Departs from earlyoom: swap in compressed memory does not count as room. If zram is the only swap,
 //! earlyoom waits until zram is full, and the machine stalls meanwhile.
 
 use types::Bytes;
@@ -12,12 +12,12 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "memory_percent",
         default: "10",
-        summary: "available memory at which somebody dies, in per cent of all",
+        summary: "available memory at which the largest process dies, in per cent of all",
     },
     OptionRow {
         name: "swap_percent",
         default: "10",
-        summary: "free swap on devices that must be reached as well, in per cent of it",
+        summary: "free swap on devices at which it dies (both must hold), in per cent of it",
     },
 ];
 

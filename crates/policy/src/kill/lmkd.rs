@@ -1,7 +1,7 @@
 //! `lmkd`: the rules of Android's low memory killer daemon (system/memory/lmkd/lmkd.cpp, mp_event_psi,
-//! Android 13), under the names of its properties. What Android's framework tells the daemon by a
-//! socket, who was used last, comes from the snapshot here. Departs from it in that a complete stall
-//! kills nobody while free memory is above the high watermark: never on stalls alone.
+//! Android 13), under the names of its properties. The snapshot supplies what Android's framework sends
+//! the daemon over a socket: the order of last use. Departs from it: a complete stall kills only while
+//! free memory is below the high watermark.
 
 use types::{Bytes, Nanos, PAGE_BYTES};
 
@@ -13,7 +13,7 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "thrashing_limit",
         default: "100",
-        summary: "file pages read again within a second that are thrashing, in per cent of all",
+        summary: "refaults of file pages in a second that count as thrashing, in per cent of all",
     },
     OptionRow {
         name: "thrashing_limit_decay",
@@ -33,26 +33,26 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "swap_util_max",
         default: "100",
-        summary: "swapped memory above which swapping more helps nobody, in per cent of what could be",
+        summary: "swapped share of swappable memory above which low free memory kills, in per cent",
     },
     OptionRow {
         name: "filecache_min_kb",
         default: "0",
-        summary: "cache of files that thrashing must not go below, in KiB",
+        summary: "file cache below which a process dies after thrashing, in KiB",
     },
     OptionRow {
         name: "stall_limit_critical",
         default: "100",
-        summary: "share of ten seconds in which all tasks stall, above which anybody dies",
+        summary: "share of ten seconds in which all tasks stall, above which any process may die",
     },
     OptionRow {
         name: "kill_heaviest_task",
         default: "false",
-        summary: "whether the largest of an adj dies, rather than the one used longest ago",
+        summary: "whether the largest of an adj dies, rather than the least recently used",
     },
 ];
 
-/// After so long, thrashing is counted anew.
+/// Length of the window in which thrashing is counted.
 const WINDOW: Nanos = Nanos(1_000_000_000);
 
 struct Lmkd {
@@ -90,7 +90,7 @@ struct Scanned {
     by_kswapd: Option<u64>,
 }
 
-/// How the kernel made room since the last look.
+/// How the kernel reclaimed since the last snapshot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reclaim {
     None,
@@ -98,7 +98,7 @@ enum Reclaim {
     Directly,
 }
 
-/// Where free memory lies.
+/// Free memory relative to the watermarks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     BelowMin,
@@ -107,7 +107,7 @@ enum Level {
     Above,
 }
 
-/// A rule that applies, and the least adj that dies of it.
+/// A rule that applies, and the lowest adj that it may kill.
 struct Finding {
     why: &'static str,
     adj_min: i16,
@@ -159,7 +159,7 @@ impl Lmkd {
         }
     }
 
-    /// Pages of files read again in this window, in per cent of those in memory at its start.
+    /// Refaults of file pages in this window, in per cent of the file pages in memory at its start.
     fn thrashing(&mut self, snapshot: &Snapshot<'_>) -> u64 {
         let Some(refaults) = snapshot.memory.file_refaults else { return 0 };
         let fresh = Window { began: snapshot.time, refaults, files: snapshot.memory.files };
@@ -186,7 +186,7 @@ impl Lmkd {
             memory.swap_total.0 > 0 && super::is_within(memory.swap_free, memory.swap_total, low);
         let is_thrashing = thrashing > self.thrashing_limit;
         let is_critical = thrashing > properties.thrashing_limit_critical;
-        // Applications that the user perceives die only when little else helps.
+        // Applications that the user perceives die only as a last resort.
         let spared = if is_critical { 0 } else { ADJ_PERCEPTIBLE + 1 };
         let spared_above_min = if level == Level::BelowMin { 0 } else { spared };
         let finding =
@@ -231,7 +231,8 @@ impl Lmkd {
     }
 }
 
-/// Swapped memory in per cent of what could be swapped: that and all but files in memory.
+/// Swapped memory in per cent of all that could be swapped: what is in swap, and all memory but
+/// files.
 fn swap_use_percent(memory: &Memory) -> u64 {
     let swapped = memory.swap_total.0.saturating_sub(memory.swap_free.0);
     let taken = memory.total.0.saturating_sub(memory.free.0).saturating_sub(memory.files.0);

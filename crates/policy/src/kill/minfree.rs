@@ -11,18 +11,18 @@ use crate::options::{OptionRow, Values};
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "minfree_levels",
-        // What Android's framework sets on a phone of 2 GB (ProcessList.java, mOomMinFreeHigh).
+        // Android's default on a phone of 2 GB (ProcessList.java, mOomMinFreeHigh).
         default: "18432:0,23040:100,27648:200,32256:250,36864:900,46080:950",
-        summary: "PAGES:ADJ,...: below so many free pages, whoever has at least this adj",
+        summary: "PAGES:ADJ,...: below PAGES free pages, a process with at least this adj dies",
     },
     OptionRow {
         name: "file_cache_counts",
         default: "true",
-        summary: "whether the cache of files must be below the level, too, as in the driver",
+        summary: "whether the file cache must be below the level, too, as in the driver",
     },
 ];
 
-/// The levels, fewest pages first.
+/// The levels, by ascending number of pages.
 struct Minfree {
     levels: Vec<Level>,
     file_cache_counts: bool,
@@ -49,7 +49,7 @@ pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
 }
 
 impl Minfree {
-    /// Pages that are below a level when there are too few.
+    /// Pages that the rule compares with a level.
     fn pages(&self, memory: &Memory) -> u64 {
         if self.file_cache_counts {
             // Both must be low: the larger decides.
@@ -68,7 +68,7 @@ impl Kill for Minfree {
             return Decision::Spare { why: "free memory is above every level" };
         };
         ranking.rank(snapshot, |candidate| {
-            // From -1000 on upwards, so that it orders as a number without a sign.
+            // Shifted by 1000 so that it orders as an unsigned number.
             let adj = i64::from(candidate.adj) + 1000;
             (candidate.adj >= level.adj).then_some(Score(adj as u64, candidate.resident.0))
         });

@@ -1,8 +1,8 @@
-//! Whether memory is so short that a process must die for it, and which (low-memory killing, S2).
+//! Whether memory is so short that a process must die, and which one (low-memory killing, S2).
 //!
 //! The driver takes a [`Snapshot`]: the memory of a machine or of a group at one instant, and every
-//! process that could be killed. A policy ranks it and says how many of the ranking die now. The
-//! killer on a device, the simulator and the replay of a recording drive this same object.
+//! process that could be killed. A policy ranks the candidates and returns how many of the ranking die
+//! now. The killer on a device, the simulator and the replay of a recording drive the same object.
 
 mod importance;
 mod largest;
@@ -18,7 +18,7 @@ pub use ranking::{Ranked, Ranking, Score};
 use crate::options::{OptionRow, Values};
 use types::{Bytes, Nanos};
 
-/// The lowest `oom_score_adj`: the kernel kills no such process either.
+/// The lowest `oom_score_adj`; the kernel never kills such a process either.
 pub const ADJ_NEVER: i16 = -1000;
 /// The highest `oom_score_adj` of an application that its user perceives (Android's scale).
 pub const ADJ_PERCEPTIBLE: i16 = 200;
@@ -26,83 +26,83 @@ pub const ADJ_PERCEPTIBLE: i16 = 200;
 /// All that a policy may see at one instant.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'a> {
-    /// Since any fixed instant; never goes back.
+    /// Time since any fixed instant; never decreases.
     pub time: Nanos,
-    /// The memory.
+    /// Memory of the machine or group.
     pub memory: Memory,
     /// Every process, each once.
     pub candidates: &'a [Candidate],
 }
 
-/// Memory of a machine or of a group. What the kernel does not tell is absent.
+/// Memory of a machine or of a group. A field that the kernel does not report is absent.
 ///
-/// `free <= available <= total`; what compressed memory holds lies in memory, so its swap areas are
-/// counted in `swap_*` and not in `disk_swap_*`.
+/// `free <= available <= total`. Compressed memory holds its pages in memory, so its swap areas count
+/// in `swap_*` and not in `disk_swap_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// All there is: the memory of the machine, or the limit of the group.
+    /// The memory of the machine, or the limit of the group.
     pub total: Bytes,
-    /// What nobody has.
+    /// Unused memory.
     pub free: Bytes,
-    /// What could be had without swapping.
+    /// Memory that the kernel can allocate without swapping.
     pub available: Bytes,
-    /// What the kernel keeps of the free memory for itself.
+    /// Free memory that the kernel reserves for itself.
     pub reserved: Bytes,
     /// Pages of files in memory, without shared memory.
     pub files: Bytes,
-    /// Swap areas of every kind.
+    /// Size of swap areas of every kind.
     pub swap_total: Bytes,
-    /// What is free of them.
+    /// Free part of `swap_total`.
     pub swap_free: Bytes,
-    /// Swap areas on devices.
+    /// Size of swap areas on devices.
     pub disk_swap_total: Bytes,
-    /// What is free of them.
+    /// Free part of `disk_swap_total`.
     pub disk_swap_free: Bytes,
     /// Free memory at which the kernel begins and ends to reclaim.
     pub watermarks: Option<Watermarks>,
-    /// How long tasks stalled for memory of late.
+    /// How long tasks stalled for memory recently.
     pub pressure: Option<Pressure>,
-    /// Pages looked at by whoever needed memory at once, so far.
+    /// Pages scanned by direct reclaim, so far.
     pub scanned_directly: Option<u64>,
-    /// Pages looked at by the kernel's own thread, so far.
+    /// Pages scanned by kswapd, so far.
     pub scanned_by_kswapd: Option<u64>,
-    /// Pages of files that were read again soon after they had been evicted, so far.
+    /// Refaults of file pages, so far.
     pub file_refaults: Option<u64>,
-    /// Pressure that the kernel woke the driver for.
+    /// The pressure event, if one woke the driver.
     pub stall: Stall,
 }
 
-/// Free memory at which the kernel allocates only for itself, wakes its reclaiming thread, and lets
-/// it sleep: `min <= low <= high`.
+/// Free memory at which the kernel allocates only for itself, wakes kswapd, and lets kswapd sleep:
+/// `min <= low <= high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Watermarks {
     /// Below it only the kernel allocates.
     pub min: Bytes,
-    /// Below it the reclaiming thread is woken.
+    /// Below it the kernel wakes kswapd.
     pub low: Bytes,
-    /// Above it the reclaiming thread sleeps.
+    /// Above it kswapd sleeps.
     pub high: Bytes,
 }
 
 /// Shares of the last ten seconds in which tasks stalled, in hundredths of a per cent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// Some task.
+    /// Share in which some task stalled.
     pub some_basis_points: u32,
-    /// Every task that was not idle.
+    /// Share in which every task that was not idle stalled.
     pub full_basis_points: u32,
 }
 
-/// How long some task stalls in a second before Android's daemon is woken (psi_partial_stall_ms of
+/// Stall of some task per second above which Android's daemon is woken (psi_partial_stall_ms of
 /// lmkd, Android 13; 200 ms on devices of little memory).
 pub const PARTIAL_STALL: Nanos = Nanos(70_000_000);
-/// How long every task does (psi_complete_stall_ms).
+/// Stall of every task per second above which Android's daemon is woken (psi_complete_stall_ms).
 pub const COMPLETE_STALL: Nanos = Nanos(700_000_000);
 
-/// Pressure that the kernel woke the driver for.
+/// A pressure event of the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stall {
-    /// None.
+    /// No event.
     #[default]
     None,
     /// Some tasks stalled longer than allowed.
@@ -112,8 +112,8 @@ pub enum Stall {
 }
 
 impl Stall {
-    /// What the kernel wakes Android's daemon for when in a second some tasks stalled for so long, and
-    /// every task for so long.
+    /// The event that wakes Android's daemon, if in a second some tasks stalled for `some`, and every
+    /// task for `every`.
     pub fn of(some: Nanos, every: Nanos) -> Stall {
         match (every >= COMPLETE_STALL, some >= PARTIAL_STALL) {
             (true, _) => Stall::Complete,
@@ -126,60 +126,60 @@ impl Stall {
 /// A process that could be killed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number.
+    /// Process id.
     pub process: u32,
-    /// A number of its group, the same for all in it.
+    /// Number of the process's group, equal for all its members.
     pub group: u64,
     /// `oom_score_adj`: from -1000, never killed, to 1000, killed first.
     pub adj: i16,
-    /// What it has in memory and shares with no other process: what its end gives back.
+    /// Memory that only this process uses: its end frees it.
     pub resident: Bytes,
-    /// What it has in swap and shares with no other process.
+    /// Swap that only this process uses.
     pub swapped: Bytes,
     /// How long ago it last used a processor.
     pub idle: Nanos,
-    /// What its user waits for when it is started again.
+    /// Time that a user waits when the process is started again.
     pub restart_cost: Nanos,
-    /// What its user said of it, or what became of it.
+    /// Standing from the user's settings or from an earlier kill.
     pub standing: Standing,
 }
 
-/// How a candidate stands beside others, whatever its score.
+/// Standing of a candidate beside others, independent of its score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Never killed.
+    /// Is never killed.
     Protected,
-    /// The operating system did not let it be killed.
+    /// The operating system refused to let it be killed.
     Refused,
-    /// Killed already, and not gone yet.
+    /// Was killed and has not ended yet.
     Dying,
-    /// Killed after all others.
+    /// Is killed after all others.
     Avoided,
-    /// By its score.
+    /// Is killed by its score.
     #[default]
     Neutral,
-    /// Killed before all others.
+    /// Is killed before all others.
     Preferred,
 }
 
 impl Candidate {
-    /// Whether a policy may name it.
+    /// Whether a policy may rank it.
     pub fn is_eligible(&self) -> bool {
         self.may_die() && self.bytes().0 > 0
     }
 
-    /// Whether it may be killed at all, also where its end gives nothing back.
+    /// Whether it may be killed, even if its end frees nothing.
     pub fn may_die(&self) -> bool {
         self.standing >= Standing::Avoided && self.adj > ADJ_NEVER && self.process > 1
     }
 
-    /// All that it has, in memory and in swap.
+    /// Its memory and swap together.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.resident.0.saturating_add(self.swapped.0))
     }
 
-    /// The kernel's badness as `/proc/PID/oom_score` counts it, in bytes: what it has, moved by its
-    /// adj in thousandths of all memory (`oom_badness` in mm/oom_kill.c); never below 0.
+    /// The kernel's badness as `/proc/PID/oom_score` counts it, in bytes: memory and swap, adjusted by
+    /// adj thousandths of all memory (`oom_badness` in mm/oom_kill.c); never below 0.
     pub fn badness(&self, memory: &Memory) -> u64 {
         let all = i128::from(memory.total.0) + i128::from(memory.swap_total.0);
         let bytes = i128::from(self.bytes().0) + i128::from(self.adj) * all / 1000;
@@ -188,8 +188,8 @@ impl Candidate {
 }
 
 impl Memory {
-    /// The memory once victims have given back what they had in memory and in swap, up to all there
-    /// is. How much tasks stalled is as it was.
+    /// The memory once victims have freed these amounts of memory and of swap, at most the total. The
+    /// pressure stays unchanged.
     pub fn once_back(mut self, resident: Bytes, swapped: Bytes) -> Memory {
         let add = |to: &mut Bytes, bytes: Bytes, most: Bytes| {
             to.0 = to.0.saturating_add(bytes.0).min(most.0);
@@ -206,13 +206,13 @@ impl Memory {
         is_within(self.available, self.total, percent)
     }
 
-    /// Whether free swap on devices is at most this share of it, in per cent; also where there is
-    /// none, and where it is all compressed memory, which is no room beside memory.
+    /// Whether free swap on devices is at most this share of it, in per cent. True if there is no such
+    /// swap: compressed memory does not count as room.
     pub fn is_disk_swap_within(&self, percent: u64) -> bool {
         is_within(self.disk_swap_free, self.disk_swap_total, percent)
     }
 
-    /// Why somebody dies when available memory and free swap on devices are within their limits.
+    /// The reason to kill when available memory and free swap on devices are within their limits.
     fn without_room(&self) -> &'static str {
         match (self.swap_total.0, self.disk_swap_total.0) {
             (0, _) => "little memory is available and there is no swap",
@@ -232,63 +232,63 @@ fn share(whole: Bytes, percent: u64) -> Bytes {
     Bytes((u128::from(whole.0) * u128::from(percent) / 100) as u64)
 }
 
-/// What is to be done, and the rule that says so.
+/// What the driver should do, and the rule that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Nobody dies.
+    /// Kill no process.
     Spare {
-        /// Why not.
+        /// Reason.
         why: &'static str,
     },
-    /// The first of the ranking die.
+    /// Kill the first candidates of the ranking.
     Kill {
-        /// Why.
+        /// Reason.
         why: &'static str,
-        /// How many of them, at least one.
+        /// Number of victims, at least one.
         victims: usize,
     },
 }
 
 impl Decision {
-    /// The first of the ranking dies, where there is one.
+    /// Kills the first of the ranking, if it is not empty.
     fn first(why: &'static str, ranking: &Ranking) -> Decision {
         match ranking.is_empty() {
-            true => Decision::Spare { why: NOBODY },
+            true => Decision::Spare { why: NO_CANDIDATE },
             false => Decision::Kill { why, victims: 1 },
         }
     }
 }
 
-/// Memory is short and no candidate may be named.
-const NOBODY: &str = "memory is short, and nobody is left that may be killed";
+/// Memory is short and no candidate may be killed.
+const NO_CANDIDATE: &str = "memory is short, and no candidate may be killed";
 
-/// Chooses who dies when memory is short.
+/// Chooses victims when memory is short.
 pub trait Kill: Send {
-    /// Ranks the candidates, the first to die first, and says how many die now. Without need it may
-    /// leave the ranking empty. Nothing is allocated.
+    /// Ranks the candidates, the first to die first, and returns how many die now. Without need it may
+    /// leave the ranking empty. Allocates nothing.
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision;
 
-    /// How much memory may still go before this policy would look for somebody: the driver looks
-    /// the more often, the faster that shrinks.
+    /// Memory that may still be used before this policy would choose a victim. The faster the margin
+    /// shrinks, the more often the driver takes a snapshot.
     fn margin(&self, memory: &Memory) -> Bytes;
 }
 
 /// One policy of the catalog.
 pub struct Row {
-    /// Its name on the command line, in settings and in results.
+    /// Name on the command line, in settings and in results.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One line that says what the policy does.
     pub summary: &'static str,
-    /// What may be set.
+    /// Options that users may set.
     pub options: &'static [OptionRow],
     make: fn(&Values<'_>) -> Result<Box<dyn Kill>, String>,
 }
 
 impl Row {
-    /// The policy, with what was set; the rest as [`OptionRow::default`] says.
+    /// Builds the policy with the given options; the others keep [`OptionRow::default`].
     ///
     /// # Errors
-    /// An option that it does not have, or a value that is none.
+    /// An unknown option or an invalid value.
     pub fn build(&self, given: &[(&str, &str)]) -> Result<Box<dyn Kill>, String> {
         (self.make)(&Values::new(self.name, self.options, given)?)
     }
@@ -298,7 +298,7 @@ impl Row {
 pub const CATALOG: &[Row] = &[
     Row {
         name: "minfree",
-        summary: "Android's table: below so many free pages, whoever is at least so unimportant",
+        summary: "Android's table: below a number of free pages, a process of at least an adj dies",
         options: minfree::OPTIONS,
         make: minfree::make,
     },
@@ -322,7 +322,7 @@ pub const CATALOG: &[Row] = &[
     },
     Row {
         name: "restart-cost",
-        summary: "whoever is missed least for the memory that comes back, and no more than needed",
+        summary: "lowest restart cost for the memory that comes back, and no more kills than needed",
         options: restart_cost::OPTIONS,
         make: restart_cost::make,
     },
@@ -331,7 +331,7 @@ pub const CATALOG: &[Row] = &[
 /// The policy with this name.
 ///
 /// # Errors
-/// That there is none, with the names that there are.
+/// An unknown name; the message lists the known ones.
 pub fn find(name: &str) -> Result<&'static Row, String> {
     CATALOG.iter().find(|row| row.name == name).ok_or_else(|| {
         let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();

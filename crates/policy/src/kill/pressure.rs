@@ -1,7 +1,7 @@
-//! `pressure`: systemd-oomd's two rules (oomd.conf(5), version 257). Swap that is nearly used up
-//! while memory is, too: the group that swaps most. Stalls above a limit for some seconds: the group
-//! that has most. Departs from it in that stalls alone kill nobody: memory must be short as well,
-//! since storage that is slow makes a machine stall that has memory to spare.
+//! `pressure`: systemd-oomd's two rules (oomd.conf(5), version 257). When swap and memory are nearly used
+//! up, the group that swaps most dies. When stalls stay above a limit for some seconds, the group that
+//! uses most dies. Departs from it: stalls kill only if memory is short as well, since slow storage
+//! makes a machine stall that has memory to spare.
 
 use types::{Bytes, Nanos};
 
@@ -23,12 +23,12 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "memory_pressure_duration_s",
         default: "20",
-        summary: "seconds for which they must",
+        summary: "seconds for which all tasks must stall",
     },
     OptionRow {
         name: "available_percent_max",
         default: "25",
-        summary: "above so much available memory nobody dies of stalls, in per cent of all",
+        summary: "available memory above which stalls kill no group, in per cent of all",
     },
 ];
 
@@ -37,7 +37,7 @@ struct Pressure {
     memory_pressure_limit: u64,
     duration: Nanos,
     available_percent_max: u64,
-    /// Since when tasks have stalled above the limit.
+    /// Start of the time in which tasks stall above the limit.
     since: Option<Nanos>,
 }
 
@@ -73,7 +73,7 @@ impl Pressure {
     }
 }
 
-/// Ranks by what the group of a candidate has, the largest of a group first.
+/// Ranks by the total of a candidate's group, the largest of a group first.
 fn rank_groups(
     snapshot: &Snapshot<'_>,
     ranking: &mut Ranking,

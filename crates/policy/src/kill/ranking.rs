@@ -4,23 +4,23 @@ use std::cmp::Reverse;
 
 use super::{Candidate, Snapshot, Standing};
 
-/// How much a policy wants a candidate dead: the first number decides, the second between equals.
+/// Preference for killing a candidate: the first number decides, the second breaks ties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(pub u64, pub u64);
 
-/// A candidate with its place.
+/// A candidate in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// Its index among the candidates of the snapshot.
+    /// Index among the candidates of the snapshot.
     pub candidate: usize,
-    /// What the policy gave it.
+    /// Score that the policy gave it.
     pub score: Score,
-    /// Its standing, which comes before the score.
+    /// Standing, which comes before the score.
     pub standing: Standing,
 }
 
-/// A ranking of fixed room: no candidate enters it that may not be killed, and it never allocates
-/// once made.
+/// A ranking of fixed capacity: it holds only candidates that may be killed, and never allocates once
+/// made.
 #[derive(Debug)]
 pub struct Ranking {
     ranked: Vec<Ranked>,
@@ -28,7 +28,7 @@ pub struct Ranking {
 }
 
 impl Ranking {
-    /// Room for as many candidates.
+    /// A ranking with room for `room` candidates.
     pub fn with_room(room: usize) -> Ranking {
         Ranking { ranked: Vec::with_capacity(room), room }
     }
@@ -38,17 +38,17 @@ impl Ranking {
         &self.ranked
     }
 
-    /// Whether nobody is in it.
+    /// Whether the ranking is empty.
     pub fn is_empty(&self) -> bool {
         self.ranked.is_empty()
     }
 
-    /// Nobody is in it from now on.
+    /// Removes all candidates.
     pub fn clear(&mut self) {
         self.ranked.clear();
     }
 
-    /// Ranks every candidate to whom `score` gives one; those who may not die are not asked for.
+    /// Ranks every candidate for which `score` returns one, and skips those that may not be killed.
     /// Between equals the younger process, of the higher number, dies first.
     pub(super) fn rank(
         &mut self,
@@ -74,12 +74,12 @@ impl Ranking {
         });
     }
 
-    /// Moves the one at `from` back to place `to`, past those between.
+    /// Moves the candidate at `from` back to place `to`, past those between.
     pub(super) fn move_back(&mut self, from: usize, to: usize) {
         self.ranked[from..=to].rotate_left(1);
     }
 
-    /// Moves the one at `from` to the front.
+    /// Moves the candidate at `from` to the front.
     pub(super) fn move_to_front(&mut self, from: usize) {
         self.ranked[..=from].rotate_right(1);
     }

@@ -1,6 +1,6 @@
-//! `restart-cost`: ours. Whoever is missed least for the memory that comes back: what a restart
-//! costs its user, less the longer it has idled, more the more important its adj. Dies as many as
-//! bring memory back above the upper threshold and none that could be left out.
+//! `restart-cost`: ours. Kills the process with the lowest cost for the memory it frees: the cost of a
+//! restart, less the longer it has idled, more the more important its adj. As many die as bring
+//! available memory above the upper threshold, and none that is not needed for it.
 
 use types::{Bytes, Nanos};
 
@@ -12,31 +12,31 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "low_percent",
         default: "6",
-        summary: "available memory at which somebody dies, in per cent of all",
+        summary: "available memory at which processes die, in per cent of all",
     },
     OptionRow {
         name: "high_percent",
         default: "9",
-        summary: "available memory that the dead must bring about, in per cent of all",
+        summary: "available memory that the victims must restore, in per cent of all",
     },
     OptionRow {
         name: "swap_percent",
         default: "10",
-        summary: "while more of the swap on devices is free, it is waited for, in per cent of it",
+        summary: "free swap on devices above which no process dies yet, in per cent of that swap",
     },
     OptionRow {
         name: "stall_percent",
         default: "40",
-        summary: "where all tasks stall for this share of ten seconds, it is not waited for",
+        summary: "share of ten seconds in which all tasks stall that kills despite free swap",
     },
     OptionRow { name: "victims_max", default: "8", summary: "how many may die at once" },
 ];
 
-/// An application that has idled this long is missed half as much.
+/// Idle time that halves the cost of an application.
 const HALF_MISSED: Nanos = Nanos(60_000_000_000);
 
-/// Whatever is started again costs its user this and what it is measured to cost; else those that
-/// have nothing and cost nothing would die first.
+/// Minimum cost of any restart, added to the measured cost; without it candidates that have nothing
+/// and cost nothing would die first.
 const ANY_RESTART: Nanos = Nanos(100_000_000);
 
 struct RestartCost {
@@ -58,7 +58,7 @@ pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
     }))
 }
 
-/// What its user loses with a candidate, in nanoseconds of waiting times 1001 less its adj.
+/// Loss to the user, in nanoseconds of waiting times (1001 - adj).
 fn loss(candidate: &Candidate) -> u128 {
     let idle = candidate.idle.0.max(0) as u128;
     let half = HALF_MISSED.0 as u128;
@@ -68,14 +68,14 @@ fn loss(candidate: &Candidate) -> u128 {
     missed.max(1) * importance
 }
 
-/// Memory that comes back for what is lost, in bytes a millisecond of waiting.
+/// Memory freed per loss, in bytes per millisecond of waiting.
 fn score(candidate: &Candidate) -> Score {
     let gain = u128::from(candidate.resident.0) * 1_000_000_000 / loss(candidate);
     Score(u64::try_from(gain).unwrap_or(u64::MAX), candidate.resident.0)
 }
 
 impl RestartCost {
-    /// Why somebody must die; or why not.
+    /// Reason to kill, or as an error the reason not to.
     fn need(&self, memory: &Memory) -> Result<&'static str, &'static str> {
         if !memory.is_available_within(self.low_percent) {
             return Err("enough memory is available");
@@ -86,12 +86,12 @@ impl RestartCost {
         let stalls = memory.pressure.map_or(0, |pressure| pressure.full_basis_points);
         match u64::from(stalls) >= self.stall_percent * 100 {
             true => Ok("little memory is available and all tasks stall"),
-            false => Err("there is swap left, and tasks go on"),
+            false => Err("there is swap left, and tasks make progress"),
         }
     }
 
-    /// How many of the ranking bring `needed` back: the best first, then without those whom the
-    /// rest does not need, who move behind; or one alone, where less is lost by it.
+    /// How many of the ranking free `needed`: the best first, then without those that the rest does not
+    /// need, which move behind; or a single candidate, if that loses less.
     fn choose(&self, snapshot: &Snapshot<'_>, ranking: &mut Ranking, needed: u64) -> usize {
         let of = |ranking: &Ranking, place: usize| {
             &snapshot.candidates[ranking.ranked()[place].candidate]

@@ -1,14 +1,14 @@
-//! CLOCK over a ring: the hand looks at the oldest page; a set bit buys one more lap.
+//! CLOCK over a ring: the hand examines the oldest page; a set bit buys one more lap.
 //!
 //! Source: spec sheet S1.3 of the multi-swap paper. A new page enters at the front of the ring, just behind
-//! the hand, so the hand reaches it last; a page that leaves on its own closes the gap. The bits are
-//! apart from the ring because pages outside the fast tier may carry one too.
+//! the hand, so the hand reaches it last; a page removed elsewhere closes the gap. The bits are
+//! separate from the ring because pages outside the fast tier may have a bit too.
 
 use super::ring::Ring;
 use crate::page_set::PageSet;
 use types::PageId;
 
-/// Takes the first page under the hand whose bit is 0 out of `ring`, clearing the bits it passes. With
+/// Removes and returns the first page under the hand whose bit is 0, and clears the bits it passes. With
 /// all bits 1 the hand makes one lap and takes the first page it cleared. None from an empty ring.
 #[inline(always)]
 pub(super) fn take_victim(ring: &mut Ring, bits: &mut PageSet) -> Option<PageId> {

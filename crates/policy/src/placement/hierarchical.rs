@@ -1,4 +1,4 @@
-//! The fast tier as a cache in front of the slow one: every page that must be written enters it.
+//! The fast tier as a cache of the slow one: every page that must be written enters it.
 //!
 //! Source: spec sheet S1.3, baseline H. The paper's experiments replace by CLOCK; LRU is the other form.
 
@@ -8,7 +8,7 @@ use super::{PageIn, PageOut, Placement, Tier};
 use crate::page_set::PageSet;
 use types::PageId;
 
-/// How the cache picks the page that leaves.
+/// How the cache chooses a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replacement {
     /// Least recently used.
@@ -17,10 +17,10 @@ pub enum Replacement {
     Clock,
 }
 
-/// What the sources leave open about the cache.
+/// Choices about the cache that the sources leave open.
 #[derive(Clone, Copy, Debug)]
 pub struct HierarchicalOptions {
-    /// How a victim is chosen.
+    /// Replacement rule.
     pub eviction: Replacement,
     /// A page read from the slow tier enters the fast tier.
     pub fill_on_read_miss: bool,
@@ -35,9 +35,9 @@ pub struct HierarchicalOptions {
 /// A cache of the slow tier.
 pub struct Hierarchical {
     options: HierarchicalOptions,
-    /// LRU: by use; CLOCK: in the order in which the hand will reach them.
+    /// In order of use with LRU; in the order in which the hand reaches them with CLOCK.
     resident: Ring,
-    /// The access bits of CLOCK.
+    /// Access bits, only for CLOCK.
     bits: PageSet,
 }
 

@@ -10,7 +10,7 @@ use crate::admission::AccessBit;
 use crate::page_set::PageSet;
 use types::PageId;
 
-/// What the paper leaves open.
+/// Choices that the paper leaves open.
 #[derive(Clone, Copy, Debug)]
 pub struct HybridOptions {
     /// The access bit of a page at its first swap-out.
@@ -21,7 +21,7 @@ pub struct HybridOptions {
     pub promote_at: PromoteAt,
     /// What a swap-in does to the slot. With `Free` promotion waits for the next swap-out.
     pub slot_on_swapin: SlotOnSwapIn,
-    /// Bits of pages outside the fast tier are cleared after this many swap-ins; none: never.
+    /// Swap-ins after which the bits of pages outside the fast tier are cleared; none: never.
     pub bit_epoch: Option<u64>,
 }
 
@@ -31,9 +31,9 @@ pub struct Hybrid {
     filter: AccessBit,
     ring: Ring,
     resident: PageSet,
-    /// Pages promoted by a fault that wait for their swap-out.
+    /// Pages promoted by a fault and not yet swapped out.
     is_due: PageSet,
-    /// Pages whose fast slot was freed at their swap-in and that belong to the fast tier still.
+    /// Pages that still belong to the fast tier although their swap-in freed their fast slot.
     is_away: PageSet,
     swap_ins: u64,
 }

@@ -17,7 +17,7 @@ pub enum Reinsertion {
     SwapOut,
 }
 
-/// What the paper leaves open about the unfiltered scheme.
+/// Choices about the unfiltered scheme that the paper leaves open.
 #[derive(Clone, Copy, Debug)]
 pub struct HybridClockOptions {
     /// When a demoted page re-enters.

@@ -1,7 +1,7 @@
 //! In which of two tiers a page's copy belongs, and which page makes room.
 //!
-//! A placement answers questions about single pages. It does not know what anything costs to move,
-//! whether a copy is valid, or how often it was asked: residency and counting are the driver's.
+//! A placement answers questions about single pages. It does not know the cost of moves, whether a copy
+//! is valid, or how often it was called: residency and counting are the driver's.
 
 mod adaptive;
 mod clock;
@@ -56,11 +56,11 @@ pub enum PromoteAt {
 pub struct PageOut {
     /// The page.
     pub page: PageId,
-    /// No tier holds a valid copy, so the page must be written somewhere.
+    /// Whether no tier holds a valid copy, so the page must be written.
     pub must_write: bool,
-    /// The page has a frame in the fast tier.
+    /// Whether the page has a frame in the fast tier.
     pub is_resident: bool,
-    /// The fast tier has a free frame.
+    /// Whether the fast tier has a free frame.
     pub has_room: bool,
 }
 
@@ -71,53 +71,52 @@ pub struct PageIn {
     pub page: PageId,
     /// The tier that was read; `Fast` exactly if the page has a frame there.
     pub from: Tier,
-    /// The fast tier has a free frame.
+    /// Whether the fast tier has a free frame.
     pub has_room: bool,
 }
 
 /// Decides where pages go.
 ///
 /// The driver's contract: `grow` comes before any page it covers. The tier that `place_out` or
-/// `place_in` answers is where the page's copy belongs afterwards. If that is `Fast` for a page that
-/// had no frame, the driver asks for `victim` while no frame is free, then calls `insert`. If it is
-/// `Slow` for a page that had one, the placement has forgotten it as resident. A driver without any
-/// fast frame may put a page into the slow tier whatever the answer.
+/// `place_in` returns is where the page's copy belongs afterwards. If that is `Fast` for a page that
+/// had no frame, the driver calls `victim` while no frame is free, then `insert`. If it is `Slow` for
+/// a page that had a frame, the placement no longer counts it as resident. A driver without any
+/// fast frame may put a page into the slow tier for either answer.
 pub trait Placement {
     /// Makes room for the state of pages below `pages`.
     fn grow(&mut self, pages: usize);
-    /// This page will be named some events later: a chance to ask for what the placement keeps about it,
-    /// so that nobody waits for scattered memory. Changes nothing, and any number is allowed.
+    /// Prefetches what the placement keeps about a page that is used some events later. Changes nothing,
+    /// and accepts any number.
     #[inline(always)]
     fn prefetch(&self, _page: PageId) {}
-    /// Where the copy of a page that leaves memory belongs.
+    /// The tier for the copy of a page that leaves memory.
     fn place_out(&mut self, out: PageOut) -> Tier;
-    /// Where the copy of a page that came back to memory belongs from now on.
+    /// The tier for the copy of a page that came back to memory.
     fn place_in(&mut self, read: PageIn) -> Tier;
-    /// The page that must leave the fast tier, already forgotten as resident; only asked when the
-    /// fast tier is full.
+    /// The page that must leave the fast tier; the placement no longer counts it as resident. Called only
+    /// when the fast tier is full.
     fn victim(&mut self) -> PageId;
-    /// The page that would have to leave next as things are, where that is known early: a chance for the
-    /// driver to ask for what it keeps about it. Decides nothing.
+    /// The next victim if it is already known, so that the driver can prefetch what it keeps about that
+    /// page. Decides nothing.
     fn next_victim(&mut self) -> Option<PageId> {
         None
     }
-    /// `page` has a frame in the fast tier from now on.
+    /// Gives `page` a frame in the fast tier.
     fn insert(&mut self, page: PageId);
-    /// `page` ceased to exist, wherever it was.
+    /// Removes `page`, which ceased to exist, from either tier.
     fn forget(&mut self, page: PageId);
 }
 
-/// Makes a placement for a number of frames.
+/// Constructor of a placement for a number of frames.
 pub type MadeFor = fn(u64) -> Box<dyn Placement>;
 
 /// One placement of the catalog.
 pub struct Row {
-    /// Its name: that of the architecture which drives it.
+    /// Name: that of the architecture which drives it.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// One line that says what the placement does.
     pub summary: &'static str,
-    /// How each of its forms is made for a number of frames, with options under which it uses all
-    /// that it can.
+    /// Constructor of each form, with the options that exercise most of it.
     pub forms: &'static [MadeFor],
 }
 

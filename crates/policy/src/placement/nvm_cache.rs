@@ -1,4 +1,4 @@
-//! A small cache between memory and storage that takes a page from its second eviction on and drops
+//! A small cache between memory and storage that admits a page from its second eviction on and drops
 //! the page requested longest ago.
 //!
 //! Source: spec sheet S0.4 E2-E5 of the memory-thrashing paper.
@@ -8,29 +8,29 @@ use super::{PageIn, PageOut, Placement, Tier};
 use crate::admission::SecondEviction;
 use types::PageId;
 
-/// Which request time a page carries after an eviction from memory.
+/// The request time that an eviction from memory gives a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestTime {
-    /// That of its last request: an eviction is not a request.
+    /// The time of its last request: an eviction is not a request.
     Last,
-    /// Now: an eviction counts as one.
+    /// The current time: an eviction counts as a request.
     Now,
 }
 
-/// What the paper leaves open.
+/// Choices that the paper leaves open.
 #[derive(Clone, Copy, Debug)]
 pub struct NvmCacheOptions {
     /// Clean pages are admitted like dirty ones.
     pub admit_clean: bool,
-    /// Pages remembered outside the cache, oldest memory lost first; none: all of them.
+    /// Bound on the ghosts outside the cache, oldest dropped first; none: no bound.
     pub ghost_pages: Option<u64>,
-    /// The request time a page is admitted with.
+    /// The request time of a page at its admission.
     pub admitted_time: RequestTime,
     /// The request time of a page that is evicted from memory while it is in the cache.
     pub overwritten_time: RequestTime,
-    /// A hit leaves the copy in the cache; otherwise the slot is freed.
+    /// Whether a hit leaves the copy in the cache; otherwise the slot is freed.
     pub keeps_hit: bool,
-    /// A page that leaves the cache is still remembered, so its next eviction admits it again.
+    /// Whether a page that leaves the cache becomes a ghost, so its next eviction admits it again.
     pub remembers_victims: bool,
 }
 
@@ -106,8 +106,8 @@ impl Placement for NvmCache {
 
     #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        // The metadata of a page inside the cache is the cache's own; it returns to the ghost when
-        // the page leaves.
+        // The cache itself keeps the metadata of a page inside it; the page becomes a ghost again
+        // when it leaves.
         self.filter.forget(page);
         self.order.insert(page);
     }

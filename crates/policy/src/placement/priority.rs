@@ -11,7 +11,7 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// Areas whose slots are kept or freed when a page comes back.
+    /// Swap areas with this treatment of slots at swap-in.
     pub fn new(slot_on_swapin: SlotOnSwapIn) -> Priority {
         Priority { slot_on_swapin }
     }

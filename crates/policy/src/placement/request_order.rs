@@ -1,20 +1,20 @@
 //! The pages of the fast tier by the time of their last request.
 //!
 //! Source: spec sheet S0.4. A list in order of use does not suffice: a page enters with the time of a
-//! request that lies in the past, so it may enter anywhere in the order. Such pages wait in a heap; a
-//! request moves a page to the end of a log, which is in order by itself. The page requested longest
-//! ago is at the front of one of the two.
+//! past request, so it may enter anywhere in the order. Such pages wait in a heap; a
+//! request moves a page to the end of a log, which is in order by construction. The page requested
+//! longest ago is at the front of the heap or of the log.
 
 use crate::page_set::PageSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use types::{PageId, prefetch};
 
-/// Number of a request, counted from 1; 0 means never requested. In 32 bits, since millions of pages
-/// have one each: when numbers run out, the pages' own take the first of them.
+/// Number of a request, counted from 1; 0 means never requested. 32 bits keep millions of pages
+/// small: when the numbers run out, those of all pages are renumbered from 1.
 type RequestNumber = u32;
 
-/// A page that entered with a request of the past. Ordered by request, then by insertion.
+/// A page that entered with a past request. Ordered by request, then by insertion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entered {
     request: RequestNumber,
@@ -22,15 +22,15 @@ struct Entered {
     page: PageId,
 }
 
-/// A page that was requested while it was inside.
+/// A page requested while it was inside.
 #[derive(Clone, Copy)]
 struct Requested {
     request: RequestNumber,
     page: PageId,
 }
 
-/// Chooses the page requested longest ago; ties, which only pages never requested have, go to the page
-/// inserted first.
+/// Chooses the page requested longest ago. Only pages never requested tie; of those the first inserted
+/// leaves first.
 ///
 /// Invariant: every page inside has an entry with the number of its last request, in `log` if that
 /// request came while it was inside, else in `heap`. Other entries are stale.
@@ -47,7 +47,7 @@ pub struct RequestOrder {
     len: usize,
 }
 
-/// Stale entries that are not worth dropping.
+/// Stale entries below which dropping them is not worthwhile.
 const STALE_MIN: usize = 1024;
 
 impl RequestOrder {
@@ -60,13 +60,13 @@ impl RequestOrder {
         }
     }
 
-    /// Asks for what is kept about a page that will be requested.
+    /// Prefetches what is kept about a page that is requested soon.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         prefetch(&self.last_request, page.index());
     }
 
-    /// `page` is requested now, inside or not.
+    /// Records a request for `page` now, inside or not.
     #[inline(always)]
     pub fn request(&mut self, page: PageId) {
         if self.requests == RequestNumber::MAX {
@@ -82,7 +82,7 @@ impl RequestOrder {
         }
     }
 
-    /// `page`, which must be outside, enters with the time of its last request.
+    /// Inserts `page`, which must be outside, with the time of its last request.
     #[inline(always)]
     pub fn insert(&mut self, page: PageId) {
         if self.heap.len() == self.heap.capacity() {
@@ -99,19 +99,19 @@ impl RequestOrder {
         self.heap.push(Reverse(Entered { request, insertion: self.insertions, page }));
     }
 
-    /// Takes `page` out if it is inside.
+    /// Removes `page` if it is inside.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
         self.len -= usize::from(self.inside.remove(page));
     }
 
-    /// Forgets `page` and when it was requested.
+    /// Forgets `page` and its request time.
     pub fn forget(&mut self, page: PageId) {
         self.remove(page);
         self.last_request[page.index()] = 0;
     }
 
-    /// Takes out the page requested longest ago.
+    /// Removes and returns the page requested longest ago.
     #[inline(always)]
     pub fn victim(&mut self) -> Option<PageId> {
         while self.log.front().is_some_and(|first| !self.is_last_request(first)) {
@@ -160,7 +160,7 @@ impl RequestOrder {
         self.heap = heap;
     }
 
-    /// Gives the last requests and insertions of all pages the numbers from 1 on, in the same order.
+    /// Renumbers the last requests and insertions of all pages from 1 on, in the same order.
     #[cold]
     #[inline(never)]
     fn number_anew(&mut self) {
@@ -180,8 +180,8 @@ impl RequestOrder {
     }
 }
 
-/// Replaces the numbers, of which none but 0 comes twice, by 1, 2, 3 ... in the same order; 0 stays.
-/// Returns the last one.
+/// Renumbers to 1, 2, 3 ... in the same order; 0 stays. No number but 0 may occur twice.
+/// Returns the last number.
 fn number_in_order(numbers: &mut [u32]) -> u32 {
     let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
     order.retain(|&index| numbers[index as usize] != 0);
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_requested_longest_ago_leaves_whatever_the_insertion_order() {
+    fn the_page_requested_longest_ago_leaves_in_any_insertion_order() {
         let mut order = RequestOrder::default();
         order.grow(3);
         for page in [2, 0, 1] {
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_leave_on_their_own_do_not_pile_up() {
+    fn pages_removed_elsewhere_leave_few_stale_entries() {
         let mut order = RequestOrder::default();
         order.grow(2);
         for _ in 0..10_000 {
@@ -239,10 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn any_sequence_gives_what_a_search_from_one_end_to_the_other_gives() {
+    fn any_sequence_equals_a_linear_search() {
         const PAGES: u32 = 12;
         let mut order = RequestOrder::default();
-        // Both numbers run out on the way, at different steps.
+        // Both numbers run out during the test, at different steps.
         (order.requests, order.insertions) = (u32::MAX - 50_000, u32::MAX - 10_000);
         order.grow(PAGES as usize);
         let mut inside: Vec<u32> = Vec::new();

@@ -1,11 +1,11 @@
-//! The pages of the fast tier in the order in which they came, or were last moved to the front.
+//! The pages of the fast tier in the order in which they entered or last moved to the front.
 
 use crate::eviction::queues::Queues;
 use types::PageId;
 
 const QUEUE: usize = 0;
 
-/// Pages in an order: new ones enter at the front, old ones leave at the back.
+/// Pages in an order: they enter at the front and leave at the back.
 #[derive(Default)]
 pub(super) struct Ring {
     queues: Queues<1>,
@@ -17,19 +17,19 @@ impl Ring {
         self.queues.grow(pages);
     }
 
-    /// Asks for what is kept about a page that will be named, and about one of the oldest.
+    /// Prefetches what is kept about a page that is used soon, and about one of the oldest pages.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         self.queues.prefetch(page);
     }
 
-    /// Puts `page`, which must be outside, at the front.
+    /// Inserts `page`, which must be outside, at the front.
     #[inline(always)]
     pub fn push_front(&mut self, page: PageId) {
         self.queues.push(QUEUE, page);
     }
 
-    /// Takes `page` out if it is in the order.
+    /// Removes `page` if it is in the order.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
         self.queues.remove(page);
@@ -41,13 +41,13 @@ impl Ring {
         self.queues.refresh(QUEUE, page);
     }
 
-    /// The page that has been in the order longest since it entered or moved to the front.
+    /// The oldest page: the longest since it entered or moved to the front.
     #[inline(always)]
     pub fn back(&mut self) -> Option<PageId> {
         self.queues.oldest(QUEUE)
     }
 
-    /// Takes out the oldest page.
+    /// Removes and returns the oldest page.
     #[inline(always)]
     pub fn pop_back(&mut self) -> Option<PageId> {
         self.queues.pop(QUEUE)

@@ -1,9 +1,9 @@
-//! Spans of one stage from the oldest to the youngest, linked through entries of the driver's.
+//! Spans of one stage from the oldest to the youngest, linked through entries that the driver owns.
 
 use super::{Span, Stage};
 use types::Nanos;
 
-/// What is kept of a retained span. Zero bytes throughout are an entry of a span that is not.
+/// State of a span. All zero bytes mean a span that is not retained.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Entry {
@@ -34,7 +34,7 @@ impl Entry {
     }
 }
 
-/// A doubly linked list over the driver's entries; its entries have its stage, all others have not.
+/// A doubly linked list over the driver's entries; an entry is in it if it has the list's stage.
 #[derive(Debug)]
 pub(super) struct Ages {
     stage: Stage,
@@ -52,7 +52,7 @@ impl Ages {
         get(entries, self.oldest).map(|entry| (Span(self.oldest), entry.since))
     }
 
-    /// Adds `span` as the youngest; false where there is no entry for it or it is retained already.
+    /// Appends `span` as the youngest; false if it has no entry or is retained already.
     pub(super) fn append(
         &mut self,
         entries: &mut [Entry],
@@ -64,7 +64,7 @@ impl Ages {
         self.link(entries, span, entry)
     }
 
-    /// Adds `other` as the next younger of `span`, at its age; false as for `append`.
+    /// Inserts `other` as the next younger of `span`, at its age; false as for `append`.
     pub(super) fn insert_after(
         &mut self,
         entries: &mut [Entry],
@@ -77,7 +77,7 @@ impl Ages {
         self.link(entries, other, entry)
     }
 
-    /// Takes `span`, which is in this list, out of it.
+    /// Removes `span`, which is in this list.
     pub(super) fn remove(&mut self, entries: &mut [Entry], span: Span) {
         let Some(entry) = get_mut(entries, span.0) else { return };
         let Entry { older, younger, .. } = *entry;
@@ -92,7 +92,7 @@ impl Ages {
         self.link(entries, successor, entry);
     }
 
-    /// Writes `entry` for `span` and makes its neighbours point to it.
+    /// Writes `entry` for `span` and links its neighbours to it.
     fn link(&mut self, entries: &mut [Entry], span: Span, entry: Entry) -> bool {
         let Some(place) = get_mut(entries, span.0) else { return false };
         if place.stage != Stage::Absent {

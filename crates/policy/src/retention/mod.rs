@@ -1,13 +1,13 @@
-//! What freed memory stays mapped for its next use, and until when (Lazy unmapping, S3).
+//! Which freed memory stays mapped for its next use, and until when (Lazy unmapping, S3).
 //!
-//! The driver owns address space, cuts it into spans of pages and names each by an index of its own.
+//! The driver owns address space, cuts it into spans of pages and gives each an index.
 //! It reports spans that are freed ([`Retention::deposit`]) and handed out again
-//! ([`Retention::take`]), then performs what [`Retention::next_action`] names until that names
-//! nothing. A preload library and a simulator drive this same object.
+//! ([`Retention::take`]), then performs what [`Retention::next_action`] returns until that returns
+//! none. A preload library and a simulator drive this same object.
 //!
-//! It runs inside `malloc`: nothing here allocates, and no index panics. What is kept of a span lies
-//! in an array of [`Entry`] that the driver owns; one of zero bytes throughout is empty. A span
-//! beyond its end is not retained.
+//! It runs inside `malloc`: nothing here allocates, and no index panics. The state of a span is
+//! in an array of [`Entry`] that the driver owns; an entry of all zero bytes is empty. A span
+//! beyond the array's end is not retained.
 
 mod ages;
 mod foresight;
@@ -23,16 +23,16 @@ pub use rules::{
 use ages::Ages;
 use types::Nanos;
 
-/// A span of free pages, named by the driver: an index into its entries.
+/// A span of free pages: an index into the driver's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Span(pub u32);
 
-/// How a retained span is held.
+/// State of a retained span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stage {
-    /// Not at all.
+    /// Not retained.
     #[default]
     Absent,
     /// Mapped and resident: its next use faults on no page.
@@ -41,19 +41,19 @@ pub enum Stage {
     Lazy,
 }
 
-/// What the driver does with a span.
+/// An action for the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The span falls into two of its age: itself with this many pages, and the rest. Nothing is done
-    /// yet; the driver calls [`Retention::split`] at once, and the first part is lazily freed next.
+    /// Split the span into two of its age: itself with this many pages, and the rest. The driver calls
+    /// [`Retention::split`] at once; the first part is lazily freed next.
     Split(Span, u32),
-    /// `madvise(MADV_FREE)`; the span stays retained, as [`Stage::Lazy`].
+    /// Call `madvise(MADV_FREE)`; the span stays retained, as [`Stage::Lazy`].
     LazilyFree(Span),
-    /// `madvise(MADV_DONTNEED)`; the span is no longer retained, its pages read as zero.
+    /// Call `madvise(MADV_DONTNEED)`; the span is no longer retained, its pages read as zero.
     Discard(Span),
 }
 
-/// The spans that are retained, oldest first in both stages.
+/// The retained spans, oldest first in both stages.
 ///
 /// hot_pages = sum of pages over the hot list, at most `rules.hot_bytes` once no action is left;
 /// lazy_pages likewise, at most `rules.lazy_bytes`.
@@ -65,12 +65,12 @@ pub struct Retention {
     lazy: Ages,
     hot_pages: u64,
     lazy_pages: u64,
-    /// Spans deposited until then are discarded, whatever their age.
+    /// Time until which deposited spans are discarded, at any age.
     pressure_at: Option<Nanos>,
 }
 
 impl Retention {
-    /// Retains nothing yet.
+    /// Creates an empty retention.
     pub const fn new(rules: Rules) -> Retention {
         Retention {
             rules,
@@ -87,30 +87,30 @@ impl Retention {
         &self.rules
     }
 
-    /// Other rules from now on: the memory in reach has changed.
+    /// Replaces the rules: the available memory has changed.
     pub fn set_rules(&mut self, rules: Rules) {
         self.rules = rules;
     }
 
-    /// Pages that are held hot.
+    /// Number of hot pages.
     pub fn hot_pages(&self) -> u64 {
         self.hot_pages
     }
 
-    /// Pages that are lazily freed, whether or not the kernel has taken them.
+    /// Number of lazily freed pages, whether or not the kernel has taken them.
     pub fn lazy_pages(&self) -> u64 {
         self.lazy_pages
     }
 
-    /// `span`, which is not retained, was freed: `pages` pages that are resident as far as known.
+    /// Retains `span`, which was freed and is not retained: `pages` pages, assumed to be resident.
     pub fn deposit(&mut self, entries: &mut [Entry], span: Span, pages: u32, now: Nanos) {
         if self.hot.append(entries, span, pages, now) {
             self.hot_pages += u64::from(pages);
         }
     }
 
-    /// `span` is handed out, or becomes part of another: it is no longer retained.
-    /// Says how it was held.
+    /// Ends the retention of `span`, which is handed out or becomes part of another.
+    /// Returns its stage.
     pub fn take(&mut self, entries: &mut [Entry], span: Span) -> Stage {
         let (stage, pages) = (Entry::stage_of(entries, span), Entry::pages_of(entries, span));
         match stage {
@@ -127,7 +127,7 @@ impl Retention {
         stage
     }
 
-    /// The retained `span` goes on as `successor` with `pages` pages, in its place and at its age: a
+    /// Continues the retained `span` as `successor` with `pages` pages, in its place and at its age: a
     /// part of it was handed out, or it grew by a neighbour.
     pub fn replace(&mut self, entries: &mut [Entry], span: Span, successor: Span, pages: u32) {
         self.resize(entries, span, pages);
@@ -136,7 +136,7 @@ impl Retention {
         }
     }
 
-    /// The retained `span` falls into two of its age: itself with `pages` pages, and `other`, which
+    /// Splits the retained `span` into two of its age: itself with `pages` pages, and `other`, which
     /// is not retained, with `other_pages`.
     pub fn split(
         &mut self,
@@ -155,12 +155,12 @@ impl Retention {
         }
     }
 
-    /// Memory is short: everything deposited until `now` is discarded.
+    /// Discards everything deposited until `now`, because memory is short.
     pub fn pressure(&mut self, now: Nanos) {
         self.pressure_at = Some(now);
     }
 
-    /// Whether memory was reported short and spans deposited before that are still retained.
+    /// Whether spans deposited before the last report of memory pressure are still retained.
     pub fn is_pressed(&self, entries: &[Entry]) -> bool {
         self.pressure_at.is_some_and(|time| {
             let oldest = self.lazy.oldest(entries).or_else(|| self.hot.oldest(entries));
@@ -168,13 +168,13 @@ impl Retention {
         })
     }
 
-    /// What is to be done next, already taken for done; none when nothing is left to do at `now`.
+    /// Returns the next action and counts it as done; none if nothing is left to do at `now`.
     pub fn next_action(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
         self.discard_oldest_lazy(entries, now).or_else(|| self.age_oldest_hot(entries, now))
     }
 
-    /// When `next_action` will have something to do if nothing else happens; none while it would
-    /// have nothing however long it waits. Earlier than now where it has something already.
+    /// Time of the next action if nothing else happens; none if there will be no action. Earlier than
+    /// now if an action is due already.
     pub fn due(&self, entries: &[Entry]) -> Option<Nanos> {
         let lazy = self.lazy.oldest(entries).and_then(|(_, since)| self.rules.discards_at(since));
         let hot = self.hot.oldest(entries).and_then(|(_, since)| {

@@ -1,30 +1,30 @@
-//! The rules that retention follows, as data.
+//! The rules of retention, as data.
 
 use types::{Bytes, Nanos, PAGE_BYTES};
 
-/// How much is held hot, and how long.
+/// How much stays hot, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Memory held hot at most. Above it the oldest spans are lazily freed at once: a kernel short
-    /// of memory kills before it reports that, so what it cannot take must be little.
+    /// Hot memory at most. Above it the oldest spans are lazily freed at once: a kernel short
+    /// of memory kills before it reports pressure, so the memory that it cannot take must be small.
     pub hot_bytes: Bytes,
-    /// What is above the limit is cut from a span in multiples of this many pages; none: spans go whole.
+    /// Page count in multiples of which a span above the limit is cut; none: spans go whole.
     pub part_pages: Option<u32>,
-    /// Memory held lazily freed at most; none: no limit. What would be above it is discarded at
-    /// once: a kernel takes lazily freed pages one by one from who needs them, which costs more.
+    /// Lazily freed memory at most; none: no limit. Memory above it is discarded at once: a kernel
+    /// takes lazily freed pages one by one from the task that needs them, which costs more.
     pub lazy_bytes: Option<Bytes>,
     /// Hot and lazily freed memory together at most; none: no limit. Both are resident, and count as the
-    /// program's. What would be above it is discarded, lazily freed memory first.
+    /// program's. Memory above it is discarded, lazily freed memory first.
     pub held_bytes: Option<Bytes>,
     /// Age at which a hot span is lazily freed; none: never by age.
     pub lazy_after: Option<Nanos>,
-    /// Age at which a span is discarded, so that resident memory says what is in use; none: never
+    /// Age at which a span is discarded, so that resident memory shows what is in use; none: never
     /// by age.
     pub discard_after: Option<Nanos>,
 }
 
 impl Rules {
-    /// Our own: few hot spans, all given back once idle.
+    /// Our own rules: few hot spans, all given back once idle.
     pub const fn decay(hot_bytes: Bytes) -> Rules {
         Rules {
             hot_bytes,
@@ -40,8 +40,8 @@ impl Rules {
         }
     }
 
-    /// The paper's: every page stays mapped for as long as the kernel does not take it, which it
-    /// may at any time.
+    /// The paper's rules: every page stays mapped until the kernel takes it, which it may at any
+    /// time.
     pub const fn paper() -> Rules {
         Rules {
             hot_bytes: Bytes(0),
@@ -53,14 +53,14 @@ impl Rules {
         }
     }
 
-    /// How many of `hot_pages` pages are to go; none where they are not above the limit.
+    /// Number of `hot_pages` above the limit; none if they are within it.
     pub(super) fn part_over(&self, hot_pages: u64) -> Option<u64> {
         let over = hot_pages.saturating_sub(self.hot_bytes.pages());
         let part = |pages: u32| over.next_multiple_of(u64::from(pages.max(1)));
         (over > 0).then(|| self.part_pages.map_or(u64::MAX, part))
     }
 
-    /// Whether `pages` pages are more than may be held lazily freed beside `hot_pages` hot ones.
+    /// Whether `pages` lazily freed pages exceed the limit beside `hot_pages` hot ones.
     pub(super) fn is_too_much_lazy(&self, pages: u64, hot_pages: u64) -> bool {
         let is_above = |limit: Bytes, pages: u64| pages * PAGE_BYTES > limit.0;
         self.lazy_bytes.is_some_and(|limit| is_above(limit, pages))
@@ -80,25 +80,25 @@ fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
     age.map(|age| Nanos(since.0.saturating_add(age.0)))
 }
 
-/// Parts are of 1 MiB: fewer calls. Of blocks of 64 to 256 KiB that are freed by the hundred and hardly touched,
-/// parts of 64 KiB made a call each, which took twice the time of all the rest.
+/// Parts are 1 MiB, so that calls are few. With parts of 64 KiB, a program that frees hundreds of hardly
+/// touched blocks of 64 to 256 KiB makes a call for each, which takes twice the time of all the rest.
 const PART_PAGES: u32 = 256;
-/// Hot memory is never more than this.
+/// Upper bound of hot memory.
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
-/// Hot and lazily freed memory together are never more than this, or than the limit of hot memory alone.
+/// Upper bound of hot and lazily freed memory together, unless the limit of hot memory is larger.
 pub const HELD_BYTES_MAX: Bytes = HOT_BYTES_MAX;
-/// Nor more than one part in this many of the memory in reach.
+/// Hot memory is at most one part in this many of the available memory.
 pub const HOT_SHARE_OF_MEMORY: u64 = 16;
 
-/// The limit of hot memory where `memory` is what the process may still reach: the limit of its
+/// The limit of hot memory where the process can still use `memory`: the limit of its
 /// memory cgroup or the memory available on the machine, whichever is less.
 pub const fn hot_bytes_for(memory: Bytes) -> Bytes {
     let share = memory.0 / HOT_SHARE_OF_MEMORY;
     if share < HOT_BYTES_MAX.0 { Bytes(share) } else { HOT_BYTES_MAX }
 }
 
-/// The limit of lazily freed memory where a memory cgroup has `left` that is not in use: as large a
-/// share as hot memory has, so that the next need of the group's finds most of it without reclaim.
+/// The limit of lazily freed memory where a memory cgroup has `left` unused: the same share as for
+/// hot memory, so that the group finds most of it without reclaim.
 pub const fn lazy_bytes_for(left: Bytes) -> Bytes {
     Bytes(left.0 / HOT_SHARE_OF_MEMORY)
 }
@@ -106,11 +106,11 @@ pub const fn lazy_bytes_for(left: Bytes) -> Bytes {
 /// Rules with a name.
 #[derive(Debug)]
 pub struct Row {
-    /// What users call them.
+    /// Name for users.
     pub name: &'static str,
-    /// What they do, in one line.
+    /// One line that says what the rules do.
     pub summary: &'static str,
-    /// The rules for a limit of hot memory, which those without such a limit ignore.
+    /// Constructor from a limit of hot memory; rules without such a limit ignore it.
     pub build: fn(Bytes) -> Rules,
 }
 

@@ -1,4 +1,4 @@
-//! The ways to hear of kills.
+//! The backends for kills: tracepoints and BPF programs.
 
 use linux::Root;
 use trace::kills::{About, Block};
@@ -10,19 +10,19 @@ use super::tracepoints::Tracepoints;
 use crate::Error;
 use crate::bpf::Object;
 
-/// The way that is taken.
+/// The backend in use.
 pub enum Backend<'object> {
-    /// Pages of a trace instance.
+    /// Tracepoints of a trace instance, read as pages.
     Tracepoints(Box<Tracepoints>),
     /// Events of BPF programs.
     Btf(Box<Programs<'object>>),
 }
 
 impl<'object> Backend<'object> {
-    /// Switches on what this kernel has. `object` is where BPF programs live.
+    /// Enables the events that this kernel has. `object` is the storage of the BPF programs.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         root: &Root,
         choice: BackendChoice,
@@ -51,7 +51,8 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// The name of the way, the forms of events and pages, if there are any, and what is absent.
+    /// The header of a recording with the name of the backend, the formats of events and pages if it has any, and
+    /// the parts that are absent.
     pub fn forms(&self) -> About {
         match self {
             Backend::Tracepoints(tracepoints) => tracepoints.forms(),
@@ -63,10 +64,10 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Hands what came since the last time to `take`.
+    /// Passes the events since the last call to `take`.
     ///
     /// # Errors
-    /// What the kernel refuses, or `take`.
+    /// The kernel refuses, or `take` fails.
     pub fn drain(&mut self, mut take: impl FnMut(Block) -> Result<(), Error>) -> Result<(), Error> {
         match self {
             Backend::Tracepoints(tracepoints) => {
@@ -84,7 +85,7 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Lets events go by that are wanted only while a process dies.
+    /// Disables the events that matter only while a process dies.
     pub fn disarm(&mut self) {
         match self {
             Backend::Tracepoints(tracepoints) => tracepoints.disarm(),

@@ -1,4 +1,4 @@
-//! Kills heard through BPF programs on typed tracepoints, without tracefs (bpf/kills.bpf.c).
+//! Receives the events of kills from BPF programs on typed tracepoints, without tracefs (bpf/kills.bpf.c).
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,20 +27,20 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/kills.skel.rs"));
 }
 
-/// Programs that are loaded and attached. Dropped, they leave the kernel.
+/// Loaded and attached programs. Dropping them unloads them from the kernel.
 pub struct Programs<'object> {
     skeleton: KillsSkel<'object>,
     ring: RingBuffer<'static>,
     heard: Rc<RefCell<Vec<Event>>>,
-    /// What this kernel does not tell.
+    /// Parts that the recording lacks on this kernel.
     pub absent: Vec<Missing>,
 }
 
 impl<'object> Programs<'object> {
-    /// Loads the programs for the tracepoints that this kernel has, and attaches them.
+    /// Loads and attaches the programs whose tracepoints this kernel has.
     ///
     /// # Errors
-    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    /// The kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
     pub fn attach(
         root: &Root,
         object: &'object mut Object,
@@ -73,16 +73,16 @@ impl<'object> Programs<'object> {
         Ok(Programs { skeleton, ring, heard, absent })
     }
 
-    /// The events that came since the last time.
+    /// The events since the last call.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn drain(&mut self) -> Result<Vec<Event>, Error> {
         self.ring.consume().map_err(refused)?;
         Ok(std::mem::take(&mut self.heard.borrow_mut()))
     }
 
-    /// Lets events go by that are wanted only while a process dies.
+    /// Disables the events that matter only while a process dies.
     pub fn disarm(&mut self) {
         if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
             data.is_armed = 0;
@@ -95,7 +95,7 @@ impl<'object> Programs<'object> {
     }
 }
 
-/// What goes without the tracepoint `name`.
+/// The part that the recording lacks without the tracepoint `name`.
 fn missing(name: &str) -> Missing {
     let is_it = |event: &str| event.rsplit('/').next() == Some(name);
     let row = CATALOG.iter().find(|row| is_it(row.event));
@@ -104,7 +104,7 @@ fn missing(name: &str) -> Missing {
     Missing { what: what.to_owned(), why }
 }
 
-/// The buffer, which puts what it holds into `heard` when it is consumed.
+/// The ring buffer of events; consuming it appends the events to `heard`.
 fn ring(
     skeleton: &KillsSkel,
     heard: Rc<RefCell<Vec<Event>>>,

@@ -27,7 +27,7 @@ impl Kept {
     /// Creates the file and writes the header. Without a `path`, nothing is kept.
     ///
     /// # Errors
-    /// What the operating system refuses; the file must not exist.
+    /// The file exists, or the operating system refuses.
     pub fn begin(path: Option<&Path>, about: &About) -> Result<Kept, Error> {
         let writing = path.map(Writing::begin).transpose()?;
         let mut kept = Kept { writing, failure: None };

@@ -1,5 +1,5 @@
-//! Kills from a live kernel, taken apart while they happen and, if wanted, kept in a file. What the
-//! events mean is decided in trace::kills, the same for a live kernel and for a file.
+//! Records kills on the running kernel, analyses them as they happen, and optionally keeps the events in a file.
+//! trace::kills interprets the events, both live and from a file.
 
 mod backend;
 #[cfg_attr(not(feature = "bpf"), path = "no_btf.rs")]
@@ -24,63 +24,63 @@ use tasks::Tasks;
 /// How often the buffer is emptied.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
-/// How often it is seen to that events which count only while something dies come no longer.
+/// How often to check whether the events that matter only while a process dies can be disabled.
 const DISARM_EVERY: Duration = Duration::from_secs(1);
 
-/// How long the end of a process's memory may come behind the end of the process.
+/// How long the end of a process's memory may come after the end of the process.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Which way is asked for.
+/// The backend that the user requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
     /// Tracepoints, or BPF programs if the kernel refuses tracefs.
     Any,
-    /// Tracepoints in a trace instance of our own.
+    /// Tracepoints in a separate trace instance.
     Tracepoints,
     /// BPF programs on the same tracepoints, which need no tracefs.
     Btf,
-    /// Tracepoints, with the functions of the kill path by the kernel's names.
+    /// Tracepoints, and the kernel functions on the path of a kill.
     Function,
 }
 
-/// Whose kills count.
+/// The processes whose kills count.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// Everybody's.
+    /// All processes.
     All,
-    /// Those of one process, whose end ends the recording.
+    /// One process; its end ends the recording.
     Process(u32),
-    /// Those of the processes of a memory cgroup.
+    /// The processes of a memory cgroup.
     Group(MemoryGroup),
 }
 
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which way to hear the kernel.
+    /// The backend.
     pub backend: BackendChoice,
-    /// Whose kills count.
+    /// The processes whose kills count.
     pub scope: Scope,
-    /// Where the recording goes, if it is kept.
+    /// The file of the recording; None to keep no file.
     pub output: Option<PathBuf>,
-    /// Room for events that wait to be read, of all processors together.
+    /// The size of the buffer of all processors together.
     pub buffer_bytes: u32,
 }
 
-/// Who waits for kills.
+/// The caller's side of a recording of kills.
 pub trait Watch {
-    /// Called once, when every event is switched on: from now on no kill is missed.
+    /// Called once, when all events are enabled: from now on no kill is missed.
     fn ready(&mut self, about: &About);
 
-    /// Asked many times a second.
+    /// Whether the recording should end; called many times a second.
     fn is_over(&mut self) -> bool;
 }
 
-/// Takes kills apart until `watch` says so, or the named process is gone. The second value is why the
-/// file ends early, where it does.
+/// Records and analyses kills until `watch` is over, or the named process has ended. If the file ends early, the
+/// second value is the reason.
 ///
 /// # Errors
-/// What the kernel refuses before the first event.
+/// The kernel refuses before the first event.
 pub fn record(
     root: &Root,
     options: &Options,
@@ -122,7 +122,7 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
     })
 }
 
-/// Takes blocks apart, and keeps them in the file as long as that can be written.
+/// Analyses blocks, and keeps them in the file until a write fails.
 struct Session {
     analysis: Analysis,
     kept: Kept,
@@ -147,7 +147,7 @@ fn run(
     let mut heard_until_ns = 0;
     let mut disarm_at = Instant::now() + DISARM_EVERY;
     loop {
-        // Asked first: what happened until then is in the buffer.
+        // Checked before the buffer is drained, so that the drain includes all earlier events.
         let is_over = watch.is_over() || named.is_over(root, &session.analysis);
         let now_ns = system::monotonic_ns();
         backend.drain(|block| session.feed(block))?;
@@ -155,7 +155,7 @@ fn run(
         if !found.is_empty() {
             session.feed(Block::Tasks(found))?;
         }
-        // What was begun ahead of the last time that all was read is complete by now.
+        // Kills that began before the previous drain are complete by now.
         session.feed(Block::Until(heard_until_ns))?;
         heard_until_ns = now_ns;
         if is_over {
@@ -171,7 +171,7 @@ fn run(
     }
 }
 
-/// The process that was named, and since when it is gone.
+/// The process of `--pid`, and when its end was seen.
 struct Named {
     process: Option<(u32, Option<u64>)>,
     gone: Option<Instant>,
@@ -186,7 +186,7 @@ impl Named {
         Named { process, gone: None }
     }
 
-    /// Whether it is gone, and the end of its memory was seen or will not be.
+    /// Whether it has ended, and the end of its memory was seen or is overdue.
     fn is_over(&mut self, root: &Root, analysis: &Analysis) -> bool {
         let Some((process, beginning)) = self.process else { return false };
         if self.gone.is_none() && process::beginning(root, process) != beginning {
@@ -197,10 +197,10 @@ impl Named {
     }
 }
 
-/// Whether kills can be taken apart here: switches the events on for a moment. What would be absent, and why.
+/// Checks whether kills can be recorded here, by enabling the events once; returns the parts that would be absent.
 ///
 /// # Errors
-/// Why not at all.
+/// The reason why no kills can be recorded.
 pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
     let mut object = bpf::object();
     let backend = Backend::attach(&Root::system(), BackendChoice::Any, &mut object, 1 << 16)?;

@@ -1,4 +1,4 @@
-//! Stands for the BPF programs where pagewise was built without them: refuses, and says why.
+//! Replaces btf.rs if pagewise was built without BPF: attaching returns the reason as an error.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
@@ -10,16 +10,16 @@ use trace::recording::Missing;
 use crate::Error;
 use crate::bpf::Object;
 
-/// Never attached.
+/// Programs that cannot exist.
 pub struct Programs<'object> {
     never: Infallible,
     object: PhantomData<&'object ()>,
-    /// Nothing.
+    /// Never read.
     pub absent: Vec<Missing>,
 }
 
 impl<'object> Programs<'object> {
-    /// Refuses.
+    /// Returns an error.
     ///
     /// # Errors
     /// Always.
@@ -31,7 +31,7 @@ impl<'object> Programs<'object> {
         Err(Error::Bpf(crate::bpf::BUILT_WITHOUT.to_owned()))
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     ///
     /// # Errors
     /// None.
@@ -39,12 +39,12 @@ impl<'object> Programs<'object> {
         match self.never {}
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     pub fn disarm(&mut self) {
         match self.never {}
     }
 
-    /// Is never called, since nothing is attached.
+    /// Never called.
     pub fn lost(&self) -> u64 {
         match self.never {}
     }

@@ -1,5 +1,5 @@
-//! Which thread belongs to which process, and what it is called: who is there at the beginning, who
-//! joins a cgroup, and who turns up in events.
+//! Finds the process and the name of each thread: of the threads at the start, of processes that join a cgroup,
+//! and of unknown threads in events.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use trace::kills::Task;
 use super::Scope;
 use crate::Error;
 
-/// What was found so far.
+/// The threads that were found so far.
 pub struct Tasks {
     group: Option<MemoryGroup>,
     /// Processes whose threads were listed.
     listed: BTreeSet<u32>,
-    /// Threads that were asked about.
+    /// Unknown threads that were looked up.
     asked: BTreeSet<u32>,
     begins_with: Vec<u32>,
 }
 
 impl Tasks {
-    /// Looks for the processes of a scope.
+    /// Lists the processes of a scope.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn new(root: &Root, scope: &Scope) -> Result<Tasks, Error> {
         let (group, begins_with) = match scope {
             Scope::All => (None, process::all(root)?),
@@ -34,14 +34,14 @@ impl Tasks {
         Ok(Tasks { group, listed: BTreeSet::new(), asked: BTreeSet::new(), begins_with })
     }
 
-    /// The threads that are there at the beginning.
+    /// The threads at the start of the recording.
     pub fn present(&mut self, root: &Root) -> Vec<Task> {
         let processes = std::mem::take(&mut self.begins_with);
         processes.into_iter().flat_map(|process| self.list(root, process)).collect()
     }
 
-    /// New processes of the group, and what is known of `strangers`; `name_of` knows names of threads
-    /// that have ended.
+    /// Finds new processes of the group, and looks up the threads `strangers`; `name_of` returns the name of a thread
+    /// that has ended.
     pub fn look(
         &mut self,
         root: &Root,
@@ -49,7 +49,7 @@ impl Tasks {
         name_of: impl Fn(u32) -> Option<String>,
     ) -> Vec<Task> {
         let members = match &self.group {
-            // A group that is gone has no more processes.
+            // A removed group has no processes.
             Some(group) => group.processes(root).unwrap_or_default(),
             None => Vec::new(),
         };

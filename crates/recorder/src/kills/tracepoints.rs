@@ -1,8 +1,8 @@
-//! Kills heard through tracepoints, in a trace instance of our own, as the pages that the kernel keeps.
+//! Receives the events of kills from tracepoints in a separate trace instance, as raw pages of the ring buffer.
 //!
-//! Locks and page counts are told hundreds of thousands of times a second, and are wanted while a process
-//! dies. So those events are armed: a trigger on the signal switches them on inside the kernel, and they
-//! are switched off again when nothing dies any more. Wake-ups are wanted only within a call to kill.
+//! Events of locks and page counts come hundreds of thousands of times a second, but matter only while a process
+//! dies. So these events are armed: a trigger on the signal enables them inside the kernel, and they are
+//! disabled again when no process is dying. Wake-ups matter only within a call to kill.
 
 use linux::Root;
 use linux::system::Symbols;
@@ -12,7 +12,7 @@ use trace::recording::Missing;
 use crate::Error;
 use crate::tracefs::instance::Instance;
 
-/// Functions of the kill path, in its order. Kernels inline some, and rename others.
+/// Functions on the path of a kill, in order. Kernels inline some, and rename others.
 const FUNCTIONS: &[&str] = &[
     "oom_kill_process",
     "send_signal_locked",
@@ -39,19 +39,19 @@ const SIGNAL: &str = "signal/signal_generate";
 const WAKE: &str = "sched/sched_waking";
 const FUNCTION: &str = "ftrace/function";
 
-/// Tracepoints that are switched on.
+/// Enabled tracepoints.
 pub struct Tracepoints {
     instance: Instance,
-    /// Events that a signal switches on.
+    /// Events that a signal enables.
     armed: Vec<&'static str>,
     forms: About,
 }
 
 impl Tracepoints {
-    /// Switches on what this kernel has, `has_functions` with the functions of the kill path.
+    /// Enables the events that this kernel has; with `has_functions` also the functions on the path of a kill.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         root: &Root,
         has_functions: bool,
@@ -59,7 +59,7 @@ impl Tracepoints {
     ) -> Result<Tracepoints, Error> {
         let instance = Instance::make(root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
         if !instance.has(SIGNAL) {
-            let what = format!("this kernel has no event {SIGNAL}, without which no kill is seen");
+            let what = format!("this kernel has no event {SIGNAL}, which every kill needs");
             return Err(Error::Tracefs(what));
         }
         let backend = if has_functions { "function" } else { "tracepoints" }.to_owned();
@@ -68,7 +68,7 @@ impl Tracepoints {
         let header = this.instance.shared("events/header_page");
         this.forms.page_format =
             header.as_deref().map(without_print).unwrap_or_default().to_owned();
-        // No tracer can be chosen any more once somebody listens.
+        // The tracer cannot be changed while a trace pipe is open.
         if has_functions {
             this.trace_functions(root)?;
         }
@@ -79,15 +79,15 @@ impl Tracepoints {
         Ok(this)
     }
 
-    /// The forms of events and pages, and what is absent.
+    /// The formats of events and pages, and the parts that are absent.
     pub fn forms(&self) -> About {
         self.forms.clone()
     }
 
-    /// Hands each page of events to `take`.
+    /// Passes each page of events to `take`.
     ///
     /// # Errors
-    /// What the kernel refuses, or `take`.
+    /// The kernel refuses, or `take` fails.
     pub fn drain(&mut self, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut taken = Ok(());
         let read = self.instance.pages(|page| {
@@ -108,7 +108,7 @@ impl Tracepoints {
         })
     }
 
-    /// Switches events off that are wanted only while a process dies.
+    /// Disables the events that matter only while a process dies.
     pub fn disarm(&self) {
         for event in &self.armed {
             let file = format!("events/{event}/enable");
@@ -144,7 +144,7 @@ impl Tracepoints {
         }
     }
 
-    /// Lets the kernel switch an event on by itself when its time comes.
+    /// Sets triggers with which the kernel enables an event by itself.
     fn arm(&mut self, row: &Row) -> std::io::Result<()> {
         if !row.filter.is_empty() {
             self.instance.set(&format!("events/{}/filter", row.event), row.filter)?;
@@ -167,7 +167,7 @@ impl Tracepoints {
         Ok(())
     }
 
-    /// Lets the function tracer tell the functions of the kill path.
+    /// Traces the functions on the path of a kill with the function tracer.
     fn trace_functions(&mut self, root: &Root) -> Result<(), Error> {
         let refused = |error: std::io::Error| {
             Error::Tracefs(format!(
@@ -180,7 +180,7 @@ impl Tracepoints {
             FUNCTIONS.iter().filter(|name| self.instance.add("set_ftrace_filter", name).is_ok());
         let named: Vec<&str> = named.copied().collect();
         if named.is_empty() {
-            // Says why, which adding a name that may not exist does not.
+            // Reading the file shows the reason; adding a name fails also if the function does not exist.
             self.instance.get("set_ftrace_filter").map_err(refused)?;
         }
         self.instance.set("current_tracer", "function").map_err(refused)?;

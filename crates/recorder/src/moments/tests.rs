@@ -1,4 +1,4 @@
-//! Kills made by hand, with the moments that must come of them.
+//! Tests of moments: notices and looks written by hand, and the expected moments.
 
 use super::*;
 use crate::notices::Victim;
@@ -35,7 +35,7 @@ fn look(ms: u64, free_mib: u64, processes: &[ProcessState]) -> Look {
     Look { moment, free_by_zones: Some((free_mib + 1000) * MIB) }
 }
 
-/// A notice of the kernel that the group used so much.
+/// A notice of the kernel in which the group used `used_mib`.
 fn notice(ms: u64, number: u32, mib: u64, used_mib: u64) -> Notice {
     let victim = Victim {
         name: format!("p{number}"),
@@ -61,7 +61,7 @@ fn numbers(moment: &Moment) -> Vec<(u32, u64, Life)> {
 }
 
 #[test]
-fn a_victim_is_in_the_moment_of_its_kill_although_the_look_no_longer_finds_it() {
+fn the_moment_of_a_kill_has_the_victim_even_if_the_look_does_not() {
     let mut moments = Moments::default();
     moments.take(&[], look(0, 90, &[process(10, 100), process(11, 200)]));
     let taken = moments.take(&[notice(150, 11, 290, 480)], look(151, 300, &[process(10, 101)]));
@@ -72,20 +72,20 @@ fn a_victim_is_in_the_moment_of_its_kill_although_the_look_no_longer_finds_it() 
     assert_eq!(at_kill.memory.available, 30 * MIB);
     assert_eq!(at_kill.memory.swap_free, 57 * MIB);
     let victim = &at_kill.processes[1];
-    assert_eq!((victim.ticks, victim.group), (50, 2), "as it was seen last");
+    assert_eq!((victim.ticks, victim.group), (50, 2), "as at the last look");
     assert_eq!((victim.adj, victim.major_faults), (5, 9));
-    // 280 of 291 MiB became free, and it has not ended: the rest is still to come.
+    // 280 of 291 MiB became free, and the victim has not ended: the rest is still to come.
     assert_eq!((after.victim, after.memory.free), (None, 300 * MIB));
     assert_eq!(numbers(after), [(10, 101, Life::Living), (11, 10, Life::Dying)]);
 }
 
 #[test]
-fn a_machine_has_what_was_free_by_its_zones() {
+fn free_memory_of_a_machine_comes_from_its_zones() {
     let mut moments = Moments::default();
     let machine = Notice { used: None, free: Some(1020 * MIB), ..notice(150, 11, 200, 0) };
     let taken = moments.take(&[machine], look(151, 300, &[]));
     assert_eq!(taken[0].memory.free, 20 * MIB);
-    // Where the zones are not known, as at the look before.
+    // If the zones are unknown, as at the last look.
     let mut moments = Moments::default();
     moments.take(&[], look(0, 90, &[]));
     let unknown = Notice { used: None, free: None, ..notice(150, 11, 200, 0) };
@@ -120,7 +120,7 @@ fn a_victim_that_ended_before_the_look_is_dying_at_the_second_kill() {
         numbers(&taken[0]),
         [(9, 30, Life::Living), (10, 100, Life::Living), (11, 190, Life::Dying)]
     );
-    // Others may have taken the memory that it freed.
+    // Other processes may have taken the memory that it freed.
     assert!(numbers(&taken[1]).iter().all(|&(process, ..)| process != 11));
     assert!(numbers(&taken[2]).iter().all(|&(process, ..)| process != 11));
 }
@@ -149,7 +149,7 @@ fn a_process_that_gives_nothing_back_is_stuck_and_one_that_ended_is_forgotten() 
 }
 
 #[test]
-fn where_the_kernel_tells_only_who_a_kill_has_no_moment() {
+fn a_notice_without_the_victims_memory_gives_no_moment() {
     let mut moments = Moments::default();
     moments.take(&[], look(0, 90, &[process(10, 100), process(11, 200)]));
     let text = |process| Notice { time_ns: 150 * MS, process, ..Notice::default() };
@@ -161,7 +161,7 @@ fn where_the_kernel_tells_only_who_a_kill_has_no_moment() {
 }
 
 #[test]
-fn moments_at_kills_have_a_bound() {
+fn the_number_of_moments_at_kills_is_limited() {
     let mut moments = Moments::default();
     let storm = |first: u32, ms| -> Vec<Notice> {
         (first..first + 1000).map(|number| notice(ms, number, 1, 400)).collect()

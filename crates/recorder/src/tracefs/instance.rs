@@ -1,7 +1,7 @@
-//! A trace buffer of our own in tracefs, which leaves the machine's own tracing alone. It is read as text
-//! or as the pages that the kernel keeps. It goes with the recorder on every way out: a shell that waits
-//! for our end removes it. The shell stays in the folder of instances, since our own mount of tracefs has
-//! no path.
+//! A separate trace instance in tracefs, which does not disturb other tracing on the machine. It is read as text
+//! or as raw pages of the ring buffer. However the recorder ends, a shell that waits for its end removes the
+//! instance. The working directory of the shell is the folder of instances, because the recorder's own mount of
+//! tracefs has no path.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use linux::Root;
 use linux::tracefs::Tracefs;
 use rustix::fs::OFlags;
 
-/// Room for a page of the buffer; kernels make them of 4 to 64 KiB.
+/// The largest page of the ring buffer; kernels use 4 to 64 KiB.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
 /// A trace instance.
@@ -27,10 +27,10 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Makes one that records nothing yet, with a buffer of `bytes` in all.
+    /// Creates an instance without enabled events, with a buffer of `bytes` for all processors together.
     ///
     /// # Errors
-    /// What the operating system refuses, in words.
+    /// The reason why the operating system refuses.
     pub fn make(root: &Root, bytes: u64) -> Result<Instance, String> {
         let tracefs = Tracefs::of(root)?;
         let folder = tracefs.folder().join(format!("instances/pagewise-{}", std::process::id()));
@@ -46,15 +46,15 @@ impl Instance {
         instance.set("trace_clock", "mono").map_err(refused)?;
         instance.set("buffer_size_kb", &kibibytes.to_string()).map_err(refused)?;
         instance.set("options/overwrite", "0").map_err(refused)?;
-        // Without it a line names its thread, which for most is their process.
+        // Without this option a line has only the thread ID, which for most processes is the PID.
         let _ = instance.set("options/record-tgid", "1");
         Ok(instance)
     }
 
-    /// Opens the text of all processors, or with `pages` the pages of each of them.
+    /// Opens the text of all processors, or with `pages` the raw pages of each processor.
     ///
     /// # Errors
-    /// What the operating system refuses, in words.
+    /// The reason why the operating system refuses.
     pub fn listen(&mut self, pages: bool) -> Result<(), String> {
         let files = match pages {
             false => vec!["trace_pipe".to_owned()],
@@ -74,10 +74,10 @@ impl Instance {
         Ok(())
     }
 
-    /// Switches an event on, of those only what passes `filter`, unless that is empty.
+    /// Enables an event, with `filter` unless that is empty.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn enable(&self, event: &str, filter: &str) -> io::Result<()> {
         if !filter.is_empty() {
             self.set(&format!("events/{event}/filter"), filter)?;
@@ -90,10 +90,10 @@ impl Instance {
         self.folder.join("events").join(event).is_dir()
     }
 
-    /// Appends what the buffer holds to `text` and takes it out.
+    /// Moves the contents of the buffer to the end of `text`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn read(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
         self.pipes.iter_mut().try_for_each(|pipe| match pipe.read_to_end(text) {
             Ok(_) => Ok(()),
@@ -102,10 +102,10 @@ impl Instance {
         })
     }
 
-    /// Hands the pages of each processor to `take`, in their order, and takes them out.
+    /// Passes the pages of each processor to `take`, in order, and removes them from the buffer.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn pages(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut page = vec![0; PAGE_BYTES_MAX];
         for pipe in &mut self.pipes {
@@ -122,35 +122,35 @@ impl Instance {
         Ok(())
     }
 
-    /// What a file of the instance says.
+    /// Reads a file of the instance.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn get(&self, file: &str) -> io::Result<String> {
         fs::read_to_string(self.folder.join(file))
     }
 
-    /// Sets a file of the instance.
+    /// Writes a file of the instance.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         fs::write(self.folder.join(file), value)
     }
 
-    /// Adds to a file of the instance that holds a list.
+    /// Appends to a file of the instance that holds a list.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn add(&self, file: &str, value: &str) -> io::Result<()> {
         File::options().append(true).open(self.folder.join(file))?.write_all(value.as_bytes())
     }
 
-    /// What a file says that all instances share; none where it cannot be read.
+    /// Reads a file that all instances share; None if it cannot be read.
     pub fn shared(&self, file: &str) -> Option<String> {
         let mut file = File::open(self.tracefs.folder().join(file)).ok()?;
         let mut text = Vec::new();
-        // Some of these files give their text to the first read alone, however small that is.
+        // Some of these files return text only for the first read, however small its buffer is.
         let mut piece = vec![0; PAGE_BYTES_MAX];
         loop {
             match file.read(&mut piece).ok()? {
@@ -168,7 +168,7 @@ impl Instance {
         texts.map(|text| lost_of(&text)).sum()
     }
 
-    /// The folders of all processors' buffers, by name.
+    /// The names of the folders of all processors' buffers.
     fn processors(&self) -> Vec<String> {
         Root::at(&self.folder).list("per_cpu").unwrap_or_default()
     }
@@ -177,19 +177,20 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.set("tracing_on", "0");
-        // An instance whose pipe is open cannot be removed.
+        // An instance with an open pipe cannot be removed.
         self.pipes.clear();
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }
 }
 
-/// Waits for the end of its input, which comes with ours. A killed recorder closes its files one by
-/// one, and while the trace pipe is open the instance stays; so it tries for some seconds.
+/// Waits for the end of standard input, which is the end of the recorder, and removes the instance. A killed
+/// recorder closes its files one by one, and the instance cannot be removed while the trace pipe is open, so
+/// the shell tries for some seconds.
 const GUARD: &str = "trap '' INT TERM HUP; read _; for _ in 1 2 3 4 5 6 7 8 9; do \
                      rmdir \"$0\" && break; test -d \"$0\" || break; sleep 0.5; done";
 
-/// A shell that removes the instance `folder` at our end.
+/// Starts the shell that removes the instance `folder` when the recorder ends.
 fn guard(folder: &Path) -> io::Result<Child> {
     let (instances, name) = (folder.parent(), folder.file_name());
     Command::new("sh")
@@ -203,7 +204,7 @@ fn guard(folder: &Path) -> io::Result<Child> {
         .spawn()
 }
 
-/// Lost events in the statistics of one processor.
+/// The number of lost events in the statistics of one processor.
 fn lost_of(text: &str) -> u64 {
     let count = |line: &str| -> Option<u64> {
         let (name, count) = line.split_once(": ")?;

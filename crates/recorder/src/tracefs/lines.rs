@@ -1,4 +1,4 @@
-//! Lines of the kernel's text trace to records. Forms are those of Linux 5.15 to 6.18:
+//! Parses lines of the kernel's text trace into records. The format is that of Linux 5.15 to 6.18:
 //! `COMM-TID (TGID) [CPU] FLAGS SECONDS: EVENT: ARGUMENTS`.
 
 use std::collections::HashMap;
@@ -8,17 +8,17 @@ use trace::recording::{Record, flag, kind};
 
 use super::slots::Slots;
 
-/// Faults that are remembered; a task has one.
+/// The most faults that are remembered; a task has at most one.
 const FAULTS_MAX: usize = 1 << 16;
 
-/// What has to be remembered from line to line.
+/// Parses lines, and keeps the state from line to line.
 #[derive(Default)]
 pub struct Lines {
-    /// Where the swap areas lie.
+    /// The places of the swap areas on disks.
     slots: Slots,
     /// The last fault of each thread.
     faults: HashMap<u32, Fault>,
-    /// Bytes in swap of each address space, by the number that the kernel gives it here.
+    /// Bytes in swap of each address space, by the `mm_id` of the text events.
     swapped: HashMap<u64, i64>,
 }
 
@@ -30,7 +30,7 @@ struct Fault {
     is_in_kernel: bool,
 }
 
-/// What stands ahead of the arguments.
+/// The part of a line before the arguments.
 struct Head<'line> {
     name: &'line str,
     thread: u32,
@@ -40,12 +40,12 @@ struct Head<'line> {
 }
 
 impl Lines {
-    /// Reads lines while swap areas lie there.
+    /// A parser for a machine with these swap areas.
     pub fn new(slots: Slots) -> Lines {
         Lines { slots, ..Lines::default() }
     }
 
-    /// What a line records; none of a line of another form or without meaning here.
+    /// The record of a line; None for a line of another format or of an event that records nothing.
     pub fn record(&mut self, line: &str) -> Option<Record> {
         let (head, arguments) = head(line)?;
         let record =
@@ -74,7 +74,7 @@ impl Lines {
     }
 
     fn exit(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
-        // Before Linux 6.15 the line does not tell whether the process ends with its thread.
+        // Before Linux 6.15 the line does not show whether the process ends with its thread.
         let is_last = match value(arguments, "group_dead=") {
             Some(text) => text == "true",
             None => head.thread == head.process,
@@ -94,7 +94,7 @@ impl Lines {
         None
     }
 
-    /// The task's own pages in swap became fewer while its last fault was open.
+    /// Records a swap-in if the task's own pages in swap became fewer while its last fault was open.
     fn swap_in(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
         if value(arguments, "type=")? != "MM_SWAPENTS" || value(arguments, "curr=")? != "1" {
             return None;
@@ -136,13 +136,13 @@ impl Lines {
     }
 }
 
-/// Splits a line at the event; a process is its thread where the kernel does not know it.
+/// Splits a line after the event. If the kernel does not know the process, the thread ID stands for it.
 fn head(line: &str) -> Option<(Head<'_>, &str)> {
-    // A name may hold anything; what follows it does not hold " [".
+    // A name may contain anything; the text after it does not contain " [".
     let (who, rest) = line.rsplit_once("] ").filter(|(who, _)| who.contains(" ["))?;
     let (who, rest) = match rest.split_once(": ") {
         Some(_) if is_cpu(who) => (who, rest),
-        // The arguments had the same form: look from the front.
+        // The arguments have the same form, so search from the front.
         _ => line.match_indices("] ").find_map(|(at, _)| {
             let (who, rest) = (&line[..at], &line[at + 2..]);
             is_cpu(who).then_some((who, rest))
@@ -176,13 +176,13 @@ fn head(line: &str) -> Option<(Head<'_>, &str)> {
     Some((head, arguments))
 }
 
-/// Whether the text ends with an opened bracket and the number of a processor.
+/// Whether the text ends with an opening bracket and the number of a processor.
 fn is_cpu(who: &str) -> bool {
     who.rsplit_once('[')
         .is_some_and(|(_, cpu)| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The word behind `key`.
+/// The rest of the word that begins with `key`.
 fn value<'line>(arguments: &'line str, key: &str) -> Option<&'line str> {
     let word = |word: &'line str| word.strip_prefix(key);
     arguments.split(' ').find_map(word)
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_no_records() {
+    fn a_damaged_line_gives_no_record() {
         let line =
             " sh-9 (  9) [001] d..1.  1.9: signal_generate: sig=9 errno=0 code=0 comm=sh pid=11 ";
         for end in 0..line.len() - 12 {

@@ -1,5 +1,5 @@
-//! The recorder without BPF: text events of tracefs. A page that leaves has no owner here, only the
-//! swap slot that the block layer writes, found by where the swap areas lie on their disks.
+//! The recorder without BPF: text events of tracefs. A page that leaves memory has no owner here, only the swap
+//! slot that the block layer writes; the places of the swap areas on their disks give the slot.
 
 pub(crate) mod instance;
 mod lines;
@@ -19,26 +19,26 @@ use instance::Instance;
 use lines::Lines;
 use slots::Slots;
 
-/// Text events that are switched on, ready to be read.
+/// Enabled text events.
 pub struct Text {
     root: Root,
     wanted: Wanted,
     instance: Instance,
     lines: Lines,
-    /// Bytes of a line whose end has not come.
+    /// Bytes of an incomplete line.
     pending: Vec<u8>,
     batch: Batch,
     /// Kills since the last call of `notices`.
     noticed: Vec<Notice>,
-    /// What this recording does not have because it is made of text events.
+    /// Parts that the recording lacks because it uses text events.
     pub absent: Vec<Missing>,
 }
 
 impl Text {
-    /// Switches on the events of `sources`.
+    /// Enables the events of `sources`.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(sources: &[&Source], filter: &Filter, buffer_bytes: u32) -> Result<Text, Error> {
         let root = Root::system();
         let mut instance =
@@ -46,19 +46,18 @@ impl Text {
         instance.listen(false).map_err(Error::Tracefs)?;
         let (slots, unknown) = Slots::now(&root)?;
         let missing = |what: &str, why: String| Missing { what: what.to_owned(), why };
-        let why = "text events name neither owner nor address of a page that leaves: swapped \
-                   pages are named by their swap slot, and readahead is not told from faults";
+        let why = "text events have neither the owner nor the address of a page that leaves memory: \
+                   swapped pages are named by their swap slot, and readahead looks like a fault";
         let mut absent = vec![missing("owners of swapped pages", why.to_owned())];
         absent.extend(unknown.into_iter().map(|why| missing("transfers of a swap area", why)));
         absent.extend(Zeros::here(&root, "tracefs", sources)?.missing());
         if filter.group.is_some() || filter.process.is_some() {
-            let why = "text events name who moves a page, not whose it is: page-outs and transfers \
-                       are those of the whole machine";
+            let why = "text events name the process that moves a page, not its owner: page-outs and \
+                       transfers are those of the whole machine";
             absent.push(missing("page-outs by cgroup or process", why.to_owned()));
         }
         if linux::system::counts_pages_by_task(&root)? {
-            let why =
-                "this kernel tells of swapped pages once in 64 faults; Linux 6.2 tells of each";
+            let why = "this kernel reports swapped pages once in 64 faults; Linux 6.2 reports each";
             absent.push(missing("most faults", why.to_owned()));
         }
         for &(event, condition) in sources.iter().flat_map(|source| source.text_events) {
@@ -73,10 +72,10 @@ impl Text {
         Ok(Text { root, wanted, instance, lines, pending, batch, noticed, absent })
     }
 
-    /// Hands what the buffer holds to `take` and empties it.
+    /// Passes the contents of the buffer to `take`, and empties it.
     ///
     /// # Errors
-    /// What the kernel refuses, or `take`.
+    /// The kernel refuses, or `take` fails.
     pub fn drain(
         &mut self,
         mut take: impl FnMut(&Batch) -> Result<(), Error>,
@@ -112,23 +111,23 @@ impl Text {
     }
 }
 
-/// Whose events count.
+/// The processes whose events count.
 #[derive(Default)]
 struct Wanted {
     filter: Filter,
-    /// Every process that was in the group, the ended ones too: their last lines are still read.
+    /// All processes that were in the group, including ended ones, whose last lines may still be unread.
     processes: HashSet<u32>,
 }
 
 impl Wanted {
     fn look(&mut self, root: &Root) {
         if let Some(group) = &self.filter.group {
-            // A group that is gone has no more processes.
+            // A removed group has no processes.
             self.processes.extend(group.processes(root).unwrap_or_default());
         }
     }
 
-    /// Whether the record counts: what cannot be told by process always does.
+    /// Whether the record counts. Records whose owner is unknown always count.
     fn has(&mut self, record: &Record) -> bool {
         let is_of_all = matches!(record.kind, kind::PAGE_OUT | kind::SWAP_WRITE | kind::SWAP_READ);
         if is_of_all || (self.filter.group.is_none() && self.filter.process.is_none()) {
@@ -144,10 +143,10 @@ impl Wanted {
     }
 }
 
-/// Whether text events can be had: makes an instance for a moment.
+/// Checks whether text events can be used: creates an instance and removes it.
 ///
 /// # Errors
-/// Why not.
+/// The reason why they cannot.
 pub fn probe() -> Result<(), Error> {
     Instance::make(&Root::system(), 1 << 16).map(drop).map_err(Error::Tracefs)
 }

@@ -1,11 +1,11 @@
-//! Sectors of disks to slots of swap areas.
+//! Maps sectors of disks to slots of swap areas.
 
 use linux::{Root, extents, swap};
 
 /// Swap entries count pages of this size, as recordings do.
 const PAGE_BYTES: u64 = 4096;
 
-/// Where the kernel keeps the number of the area in a swap entry on 64-bit machines.
+/// The bit at which the number of the area begins in a swap entry on 64-bit machines.
 const AREA_SHIFT: u32 = 58;
 
 /// A piece of a swap area on a disk.
@@ -14,19 +14,19 @@ struct Piece {
     device: u32,
     first_byte: u64,
     bytes: u64,
-    /// Swap entry of its first page.
+    /// The swap entry of its first page.
     entry: u64,
 }
 
-/// Every swap area, as it lies on the disks.
+/// The pieces of all swap areas on the disks.
 #[derive(Debug, Default)]
 pub struct Slots(Vec<Piece>);
 
 impl Slots {
-    /// The areas in use now, and those of them that cannot be found on their disk.
+    /// Finds the areas in use; also returns the reasons for areas that cannot be found on their disk.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn now(root: &Root) -> Result<(Slots, Vec<String>), linux::Error> {
         let (mut pieces, mut unknown) = (Vec::new(), Vec::new());
         for (number, area) in swap::areas(root)?.into_iter().enumerate() {
@@ -43,7 +43,7 @@ impl Slots {
         Ok((Slots(pieces), unknown))
     }
 
-    /// The swap entry of the page at `byte` of a device; none where no area lies.
+    /// The swap entry of the page at `byte` of a device; None if it is in no area.
     pub fn entry(&self, device: u32, byte: u64) -> Option<u64> {
         let piece = self.0.iter().find(|piece| {
             piece.device == device

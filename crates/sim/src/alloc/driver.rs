@@ -1,7 +1,7 @@
-//! Plays a history to one allocator per process, touches what the program touched, and takes frames
-//! back in the paper's order where memory is short (S3.4, M3): compaction, which frees nothing where
-//! every frame is one page; reclaim, which takes the frames of pools first, and there are no others to
-//! take without swap; only then is the largest process killed.
+//! Plays a history to one allocator per process, touches the same pages as the program, and takes frames
+//! back in the paper's order when memory is short (S3.4, M3): compaction, which frees nothing when
+//! every frame is one page; reclaim, which takes the frames of pools, since there are no others to
+//! take without swap; and only then a kill of the largest process.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,22 +15,22 @@ use super::kernel::Kernel;
 use super::outcome::{Counts, InUse, Outcome};
 use super::space::{Frames, Page, Space};
 
-/// Frames taken at a time, as kernels do.
+/// Frames reclaimed at a time, as in kernels.
 const RECLAIM_BATCH: u64 = 32;
 
-/// Idle time before what is resident is noted as idle.
+/// Idle time after the last step, before idle memory is measured.
 const IDLE_NS: u64 = 5_000_000_000;
 
-/// Parts of the time in the timeline.
+/// Number of steps of the timeline.
 const PARTS: u64 = 200;
 
-/// How to replay.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Frames that there are; none: as many as are wanted.
+    /// Frames of the machine; none: no limit.
     pub budget_pages: Option<u64>,
-    /// Whether an allocator in the program hears of pressure before somebody is killed. For bursts it
-    /// does not (a program of 160 MiB in 200 died so).
+    /// Whether an allocator in the program learns of pressure before a kill. In bursts it does not
+    /// (programs of 160 MiB in 200 died so).
     pub hears_pressure: bool,
 }
 
@@ -67,13 +67,13 @@ pub fn replay(history: &History, row: &Row, options: Options) -> Outcome {
     driver.finish()
 }
 
-/// One process: its memory, what hands it out, and where its blocks lie.
+/// One process: its memory, its allocator, and the places of its blocks.
 struct Process {
     space: Space,
     allocator: Box<dyn Allocator>,
-    /// First page of each block that it has.
+    /// First page of each of its blocks.
     blocks: BTreeMap<u32, u32>,
-    /// Parts that were unmapped, as pages of the space.
+    /// Unmapped parts, as pages of the space.
     cut: BTreeSet<u32>,
     is_over: bool,
 }
@@ -94,7 +94,7 @@ impl Process {
 struct Machine {
     options: Options,
     processes: Vec<Process>,
-    /// Those that were given a block and are not over: most of a command's processes never are.
+    /// Processes with a block that have not ended: most of a command's processes never are among them.
     active: Vec<usize>,
     frames: Frames,
     counts: Counts,
@@ -102,7 +102,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// Lets the allocator of a process and the kernel do something together.
+    /// Runs `work` with the allocator of a process and the kernel.
     fn with<T>(
         &mut self,
         process: usize,
@@ -137,20 +137,20 @@ impl Machine {
 
     fn populate(&mut self, process: usize, page: u32) {
         let is_absent = self.processes[process].space.page(page) == Page::Absent;
-        // Nobody is killed for pages that nobody has touched yet.
+        // No process is killed for pages that are not touched yet.
         if is_absent && self.make_room(false) {
             self.counts.pages_populated += 1;
             self.set(process, page, Page::Zero);
         }
     }
 
-    /// Sees to it that there is a frame; false where there is none.
+    /// Makes a frame free; false if it cannot.
     fn make_room(&mut self, may_kill: bool) -> bool {
         let Some(budget) = self.options.budget_pages else { return true };
         while self.frames.resident >= budget {
             self.reclaim();
             if self.frames.resident >= budget && self.options.hears_pressure {
-                self.tell_pressure();
+                self.report_pressure();
             }
             if self.frames.resident >= budget && !(may_kill && self.kill_largest()) {
                 return false;
@@ -159,13 +159,13 @@ impl Machine {
         true
     }
 
-    fn tell_pressure(&mut self) {
+    fn report_pressure(&mut self) {
         for place in 0..self.active.len() {
             self.with(self.active[place], |allocator, kernel| allocator.pressure(kernel));
         }
     }
 
-    /// Takes lazily freed pages: the oldest first, of the largest process where several are as old.
+    /// Takes lazily freed pages, the oldest first; among equals those of the largest process.
     fn reclaim(&mut self) {
         for _ in 0..RECLAIM_BATCH {
             let processes = &mut self.processes;
@@ -235,7 +235,7 @@ impl Driver<'_> {
         self.note();
     }
 
-    /// Threads of allocators act when their time comes, not at the next step.
+    /// Lets threads of allocators act at their due time, not at the next step.
     fn pass_time(&mut self, until: u64) {
         const STEP_NS: u64 = 100_000_000;
         while self.machine.now + STEP_NS < until {
@@ -344,20 +344,20 @@ impl Driver<'_> {
 
     fn touch(&mut self, process: usize, block: u32, run: PageRun) {
         for page in run.first..run.end() {
-            // Killed meanwhile, its blocks are gone.
+            // If the process was killed meanwhile, its blocks are gone.
             let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
             self.machine.touch(process, first + page);
         }
     }
 
-    /// The process idles for a while, with what it still has, and ends.
+    /// Lets the process idle for a while, with its remaining memory, and ends it.
     fn exit(&mut self, process: usize) {
         let (ended_at, counts) = (self.machine.now, self.machine.counts);
         for second in 1..=IDLE_NS / 1_000_000_000 {
             self.machine.now = ended_at + second * 1_000_000_000;
             self.machine.with(process, |allocator, kernel| allocator.pass_time(kernel));
         }
-        // It did not really idle.
+        // The idling was hypothetical.
         (self.machine.now, self.machine.counts) = (ended_at, counts);
         let Machine { processes, frames, .. } = &mut self.machine;
         let (live_all, ended) = (frames.live, &mut processes[process]);
@@ -366,7 +366,7 @@ impl Driver<'_> {
         self.outcome.pages_live_idle += live_all - self.machine.frames.live;
     }
 
-    /// Notes memory in use: the most of each part of the time.
+    /// Records memory in use: the maximum of each step of the timeline.
     fn note(&mut self) {
         let Frames { resident, live } = self.machine.frames;
         let outcome = &mut self.outcome;
@@ -391,7 +391,7 @@ impl Driver<'_> {
 }
 
 impl Process {
-    /// What of a range was not unmapped before.
+    /// The parts of a range that were not unmapped before.
     fn parts(&mut self, held: Held) -> Vec<Held> {
         let mut parts: Vec<Held> = Vec::new();
         let end = held.first + held.pages;

@@ -1,4 +1,4 @@
-//! What an allocator may ask of the kernel, for one process; everything is counted here.
+//! The kernel's calls for an allocator, for one process; all counting is here.
 
 use super::outcome::Counts;
 use super::space::{Frames, Page, Space};
@@ -11,32 +11,32 @@ pub(super) struct Kernel<'a> {
 }
 
 impl Kernel<'_> {
-    /// mmap of anonymous memory.
+    /// `mmap` of anonymous memory.
     pub fn map(&mut self, pages: u32) -> u32 {
         self.counts.calls += 1;
         self.space.place(pages)
     }
 
-    /// munmap.
+    /// `munmap`.
     pub fn unmap(&mut self, first: u32, pages: u32) {
         self.counts.calls += 1;
         self.drop_frames(first, pages);
         self.space.forget(first, pages);
     }
 
-    /// MADV_DONTNEED, or a heap that shrinks.
+    /// `madvise(MADV_DONTNEED)`, or a heap that shrinks.
     pub fn discard(&mut self, first: u32, pages: u32) {
         self.counts.calls += 1;
         self.drop_frames(first, pages);
     }
 
-    /// MADV_FREE.
+    /// `madvise(MADV_FREE)`.
     pub fn lazily_free(&mut self, first: u32, pages: u32) {
         self.counts.calls += 1;
         self.make_lazy(first, pages);
     }
 
-    /// The kernel's own way to take pages later.
+    /// Lets the kernel take pages later, without a call.
     pub fn make_lazy(&mut self, first: u32, pages: u32) {
         for page in first..first + pages {
             if matches!(self.space.page(page), Page::Dirty | Page::Zero) {
@@ -45,7 +45,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// mremap to a new place; pages behind the shorter one are dropped.
+    /// `mremap` to a new place; pages beyond the shorter length are dropped.
     pub fn remap(&mut self, first: u32, pages: u32, pages_wanted: u32) -> u32 {
         let to = self.space.place(pages_wanted);
         self.move_pages(first, to, pages.min(pages_wanted));
@@ -54,7 +54,7 @@ impl Kernel<'_> {
         to
     }
 
-    /// Moves frames to a place that has none, by one call.
+    /// Moves frames to a place without frames, by one call.
     pub fn move_pages(&mut self, from: u32, to: u32, pages: u32) {
         self.counts.calls += 1;
         for page in 0..pages {
@@ -64,7 +64,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Writes zeros over what is not known to be zero.
+    /// Writes zeros over pages that are not known to be zero.
     pub fn zero(&mut self, first: u32, pages: u32) {
         for page in first..first + pages {
             if matches!(self.space.page(page), Page::Dirty | Page::Lazy) {
@@ -74,7 +74,7 @@ impl Kernel<'_> {
         }
     }
 
-    /// Pages of a range that have a frame.
+    /// Number of pages of a range that have a frame.
     pub fn resident(&self, first: u32, pages: u32) -> u32 {
         let pages = first..first + pages;
         pages.filter(|&page| self.space.page(page) != Page::Absent).count() as u32

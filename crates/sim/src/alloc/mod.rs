@@ -1,8 +1,8 @@
-//! Replays the history of a program's large allocations against ways to hand out memory: which pages
-//! fault, what is zeroed, what stays resident, and who is killed where memory is short.
+//! Replays the history of a program's large allocations against allocators: which pages
+//! fault, which are zeroed, which stay resident, and which processes die when memory is short.
 //!
-//! A block's pages are touched when it is given, since nobody recorded when in its life they were.
-//! Blocks below 64 KiB and other memory of the program are not there.
+//! A block's pages are touched when it is given, since recordings do not say when in its life they were.
+//! Blocks below 64 KiB and other memory of the program are not simulated.
 
 mod allocators;
 mod driver;

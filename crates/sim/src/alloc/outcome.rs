@@ -1,4 +1,4 @@
-//! What a replay counts. Pages are of 4 KiB.
+//! The counts of a replay. Pages are 4 KiB.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -15,13 +15,13 @@ pub struct Counts {
     pub pages_zeroed: u64,
     /// Touches of a page that was lazily freed and still had its frame.
     pub lazy_touches: u64,
-    /// System calls that map, unmap, resize or advise, or look at what is mapped.
+    /// System calls that map, unmap, resize, advise or query mappings.
     pub calls: u64,
     /// Frames that the kernel took from lazily freed pages because memory was short.
     pub pages_reclaimed: u64,
-    /// Processes killed because nothing was left to take.
+    /// Processes killed because no frame was left to reclaim.
     pub kills: u64,
-    /// Most frames that no block had while a process was killed.
+    /// Most frames that belonged to no block at the kill of a process.
     pub pages_pooled_at_kill: u64,
 }
 
@@ -37,25 +37,25 @@ pub struct InUse {
     pub pages_live: u64,
 }
 
-/// What one allocator does with one history.
+/// The result of one allocator for one history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "AllocatorOutcome")]
 pub struct Outcome {
-    /// Its name in the catalog.
+    /// Name in the catalog.
     pub allocator: String,
-    /// Frames that there are; none: as many as are wanted.
+    /// Frames of the machine; none: no limit.
     pub budget_pages: Option<u64>,
-    /// Work.
+    /// Counts of work.
     pub counts: Counts,
     /// Most frames in use.
     pub pages_resident_max: u64,
     /// Most frames of blocks that the program had.
     pub pages_live_max: u64,
-    /// Frames in use after five idle seconds behind the last step before a process ended, and those
-    /// of its blocks; both summed over the processes that came so far.
+    /// Frames in use five idle seconds after the last step before a process ended, summed over the
+    /// processes that came so far.
     pub pages_resident_idle: u64,
-    /// See `pages_resident_idle`.
+    /// Frames of the program's blocks at that time, summed likewise.
     pub pages_live_idle: u64,
-    /// The largest memory in use in each of some hundred equal parts of the time.
+    /// The largest memory in use in each of about two hundred equal parts of the time.
     pub timeline: Vec<InUse>,
 }

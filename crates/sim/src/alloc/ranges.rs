@@ -1,12 +1,12 @@
-//! Free address space: ranges that do not touch each other, by place and by length.
+//! Free address space: ranges that are not adjacent, by place and by length.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
-    /// First page and pages.
+    /// First page to number of pages.
     by_place: BTreeMap<u32, u32>,
-    /// Pages and first page.
+    /// Number of pages, and first page.
     by_length: BTreeSet<(u32, u32)>,
 }
 
@@ -29,13 +29,13 @@ impl Ranges {
         (first, pages)
     }
 
-    /// Takes a range that is there as such.
+    /// Removes a range exactly as it was merged.
     pub fn remove(&mut self, first: u32, pages: u32) {
         self.by_place.remove(&first);
         self.by_length.remove(&(pages, first));
     }
 
-    /// Takes the front of the shortest range with so many pages, the lowest of several.
+    /// Takes the front of the shortest range with at least `pages` pages, the lowest of several.
     pub fn take_best(&mut self, pages: u32) -> Option<u32> {
         let &(length, first) = self.by_length.range((pages, 0)..).next()?;
         self.remove(first, length);

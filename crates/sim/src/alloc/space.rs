@@ -4,17 +4,17 @@ use std::collections::{HashMap, VecDeque};
 
 use super::ranges::Ranges;
 
-/// What lies behind a page.
+/// State of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Page {
-    /// Nothing: the next touch faults.
+    /// No frame: the next touch faults.
     Absent,
     /// A frame of zeros.
     Zero,
     /// A frame that was written.
     Dirty,
-    /// A frame that was written and that the kernel may take.
+    /// A frame that was written and that the kernel may now take.
     Lazy,
 }
 
@@ -25,14 +25,14 @@ const PAGES: [Page; 4] = [Page::Absent, Page::Zero, Page::Dirty, Page::Lazy];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frames {
     pub resident: u64,
-    /// Of those, the ones of blocks that the program has.
+    /// Those of blocks that the program has.
     pub live: u64,
 }
 
-/// First page of the heap, which grows by itself; mappings lie below.
+/// First page of the heap, which grows separately; mappings are below.
 pub(super) const HEAP: u32 = 1 << 31;
 
-/// A page that the kernel may take from now on.
+/// A page that the kernel may take from this time on.
 #[derive(Clone, Copy, Debug)]
 struct BecameLazy {
     since: u64,
@@ -40,16 +40,16 @@ struct BecameLazy {
     number: u64,
 }
 
-/// resident = pages whose state is not `Absent`.
+/// Invariant: resident = pages whose state is not `Absent`.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     mapped: Vec<u8>,
     heap: Vec<u8>,
-    /// Address space that was unmapped, for the next mapping.
+    /// Unmapped address space, for the next mapping.
     unmapped: Ranges,
-    /// Pages in the order in which they became lazy; some have left that state since.
+    /// Pages in the order in which they became lazy; some have changed state since.
     lazy: VecDeque<BecameLazy>,
-    /// Of each page how often pages had become lazy when it last did.
+    /// For each page, the running number of the time it last became lazy.
     lazy_number: HashMap<u32, u64>,
     lazy_count: u64,
     resident: u64,
@@ -96,7 +96,7 @@ impl Space {
         }
     }
 
-    /// Says whether a range belongs to a block that the program has.
+    /// Sets whether a range belongs to a block that the program has.
     pub fn set_live(&mut self, first: u32, pages: u32, is_live: bool, frames: &mut Frames) {
         for page in first..first + pages {
             let state = self.state_mut(page);
@@ -125,7 +125,7 @@ impl Space {
         self.unmapped.insert(first, pages);
     }
 
-    /// When the page that is lazy for longest became so.
+    /// When the longest lazy page became lazy.
     pub fn lazy_since(&mut self) -> Option<u64> {
         while let Some(&BecameLazy { since, page, number }) = self.lazy.front() {
             if self.page(page) == Page::Lazy && self.lazy_number.get(&page) == Some(&number) {
@@ -136,7 +136,7 @@ impl Space {
         None
     }
 
-    /// Takes the frame of the page that is lazy for longest; false where there is none.
+    /// Takes the frame of the longest lazy page; false if there is none.
     pub fn take_lazy(&mut self, frames: &mut Frames) -> bool {
         let is_there = self.lazy_since().is_some();
         if is_there && let Some(BecameLazy { since, page, .. }) = self.lazy.pop_front() {
@@ -145,7 +145,7 @@ impl Space {
         is_there
     }
 
-    /// Takes every frame: the process is over.
+    /// Takes every frame, when the process ends.
     pub fn clear(&mut self, frames: &mut Frames) {
         let live = self.mapped.iter().chain(&self.heap);
         let live = live.filter(|&&state| state > LIVE).count() as u64;

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How a free span is held; the fits of earlier classes are taken first.
+/// State of a free span; fits of earlier classes are taken first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     /// With its frames.
     Hot,
-    /// The kernel may take its frames.
+    /// With frames that the kernel may take.
     Lazy,
     /// Without frames.
     Clean,
@@ -22,13 +22,13 @@ pub(super) struct FreeSpan {
     pub class: Class,
 }
 
-/// Every span is in `by_place` and, by its class, in one of `by_length`.
+/// Invariant: every span is in `by_place` and in the entry of `by_length` for its class.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     spans: Vec<Option<FreeSpan>>,
     unused: Vec<u32>,
     by_place: BTreeMap<u32, u32>,
-    /// Pages, first page and number.
+    /// Number of pages, first page, and the span's number.
     by_length: [BTreeSet<(u32, u32, u32)>; 3],
 }
 
@@ -56,7 +56,7 @@ impl Spans {
         self.spans.get(number as usize).copied().flatten()
     }
 
-    /// Shortens a span, which keeps its number, to `pages` pages. Gives the number of the rest and its
+    /// Shortens a span, which keeps its number, to `pages` pages. Returns the number of the rest and its
     /// pages.
     pub fn split(&mut self, number: u32, pages: u32) -> Option<(u32, u32)> {
         let span = self.spans.get_mut(number as usize)?.as_mut()?;
@@ -69,7 +69,7 @@ impl Spans {
         Some((self.insert(rest), rest.pages))
     }
 
-    /// Puts a span that keeps its number into another class.
+    /// Moves a span to another class; it keeps its number.
     pub fn set_class(&mut self, number: u32, class: Class) {
         if let Some(Some(span)) = self.spans.get_mut(number as usize) {
             self.by_length[span.class as usize].remove(&(span.pages, span.first, number));
@@ -78,12 +78,12 @@ impl Spans {
         }
     }
 
-    /// How many numbers are in use or were.
+    /// Number of span numbers given so far.
     pub fn numbers(&self) -> usize {
         self.spans.len()
     }
 
-    /// The shortest span of the first class that has one with so many pages.
+    /// The shortest span with at least `pages` pages, in the first class that has one.
     pub fn best(&self, pages: u32) -> Option<u32> {
         CLASSES.iter().find_map(|&class| self.best_of(class, pages))
     }
@@ -93,7 +93,7 @@ impl Spans {
         fits.map(|&(_, _, number)| number).next()
     }
 
-    /// The spans of a class that touch a range, before and behind it.
+    /// The spans of a class adjacent to a range, before and after it.
     pub fn neighbours(&self, first: u32, pages: u32, class: Class) -> [Option<u32>; 2] {
         let before = self.by_place.range(..first).next_back().map(|(_, &number)| number);
         let behind = self.by_place.get(&(first + pages)).copied();

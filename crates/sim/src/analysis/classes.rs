@@ -1,4 +1,4 @@
-//! What the busiest pages are.
+//! The classes of the busiest pages.
 
 use super::skew::share;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use types::{Event, EventFlags, EventKind, PageClass};
 
-/// Kinds of pages that recordings tell apart. The first four are numbered by the two bits below;
-/// those behind them are file pages whose class the recording knows.
+/// Kinds of pages that recordings distinguish. The first four are numbered by the two bits below;
+/// the others are file pages whose class the recording has.
 const CLASSES: [&str; 8] = [
     "anonymous",
     "anonymous_shared",
@@ -28,13 +28,13 @@ const KNOWN_FROM: u8 = 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classes(Vec<(&'static str, ClassShare)>);
 
-/// One class among the busiest pages.
+/// Shares of one class among the busiest pages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ClassShare {
-    /// Its share of those pages.
+    /// Share of those pages.
     #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
-    /// Its share of their accesses.
+    /// Share of their accesses.
     #[schemars(range(min = 0, max = 1))]
     pub accesses: f64,
 }
@@ -116,7 +116,7 @@ mod tests {
     use types::{PageId, ProcessId};
 
     #[test]
-    fn the_busiest_pages_are_told_by_class() {
+    fn the_busiest_pages_are_counted_by_class() {
         let mut classes = PageClasses::default();
         let mut add = |kind, flags, page| {
             classes.add(Event { kind, flags, page: PageId(page), process: ProcessId(0) });

@@ -1,4 +1,4 @@
-//! How long swap-in faults took.
+//! Duration of swap-in faults.
 
 use super::histogram::Histogram;
 use schemars::JsonSchema;
@@ -18,11 +18,11 @@ pub struct FaultTime {
 /// Durations in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Durations {
-    /// How many.
+    /// Number of faults.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the durations.
     pub sum_ns: u64,
-    /// Their distribution: [largest value of the bucket, count].
+    /// Distribution: [largest value of the bucket, count].
     pub distribution_ns: Histogram,
 }
 

@@ -11,7 +11,7 @@ pub struct Histogram {
     counts: [u64; BUCKETS],
 }
 
-/// One for each number of significant bits.
+/// One bucket for each number of significant bits.
 const BUCKETS: usize = u64::BITS as usize + 1;
 
 impl Default for Histogram {

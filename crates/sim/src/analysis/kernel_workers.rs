@@ -1,8 +1,8 @@
-//! Threads of the kernel, by the names that Linux gives them (Linux 5.10 to 6.18, Android's included).
+//! Kernel threads, by the names that Linux gives them (Linux 5.10 to 6.18, including Android's).
 //!
-//! A recording has no other mark of them. A program that takes such a name is taken for one.
+//! A recording has no other mark of them, so a program with such a name counts as a kernel thread.
 
-/// Names that end here.
+/// Complete names.
 const WHOLE: [&str; 13] = [
     "dmcrypt_write",
     "ext4lazyinit",
@@ -19,10 +19,10 @@ const WHOLE: [&str; 13] = [
     "writeback",
 ];
 
-/// Names that go on with a number.
+/// Prefixes that a number follows.
 const NUMBERED: [&str; 6] = ["kcompactd", "kdamond.", "kswapd", "loop", "mmcqd/", "nbd"];
 
-/// Names that go on with anything: a processor, a device, a kind of work.
+/// Prefixes that anything may follow: a processor, a device, a kind of work.
 const BEGINNINGS: [&str; 24] = [
     "blkcg_",
     "btrfs-",
@@ -50,14 +50,14 @@ const BEGINNINGS: [&str; 24] = [
     "xfsaild/",
 ];
 
-/// Whether a process of this name is a thread of the kernel.
+/// Whether a process of this name is a kernel thread.
 pub(super) fn is_kernel_worker(name: &str) -> bool {
     let goes_on_with_number = |rest: &str| {
         !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b':')
     };
     WHOLE.contains(&name)
-        || NUMBERED.iter().any(|one| name.strip_prefix(one).is_some_and(goes_on_with_number))
-        || BEGINNINGS.iter().any(|one| name.starts_with(one))
+        || NUMBERED.iter().any(|prefix| name.strip_prefix(prefix).is_some_and(goes_on_with_number))
+        || BEGINNINGS.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_of_the_kernel_are_told_from_programs() {
+    fn kernel_threads_are_distinguished_from_programs() {
         for name in [
             "kworker/u17:3",
             "kworker/0:1H",

@@ -1,6 +1,6 @@
-//! What a trace tells without simulating anything: skew, single accesses, reuse, swap traffic.
+//! Analyses of a trace without simulation: skew, single accesses, reuse, swap traffic.
 //!
-//! One pass reads the trace; each analysis has its file. What a recording cannot tell is null, and
+//! One pass reads the trace; each analysis has its file. A figure that a recording cannot give is null, and
 //! `not_recorded` says so in words.
 
 mod classes;
@@ -37,12 +37,12 @@ use trace::{Header, Rows, Source, TraceKind};
 use traffic::TrafficCounts;
 use types::{PageId, Progress};
 
-/// The answers. Shares are fractions from 0 to 1, distributions lists of [largest value, count].
+/// The results. Shares are fractions from 0 to 1, distributions lists of [largest value, count].
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Analysis {
     /// Name and version of this layout.
     pub schema: &'static str,
-    /// What the pages of the trace are.
+    /// Kind of the trace: what its pages are.
     pub kind: TraceKind,
     /// Bytes of a page.
     pub page_bytes: u64,
@@ -50,7 +50,7 @@ pub struct Analysis {
     pub accesses: u64,
     /// Distinct pages accessed.
     pub pages: u64,
-    /// Writes among the accesses; 0 where reads and writes are not told apart.
+    /// Writes among the accesses; 0 if the recording does not distinguish reads and writes.
     pub writes: u64,
     /// How unevenly accesses fall on pages.
     #[serde(flatten)]
@@ -62,7 +62,7 @@ pub struct Analysis {
     pub skew_curve: Vec<(f64, f64)>,
     /// Bytes moved by the busiest 10 % of pages and by the rest (S0 Fig. 1).
     pub volume: Volume,
-    /// What the busiest 10 % of pages are; none where the recording does not know.
+    /// Classes of the busiest 10 % of pages; none if the recording does not have them.
     pub top_10_percent_classes: Option<Classes>,
     /// (frames, misses per access) of LRU.
     #[schemars(with = "Vec<(u64, Share)>")]
@@ -73,19 +73,19 @@ pub struct Analysis {
     pub reaccess_interval_ns: Option<Histogram>,
     /// Pages out and in; swap traces only.
     pub swap: Option<SwapTraffic>,
-    /// Of these, pages of zeros, which no device writes or reads; absent where the recording does not
-    /// tell them from others.
+    /// Page-outs and page-ins of pages of zeros, which no device writes or reads; absent if the recording
+    /// does not distinguish them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
     /// How long swap-in faults took; none without durations.
     pub fault_time: Option<FaultTime>,
-    /// The same per process, if asked for.
+    /// Figures per process, if asked for.
     pub processes: Option<Vec<ProcessAnalysis>>,
-    /// The busiest of them, threads of the kernel together as one, and the others in one row.
+    /// Rows of the busiest processes: all kernel threads in one row, and the others in another.
     pub top_processes: Option<Vec<ProcessRow>>,
-    /// Accesses over time by name of process, if asked for; none without a clock.
+    /// Accesses over time by process name, if asked for; none without a clock.
     pub traffic: Option<Traffic>,
-    /// What the recording does not hold, and what that rules out.
+    /// Facts that the recording lacks, and the figures that this rules out.
     pub not_recorded: Vec<&'static str>,
 }
 
@@ -98,7 +98,7 @@ pub struct Volume {
     pub block: Option<VolumeSplit>,
 }
 
-/// Bytes by whose they are.
+/// Bytes by the pages they belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VolumeSplit {
     /// Of the busiest 10 % of pages.
@@ -107,7 +107,7 @@ pub struct VolumeSplit {
     pub rest_bytes: u64,
 }
 
-/// Analyses a trace in one pass; `top_processes` adds the figures of each process, and of that many rows.
+/// Analyses a trace in one pass; `top_processes` adds the figures of each process, and that many rows.
 /// Memory: up to 52 bytes per page, and with `top_processes` some 40 more per page and process.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ pub fn analyze(
     Ok(observer.finish(source.header(), top_processes.unwrap_or(0)))
 }
 
-/// Everything that is followed while the trace is read.
+/// State of all analyses while the trace is read.
 struct Observer {
     /// Accesses of each page.
     accesses: Vec<u32>,
@@ -140,7 +140,7 @@ struct Observer {
     fault_time: Option<FaultTime>,
     processes: Option<ProcessPages>,
     traffic: Option<TrafficCounts>,
-    /// The accesses of the rows at hand, and with a clock the time of each.
+    /// The accesses of the current rows, and with a clock the time of each.
     batch: Vec<PageId>,
     times_ns: Vec<i64>,
 }
@@ -255,15 +255,15 @@ fn not_recorded(header: &Header) -> Vec<&'static str> {
     let is_swap = header.kind == TraceKind::Swap;
     let absences = [
         (!header.has_clock, "a clock: no re-access intervals"),
-        (!header.has_operations, "reads and writes apart: writes are given as 0"),
+        (!header.has_operations, "whether an access reads or writes: writes are given as 0"),
         (is_swap && !header.has_durations, "durations: no fault-time distribution"),
         (!is_swap, "owners of pages: no classes of the busiest pages, no swap traffic"),
         (
             is_swap && header.files.is_empty(),
-            "libraries and services: pages are only told as anonymous or file, shared or not",
+            "libraries and services: pages are only known as anonymous or file, shared or not",
         ),
         (header.hides_zeros(), trace::ZEROS_UNMARKED),
-        (is_swap, "the rest of the block I/O: volume is over swap accesses alone"),
+        (is_swap, "the rest of the block I/O: volume covers only swap accesses"),
     ];
     absences.into_iter().filter(|&(is_absent, _)| is_absent).map(|(_, what)| what).collect()
 }

@@ -1,4 +1,4 @@
-//! How many pages are in swap at once. A page is there from its way out until it is read or its
+//! How many pages are in swap at once. A page is in swap from its page-out until it is read or its
 //! process ends; the kernel may keep the copy of a page that was read, and frees it when swap is short.
 
 use types::{Event, EventKind, PageId, ProcessId};
@@ -26,15 +26,15 @@ enum Place {
     #[default]
     Unseen,
     InMemory,
-    /// In swap, since this life of its owner.
+    /// In swap, since this life of its owner (see `Owner::lives`).
     InSwap(u32),
 }
 
 #[derive(Clone, Copy, Default)]
 struct Owner {
-    /// Pages of it that are in swap.
+    /// Number of its pages in swap.
     pages: i64,
-    /// How often it ended: its number is given again.
+    /// How often a process with this number ended: numbers are reused.
     lives: u32,
 }
 
@@ -82,7 +82,7 @@ impl Occupancy {
         self.slot(page).place = Place::InMemory;
     }
 
-    /// Whether it is in swap, and its process still lives.
+    /// Whether the page is in swap, and its process still lives.
     fn is_in_swap(&mut self, page: PageId) -> bool {
         let slot = *self.slot(page);
         slot.place == Place::InSwap(self.owner(slot.owner).lives)
@@ -131,22 +131,22 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_are_read_first_were_there_before() {
+    fn pages_that_are_read_first_were_in_swap_before() {
         assert_eq!(most(&[(SwapIn, 0, 0), (SwapIn, 1, 0)]), 2);
-        // Both are in swap beside the page that goes out first.
+        // Both are in swap beside the page that is written first.
         assert_eq!(most(&[(SwapOut, 2, 0), (SwapIn, 0, 0), (SwapIn, 1, 0)]), 3);
         assert_eq!(most(&[(SwapIn, 0, 0), (SwapOut, 2, 0), (SwapIn, 1, 0)]), 2);
     }
 
     #[test]
-    fn the_end_of_a_process_frees_its_pages_alone() {
+    fn the_end_of_a_process_frees_only_its_pages() {
         let lives = [
             (SwapOut, 0, 0),
             (SwapOut, 1, 0),
             (SwapOut, 2, 1),
             (Exit, 0, 0),
             (SwapOut, 3, 1),
-            // Of another process with the same number.
+            // A page-out of another process with the same number.
             (SwapOut, 0, 0),
         ];
         assert_eq!(most(&lives), 3);

@@ -1,4 +1,4 @@
-//! The same figures for each process on its own, and for a few rows that hold them all.
+//! Figures for each process, and for a few rows that cover all of them.
 
 use super::kernel_workers::is_kernel_worker;
 use super::skew::{Skew, Spectrum};
@@ -9,50 +9,50 @@ use std::collections::{BTreeMap, HashMap};
 use trace::Processes;
 use types::{Event, ProcessId};
 
-/// What threads of the kernel are called together.
+/// Name of the row of all kernel threads.
 pub(super) const KERNEL_WORKERS: &str = "kernel workers";
-/// What the processes beyond the busiest are called together.
+/// Name of the row of all processes beyond the busiest.
 pub(super) const OTHERS: &str = "others";
 
-/// One process. The pages are those it accessed, with its own accesses alone.
+/// Figures of one process. Pages and shares are those of its own accesses.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessAnalysis {
-    /// The kernel's number for it; 0 where the recording has none.
+    /// Process id; 0 if the recording has none.
     pub pid: u32,
-    /// Its command name; empty where the recording has none.
+    /// Command name; empty if the recording has none.
     pub name: String,
-    /// Its accesses.
+    /// Number of its accesses.
     pub accesses: u64,
     /// Distinct pages among them.
     pub pages: u64,
     /// Writes among its accesses.
     pub writes: u64,
-    /// Shares as of the whole trace.
+    /// Skew, with shares as for the whole trace.
     #[serde(flatten)]
     pub skew: Skew,
 }
 
-/// A process, all threads of the kernel, or all processes that have no row of their own.
+/// A process, all kernel threads, or all processes without a row of their own.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessRow {
-    /// The command name of a process; `kernel workers`, `others`.
+    /// Command name of a process, `kernel workers` or `others`.
     pub name: String,
-    /// The kernel's number for a process; none of several.
+    /// Process id; none in a row of several processes.
     pub pid: Option<u32>,
-    /// How many processes it is.
+    /// Number of processes in the row.
     pub processes: u64,
-    /// Their accesses.
+    /// Number of their accesses.
     pub accesses: u64,
     /// Distinct pages among them.
     pub pages: u64,
     /// Writes among their accesses.
     pub writes: u64,
-    /// Shares as of the whole trace.
+    /// Skew, with shares as for the whole trace.
     #[serde(flatten)]
     pub skew: Skew,
 }
 
-/// The name under which a process is counted together with others.
+/// The name under which a process is merged with others, if it is.
 pub(super) fn merged_name(process: ProcessId, processes: &Processes) -> String {
     match processes.get(process.index()) {
         Some(known) if is_kernel_worker(known.name) => KERNEL_WORKERS.to_owned(),
@@ -69,7 +69,7 @@ pub(super) struct ProcessPages {
     writes: BTreeMap<ProcessId, u64>,
 }
 
-/// The accesses of each page of one process.
+/// The accesses to each page of one process.
 type Pages = Vec<(u32, u32)>;
 
 impl ProcessPages {
@@ -80,7 +80,7 @@ impl ProcessPages {
             u64::from(event.kind.is_write(event.flags));
     }
 
-    /// Every process with an access, the busiest first, and the same in at most `rows_max` rows and one of
+    /// Every process with an access, the busiest first, and at most `rows_max` rows of them plus one of
     /// the others.
     pub(super) fn analyses(
         self,
@@ -111,7 +111,7 @@ impl ProcessPages {
     }
 }
 
-/// The busiest processes, threads of the kernel as one of them, and the others as one row at the end.
+/// The busiest processes, with all kernel threads as one row, and the others as the last row.
 fn rows(
     analyses: &[(ProcessId, ProcessAnalysis)],
     mut pages: BTreeMap<ProcessId, Pages>,
@@ -120,7 +120,7 @@ fn rows(
     let (workers, programs): (Vec<_>, Vec<_>) =
         analyses.iter().partition(|(_, process)| is_kernel_worker(&process.name));
     let mut rows: Vec<(u64, Vec<&(ProcessId, ProcessAnalysis)>)> =
-        programs.into_iter().map(|one| (one.1.accesses, vec![one])).collect();
+        programs.into_iter().map(|entry| (entry.1.accesses, vec![entry])).collect();
     if !workers.is_empty() {
         rows.push((workers.iter().map(|(_, worker)| worker.accesses).sum(), workers));
     }
@@ -151,7 +151,7 @@ fn row_of_one(process: &ProcessAnalysis) -> ProcessRow {
     }
 }
 
-/// Processes together, whose pages are taken out of `pages`.
+/// One row for several processes, whose pages are removed from `pages`.
 fn row_of_several(
     name: &str,
     processes: &[&(ProcessId, ProcessAnalysis)],
@@ -161,9 +161,9 @@ fn row_of_several(
     for (process, _) in processes {
         together.extend(pages.remove(process).unwrap_or_default());
     }
-    // A page that several accessed is one page.
+    // A page that several processes accessed counts once.
     together.sort_unstable_by_key(|&(page, _)| page);
-    let by_page = together.chunk_by(|one, other| one.0 == other.0);
+    let by_page = together.chunk_by(|entry, other| entry.0 == other.0);
     let sum = |of_page: &[(u32, u32)]| {
         of_page.iter().fold(0u32, |sum, &(_, accesses)| sum.saturating_add(accesses))
     };
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_of_the_kernel_and_what_is_beyond_the_busiest_are_one_row_each() {
+    fn kernel_threads_and_the_less_busy_processes_are_one_row_each() {
         let names = ["app", "kworker/0:1", "init", "kswapd0", "sh"];
         let processes: Processes = (10..).zip(names).collect();
         let counts = [5, 4, 3, 4, 1];
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_nothing_are_none() {
+    fn without_accesses_there_are_no_rows() {
         let (all, rows) = ProcessPages::default().analyses(&Processes::default(), 20);
         assert!(all.is_empty() && rows.is_empty());
     }

@@ -1,11 +1,11 @@
-//! Miss ratio of every size of memory, and how far apart accesses to the same page lie.
+//! Miss ratio at every memory size, and the distance between accesses to the same page.
 
 use super::histogram::Histogram;
 use super::skew::share;
 use crate::stack::Stack;
 use types::PageId;
 
-/// The curve has a point wherever the ratio has fallen this much, besides its powers of two.
+/// The curve has a point at each power of two, and wherever the ratio has fallen by this much.
 const CURVE_STEP: f64 = 1.0 / 400.0;
 
 /// (frames, misses per access) of LRU, exact at every point given: no frames, each power of two,
@@ -50,11 +50,11 @@ pub(super) struct Intervals {
 }
 
 const NEVER: i64 = i64::MIN;
-/// Accesses whose scattered reads are made together, so that the waits for memory overlap.
+/// Accesses whose scattered reads are done together, so that the waits for memory overlap.
 const CHUNK: usize = 64;
 
 impl Intervals {
-    /// Adds accesses to `pages`, all numbered below `bound`, and the time of each.
+    /// Adds accesses to `pages`, all numbered below `bound`, with the time of each.
     pub(super) fn add(&mut self, pages: &[PageId], times_ns: &[i64], bound: usize) {
         if self.last_ns.len() < bound {
             self.last_ns.resize(bound, NEVER);
@@ -65,7 +65,7 @@ impl Intervals {
             for (page, &time_ns) in pages.iter().zip(times_ns) {
                 let last = std::mem::replace(&mut self.last_ns[page.index()], time_ns);
                 if last != NEVER {
-                    // Clocks of merged recordings may step back a little; that is no time at all.
+                    // Clocks of merged recordings may step back a little; such an interval counts as 0.
                     self.histogram.add(time_ns.saturating_sub(last).max(0) as u64, 1);
                 }
             }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_leave_out_first_accesses() {
+    fn distances_omit_first_accesses() {
         let buckets: Vec<_> = reuse_distance(&stack(&[0, 1, 2, 0, 1, 2, 2])).buckets().collect();
         assert_eq!(buckets, [(0, 1), (1, 0), (3, 3)]);
     }

@@ -1,20 +1,20 @@
 //! How unevenly accesses fall on pages.
 //!
 //! The busiest x % of `n` pages are the ceil(x * n) pages with the most accesses. Everything here
-//! follows from how many pages have how many accesses.
+//! follows from the number of pages for each number of accesses.
 
 use crate::shares::Share;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Percentages of pages whose share of accesses is told.
+/// Percentages of pages whose share of accesses is reported.
 pub const TOP_PERCENT: [u64; 5] = [1, 5, 10, 25, 50];
 
 /// The curve has a point wherever one of its axes has advanced this much: at most 512 points.
 const CURVE_STEP: f64 = 1.0 / 255.0;
 
-/// Skew of a set of pages. Shares are fractions; of nothing they are 0.
+/// Skew of a set of pages. Shares are fractions, and 0 for an empty set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Skew {
     /// Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by
@@ -22,7 +22,7 @@ pub struct Skew {
     #[serde(serialize_with = "by_share")]
     #[schemars(with = "std::collections::BTreeMap<String, Share>")]
     pub top_share: [f64; 5],
-    /// Smallest share of pages that takes 80 % of accesses.
+    /// Smallest share of pages that receives 80 % of accesses.
     #[schemars(range(min = 0, max = 1))]
     pub pages_for_80_percent: f64,
     /// Pages with exactly one access.
@@ -40,20 +40,20 @@ pub struct SingleAccess {
     pub accesses: f64,
 }
 
-/// How many pages have how many accesses.
+/// Numbers of pages by their number of accesses.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spectrum {
-    /// Pages by number of accesses, which is never 0.
+    /// Number of accesses, which is never 0, to number of pages.
     pages_by_count: BTreeMap<u64, u64>,
     pub(crate) pages: u64,
     pub(crate) accesses: u64,
 }
 
 impl Spectrum {
-    /// From the accesses of each page; pages without any do not count.
+    /// Counts pages by their accesses; pages without accesses do not count.
     pub(crate) fn new(counts: impl Iterator<Item = u32>) -> Spectrum {
         let mut spectrum = Spectrum::default();
-        // Most pages have few accesses: those are counted without a search.
+        // Most pages have few accesses: those are counted without a map look-up.
         let mut small = [0_u64; 256];
         for count in counts {
             match small.get_mut(count as usize) {
@@ -69,12 +69,12 @@ impl Spectrum {
         spectrum
     }
 
-    /// Pages in the busiest `percent`.
+    /// Number of pages in the busiest `percent`.
     pub(super) fn top_pages(&self, percent: u64) -> u64 {
         (self.pages * percent).div_ceil(100)
     }
 
-    /// Accesses of the busiest `pages`.
+    /// Number of accesses of the busiest `pages`.
     pub(super) fn top_accesses(&self, pages: u64) -> u64 {
         let mut left = pages;
         let mut accesses = 0;
@@ -110,8 +110,8 @@ impl Spectrum {
         pages_taken
     }
 
-    /// (share of pages, share of accesses) with the busiest pages first, ending at (1, 1). Between
-    /// two numbers of accesses the curve is a straight line, so its corners tell all of it.
+    /// (share of pages, share of accesses) with the busiest pages first, ending at (1, 1). The curve is
+    /// straight between two numbers of accesses, so its corners define it.
     pub(super) fn curve(&self) -> Vec<(f64, f64)> {
         let mut points = Vec::new();
         let (mut pages_taken, mut accesses_taken) = (0, 0);
@@ -130,7 +130,7 @@ impl Spectrum {
     }
 }
 
-/// `part` of `whole`, 0 of nothing.
+/// `part` of `whole`; 0 if `whole` is 0.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn shares_follow_the_definitions() {
-        // Ten pages with 10, 4, 2, 1, 1, 1, 1, 0... accesses; the page without any is no page.
+        // Ten pages with 10, 4, 2, 1, 1, 1, 1, 0... accesses; the page without any does not count.
         let spectrum = Spectrum::new([1, 10, 0, 1, 4, 1, 2, 1].into_iter());
         assert_eq!((spectrum.pages, spectrum.accesses), (7, 20));
         let skew = spectrum.skew();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_skew() {
+    fn no_accesses_have_no_skew() {
         let spectrum = Spectrum::new(std::iter::empty());
         assert_eq!(spectrum.skew(), Skew::default());
         assert!(spectrum.curve().is_empty());

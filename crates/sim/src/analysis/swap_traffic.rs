@@ -1,5 +1,5 @@
-//! What a swap trace tells beyond its accesses: how often pages leave and return, how much of what
-//! the device read was readahead.
+//! Page-outs and returns in a swap trace: how often pages leave and return, and the share of readahead
+//! in the device's reads.
 
 use super::histogram::Histogram;
 use super::occupancy::Occupancy;
@@ -11,34 +11,34 @@ use types::{Event, EventFlags, EventKind};
 /// Pages out and in.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SwapTraffic {
-    /// Pages that left memory, each time, anonymous or of a file, modified or not.
+    /// Page-outs, anonymous or of a file, modified or not.
     pub outs: u64,
-    /// Faults and reads that brought a page back.
+    /// Page-ins by faults and reads.
     pub ins: u64,
-    /// Pages by how often they went out; pages that never did are in the bucket of 0.
+    /// Distribution of page-outs per page; pages without any are in the bucket of 0.
     pub outs_per_page: Histogram,
-    /// Pages by how often they came in.
+    /// Distribution of page-ins per page.
     pub ins_per_page: Histogram,
     /// The most pages that were in swap at once.
     pub pages_in_swap_max: u64,
-    /// What left for good.
+    /// Pages and page-outs without a return.
     pub never_returned: NeverReturned,
-    /// What the device read; none where the recording has no device traffic.
+    /// Device reads; none if the recording has no device traffic.
     pub device_reads: Option<DeviceReads>,
 }
 
-/// Page-outs that no page-in followed.
+/// Page-outs without a following page-in.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeverReturned {
-    /// Share of the pages that went out that stayed out at the end.
+    /// Of the pages that went out, the share that was out at the end.
     #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
-    /// Share of page-outs that were not read before the next page-out of the page or the end.
+    /// Share of page-outs that were not read before the page's next page-out or the end.
     #[schemars(range(min = 0, max = 1))]
     pub outs: f64,
 }
 
-/// Device reads by what asked for them.
+/// Device reads by their cause.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceReads {
     /// Reads for the faulting page.
@@ -61,7 +61,7 @@ pub struct SingleOut {
     pub outs: f64,
 }
 
-/// Follows every page of a swap trace.
+/// State of every page of a swap trace.
 #[derive(Default)]
 pub(super) struct SwapPages {
     pages: Vec<SwapPage>,
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn outs_return_or_do_not() {
+    fn page_outs_are_counted_by_whether_they_return() {
         use EventKind::{SwapIn, SwapOut};
         let pages = follow(&[
             (SwapOut, 0),
@@ -179,7 +179,7 @@ mod tests {
         let traffic = pages.traffic();
         assert_eq!((traffic.outs, traffic.ins), (5, 3));
         assert_eq!(traffic.pages_in_swap_max, 3);
-        // Pages 0 and 2 are out at the end; besides their last, page 1's first out was not read.
+        // Pages 0 and 2 are out at the end; page 1's first page-out was not read either.
         assert_eq!(traffic.never_returned, NeverReturned { pages: 2.0 / 3.0, outs: 3.0 / 5.0 });
         assert_eq!(pages.single_out(), SingleOut { pages: 1.0 / 3.0, outs: 0.2 });
         let buckets: Vec<_> = traffic.outs_per_page.buckets().collect();
@@ -194,13 +194,13 @@ mod tests {
         let anonymous = follow(&[(SwapIn, 0), (SwapOut, 0), (SwapIn, 0), (SwapOut, 1)]);
         let anonymous = anonymous.traffic();
         assert_eq!(anonymous.pages_in_swap_max, 1);
-        // They go back to their file, not to swap.
+        // File pages return to their file, not to swap.
         assert_eq!(file.traffic(), SwapTraffic { pages_in_swap_max: 0, ..anonymous });
         assert_eq!((file.traffic().outs, file.traffic().ins), (2, 2));
     }
 
     #[test]
-    fn readahead_is_told_from_demand() {
+    fn readahead_is_distinguished_from_demand() {
         use EventKind::{DeviceRead, SwapIn};
         let reads = follow(&[(SwapIn, 0), (DeviceRead, 1), (DeviceRead, 2), (DeviceRead, 3)]);
         let expected = DeviceReads { demand: 1, readahead: 3, readahead_share: 0.75 };

@@ -1,4 +1,4 @@
-//! Reads and writes over time by name of process: the steps of a stacked chart.
+//! Reads and writes over time by process name: the steps of a stacked chart.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,33 +10,33 @@ use types::{Event, ProcessId};
 
 use super::processes::{OTHERS, merged_name};
 
-/// Steps of time at most; at least half as many where the trace is longer than a millisecond each.
+/// Number of steps at most; at least half of it for traces longer than a millisecond per step.
 const STEPS_MAX: u64 = 256;
 
-/// The first length of a step; it doubles until the trace fits.
+/// Initial length of a step; it doubles until the trace fits.
 const STEP_NS: u64 = 1_000_000;
 
-/// Series at most, one of them that of the others where there are more names: as many as a chart has colours.
+/// Number of series at most, including `others` if there are more names: as many as a chart has colours.
 const SERIES_MAX: usize = 8;
 
-/// Accesses by name of process and step of time, which begin with the first event.
+/// Accesses by process name and step of time; time begins with the first event.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Traffic {
     /// Length of a step.
     #[schemars(range(min = 0))]
     pub step_s: f64,
-    /// Those with most accesses, the most first, and all others.
+    /// The names with the most accesses in descending order, then all others.
     pub series: Vec<TrafficSeries>,
 }
 
-/// What the processes of one name did.
+/// Accesses of the processes of one name.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficSeries {
-    /// Their name; that of several where it is `kernel workers` or `others`.
+    /// Process name, or `kernel workers` or `others`.
     pub name: String,
-    /// How many they are.
+    /// Number of processes.
     pub processes: u64,
-    /// Reads in each step; where the recording does not tell reads from writes, all accesses.
+    /// Reads in each step; all accesses if the recording does not distinguish reads and writes.
     pub reads: Vec<u64>,
     /// Writes in each step.
     pub writes: Vec<u64>,
@@ -46,7 +46,7 @@ pub struct TrafficSeries {
 pub(super) struct TrafficCounts {
     step_ns: u64,
     counts: HashMap<(ProcessId, u64), Counts>,
-    /// The process and step of the last accesses, and their counts, which are not yet in `counts`:
+    /// Process and step of the latest accesses, with their counts, which are not yet in `counts`:
     /// accesses come in runs.
     last: ((ProcessId, u64), Counts),
 }
@@ -56,13 +56,13 @@ type Counts = [u64; 2];
 
 impl Default for TrafficCounts {
     fn default() -> TrafficCounts {
-        let nobody = (ProcessId(0), 0);
-        TrafficCounts { step_ns: STEP_NS, counts: HashMap::new(), last: (nobody, [0; 2]) }
+        let no_process = (ProcessId(0), 0);
+        TrafficCounts { step_ns: STEP_NS, counts: HashMap::new(), last: (no_process, [0; 2]) }
     }
 }
 
 impl TrafficCounts {
-    /// Takes an access at a time since the first event.
+    /// Adds an access at a time since the first event.
     pub(super) fn add(&mut self, event: Event, time_ns: i64) {
         let time_ns = u64::try_from(time_ns).unwrap_or(0);
         while time_ns / self.step_ns >= STEPS_MAX {
@@ -91,7 +91,7 @@ impl TrafficCounts {
         }
     }
 
-    /// The series of the names with most accesses.
+    /// Returns the series of the names with the most accesses.
     pub(super) fn finish(mut self, processes: &Processes) -> Traffic {
         self.flush();
         let mut by_name: BTreeMap<String, Named> = BTreeMap::new();
@@ -101,20 +101,20 @@ impl TrafficCounts {
             by_name.entry(name).or_default().take(process, step, counts);
         }
         let mut named: Vec<(String, Named)> = by_name.into_iter().collect();
-        named.sort_by_key(|(_, one)| Reverse(one.accesses()));
+        named.sort_by_key(|(_, entry)| Reverse(entry.accesses()));
         let mut others = Named::default();
         if named.len() > SERIES_MAX {
-            for (_, one) in named.drain(SERIES_MAX - 1..) {
-                others.join(one);
+            for (_, entry) in named.drain(SERIES_MAX - 1..) {
+                others.join(entry);
             }
             named.push((OTHERS.to_owned(), others));
         }
-        let series = named.into_iter().map(|(name, one)| one.series(name, steps)).collect();
+        let series = named.into_iter().map(|(name, entry)| entry.series(name, steps)).collect();
         Traffic { step_s: self.step_ns as f64 / 1e9, series }
     }
 }
 
-/// What is known of the processes of one name.
+/// Counts of the processes of one name.
 #[derive(Default)]
 struct Named {
     processes: BTreeSet<ProcessId>,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_of_one_name_and_workers_of_the_kernel_are_one_series() {
+    fn processes_of_one_name_and_kernel_threads_are_one_series() {
         let names = ["app", "app", "kworker/0:1", "kswapd0", "", "init"];
         let processes: Processes = (1..).zip(names).collect();
         let ms = 1_000_000;
@@ -189,7 +189,7 @@ mod tests {
         let brief: Vec<_> = traffic
             .series
             .iter()
-            .map(|one| (&one.name[..], one.processes, &one.reads[..], &one.writes[..]))
+            .map(|row| (&row.name[..], row.processes, &row.reads[..], &row.writes[..]))
             .collect();
         assert_eq!(
             brief,
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_beyond_those_with_colours_are_the_others() {
+    fn names_beyond_the_colours_are_the_others() {
         let processes: Processes = (0..20).map(|pid| (pid, format!("app{pid}"))).collect();
         let events: Vec<_> =
             (0..20).flat_map(|pid| vec![(0, pid, false); 20 - pid as usize]).collect();
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn one_name_more_than_the_others_has_a_series_of_its_own() {
+    fn as_many_names_as_colours_have_a_series_each() {
         let processes: Processes =
             (0..SERIES_MAX as u32).map(|pid| (pid, format!("app{pid}"))).collect();
         let events: Vec<_> = (0..SERIES_MAX as u32).map(|pid| (0, pid, true)).collect();
         let traffic = counted(&events, &processes);
         assert_eq!(traffic.series.len(), SERIES_MAX);
-        assert!(traffic.series.iter().all(|one| one.name != OTHERS));
+        assert!(traffic.series.iter().all(|series| series.name != OTHERS));
     }
 
     proptest! {

@@ -1,17 +1,17 @@
-//! What a device takes for pages of another size than 4 KiB.
+//! Times of a device for pages of another size than 4 KiB.
 //!
-//! A read takes what one of 4 KiB takes, and the further bytes at the bandwidth of `[transfer]`; a
-//! write likewise, where the file has a bandwidth of writes. What the file does not tell lies between
-//! bounds: as long as the further bytes take to be read, or no longer than one operation of 4 KiB
-//! where that is unknown too, and as long as so many operations one after another. The typical figure
-//! is then the geometric mean.
+//! A read takes the time of a 4 KiB read, plus the further bytes at the bandwidth of `[transfer]`; a
+//! write likewise, if the file has a bandwidth of writes. Otherwise the time is between two
+//! bounds: at least the time to read the further bytes, or that of one 4 KiB operation
+//! if that bandwidth is unknown too, and at most that of one 4 KiB operation per 4 KiB in turn. The typical
+//! figure is then the geometric mean.
 
 use super::{Device, Figure, Latency, Provenance};
 use types::PAGE_BYTES;
 
 impl Device {
-    /// The same device, whose times are those of a page of `page_bytes`. Two latencies that the
-    /// caller gave are those of such a page already.
+    /// The same device with the times of a page of `page_bytes`. Two latencies that the
+    /// caller gave apply to such a page already.
     #[must_use]
     pub fn with_pages_of(&self, page_bytes: u64) -> Device {
         if self.is_exact || page_bytes == PAGE_BYTES {
@@ -36,7 +36,7 @@ impl Device {
     }
 }
 
-/// The time for a page of `page_bytes`, those beyond 4 KiB at this bandwidth.
+/// The time for a page of `page_bytes`, with the bytes beyond 4 KiB at this bandwidth.
 fn longer(latency: &Latency, bandwidth_mb_s: &Figure, page_bytes: u64) -> Latency {
     let further = (page_bytes - PAGE_BYTES) as f64;
     let with = |ns: u64, mb_s: f64| ns + (further / mb_s * 1e3).round() as u64;
@@ -53,7 +53,7 @@ fn longer(latency: &Latency, bandwidth_mb_s: &Figure, page_bytes: u64) -> Latenc
     }
 }
 
-/// From `low_ns` to as many operations of 4 KiB as the page has parts.
+/// A range from `low_ns` to the time of one 4 KiB operation per 4 KiB of the page.
 fn bounded(latency: &Latency, low_ns: u64, page_bytes: u64) -> Latency {
     let parts = page_bytes / PAGE_BYTES;
     let high_ns = (latency.high_ns * parts).max(low_ns);

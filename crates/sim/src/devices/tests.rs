@@ -1,11 +1,11 @@
 use super::*;
 
 #[test]
-fn the_folder_and_the_list_are_the_same() {
+fn the_folder_and_the_list_name_the_same_devices() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
     let mut files: Vec<String> = std::fs::read_dir(folder)
         .expect("the folder devices exists")
-        .map(|entry| entry.expect("its entries can be read").path())
+        .map(|entry| entry.expect("the entries of the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
         .collect();
@@ -16,7 +16,7 @@ fn the_folder_and_the_list_are_the_same() {
 }
 
 #[test]
-fn every_builtin_device_is_called_like_its_file_and_says_where_its_figures_come_from() {
+fn every_builtin_device_has_the_name_of_its_file_and_the_origin_of_its_figures() {
     for ((file, _), device) in BUILTIN.iter().zip(builtin()) {
         assert_eq!(*file, device.name);
         assert!(!device.summary.is_empty());
@@ -53,7 +53,7 @@ fn a_pair_takes_its_unit_from_the_write() {
 }
 
 #[test]
-fn only_memory_says_how_much_memory_it_takes() {
+fn only_memory_has_a_compression_ratio() {
     let in_memory: Vec<String> =
         builtin().filter(|device| device.compression.is_some()).map(|device| device.name).collect();
     assert_eq!(in_memory, ["dram", "zram-lz4", "zram-zstd"]);
@@ -62,7 +62,7 @@ fn only_memory_says_how_much_memory_it_takes() {
 }
 
 #[test]
-fn a_transfer_of_a_page_takes_about_as_long_as_reading_one() {
+fn a_transfer_of_a_page_takes_about_as_long_as_a_page_read() {
     let transfers: Vec<(Device, Transfer)> = builtin()
         .filter_map(|device| device.transfer.clone().map(|transfer| (device, transfer)))
         .collect();
@@ -75,7 +75,7 @@ fn a_transfer_of_a_page_takes_about_as_long_as_reading_one() {
 }
 
 #[test]
-fn what_is_no_device_is_refused_with_what_there_is() {
+fn an_unknown_device_is_refused_with_the_known_names() {
     let unknown = Device::resolve("flsh").unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::Usage);
     assert!(unknown.to_string().contains("ufs-3.1"), "{unknown}");
@@ -109,7 +109,7 @@ fn a_file_that_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn a_ratio_makes_a_device_that_much_faster() {
+fn a_ratio_makes_a_device_faster_by_that_factor() {
     let slow = Device::resolve("90/40us").unwrap();
     let fast = slow.faster_by(LatencyRatio { slow_to_fast_read: 15.0, write_to_read: 2.0 });
     assert_eq!((fast.read.typical_ns, fast.write.typical_ns), (6_000, 12_000));
@@ -117,7 +117,7 @@ fn a_ratio_makes_a_device_that_much_faster() {
 }
 
 #[test]
-fn every_builtin_device_says_what_a_larger_page_takes() {
+fn every_builtin_device_has_times_for_larger_pages() {
     for device in builtin() {
         let larger = device.with_pages_of(16384);
         for (small, large) in [(&device.read, &larger.read), (&device.write, &larger.write)] {
@@ -128,14 +128,14 @@ fn every_builtin_device_says_what_a_larger_page_takes() {
             );
             assert!(large.low_ns <= large.typical_ns && large.typical_ns <= large.high_ns);
         }
-        // Reading four pages at once takes about as long as one after another, or less.
+        // Reading four pages at once takes about as long as one after another, or is faster.
         assert!(10 * larger.read.typical_ns <= 42 * device.read.typical_ns, "{}", device.name);
         assert_eq!(device.with_pages_of(4096), device);
     }
 }
 
 #[test]
-fn a_larger_page_takes_the_transfer_of_its_further_bytes() {
+fn a_larger_page_adds_the_transfer_of_its_further_bytes() {
     let larger = Device::resolve("ufs-3.1").unwrap().with_pages_of(16384);
     // 12,288 bytes at 2,100, 1,733 and 1,430 MB/s.
     let read = &larger.read;
@@ -147,7 +147,7 @@ fn a_larger_page_takes_the_transfer_of_its_further_bytes() {
 }
 
 #[test]
-fn a_device_file_may_tell_the_bandwidth_of_writes() {
+fn a_device_file_may_have_a_bandwidth_of_writes() {
     let section = |name: &str, figures: &str| {
         format!("[{name}]\n{figures}\nsource = \"x\"\ndate = \"2026-11-20\"\nverified = true\n")
     };
@@ -170,13 +170,13 @@ fn a_device_file_may_tell_the_bandwidth_of_writes() {
 }
 
 #[test]
-fn times_given_by_the_caller_are_those_of_the_page() {
+fn times_given_by_the_caller_apply_to_the_page() {
     let device = Device::resolve("90/40us").unwrap();
     assert_eq!(device.with_pages_of(16384), device);
 }
 
 #[test]
-fn what_a_file_does_not_tell_of_larger_pages_lies_between_bounds() {
+fn unknown_times_of_larger_pages_are_bounded() {
     let larger = Device::resolve("emmc-5.1").unwrap().with_pages_of(16384);
     let read = &larger.read;
     assert_eq!([read.low_ns, read.typical_ns, read.high_ns], [150_000, 387_298, 1_000_000]);

@@ -1,29 +1,29 @@
-//! Freezes: times in which no task got on for want of memory.
+//! Freezes: times in which no task progressed for lack of memory.
 
 use std::collections::VecDeque;
 
 use super::{Freeze, Settings};
 
-/// Sums of microseconds over a while that ends now.
+/// Growth of a sum of microseconds over a recent window.
 #[derive(Debug, Default)]
 pub(super) struct Trailing {
-    /// When, and the sum so far.
+    /// Times, and the sum at each.
     known: VecDeque<(u64, u64)>,
 }
 
 impl Trailing {
-    /// Takes the sum at a moment, and forgets what lies further back than `longest_ns`.
+    /// Adds the sum at a moment, and forgets those further back than `longest_ns`.
     pub(super) fn take(&mut self, time_ns: u64, sum_us: u64, longest_ns: u64) {
         self.known.push_back((time_ns, sum_us));
-        // One at or before the begin of the while is kept.
+        // Keep one entry at or before the start of the window.
         while self.known.get(1).is_some_and(|&(time, _)| time.saturating_add(longest_ns) <= time_ns)
         {
             self.known.pop_front();
         }
     }
 
-    /// The share of the last `length_ns` that the sum grew by, of 1. Of a shorter past it is a share of
-    /// `length_ns` all the same, as the kernel's averages begin at 0.
+    /// The growth over the last `length_ns` as a share of that length. A shorter past still counts against
+    /// `length_ns`, as the kernel's averages begin at 0.
     pub(super) fn share(&self, length_ns: u64) -> f64 {
         let Some(&(now, sum)) = self.known.back() else { return 0.0 };
         let from = now.saturating_sub(length_ns);
@@ -50,7 +50,7 @@ impl Finder {
         Finder { share: settings.freeze_share, time_s, last: None, open: None, found: Vec::new() }
     }
 
-    /// Takes how long every task has stalled so far.
+    /// Adds the total stall of every task at a moment.
     pub(super) fn moment(&mut self, time_s: f64, full_us: u64) {
         if let Some((before_s, before_us)) = self.last
             && time_s > before_s
@@ -66,7 +66,7 @@ impl Finder {
         self.last = Some((time_s, full_us));
     }
 
-    /// Takes a kill of the kernel's own killer.
+    /// Adds a kill by the kernel's out-of-memory killer.
     pub(super) fn kernel_kill(&mut self, time_s: f64) {
         self.found.push(Freeze { from_s: time_s, to_s: time_s, is_kernel_kill: true });
     }
@@ -76,10 +76,10 @@ impl Finder {
         self.found.extend(self.open.take().filter(long));
     }
 
-    /// All freezes in order of their begin.
+    /// All freezes in order of their start.
     pub(super) fn finish(mut self) -> Vec<Freeze> {
         self.close();
-        self.found.sort_by(|one, other| one.from_s.total_cmp(&other.from_s));
+        self.found.sort_by(|freeze, other| freeze.from_s.total_cmp(&other.from_s));
         self.found
     }
 }

@@ -1,10 +1,10 @@
-//! Replays a recording of memory and processes against kill policies: who would have been killed, when
-//! and why, and why not the rest of the time.
+//! Replays a recording of memory and processes against kill policies: which processes they would have
+//! killed, when and why, and why none the rest of the time.
 //!
-//! The recording goes on as it was, less what the victims had: from its death on, what a victim has
-//! at each moment counts as free, and the victim is no candidate. How much tasks stalled is as
-//! recorded, so what a kill would have spared them is not seen. Groups of processes are not recorded:
-//! each process is one of its own. Nor is what a restart would cost.
+//! The recording continues as it was, less the memory of the victims: after its death, the memory of a
+//! victim at each moment counts as free, and the victim is no candidate. Stalls stay as recorded, so the
+//! relief of a kill is not simulated. If groups are not recorded, each process is a group of its own. Costs
+//! of a restart are not recorded.
 
 mod freezes;
 mod outcome;
@@ -17,19 +17,19 @@ pub use outcome::{
 };
 pub use replay::Replayer;
 
-/// What counts as a freeze, and how far a decision and a freeze may lie apart.
+/// Definition of a freeze, and the window between a decision and a freeze.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// The share of time in which every task must have stalled for memory, of 1.
+    /// Share of time in which every task must stall for memory, from 0 to 1.
     pub freeze_share: f64,
-    /// How long it must have been so.
+    /// Time for which that share must hold.
     pub freeze_time: Nanos,
-    /// A decision belongs to the freezes that begin within so long after it.
+    /// Time after a decision within which a freeze belongs to it.
     pub window: Nanos,
 }
 
 impl Default for Settings {
-    /// Half of a second at least, within ten seconds: the time over which the kernel averages.
+    /// At least half of a second, within ten seconds, the kernel's averaging time.
     fn default() -> Settings {
         let second = 1_000_000_000;
         Settings { freeze_share: 0.5, freeze_time: Nanos(second), window: Nanos(10 * second) }

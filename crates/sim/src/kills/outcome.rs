@@ -1,4 +1,4 @@
-//! What a replay tells. Times are seconds since the first moment, memory is bytes.
+//! The results of a replay. Times are seconds since the first moment, memory is bytes.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,21 +11,21 @@ pub struct Outcome {
     /// From the first moment to the last.
     #[schemars(range(min = 0))]
     pub duration_s: f64,
-    /// All memory of the group or machine at the last moment.
+    /// Total memory of the group or machine at the last moment.
     pub total_bytes: u64,
-    /// Whether every moment has watermarks and what the kernel keeps; where not, `minfree` counts that
+    /// Whether every moment has watermarks and the kernel's reserve; if not, `minfree` counts the reserve
     /// as free and `lmkd` has no rule of low free memory.
     pub has_watermarks: bool,
-    /// Whether the recording has weights of processes. If not, memory that processes share by fork counts in full
-    /// for each of them.
+    /// Whether the recording has weights of processes. If not, memory shared by fork counts in full
+    /// for each process.
     pub has_weights: bool,
-    /// Available memory over time, thinned to its lowest within equal steps.
+    /// Available memory over time, as the lowest value in each of equal steps.
     pub memory: Vec<Point>,
-    /// When no task got on.
+    /// The freezes.
     pub freezes: Vec<Freeze>,
-    /// Who was killed while it was recorded.
+    /// The kills in the recording.
     pub recorded: Vec<RecordedKill>,
-    /// What each policy would have done, in the order asked for.
+    /// Result of each policy, in the order asked for.
     pub policies: Vec<Replay>,
 }
 
@@ -33,94 +33,94 @@ pub struct Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "MemoryPoint")]
 pub struct Point {
-    /// When.
+    /// Time of the moment.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// What could be had without swapping.
+    /// Memory available without swapping.
     pub available_bytes: u64,
-    /// What is free of all swap.
+    /// Free swap of all areas.
     pub swap_free_bytes: u64,
 }
 
-/// A time in which no task got on for want of memory, or the kernel's own killer had to act.
+/// A time in which no task progressed for lack of memory, or a kill by the kernel's own killer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Freeze {
-    /// Its begin.
+    /// Start of the freeze.
     #[schemars(range(min = 0))]
     pub from_s: f64,
-    /// Its end; the begin, where the kernel killed.
+    /// End of the freeze; equal to the start for a kill by the kernel.
     #[schemars(range(min = 0))]
     pub to_s: f64,
-    /// Whether it is a kill of the kernel's.
+    /// Whether it is a kill by the kernel.
     pub is_kernel_kill: bool,
 }
 
-/// A process that was killed while it was recorded.
+/// A process that was killed during the recording.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RecordedKill {
-    /// When.
+    /// Time of the kill.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// Its number.
+    /// Process id.
     pub process: u32,
-    /// Its name, where it was seen alive.
+    /// Process name, if the process was recorded alive.
     pub name: Option<String>,
     /// Whether the kernel's out-of-memory killer chose it.
     pub is_of_kernel: bool,
     /// Whether the recording has the moment of this kill: memory and processes before any of the victim's
-    /// memory was given back. Without it the recording cannot tell what the killer saw.
+    /// memory was freed. Without it the recording cannot show what the killer saw.
     pub has_moment: bool,
 }
 
-/// What one policy would have done.
+/// Result of one policy.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyReplay")]
 pub struct Replay {
-    /// Its name.
+    /// Name of the policy.
     pub policy: String,
-    /// Its kills.
+    /// Its decisions to kill.
     pub decisions: Vec<Decision>,
-    /// Why it did nothing, a row as long as the reason stays.
+    /// Reasons not to kill, one row for as long as the reason stays the same.
     pub reasons: Vec<Reason>,
-    /// Rows of reasons beyond those kept.
+    /// Number of rows of reasons beyond those kept.
     pub reasons_left_out: u64,
-    /// Decisions after which the recording went on for the whole window without a freeze or a kill.
+    /// Decisions without a freeze or a kill for the whole window after them.
     pub false_alarms: u64,
-    /// Freezes ahead of which, and in which, it decided nothing.
+    /// Freezes without a decision before or during them.
     pub missed_freezes: u64,
-    /// Recorded victims that it would have killed too, at that time or within the window before it.
+    /// Recorded victims that it would have killed too, at that time or within the window before.
     pub victims_named: u64,
-    /// Recorded victims that it would not have killed by then.
+    /// Recorded victims that it would not have killed by that time.
     pub victims_not_named: u64,
-    /// The rest of the recorded victims: their kills have no moment.
+    /// Recorded victims whose kills have no moment.
     pub victims_unknown: u64,
 }
 
 /// One decision to kill.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
-    /// When.
+    /// Time of the decision.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// The rule that said so.
+    /// The rule that applied.
     pub why: &'static str,
-    /// Available memory then, with what earlier victims would have left.
+    /// Available memory at that time, including the memory of earlier victims.
     pub available_bytes: u64,
-    /// Who dies.
+    /// The processes that die.
     pub victims: Vec<Victim>,
-    /// Who would have been next, the first few.
+    /// The first few candidates after the victims.
     pub spared: Vec<Victim>,
-    /// What the recording says of it.
+    /// Judgement by the rest of the recording.
     pub judgement: Judgement,
 }
 
-/// What the recording says of a decision.
+/// Judgement of a decision by the rest of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
-    /// A freeze or a kill came within the window, or was there.
+    /// A freeze or a kill came within the window, or was under way.
     Needed,
-    /// Neither came.
+    /// Neither a freeze nor a kill came within the window.
     FalseAlarm,
     /// The recording ends before the window does.
     Undecided,
@@ -129,34 +129,34 @@ pub enum Judgement {
 /// A candidate as a policy saw it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Victim {
-    /// Its number.
+    /// Process id.
     pub process: u32,
-    /// Its name.
+    /// Process name.
     pub name: String,
     /// `oom_score_adj`.
     pub adj: i16,
-    /// What it has in memory.
+    /// Memory of the process.
     pub resident_bytes: u64,
-    /// What it has in swap.
+    /// Swap of the process.
     pub swapped_bytes: u64,
-    /// What of its memory is no file's and no shared memory's; absent where it was not recorded.
+    /// Memory of the process without file pages and shared memory; absent if not recorded.
     pub own_bytes: Option<u64>,
-    /// What its end frees of its memory; None if it has no weight.
+    /// Part of its memory that its end frees; None if it has no weight.
     pub weight_bytes: Option<u64>,
-    /// What the policy gave it: the first number decides, the second between equals.
+    /// Score from the policy: the first number decides, the second breaks ties.
     pub score: (u64, u64),
 }
 
-/// Why nobody died for a while.
+/// A time without kills, and its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "NoKillReason")]
 pub struct Reason {
-    /// From this moment.
+    /// First moment.
     #[schemars(range(min = 0))]
     pub from_s: f64,
-    /// To this one.
+    /// Last moment.
     #[schemars(range(min = 0))]
     pub to_s: f64,
-    /// The rule that said so.
+    /// The rule that applied.
     pub why: &'static str,
 }

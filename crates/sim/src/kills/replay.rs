@@ -14,22 +14,22 @@ use super::outcome::{
     Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
 };
 
-/// Candidates that a ranking has room for.
+/// Candidates for which a ranking has room.
 const CANDIDATES_MAX: usize = 1 << 16;
-/// Candidates told beside the victims of a decision.
+/// Candidates listed after the victims of a decision.
 const SPARED_KEPT: usize = 5;
-/// Rows of reasons that are kept of a policy.
+/// Rows of reasons kept per policy.
 const REASONS_KEPT: usize = 10_000;
-/// Points of memory that are kept at most; half as many at least once there were so many.
+/// Points of memory kept at most; once full, at least half as many.
 const POINTS_KEPT: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
 /// A tick of processor times (USER_HZ): the same on every Linux.
 const TICK_NS: i64 = 10_000_000;
 
-/// A process: its number, and its start, which tells it from later ones of that number.
+/// A process: its id, and its start, which distinguishes it from later processes with that id.
 type Who = (u32, u64);
 
-/// Takes a recording moment by moment.
+/// Replays a recording moment by moment.
 pub struct Replayer {
     settings: Settings,
     begin_ns: Option<u64>,
@@ -42,17 +42,17 @@ pub struct Replayer {
     some: Trailing,
     full: Trailing,
     finder: Finder,
-    /// When each process was last seen to have used a processor, and how much by then.
+    /// When each process last used a processor, and its processor time by then.
     used: BTreeMap<Who, (u64, u64)>,
     names: BTreeMap<u32, String>,
-    /// When, in nanoseconds, who, whether by the kernel, and the name.
+    /// Time in nanoseconds, process, whether the kernel killed it, and its name.
     recorded: Vec<(u64, u32, bool, Option<String>)>,
-    /// Moments of kills: when, in nanoseconds, and who.
+    /// Moments of kills: time in nanoseconds, and process.
     at_kills: BTreeSet<(u64, u32)>,
     runs: Vec<Run>,
 }
 
-/// One policy under way.
+/// The replay of one policy.
 struct Run {
     policy: Box<dyn Kill>,
     ranking: Ranking,
@@ -61,7 +61,7 @@ struct Run {
 }
 
 impl Replayer {
-    /// For policies by their names.
+    /// A replayer for policies with their names.
     pub fn new(policies: Vec<(String, Box<dyn Kill>)>, settings: Settings) -> Replayer {
         let run = |(name, policy)| Run {
             policy,
@@ -99,7 +99,7 @@ impl Replayer {
         }
     }
 
-    /// Takes what comes next in the recording.
+    /// Processes the next item of the recording.
     pub fn take(&mut self, found: Found) {
         match found {
             Found::Moment(moment) => self.moment(&moment),
@@ -167,7 +167,7 @@ impl Replayer {
         }
     }
 
-    /// The processes as candidates, in their order.
+    /// The processes as candidates, in the same order.
     fn candidates(&mut self, time_ns: u64, processes: &[ProcessState]) -> Vec<Candidate> {
         let before = std::mem::take(&mut self.used);
         let mut candidates = Vec::with_capacity(processes.len());
@@ -198,8 +198,8 @@ impl Replayer {
         candidates
     }
 
-    /// Whether there is a moment of the kill of `process` at this time. The kernel's own killer sends the
-    /// signal before it tells whom it chose, and a process may be told again while it dies.
+    /// Whether the recording has the moment of the kill of `process` at this time. The kernel's own killer sends
+    /// the signal before it reports its victim, and a process may be reported again while it dies.
     fn has_moment(&self, time_ns: u64, process: u32) -> bool {
         let since_ns = time_ns.saturating_sub(SECOND_NS);
         self.at_kills
@@ -207,7 +207,7 @@ impl Replayer {
             .any(|&(_, victim)| victim == process)
     }
 
-    /// What became of it all.
+    /// Returns the results.
     pub fn finish(mut self) -> Outcome {
         let begin_ns = self.begin_ns.unwrap_or(0);
         let recorded: Vec<RecordedKill> = std::mem::take(&mut self.recorded)
@@ -256,7 +256,7 @@ impl Run {
         for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
             let is_dead = self.dead.contains(&(state.process, state.start));
             match state.life {
-                // Whoever killed it waits for its memory, up to some time.
+                // The killer waits for its memory, for a limited time.
                 Life::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
                 Life::Stuck => {}
                 Life::Living if is_dead => {
@@ -273,7 +273,7 @@ impl Run {
             kill::Decision::Spare { why } => self.spare(time_s, why),
             kill::Decision::Kill { why, victims } => {
                 let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
-                let told = |ranked: &Ranked| victim(state(ranked), ranked);
+                let as_victim = |ranked: &Ranked| victim(state(ranked), ranked);
                 let ranked = self.ranking.ranked();
                 let (dying, others) = ranked.split_at(victims.min(ranked.len()));
                 self.dead.extend(dying.iter().map(|ranked| {
@@ -284,8 +284,8 @@ impl Run {
                     time_s,
                     why,
                     available_bytes: memory.available.0,
-                    victims: dying.iter().map(told).collect(),
-                    spared: others.iter().take(SPARED_KEPT).map(told).collect(),
+                    victims: dying.iter().map(as_victim).collect(),
+                    spared: others.iter().take(SPARED_KEPT).map(as_victim).collect(),
                     judgement: Judgement::Undecided,
                 });
             }
@@ -307,8 +307,8 @@ impl Run {
     }
 }
 
-/// The same number for all processes of a memory cgroup. Where groups were not recorded, each process is
-/// a group of its own, with a number that no group has.
+/// A number for the memory cgroup of a process. If groups were not recorded, each process is
+/// a group of its own, with a number that no cgroup has.
 fn group_of(state: &ProcessState) -> u64 {
     match state.group {
         0 => u64::from(state.process) | 1 << 32,
@@ -329,7 +329,7 @@ fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
     }
 }
 
-/// Sets decisions beside what was recorded.
+/// Compares decisions with the recording.
 struct Judge<'a> {
     freezes: &'a [Freeze],
     recorded: &'a [RecordedKill],
@@ -342,14 +342,14 @@ impl Judge<'_> {
         for decision in &mut replay.decisions {
             decision.judgement = self.judgement(decision.time_s);
         }
-        let is_false = |one: &&Decision| one.judgement == Judgement::FalseAlarm;
+        let is_false = |decision: &&Decision| decision.judgement == Judgement::FalseAlarm;
         replay.false_alarms = replay.decisions.iter().filter(is_false).count() as u64;
         let is_met = |freeze: &Freeze| {
             let (from_s, to_s) = (freeze.from_s - self.window_s, freeze.to_s);
-            replay.decisions.iter().any(|one| (from_s..=to_s).contains(&one.time_s))
+            replay.decisions.iter().any(|decision| (from_s..=to_s).contains(&decision.time_s))
         };
-        replay.missed_freezes = self.freezes.iter().filter(|one| !is_met(one)).count() as u64;
-        // A process that was told to die more than once is one victim.
+        replay.missed_freezes = self.freezes.iter().filter(|freeze| !is_met(freeze)).count() as u64;
+        // A process that was signalled more than once is one victim.
         let mut first = BTreeMap::new();
         self.recorded.iter().for_each(|kill| {
             first.entry(kill.process).or_insert(kill);
@@ -365,11 +365,11 @@ impl Judge<'_> {
         replay
     }
 
-    /// Whether a policy would have killed a recorded victim at its kill, or within the window before it.
+    /// Whether a policy would have killed a recorded victim at its kill or within the window before.
     fn is_named(&self, replay: &Replay, kill: &RecordedKill) -> bool {
         let times = kill.time_s - self.window_s..=kill.time_s;
-        let decisions = replay.decisions.iter().filter(|one| times.contains(&one.time_s));
-        decisions.flat_map(|one| &one.victims).any(|victim| victim.process == kill.process)
+        let decisions = replay.decisions.iter().filter(|made| times.contains(&made.time_s));
+        decisions.flat_map(|made| &made.victims).any(|victim| victim.process == kill.process)
     }
 
     fn judgement(&self, time_s: f64) -> Judgement {
@@ -385,11 +385,11 @@ impl Judge<'_> {
     }
 }
 
-/// Points of memory over time, as many as a chart shows.
+/// Points of memory over time, as many as a chart needs.
 #[derive(Debug, Default)]
 struct Points {
     kept: Vec<Point>,
-    /// Moments that a point stands for, as a power of two, and those that the last has taken.
+    /// Moments per point as a power of two, and the moments in the last point.
     doublings: u32,
     taken: u64,
 }
@@ -410,17 +410,17 @@ impl Points {
         if self.kept.len() > POINTS_KEPT {
             self.kept =
                 self.kept.chunks(2).map(|pair| lower(pair[0], pair[pair.len() - 1])).collect();
-            // The last stands alone, as the one of a pair that is not complete.
+            // The last point stays single, as half of an incomplete pair.
             self.doublings += 1;
         }
     }
 }
 
-/// The first, with the least of both.
-fn lower(one: Point, other: Point) -> Point {
+/// The point of `first`, with the lower values of both.
+fn lower(first: Point, other: Point) -> Point {
     Point {
-        available_bytes: one.available_bytes.min(other.available_bytes),
-        swap_free_bytes: one.swap_free_bytes.min(other.swap_free_bytes),
-        ..one
+        available_bytes: first.available_bytes.min(other.available_bytes),
+        swap_free_bytes: first.swap_free_bytes.min(other.swap_free_bytes),
+        ..first
     }
 }

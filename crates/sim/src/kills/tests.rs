@@ -1,4 +1,4 @@
-//! Recordings made by hand, with what must come of them.
+//! Recordings made by hand, with their expected results.
 
 use policy::kill;
 use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState, Weight};
@@ -7,7 +7,7 @@ use super::*;
 
 const MIB: u64 = 1 << 20;
 
-/// Two processes, of which the second is the larger, and memory of 1000 MiB.
+/// A moment with two processes, the second the larger, and memory of 1000 MiB.
 fn moment(tenths: u64, available_mib: u64, full_us: u64) -> Found {
     let process = |number: u32, mib: u64, adj: i16| ProcessState {
         process: number,
@@ -37,17 +37,17 @@ fn replay(policy: &str, options: &[(&str, &str)], found: Vec<Found>) -> Outcome 
     replayer.finish()
 }
 
-/// Pages of 400 and 200 MiB.
+/// Levels of 400 and 200 MiB, in pages.
 const LEVELS: &[(&str, &str)] =
     &[("minfree_levels", "51200:0,102400:900"), ("file_cache_counts", "false")];
 
 #[test]
-fn victims_give_back_what_they_had_and_are_not_chosen_again() {
-    // Below 400 MiB whoever has adj 900 dies; with its 100 MiB there are 400 again.
+fn victims_free_their_memory_and_are_not_chosen_again() {
+    // Below 400 MiB a process of adj 900 dies; with its 100 MiB, 400 are free again.
     let found = vec![moment(0, 500, 0), moment(1, 399, 0), moment(2, 300, 0), moment(3, 90, 0)];
     let outcome = replay("minfree", LEVELS, found);
     let [run] = &outcome.policies[..] else { panic!("one policy") };
-    let died: Vec<u32> = run.decisions.iter().map(|one| one.victims[0].process).collect();
+    let died: Vec<u32> = run.decisions.iter().map(|made| made.victims[0].process).collect();
     assert_eq!(died, [10, 11]);
     assert_eq!(run.decisions[0].time_s, 0.1);
     assert_eq!(run.decisions[0].available_bytes, 399 * MIB);
@@ -57,12 +57,12 @@ fn victims_give_back_what_they_had_and_are_not_chosen_again() {
     // Before the first kill and between the two.
     assert_eq!(run.reasons.len(), 2);
     assert_eq!((run.reasons[1].from_s, run.reasons[1].to_s), (0.2, 0.2));
-    // The recording ends before anybody knows.
+    // The recording ends before the window does.
     assert_eq!(run.decisions[0].judgement, Judgement::Undecided);
 }
 
-/// Moments at which the kernel has begun to make room, with so much free of 1000 MiB, of which it
-/// keeps 60.
+/// Moments at which the kernel has begun to reclaim, with `free_mib` of 1000 MiB free, of which it
+/// reserves 60.
 fn pressed(free_mib: u64, watermarks: Option<[u64; 3]>) -> Vec<Found> {
     let moments = (0..3).map(|tenths| {
         let Found::Moment(mut moment) = moment(tenths, free_mib, 0) else { panic!("a moment") };
@@ -77,7 +77,7 @@ fn pressed(free_mib: u64, watermarks: Option<[u64; 3]>) -> Vec<Found> {
 }
 
 #[test]
-fn recorded_watermarks_let_lmkd_kill_where_free_memory_is_low() {
+fn recorded_watermarks_let_lmkd_kill_when_free_memory_is_low() {
     let marks = Some([20, 30, 40].map(|mib| mib * MIB));
     let decisions = |free_mib, watermarks| {
         let outcome = replay("lmkd", &[], pressed(free_mib, watermarks));
@@ -92,8 +92,8 @@ fn recorded_watermarks_let_lmkd_kill_where_free_memory_is_low() {
 }
 
 #[test]
-fn what_the_kernel_keeps_is_not_free_to_minfree() {
-    // 100 MiB: of 150 free ones 90 are left to programs.
+fn the_reserve_of_the_kernel_is_not_free_to_minfree() {
+    // 100 MiB: of 150 free ones 90 are left for programs.
     let levels: &[(&str, &str)] = &[("minfree_levels", "25600:900")];
     let decisions = |watermarks| replay("minfree", levels, pressed(150, watermarks)).policies;
     assert_eq!(decisions(Some([MIB; 3]))[0].decisions.len(), 1);
@@ -101,7 +101,7 @@ fn what_the_kernel_keeps_is_not_free_to_minfree() {
 }
 
 #[test]
-fn decisions_are_set_beside_freezes_and_kills() {
+fn decisions_are_compared_with_freezes_and_kills() {
     // Low for a moment at 1 s without any stall; frozen from 20.0 to 22.0 s, low from 21 s on.
     let mut found = Vec::new();
     for tenths in 0..400 {
@@ -117,8 +117,8 @@ fn decisions_are_set_beside_freezes_and_kills() {
     assert_eq!(outcome.freezes.len(), 1);
     assert_eq!((outcome.freezes[0].from_s, outcome.freezes[0].to_s), (20.0, 22.0));
     let [run] = &outcome.policies[..] else { panic!("one policy") };
-    // The only candidate of adj 900 died in vain at 1 s, so nobody was left for the freeze: at 200
-    // MiB with 100 given back the second level is not reached.
+    // The only candidate of adj 900 died in vain at 1 s, so none was left for the freeze: with 200
+    // MiB and 100 freed the second level is not reached.
     assert_eq!(run.decisions.len(), 1);
     assert_eq!(run.decisions[0].judgement, Judgement::FalseAlarm);
     assert_eq!((run.false_alarms, run.missed_freezes), (1, 1));
@@ -130,7 +130,7 @@ fn decisions_are_set_beside_freezes_and_kills() {
     assert_eq!((run.decisions.len(), run.false_alarms, run.missed_freezes), (1, 0, 0));
     assert_eq!(run.decisions[0].judgement, Judgement::Needed);
 
-    // A kill of the kernel's is a freeze that nobody foresaw.
+    // A kill by the kernel is a freeze that no policy foresaw.
     found.truncate(50);
     found.push(Found::Kill { time_ns: 9_000_000_000, process: 11, is_of_kernel: true });
     let outcome = replay("minfree", LEVELS, found);
@@ -142,7 +142,7 @@ fn decisions_are_set_beside_freezes_and_kills() {
 
 #[test]
 fn a_short_stall_is_no_freeze() {
-    // All of 0.8 s.
+    // A stall of 0.8 s.
     let found = (0..100).map(|tenths| moment(tenths, 900, tenths.clamp(50, 58) * 100_000));
     assert!(replay("minfree", LEVELS, found.collect()).freezes.is_empty());
 }
@@ -153,14 +153,14 @@ fn a_long_recording_keeps_its_lowest_memory() {
         (0..20_000).map(|tenths| moment(tenths, if tenths == 12_345 { 401 } else { 900 }, 0));
     let outcome = replay("minfree", LEVELS, found.collect());
     assert!(outcome.memory.len() <= 4097, "{}", outcome.memory.len());
-    assert!(outcome.memory.is_sorted_by(|one, other| one.time_s < other.time_s));
+    assert!(outcome.memory.is_sorted_by(|point, next| point.time_s < next.time_s));
     let lowest = outcome.memory.iter().map(|point| point.available_bytes).min();
     assert_eq!(lowest, Some(401 * MIB));
     assert_eq!(outcome.moments, 20_000);
 }
 
-/// The moment of the kill of the second process, and what was recorded 0.1 s before and after it: memory
-/// has gone from 500 to 45 MiB in between and is back by then.
+/// The moment of the kill of the second process, and records from 0.1 s before and after it: memory
+/// falls from 500 to 45 MiB in between and is back by then.
 fn killed(with_moment: bool) -> Vec<Found> {
     let without_victim = |tenths| {
         let Found::Moment(mut moment) = moment(tenths, 600, 0) else { panic!("a moment") };
@@ -181,7 +181,7 @@ fn killed(with_moment: bool) -> Vec<Found> {
 }
 
 #[test]
-fn the_moment_of_a_kill_names_its_victim_and_without_it_nothing_can_be_told() {
+fn the_moment_of_a_kill_shows_whether_a_policy_names_its_victim() {
     for (has_moment, expected) in [(true, (1, 0, 0)), (false, (0, 0, 1))] {
         let outcome = replay("largest", &[], killed(has_moment));
         assert_eq!(outcome.recorded[0].has_moment, has_moment);
@@ -195,13 +195,13 @@ fn the_moment_of_a_kill_names_its_victim_and_without_it_nothing_can_be_told() {
 }
 
 #[test]
-fn what_a_dying_process_gives_back_is_waited_for_unless_it_is_stuck() {
+fn memory_of_a_dying_process_is_awaited_unless_it_is_stuck() {
     let decisions = |life| {
         let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
         moment.processes[0].adj = 0;
         moment.processes[1].life = life;
         let outcome = replay("largest", &[], vec![Found::Moment(moment)]);
-        let victims = |one: &Decision| one.victims[0].process;
+        let victims = |made: &Decision| made.victims[0].process;
         outcome.policies[0].decisions.iter().map(victims).collect::<Vec<u32>>()
     };
     assert_eq!(decisions(Life::Living), [11]);
@@ -210,7 +210,7 @@ fn what_a_dying_process_gives_back_is_waited_for_unless_it_is_stuck() {
 }
 
 #[test]
-fn a_killer_counts_what_comes_back_and_who_belongs_together() {
+fn a_policy_ranks_by_freed_memory_and_by_group() {
     let with = |change: fn(&mut Vec<ProcessState>)| {
         let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
         change(&mut moment.processes);
@@ -220,7 +220,7 @@ fn a_killer_counts_what_comes_back_and_who_belongs_together() {
         let outcome = replay(policy, &[], vec![with(change)]);
         outcome.policies[0].decisions[0].victims[0].process
     };
-    // The second has 300 MiB, of which its end gives back less than the first's 100 MiB and adj.
+    // The second has 300 MiB, and its end frees less than the first's 100 MiB and adj.
     assert_eq!(first("largest", |_| {}), 10);
     assert_eq!(first("largest", |all| all[0].adj = 0), 11);
     let shared: fn(&mut Vec<ProcessState>) = |all| {
@@ -228,7 +228,7 @@ fn a_killer_counts_what_comes_back_and_who_belongs_together() {
         all[1].own = Some(99 * MIB);
     };
     assert_eq!(first("largest", shared), 10);
-    // A restart of the larger costs more.
+    // A restart of the larger process costs more.
     let dear: fn(&mut Vec<ProcessState>) = |all| {
         all[0].adj = 0;
         (all[1].ticks, all[1].major_faults) = (500, 200);

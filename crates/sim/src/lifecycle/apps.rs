@@ -1,4 +1,4 @@
-//! What the apps consist of and which of their pages a visit touches, in which order.
+//! The memory of the apps, and which of their pages a visit touches, in order.
 
 use super::memory::{Content, Memory};
 use super::phone::Phone;
@@ -33,8 +33,8 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Lays the phone's pages out in `memory`. Process `a` is app `a`, the one after the last app the
-    /// services, the one after that whoever reads files.
+    /// Lays out the phone's pages in `memory`. Process `a` is app `a`, the process after the last app is the
+    /// services, and the one after that reads files.
     pub(super) fn new(phone: &Phone, memory: &mut Memory) -> Layout {
         let mut layout = Stream::named(phone.seed, "layout");
         let usage = Usage { used_percent: phone.used_percent, core_percent: phone.core_percent };
@@ -88,7 +88,7 @@ impl Layout {
         heap.pages(0).start..heap.pages(heap.runs).start
     }
 
-    /// What a launch of `app` touches: a cold one builds the whole app, any other uses a part of it.
+    /// Touches of a launch of `app`: a cold launch builds the whole app, any other uses a part of it.
     pub(super) fn launch(&mut self, app: u32, is_cold: bool) -> Vec<Touch> {
         let placed = &self.apps[app as usize];
         let mut touched = Vec::new();

@@ -1,4 +1,4 @@
-//! The memory against the naive one, step by step, and whole lives against what must hold of any.
+//! The memory against the naive model, step by step, and whole lives against general invariants.
 
 use super::memory::{Content, Memory};
 use super::phone::{KillOrder, KillRule, KillerSpec, Phone};
@@ -22,12 +22,12 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (0..PAGES, any::<bool>()).prop_map(|(page, is_write)| Step::Touch { page, is_write }),
         1 => Just(Step::Reclaim),
-        // Of the first half, which is anonymous.
+        // A page of the first half, which is anonymous.
         1 => (0..PAGES / 2).prop_map(|page| Step::Release { page }),
     ]
 }
 
-/// Takes both memories through the same steps, asserting that they agree after each.
+/// Runs both memories through the same steps, and asserts that they agree after each.
 fn walk(frames: usize, slots: usize, steps: &[Step]) {
     let mut memory = Memory::new(frames, slots, true);
     let mut naive = NaiveMemory::new(frames, slots);
@@ -130,7 +130,7 @@ pub(super) fn below() -> SimulateRequest {
     SimulateRequest::new("flash", 0, fast, slow)
 }
 
-/// What must hold of any life.
+/// Checks the invariants of any life.
 fn check(phone: &Phone, outcome: &Outcome) {
     assert_eq!(outcome.visits.len(), phone.visits.len());
     let (mut runs, mut kills) = (vec![false; phone.apps.len()], outcome.kills.iter().peekable());
@@ -143,7 +143,7 @@ fn check(phone: &Phone, outcome: &Outcome) {
         runs[app as usize] = true;
         let mut killed = 0;
         while let Some(kill) = kills.next_if(|kill| kill.visit == number) {
-            assert!(runs[kill.app as usize], "the dead do not die: {kill:?}");
+            assert!(runs[kill.app as usize], "a dead app does not die: {kill:?}");
             if !matches!(phone.killer.order, KillOrder::Batch | KillOrder::Impatient) {
                 assert_eq!(kill.others_dying, 0, "one at a time: {kill:?}");
             }
@@ -162,7 +162,7 @@ fn check(phone: &Phone, outcome: &Outcome) {
 }
 
 #[test]
-fn with_ample_memory_launches_take_their_own_time_and_the_first_reads() {
+fn with_ample_memory_launches_take_only_their_own_time_and_first_reads() {
     let phone = Phone { memory_mib: 400, swap_mib: 100, ..small_phone() };
     let outcome = live(&phone, &below(), &NoProgress).expect("a sound phone");
     assert!(outcome.kills.is_empty());
@@ -181,7 +181,7 @@ fn with_ample_memory_launches_take_their_own_time_and_the_first_reads() {
 }
 
 #[test]
-fn a_fast_tier_of_nothing_is_flash_and_a_large_one_spares_the_slow_device() {
+fn an_empty_fast_tier_is_flash_and_a_large_one_spares_the_slow_device() {
     let phone = Phone { swap_mib: 500, tiers_hold_files: true, ..small_phone() };
     let flash = live(&phone, &below(), &NoProgress).expect("flash").visits;
     let with = |bytes: u64| {

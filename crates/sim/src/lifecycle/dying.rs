@@ -1,5 +1,5 @@
 //! Victims that die (spec sheet S2.6): the signal is delivered, the threads exit, and only then the pages
-//! come back, one after the other, as fast as the processors that are left allow.
+//! are freed, one after the other, at the rate that the idle processors allow.
 
 use super::memory::Memory;
 use super::phone::{Costs, KillOrder};
@@ -9,16 +9,16 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(super) struct Dying {
     pub(super) app: u32,
-    /// Row of the kill among the results.
+    /// Row of the kill in the results.
     pub(super) row: usize,
-    /// From when on its pages are freed.
+    /// Time at which freeing of its pages begins.
     pub(super) ready_ns: u64,
     pages: Range<u32>,
-    /// Time that was spent on freeing and did not suffice for one more page.
+    /// Time spent on freeing that did not suffice for one more page.
     credit_ns: u64,
 }
 
-/// How long the phases before freeing take.
+/// Durations of the phases before freeing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Phases {
     pub(super) signal_ns: u64,
@@ -33,21 +33,21 @@ impl Phases {
         }
     }
 
-    /// When freeing begins: with the last thread's exit, or at once where the killer frees.
+    /// When freeing begins: with the last thread's exit, or at once if the killer frees.
     fn ready_ns(self, now_ns: u64, order: KillOrder) -> u64 {
         let exit_ns = if order == KillOrder::ReclaimFirst { 0 } else { self.exit_ns };
         now_ns + self.signal_ns + exit_ns
     }
 }
 
-/// Every victim that is not gone yet, in the order of their kills.
+/// Every victim that has not ended yet, in the order of the kills.
 #[derive(Debug, Default)]
 pub(super) struct Deaths {
     dying: Vec<Dying>,
-    /// Processors that no launch needs, one at least.
+    /// Processors that no launch needs, at least one.
     idle_cores: u64,
     free_ns_per_page: u64,
-    /// Time that processors spent on freeing.
+    /// Processor time spent on freeing.
     pub(super) worked_ns: u64,
 }
 
@@ -72,12 +72,12 @@ impl Deaths {
         self.dying.iter().any(|dying| dying.app == app)
     }
 
-    /// The apps that die.
+    /// The dying apps.
     pub(super) fn apps(&self) -> impl Iterator<Item = u32> + '_ {
         self.dying.iter().map(|dying| dying.app)
     }
 
-    /// `app`, whose memory is `pages`, is killed now.
+    /// Adds `app`, whose memory is `pages` and which is killed now.
     pub(super) fn add(
         &mut self,
         app: u32,
@@ -90,14 +90,14 @@ impl Deaths {
         self.dying.push(Dying { app, row, ready_ns, pages, credit_ns: 0 });
     }
 
-    /// How long until the next pages come back if nobody else is killed.
+    /// Time until the next pages are freed if no other app is killed.
     pub(super) fn next_ns(&self, now_ns: u64) -> u64 {
         let slowed = self.free_ns_per_page * self.slowdown();
         let next = |dying: &Dying| dying.ready_ns.saturating_sub(now_ns) + BATCH * slowed;
         self.dying.iter().map(next).min().unwrap_or(0).max(1)
     }
 
-    /// Time goes on from `from_ns` to `to_ns`: pages come back to `memory`. The victims that are gone.
+    /// Advances time from `from_ns` to `to_ns` and frees pages to `memory`. Returns the victims that ended.
     pub(super) fn go_on(&mut self, from_ns: u64, to_ns: u64, memory: &mut Memory) -> Vec<Dying> {
         let slowdown = self.slowdown();
         for dying in &mut self.dying {
@@ -109,7 +109,7 @@ impl Deaths {
             }
             while dying.credit_ns >= self.free_ns_per_page {
                 let Some(page) = dying.pages.next() else { break };
-                // What is in the swap area costs nothing to let go.
+                // Pages in the swap area are freed at no cost.
                 if memory.release(page) {
                     dying.credit_ns -= self.free_ns_per_page;
                 }
@@ -117,17 +117,17 @@ impl Deaths {
         }
         let gone = |dying: &mut Dying| dying.pages.is_empty() && dying.ready_ns <= to_ns;
         let gone: Vec<Dying> = self.dying.extract_if(.., gone).collect();
-        gone.iter().for_each(|dying| memory.tell_exit(dying.app));
+        gone.iter().for_each(|dying| memory.record_exit(dying.app));
         gone
     }
 
-    /// Victims that die at once share the processors that are left.
+    /// Slowdown of victims that die at the same time and share the idle processors.
     fn slowdown(&self) -> u64 {
         (self.dying.len() as u64).div_ceil(self.idle_cores).max(1)
     }
 }
 
-/// Pages that are waited for at a time: what reclaim frees at a time (SWAP_CLUSTER_MAX).
+/// Pages awaited at a time: reclaim's batch (SWAP_CLUSTER_MAX).
 const BATCH: u64 = crate::page_lists::BATCH as u64;
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
         file_read_ns_per_page: None,
     };
 
-    /// Kills `victims` apps of 100 pages and ten threads at once; when each was gone.
+    /// Kills `victims` apps of 100 pages and ten threads at once; returns when each had ended.
     fn gone_ns(victims: u32, order: KillOrder) -> Vec<u64> {
         let mut memory = Memory::new(1000, 0, false);
         let mut deaths = Deaths::new(4, 2, &COSTS);
@@ -166,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn memory_comes_back_after_the_last_thread_or_at_once() {
+    fn memory_is_freed_after_the_last_thread_or_at_once() {
         assert_eq!(gone_ns(1, KillOrder::Serial), [30 + 200 + 1000]);
         assert_eq!(gone_ns(1, KillOrder::ReclaimFirst), [30 + 1000]);
     }
 
     #[test]
-    fn victims_share_the_processors_that_are_left() {
-        assert_eq!(gone_ns(2, KillOrder::Batch), [1230, 1230], "two of four are left");
+    fn victims_share_the_idle_processors() {
+        assert_eq!(gone_ns(2, KillOrder::Batch), [1230, 1230], "two of four are idle");
         let many = gone_ns(4, KillOrder::Batch);
         assert!(many.iter().all(|&ns| ns > 2000), "four on two: {many:?}");
     }

@@ -1,18 +1,18 @@
-//! Who is killed: the launch lab's rule, or a policy of the catalog on a snapshot of the phone.
+//! Chooses victims: by the launch lab's rule, or by a policy of the catalog on a snapshot of the phone.
 
 use super::phone::{KillRule, Phone, nanos};
 use crate::Error;
 use policy::kill::{self, Candidate, Decision, Kill, Memory, Ranking, Snapshot, Standing};
 use types::{Bytes, Nanos, PAGE_BYTES};
 
-/// The first process that may be killed has this number: policies spare those of the system's start.
+/// Number of the first process that may be killed: policies spare those of the system's start.
 const FIRST_PROCESS: u32 = 100;
 
-/// What is known of one app that runs when somebody looks for a victim; those that die run no more.
+/// State of a running app when a victim is chosen; dying apps do not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Running {
     pub(super) app: u32,
-    /// When it was last used; more is later.
+    /// Time of last use; more is later.
     pub(super) used: u64,
     pub(super) used_ns: u64,
     pub(super) resident: u64,
@@ -20,7 +20,7 @@ pub(super) struct Running {
     pub(super) is_visited: bool,
 }
 
-/// Who dies now, and the rule that says so.
+/// The apps that die now, and the rule that applied.
 #[derive(Debug, Default)]
 pub(super) struct Choice {
     pub(super) why: &'static str,
@@ -60,13 +60,13 @@ impl Killer {
         Ok(Killer { rule, ranking: Ranking::with_room(room), candidates: Vec::with_capacity(room) })
     }
 
-    /// Whether there is a rule at all.
+    /// Whether there is a rule.
     pub(super) fn looks(&self) -> bool {
         !matches!(self.rule, Rule::None)
     }
 
-    /// The apps that die now, the first to die first, of those `running` when so many pages of
-    /// `memory` are `anonymous`.
+    /// The apps of `running` that die now, the first to die first, when `anonymous` pages of
+    /// `memory` are anonymous.
     pub(super) fn choose(
         &mut self,
         phone: &Phone,
@@ -103,19 +103,19 @@ pub(super) fn longest_ago(running: &[Running]) -> Option<u32> {
     kill::used_longest_ago(running.iter().map(|app| (app.app, app.used)), visited)
 }
 
-/// How important an app of `running` is that was last used then.
+/// Adj of an app of `running` that was last used at `used`.
 pub(super) fn adj(running: &[Running], used: u64) -> i16 {
     kill::adj_by_use(running.iter().filter(|other| other.used > used).count())
 }
 
-/// Every running app as policies see it. The visited one is protected: a launch that ends with the
-/// death of what is launched has no time.
+/// Every running app as policies see it. The visited app is protected: a launch that ends with the
+/// death of the launched app has no time.
 fn candidates<'a>(
     phone: &'a Phone,
     now_ns: u64,
     running: &'a [Running],
 ) -> impl Iterator<Item = Candidate> + 'a {
-    // `adj` of every one, in one pass.
+    // The `adj` of every app, in one pass.
     let mut used: Vec<u64> = running.iter().map(|app| app.used).collect();
     used.sort_unstable();
     running.iter().map(move |app| {
@@ -159,7 +159,7 @@ mod tests {
         )
         .expect("a phone");
         let apps = [running(0, 3), running(1, 9), running(2, 7), running(3, 1)];
-        let found: Vec<i16> = candidates(&phone, 10, &apps).map(|one| one.adj).collect();
+        let found: Vec<i16> = candidates(&phone, 10, &apps).map(|seen| seen.adj).collect();
         assert_eq!(found, [900, 0, 700, 910]);
     }
 }

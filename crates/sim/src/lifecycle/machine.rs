@@ -1,8 +1,8 @@
 //! The phone at work: one clock for launches, the background reclaimer, the killer and its victims.
 //!
-//! Order of events: a touch of an absent page first makes room, then brings the page; its storage
-//! time is settled in batches, and every step of the clock lets pages of dying victims come back,
-//! the background reclaimer go on, and the killer look.
+//! Order of events: a touch of an absent page first makes room, then brings in the page. The storage
+//! time is settled in batches. Every step of the clock frees pages of dying victims, runs the background
+//! reclaimer, and calls the killer.
 
 use super::apps::{Layout, Touch};
 use super::dying::{Deaths, Phases};
@@ -21,21 +21,21 @@ use policy::kill::Stall;
 use std::collections::BTreeMap;
 use types::Bytes;
 
-/// Storage time is settled after so many reads: often while a victim dies, since what it gives back
-/// decides what else is reclaimed.
+/// Reads after which storage time is settled: often enough while a victim dies, since the freed pages
+/// decide what else is reclaimed.
 const SETTLE_READS: usize = 256;
 const SETTLE_READS_DYING: usize = 16;
 
-/// Reclaim asks the killer no more often than this.
+/// Shortest time between two calls of the killer by reclaim.
 const RECONSIDER_NS: u64 = 1_000_000;
 
-/// Why the kernel kills.
+/// Reason of the kernel's kills.
 const NOTHING_LEFT: &str = "nothing is left to reclaim";
 
-/// The app itself had to die: nothing else was left.
+/// The kernel had to kill the app itself.
 struct OutOfMemory;
 
-/// What one visit adds up.
+/// Sums over one visit.
 #[derive(Clone, Copy, Default)]
 struct Ledger {
     parts: Parts,
@@ -47,7 +47,7 @@ struct Ledger {
     background_ns: u64,
 }
 
-/// Since when each app runs on, in visits and time; none where it does not run.
+/// Start of each running app's life, in visits and time; none for an app that does not run.
 #[derive(Clone, Copy)]
 struct Use {
     visit: u64,
@@ -68,14 +68,14 @@ pub(super) struct Machine<'a> {
     clock_ns: u64,
     /// When the background reclaimer's next batch is due; none while it sleeps.
     reclaimer_ns: Option<u64>,
-    /// Pages that it judged since it last evicted one.
+    /// Pages that it judged since its last eviction.
     fruitless: u64,
     next_look_ns: u64,
     reconsider_ns: u64,
     running: Vec<Option<Use>>,
     visited: Option<u32>,
     visits: u64,
-    /// Reads that wait for being settled, and how many of them are first reads and refaults of files.
+    /// Reads to be settled, and how many of them are first reads and refaults of files.
     unsettled: usize,
     unsettled_first: u64,
     unsettled_refaults: u64,
@@ -87,7 +87,7 @@ impl<'a> Machine<'a> {
     /// A phone on which nothing runs yet.
     ///
     /// # Errors
-    /// `Usage`, as `live`.
+    /// `Usage`, as for `live`.
     pub(super) fn new(phone: &'a Phone, below: &SimulateRequest) -> Result<Machine<'a>, Error> {
         let frames = frames_left(phone, below)?;
         let slots = phone.swap_mib as usize * MIB_PAGES as usize;
@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
         (self.frames, self.memory.swap().0)
     }
 
-    /// Free frames at which apps reclaim themselves, the background reclaimer wakes, and sleeps.
+    /// Free frames at which apps reclaim directly, the background reclaimer wakes, and sleeps.
     pub(super) fn watermarks(&self) -> [u64; 3] {
         [self.marks.min, self.marks.low, self.marks.high].map(|frames| frames as u64)
     }
@@ -143,7 +143,7 @@ impl<'a> Machine<'a> {
         (self.kills, traffic, self.storage.into_options())
     }
 
-    /// The user opens `app` and uses it.
+    /// Opens `app` for the user, who uses it.
     pub(super) fn visit(&mut self, app: u32) -> Visit {
         self.settle();
         self.ledger = Ledger::default();
@@ -205,7 +205,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What the whole visit added up, its use included.
+    /// Records the sums of the whole visit, its use included.
     fn close(&self, visit: &mut Visit) {
         let ledger = &self.ledger;
         visit.kills = ledger.kills;
@@ -218,7 +218,7 @@ impl<'a> Machine<'a> {
         visit.anonymous_pages = self.memory.anonymous() as u64;
     }
 
-    /// Touches everything in turn while `own_ns` of the app's own time pass.
+    /// Touches everything in turn while `own_ns` of the app's own time passes.
     fn touch_all(
         &mut self,
         touches: &[Touch],
@@ -269,7 +269,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The time that reads took since the last call passes.
+    /// Advances the clock by the time of the reads since the last call.
     fn settle(&mut self) {
         let waited = self.storage.settle(&mut self.memory);
         let (first, refaults) = (self.unsettled_first, self.unsettled_refaults);
@@ -282,7 +282,7 @@ impl<'a> Machine<'a> {
         self.advance(waited.swap_ns + waited.file_ns);
     }
 
-    /// Makes sure that a frame is free.
+    /// Makes sure that a frame is free, or reports that none can be.
     fn make_room(&mut self) -> Result<(), OutOfMemory> {
         while self.memory.free() <= self.marks.min {
             if self.look_again() {
@@ -305,7 +305,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// The allocating app reclaims until something is evicted; whether it was.
+    /// Lets the allocating app reclaim until a page is evicted; returns whether one was.
     fn reclaim_directly(&mut self) -> bool {
         let mut all = Reclaimed::default();
         while all.evicted == 0 && all.judged <= 2 * self.memory.candidates() as u64 {
@@ -329,7 +329,7 @@ impl<'a> Machine<'a> {
         done.judged * costs.judge_ns_per_page + done.evicted * costs.evict_ns_per_page
     }
 
-    /// Waits for the next pages of a victim; false where nobody dies.
+    /// Waits for the next pages of a victim; false if no victim is dying.
     fn wait_for_victim(&mut self) -> bool {
         if self.deaths.is_empty() {
             return false;
@@ -338,7 +338,7 @@ impl<'a> Machine<'a> {
         true
     }
 
-    /// A launch of a victim begins when it is gone.
+    /// Delays the launch of a dying app until the app has ended.
     fn wait_until_gone(&mut self, app: u32) {
         while self.deaths.has(app) {
             self.wait_for_victim();
@@ -351,7 +351,7 @@ impl<'a> Machine<'a> {
         self.advance(ns);
     }
 
-    /// What others worked meanwhile is lost to a launch that could have used every processor.
+    /// Charges a launch that could use every processor with the background work meanwhile.
     fn lose_to_background(&mut self) {
         let worked_ns = self.ledger.background_ns + self.deaths.worked_ns;
         if self.phone.busy_threads < self.phone.cores {
@@ -362,7 +362,7 @@ impl<'a> Machine<'a> {
         self.advance(lost_ns);
     }
 
-    /// Time passes: victims die, the background reclaims, the killer looks.
+    /// Advances time: frees memory of victims, runs the background reclaimer, calls the killer.
     fn advance(&mut self, ns: u64) {
         let from_ns = self.clock_ns;
         self.clock_ns += ns;
@@ -396,7 +396,7 @@ impl<'a> Machine<'a> {
         self.reclaimer_ns = due_ns.filter(|_| !is_hopeless && !is_enough);
     }
 
-    /// Whether reclaim may ask the killer once more.
+    /// Whether reclaim may call the killer again.
     fn look_again(&mut self) -> bool {
         let is_time = self.killer.looks() && self.clock_ns >= self.reconsider_ns;
         if is_time {
@@ -405,7 +405,7 @@ impl<'a> Machine<'a> {
         is_time
     }
 
-    /// Asks the killer and does as it says; the time that delivering the kills took.
+    /// Calls the killer and kills its victims; returns the time to deliver the kills.
     fn look(&mut self, trigger: Trigger) -> u64 {
         let order = self.phone.killer.order;
         if order != KillOrder::Impatient && !self.deaths.is_empty() {
@@ -423,12 +423,12 @@ impl<'a> Machine<'a> {
             if !is_batch || choice.apps.is_empty() {
                 return signal_ns;
             }
-            // What woke the killer was before these died.
+            // The event that woke the killer came before these died.
             stall = Stall::None;
         }
     }
 
-    /// Whom the killer names now.
+    /// The killer's choice now.
     fn choose(&mut self, stall: Stall) -> Choice {
         let mut seen = Seen::of(&self.memory, self.marks, &self.deaths);
         if self.phone.killer.order == KillOrder::Batch {
@@ -462,7 +462,7 @@ impl<'a> Machine<'a> {
         u64::from(self.memory.owned(app).resident)
     }
 
-    /// Kills `app`, which does not run from now on; the time that delivering it takes.
+    /// Kills `app`, which stops running; returns the time to deliver the kill.
     fn kill(&mut self, app: u32, trigger: Trigger, why: &'static str) -> u64 {
         let order = self.phone.killer.order;
         let threads = self.phone.apps[app as usize].threads;
@@ -497,7 +497,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// The phone's frames, less what a fast tier in memory takes when it is full.
+/// The phone's frames, less those of a full fast tier in memory.
 fn frames_left(phone: &Phone, below: &SimulateRequest) -> Result<usize, Error> {
     let frames = phone.memory_mib as usize * MIB_PAGES as usize;
     let taken = below.fast.compression.as_ref().map_or(0, |compression| {

@@ -1,19 +1,19 @@
-//! The phone's memory: frames, two lists, watermarks. Decides which page leaves and says what that
+//! The phone's memory: frames, two lists, watermarks. Decides which page leaves and what that
 //! means for storage; it knows neither time nor apps.
 //!
 //! As in the Linux kernel (mm/vmscan.c and mm/page_alloc.c of 6.18): reclaim in batches of 32, a
 //! clean page with a copy is dropped, and without swap anonymous memory is on no list. It departs in
-//! that anonymous and file pages share the lists, which is what swappiness 100 amounts to.
+//! that anonymous and file pages share the lists, which corresponds to swappiness 100.
 
 use crate::page_lists::{BATCH, Judged, ListPage, Listed, Lists, Place};
 use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId};
 
-/// What a page holds.
+/// Content of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Memory of a process, that needs the swap area to leave.
+    /// Memory of a process, which leaves only to the swap area.
     Anonymous,
-    /// A part of a file, which storage always has.
+    /// Part of a file; storage always has it.
     File,
 }
 
@@ -22,9 +22,9 @@ struct Page {
     listed: Listed,
     content: Content,
     is_dirty: bool,
-    /// Anonymous: it has a slot of the swap area, whose content holds unless the page is dirty.
+    /// For an anonymous page: whether it has a slot of the swap area; its copy is valid unless the page is dirty.
     has_slot: bool,
-    /// It was in memory since it came into being.
+    /// Whether it was in memory since it came into being.
     was_here: bool,
     owner: u32,
 }
@@ -44,7 +44,7 @@ impl ListPage for Page {
 /// Invariant: `min <= low <= high`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Watermarks {
-    /// At this or below, whoever allocates reclaims first.
+    /// At this or below, the allocating task reclaims first.
     pub(super) min: usize,
     /// At this or below, the background reclaimer wakes.
     pub(super) low: usize,
@@ -53,7 +53,7 @@ pub(super) struct Watermarks {
 }
 
 impl Watermarks {
-    /// The kernel's for a machine of `frames` (calculate_min_free_kbytes and
+    /// Watermarks of the kernel on a machine of `frames` (calculate_min_free_kbytes and
     /// __setup_per_zone_wmarks of mm/page_alloc.c).
     pub(super) fn of_machine(frames: usize) -> Watermarks {
         let kilobytes = frames as u64 * 4;
@@ -62,22 +62,22 @@ impl Watermarks {
         Watermarks { min, low: min + min / 4, high: min + min / 2 }
     }
 
-    /// Those of a memory cgroup, whose limit has no reserve and no background reclaimer.
+    /// Watermarks of a memory cgroup, whose limit has no reserve and no background reclaimer.
     pub(super) const OF_GROUP: Watermarks = Watermarks { min: 0, low: 0, high: 0 };
 }
 
-/// What brought a page into memory.
+/// Source of a page that enters memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brought {
-    /// Its first touch; no storage was read.
+    /// First touch; no storage was read.
     New,
-    /// It came back from the swap area.
+    /// Read from the swap area.
     Swap,
-    /// It was read from its file, for the first time or again after an eviction.
+    /// Read from its file, for the first time or again after an eviction.
     File { is_refault: bool },
 }
 
-/// What one batch of reclaim did, in pages.
+/// Results of one batch of reclaim, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reclaimed {
     pub(super) judged: u64,
@@ -106,19 +106,19 @@ pub(super) struct Memory {
     anonymous: usize,
     pages: Vec<Page>,
     lists: Lists,
-    /// Whether evictions of file pages, and requests for them, are events.
-    tells_files: bool,
-    /// What each owner has, by its number.
+    /// Whether evictions of file pages, and requests for them, are reported as events.
+    records_files: bool,
+    /// Memory of each owner, by its number.
     owned: Vec<Owned>,
     /// Reads and writes of storage, by page.
     traffic: Vec<u32>,
-    /// What happened since it was last emptied.
+    /// Events since this was last emptied.
     pub(super) events: Events,
 }
 
 impl Memory {
     /// Empty memory of `frames`, with `slots` of swap area; 0 is swap off.
-    pub(super) fn new(frames: usize, slots: usize, tells_files: bool) -> Memory {
+    pub(super) fn new(frames: usize, slots: usize, records_files: bool) -> Memory {
         Memory {
             frames,
             slots,
@@ -128,13 +128,13 @@ impl Memory {
             pages: Vec::new(),
             lists: Lists::new(),
             owned: Vec::new(),
-            tells_files,
+            records_files,
             traffic: Vec::new(),
             events: Events::default(),
         }
     }
 
-    /// Makes `count` pages of `owner` known, none of them in memory. Returns the first.
+    /// Adds `count` pages of `owner`, none of them in memory. Returns the first.
     pub(super) fn map(&mut self, owner: u32, count: u32, content: Content) -> u32 {
         let first = self.pages.len() as u32;
         let page = Page {
@@ -153,7 +153,7 @@ impl Memory {
         first
     }
 
-    /// Frames that hold nothing.
+    /// Number of free frames.
     pub(super) fn free(&self) -> usize {
         self.frames - self.lists.pages() - self.held
     }
@@ -168,12 +168,12 @@ impl Memory {
         self.frames - self.free() - self.anonymous
     }
 
-    /// What `owner` has.
+    /// Memory of `owner`.
     pub(super) fn owned(&self, owner: u32) -> Owned {
         self.owned[owner as usize]
     }
 
-    /// Slots of the swap area, and those that are free.
+    /// Slots of the swap area, and how many of them are free.
     pub(super) fn swap(&self) -> (usize, usize) {
         (self.slots, self.slots - self.slots_used)
     }
@@ -187,14 +187,14 @@ impl Memory {
         &self.traffic
     }
 
-    /// The process reads or writes a page that is in memory.
+    /// Reads or writes a page that is in memory.
     pub(super) fn touch(&mut self, page: u32, is_write: bool) {
         let state = &mut self.pages[page as usize];
         state.listed.is_referenced = true;
         state.is_dirty |= is_write;
     }
 
-    /// Puts a page that is not in memory into a free frame, of which there must be one.
+    /// Puts a page that is not in memory into a free frame; there must be one.
     pub(super) fn bring(&mut self, page: u32, is_write: bool) -> Brought {
         debug_assert!(self.free() > 0, "no frame for page {page}");
         let state = &mut self.pages[page as usize];
@@ -214,11 +214,11 @@ impl Memory {
         }
         match content {
             Content::File => {
-                self.tell(EventKind::Request, page, EventFlags::FILE);
+                self.record(EventKind::Request, page, EventFlags::FILE);
                 Brought::File { is_refault: was_here }
             }
             Content::Anonymous if has_slot => {
-                self.tell(EventKind::SwapIn, page, EventFlags::default());
+                self.record(EventKind::SwapIn, page, EventFlags::default());
                 Brought::Swap
             }
             Content::Anonymous => Brought::New,
@@ -244,11 +244,11 @@ impl Memory {
         self.lists.pages()
     }
 
-    /// The page left the lists; false where the full swap area makes it stay.
+    /// Evicts a page that left the lists; false if it stays because the swap area is full.
     fn evict(&mut self, page: u32) -> bool {
         let state = &mut self.pages[page as usize];
         if state.content == Content::File {
-            self.tell(EventKind::Evict, page, EventFlags::FILE);
+            self.record(EventKind::Evict, page, EventFlags::FILE);
             return true;
         }
         if !state.has_slot && self.slots_used == self.slots {
@@ -263,11 +263,11 @@ impl Memory {
         self.anonymous -= 1;
         owned.resident -= 1;
         let flags = if is_dirty { EventFlags::DIRTY } else { EventFlags::default() };
-        self.tell(EventKind::SwapOut, page, flags);
+        self.record(EventKind::SwapOut, page, flags);
         true
     }
 
-    /// An anonymous page ends with its process. Whether a frame became free.
+    /// Releases an anonymous page at the end of its process. Returns whether a frame became free.
     pub(super) fn release(&mut self, page: u32) -> bool {
         let place = self.pages[page as usize].listed.place;
         self.lists.remove(&mut self.pages, page);
@@ -284,8 +284,8 @@ impl Memory {
         was_resident
     }
 
-    /// A process ended and all its pages were released.
-    pub(super) fn tell_exit(&mut self, owner: u32) {
+    /// Reports the end of a process whose pages were all released.
+    pub(super) fn record_exit(&mut self, owner: u32) {
         self.events.push(Event {
             kind: EventKind::Exit,
             flags: EventFlags::default(),
@@ -294,7 +294,7 @@ impl Memory {
         });
     }
 
-    fn tell(&mut self, kind: EventKind, page: u32, flags: EventFlags) {
+    fn record(&mut self, kind: EventKind, page: u32, flags: EventFlags) {
         let is_file = flags.contains(EventFlags::FILE);
         let moves_data = match kind {
             EventKind::Evict => false,
@@ -302,7 +302,7 @@ impl Memory {
             _ => true,
         };
         self.traffic[page as usize] += u32::from(moves_data);
-        if is_file && !self.tells_files {
+        if is_file && !self.records_files {
             return;
         }
         let process = ProcessId(self.pages[page as usize].owner);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn without_swap_anonymous_memory_stays() {
+    fn without_swap_anonymous_memory_stays_in_memory() {
         let (mut memory, first) = filled(0, Content::Anonymous);
         assert_eq!(memory.reclaim(), Reclaimed::default());
         assert_eq!(memory.candidates(), 0);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_swap_area_evicts_no_more_and_a_release_gives_the_slot_back() {
+    fn a_full_swap_area_blocks_evictions_and_a_release_frees_the_slot() {
         let (mut memory, first) = filled(10, Content::Anonymous);
         let done = memory.reclaim();
         assert_eq!((done.judged, done.evicted), (32, 10));

@@ -1,10 +1,10 @@
 //! The life of a phone: apps that are launched, used, swapped out and killed, over memory with
 //! watermarks and any swap architecture of the lab (spec sheet S0, S1 Fig. 5, S2.6). docs/lifecycle.md
-//! tells every rule and constant with its source.
+//! lists every rule and constant with its source.
 //!
-//! `memory` decides which page leaves, `storage` what that costs, `dying` when a victim's memory is
-//! back, `killer` who dies by what is `seen` of it, `machine` puts them on one clock, `apps` says what
-//! a visit touches.
+//! `memory` decides which page leaves, `storage` computes the cost, `dying` frees a victim's memory over
+//! time, `killer` chooses victims from the state in `seen`, `machine` puts them on one clock, `apps` lists
+//! the touches of a visit.
 
 mod apps;
 #[cfg(test)]
@@ -31,11 +31,11 @@ use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use types::Progress;
 
-/// Lives through every visit of `phone`, with the architecture and devices of `below` underneath.
+/// Simulates every visit of `phone`, with the architecture and devices of `below` underneath.
 ///
 /// # Errors
 /// `Usage`: a parameter out of its range, by name; an architecture that does not exist or must know
-/// the future. `Cancelled` where `progress` says so.
+/// the future. `Cancelled` if `progress` cancels.
 pub fn live(
     phone: &Phone,
     below: &SimulateRequest,
@@ -45,14 +45,14 @@ pub fn live(
     live_counting(phone, below, &|done| Ok(progress.advance(done, total)?))
 }
 
-/// What a life holds for each page of its phone: the machine's 32, and 64 of the architecture below.
+/// Memory of a life per page of its phone: the machine's 32 bytes, and 64 of the architecture below.
 const BYTES_PER_PAGE: u64 = 96;
 
-/// Many lives on all cores; the outcomes are in order and do not depend on the number of cores. As many
-/// run at once as hold at most `room_bytes`, one in any case.
+/// Simulates many lives on all cores; the outcomes are in order and do not depend on the number of cores.
+/// The lives that run at once hold at most `room_bytes`; at least one runs.
 ///
 /// # Errors
-/// That of the first life that has one, as `live`.
+/// The first error of a life, as for `live`.
 pub fn live_all(
     lives: &[(Phone, SimulateRequest)],
     room_bytes: u64,
@@ -73,7 +73,7 @@ pub fn live_all(
     Ok(outcomes)
 }
 
-/// How many of the first lives fit together; at least one.
+/// How many of the first lives fit into memory together; at least one.
 fn fitting(lives: &[(Phone, SimulateRequest)], room_bytes: u64) -> usize {
     let held = lives.iter().scan(0, |held, (phone, _)| {
         *held += BYTES_PER_PAGE * phone.pages();
@@ -82,18 +82,18 @@ fn fitting(lives: &[(Phone, SimulateRequest)], room_bytes: u64) -> usize {
     held.take_while(|held| *held <= room_bytes).count().max(1)
 }
 
-/// `live`, telling after each visit how many are over.
+/// `live`, which reports the number of finished visits after each.
 fn live_counting(
     phone: &Phone,
     below: &SimulateRequest,
-    tell: &dyn Fn(u64) -> Result<(), Error>,
+    report: &dyn Fn(u64) -> Result<(), Error>,
 ) -> Result<Outcome, Error> {
     phone.check()?;
     let mut machine = Machine::new(phone, below)?;
     let mut visits = Vec::with_capacity(phone.visits.len());
     for (done, &app) in (1..).zip(&phone.visits) {
         visits.push(machine.visit(app));
-        tell(done)?;
+        report(done)?;
     }
     let (frames, slots) = machine.size();
     let watermarks = machine.watermarks();

@@ -1,4 +1,4 @@
-//! What a simulated life leaves: a row per visit, a row per kill, and what storage saw.
+//! The result of a simulated life: a row per visit, a row per kill, and the traffic of storage.
 
 use super::seen::Seen;
 use crate::analysis::Skew;
@@ -9,24 +9,24 @@ use std::collections::BTreeMap;
 /// Version of the JSON object.
 pub(super) const SCHEMA: &str = "pagewise.lifecycle/1";
 
-/// How an app was found by a launch.
+/// State of an app at its launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaunchKind {
     /// It did not run.
     Cold,
-    /// It ran, and some of what it used was not in memory.
+    /// It ran, and some of the pages it used were not in memory.
     Warm,
-    /// It ran with everything that it used in memory.
+    /// It ran with all pages it used in memory.
     Hot,
 }
 
-/// Where the time of a launch went, in nanoseconds.
+/// Parts of a launch's time, in nanoseconds.
 ///
 /// Invariant: the parts add up to the launch time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parts {
-    /// What the launch takes with ample memory and all files in memory.
+    /// Time of the launch with ample memory and all files in memory.
     pub own_ns: u64,
     /// Reads of swapped pages, and the writes that these forced.
     pub swap_in_ns: u64,
@@ -43,7 +43,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Their sum.
+    /// Sum of the parts.
     pub fn total_ns(&self) -> u64 {
         self.own_ns
             + self.swap_in_ns
@@ -60,23 +60,23 @@ impl Parts {
 pub struct Visit {
     /// Index of the app.
     pub app: u32,
-    /// How the launch found it.
+    /// State of the app at its launch.
     pub kind: LaunchKind,
-    /// From the request to the last page that the launch touches; absent where the kernel had to kill
+    /// From the request to the last page that the launch touches; absent if the kernel had to kill
     /// the app itself.
     pub launch_ns: Option<u64>,
-    /// Where the launch time went.
+    /// Parts of the launch time.
     #[serde(flatten)]
     pub parts: Parts,
     /// Apps that the killer ended during the visit.
     pub kills: u64,
-    /// Apps that the kernel ended because nothing was left to reclaim.
+    /// Apps that the kernel killed because nothing was left to reclaim.
     pub oom_kills: u64,
     /// Pages that came back from the swap area.
     pub swap_ins: u64,
     /// File pages read.
     pub file_reads: u64,
-    /// Of these, pages that had been evicted.
+    /// Pages among `file_reads` that had been evicted.
     pub file_refaults: u64,
     /// Pages read from the fast tier.
     pub fast_reads: u64,
@@ -90,11 +90,11 @@ pub struct Visit {
     pub background_ns: u64,
     /// Free frames at the visit's end.
     pub free_pages: u64,
-    /// Anonymous pages in memory at its end.
+    /// Anonymous pages in memory at the visit's end.
     pub anonymous_pages: u64,
 }
 
-/// What made somebody look for a victim.
+/// What started the choice of a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
@@ -116,27 +116,27 @@ pub struct Kill {
     pub visit: u64,
     /// Index of the app.
     pub app: u32,
-    /// Who looked.
+    /// What started the choice of the victim.
     pub trigger: Trigger,
     /// The rule that named it.
     pub why: &'static str,
-    /// Its importance on the scale of `oom_score_adj`.
+    /// Importance of the app on the scale of `oom_score_adj`.
     pub adj: i16,
-    /// Memory when it was killed, before any of its own came back.
+    /// State of memory at the kill, before any of the victim's was freed.
     pub seen: Seen,
-    /// Since the beginning of the life.
+    /// Time since the beginning of the life.
     pub at_ns: u64,
-    /// Pages that it had in memory.
+    /// Pages of the app in memory.
     pub resident_pages: u64,
-    /// Its threads.
+    /// Threads of the app.
     pub threads: u32,
-    /// Delivery of the signal.
+    /// Time to deliver the signal.
     pub signal_ns: u64,
-    /// From then to the last thread's exit; 0 where the killer frees at once.
+    /// Time from delivery to the last thread's exit; 0 if the killer frees at once.
     pub exit_ns: u64,
-    /// From then until the last page was free; absent where the life ended before.
+    /// Time from the exit until the last page was free; absent if the life ended before.
     pub reclaim_ns: Option<u64>,
-    /// Victims that were still dying when it was killed.
+    /// Earlier victims that were still dying.
     pub others_dying: u64,
 }
 
@@ -156,19 +156,19 @@ pub struct Outcome {
     pub fast_device: String,
     /// Name of the slow device.
     pub slow_device: String,
-    /// Frames that were left to the phone, less what a fast tier in memory takes.
+    /// Frames left to the phone, without those of a fast tier in memory.
     pub frames: u64,
     /// Slots of the swap area.
     pub slots: u64,
-    /// Free frames at which apps reclaim themselves, the background reclaimer wakes, and sleeps.
+    /// Free frames at which apps reclaim directly, the background reclaimer wakes, and sleeps.
     pub watermarks: [u64; 3],
     /// Every visit in order.
     pub visits: Vec<Visit>,
     /// Every kill in order.
     pub kills: Vec<Kill>,
-    /// Pages of files and of the swap area that storage was asked for, with how unevenly.
+    /// Pages of files and of the swap area with storage accesses.
     pub storage_pages: u64,
-    /// Their accesses, reads and writes.
+    /// Number of those accesses, reads and writes.
     pub storage_accesses: u64,
     /// How unevenly the accesses fall on the pages.
     pub skew: Skew,

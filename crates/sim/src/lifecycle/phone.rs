@@ -1,4 +1,4 @@
-//! A phone, what runs on it and what things cost there: the input of a simulated life.
+//! A phone, its apps and the costs of its kernel: the input of a simulated life.
 //! docs/lifecycle.md gives the source of every default.
 
 use crate::Error;
@@ -6,18 +6,18 @@ use crate::regions::MIB_PAGES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An app: its memory, and what a launch of it computes.
+/// An app: its memory, and the times of its launches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct App {
-    /// What results call it.
+    /// Name in results.
     pub name: String,
-    /// Memory of its own, which ends with it.
+    /// Anonymous memory, which the end of the app frees.
     pub anonymous_mib: u32,
     /// Files that no other app maps.
     #[serde(default)]
     pub file_mib: u32,
-    /// Names of the libraries that it maps.
+    /// Names of the libraries that the app maps.
     #[serde(default)]
     pub libraries: Vec<String>,
     /// Threads that a kill has to end.
@@ -28,7 +28,7 @@ pub struct App {
     /// Time of a launch of the running app with everything in memory, in milliseconds.
     pub warm_ms: f64,
     /// Share of its memory and files that a visit of the running app uses, in percent; absent: the
-    /// phone's.
+    /// phone's value.
     #[serde(default)]
     pub used_percent: Option<u32>,
 }
@@ -42,11 +42,11 @@ fn default_threads() -> u32 {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Library {
-    /// What apps call it.
+    /// Name that apps use.
     pub name: String,
-    /// Its size.
+    /// Size in MiB.
     pub mib: u32,
-    /// Share of it that each app uses, a random one of its own, in percent.
+    /// Share of it that each app uses, drawn at random per app, in percent.
     #[serde(default = "all_percent")]
     pub linked_percent: u32,
 }
@@ -55,38 +55,38 @@ fn all_percent() -> u32 {
     100
 }
 
-/// How the memory of victims comes back.
+/// How the memory of victims is freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KillOrder {
     /// One victim at a time, freed as its last thread exits: Android's driver of 2014.
     #[default]
     Serial,
-    /// As many victims at once as bring back what is wanted, and the next when all are gone.
+    /// As many victims at once as free the wanted memory, and the next when all are gone.
     Batch,
     /// One at a time; the killer frees its pages while its threads still exit (process_mrelease).
     ReclaimFirst,
-    /// One at each look, whether or not the memory of earlier victims is back: killers that wait for
-    /// a time alone. It is there to be compared with.
+    /// One at each call, even if the memory of earlier victims is not free yet: killers that wait only for
+    /// a time. It serves as a comparison.
     Impatient,
 }
 
-/// Who kills, and by which rule.
+/// The killer, and its rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "by")]
 pub enum KillRule {
-    /// Nobody, until the kernel finds nothing to reclaim.
+    /// No killer; only the kernel kills, if it finds nothing to reclaim.
     None,
-    /// The launch lab's: the app used longest ago, while anonymous memory is above this share.
+    /// The launch lab's rule: the app used longest ago, while anonymous memory is above this share.
     Threshold {
         /// Share of memory, above 0 and up to 1.
         share: f64,
     },
-    /// One of the catalog of kill policies.
+    /// A policy of the catalog of kill policies.
     Policy {
-        /// Its name there.
+        /// Name in the catalog.
         name: String,
-        /// What is set of it, by name.
+        /// Options that are set, by name.
         #[serde(default)]
         options: BTreeMap<String, String>,
     },
@@ -96,12 +96,12 @@ pub enum KillRule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KillerSpec {
-    /// Its rule.
+    /// Rule of the killer.
     pub rule: KillRule,
     /// How it kills.
     #[serde(default)]
     pub order: KillOrder,
-    /// How often it looks, in milliseconds; it also looks when memory is reclaimed.
+    /// Interval between its calls, in milliseconds; it is also called when memory is reclaimed.
     #[serde(default = "default_poll")]
     pub poll_ms: f64,
 }
@@ -115,24 +115,24 @@ fn default_poll() -> f64 {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
-    /// To deliver a kill, per thread of the victim.
+    /// Delivery of a kill, per thread of the victim.
     pub signal_ns_per_thread: u64,
-    /// For a thread to exit.
+    /// Exit of a thread.
     pub exit_ns_per_thread: u64,
-    /// To unmap and free a page of a victim.
+    /// Unmapping and freeing a page of a victim.
     pub free_ns_per_page: u64,
-    /// To judge a page in reclaim.
+    /// Judging a page in reclaim.
     pub judge_ns_per_page: u64,
-    /// To evict one: unmap, and start its write or drop it.
+    /// Evicting a page: unmap it, and start its write or drop it.
     pub evict_ns_per_page: u64,
-    /// To read a page of a file together with its neighbours; null: what the slow device needs.
+    /// Reading a page of a file together with its neighbours; null: the slow device's time.
     pub file_read_ns_per_page: Option<u64>,
 }
 
 impl Default for Costs {
-    /// Those of a kill are the laws of docs/studies/kill-anatomy.md (Linux 6.18, 825 kills on a quiet
+    /// The costs of a kill are the laws of docs/studies/kill-anatomy.md (Linux 6.18, 825 kills on a quiet
     /// machine): 2.16 and 8.98 us per thread, 68.6 us per MiB. Their intercepts, 32, 76 and -131 us,
-    /// come to -22 us a kill, which is left out (S2.6: about 0).
+    /// sum to -22 us per kill, which is omitted (S2.6: about 0).
     fn default() -> Costs {
         Costs {
             signal_ns_per_thread: 2_160,
@@ -154,11 +154,11 @@ pub struct Phone {
     /// Size of the swap area; 0 is swap off.
     #[serde(default)]
     pub swap_mib: u32,
-    /// Whether memory is a machine's, with watermarks and a background reclaimer, or the limit of a
+    /// Whether memory is that of a machine, with watermarks and a background reclaimer, or the limit of a
     /// memory cgroup, which has neither.
     #[serde(default = "yes")]
     pub is_machine: bool,
-    /// Processors.
+    /// Number of processors.
     #[serde(default = "default_cores")]
     pub cores: u32,
     /// Threads that a launching app keeps busy.
@@ -166,10 +166,10 @@ pub struct Phone {
     pub busy_threads: u32,
     /// The apps.
     pub apps: Vec<App>,
-    /// What they share.
+    /// Libraries that the apps share.
     #[serde(default)]
     pub libraries: Vec<Library>,
-    /// Anonymous memory of the system's services, of which every visit uses a part.
+    /// Anonymous memory of the system's services; every visit uses a part of it.
     #[serde(default)]
     pub services_mib: u32,
     /// The app of every visit, by its index.
@@ -186,15 +186,15 @@ pub struct Phone {
     /// Share of the touched anonymous pages that are written, in percent.
     #[serde(default = "default_write")]
     pub write_percent: u32,
-    /// Whether file pages pass through the architecture's tiers, or reach the slow device past them.
+    /// Whether file pages pass through the architecture's tiers, or bypass them to the slow device.
     #[serde(default)]
     pub tiers_hold_files: bool,
-    /// Who kills.
+    /// The killer.
     pub killer: KillerSpec,
-    /// What the kernel's work costs.
+    /// Costs of the kernel's work.
     #[serde(default)]
     pub costs: Costs,
-    /// Everything random follows from this number.
+    /// Seed of everything random.
     #[serde(default)]
     pub seed: u64,
 }
@@ -224,7 +224,7 @@ fn default_write() -> u32 {
     34
 }
 
-/// Longest time that a phone may name, in milliseconds: a day.
+/// Longest time in a phone's parameters, in milliseconds: a day.
 const MS_MAX: f64 = 86_400_000.0;
 
 impl Phone {
@@ -237,7 +237,7 @@ impl Phone {
     }
 
     /// # Errors
-    /// `Usage`: the first parameter that is out of its range, by name.
+    /// `Usage`: the first parameter out of its range, by name.
     pub(super) fn check(&self) -> Result<(), Error> {
         self.check_ranges()?;
         self.check_times()?;

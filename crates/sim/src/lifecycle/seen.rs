@@ -1,4 +1,4 @@
-//! What a killer sees of the phone when it looks: the memory itself, and what is on its way back.
+//! The killer's view of the phone: its memory, and the memory that victims will free.
 
 use super::dying::Deaths;
 use super::memory::{Memory, Watermarks};
@@ -8,14 +8,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Bytes, PAGE_BYTES};
 
-/// Memory at one instant, in pages; what victims of earlier kills still hold is counted as held, and
-/// once more by itself.
+/// Memory at one instant, in pages; memory that earlier victims still hold counts as held, and
+/// is also listed separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "SeenMemory")]
 pub struct Seen {
-    /// Frames that nobody has.
+    /// Free frames.
     pub free_pages: u64,
-    /// What could be had without swapping, as the kernel reckons.
+    /// Pages available without swapping, by the kernel's formula.
     pub available_pages: u64,
     /// Pages of files in memory.
     pub file_pages: u64,
@@ -23,17 +23,17 @@ pub struct Seen {
     pub anonymous_pages: u64,
     /// Free slots of the swap area.
     pub swap_free_pages: u64,
-    /// Pages in memory that are on their way back: those of victims that still die.
+    /// Pages in memory that victims still dying will free.
     pub coming_pages: u64,
-    /// Slots of the swap area that are.
+    /// Slots of the swap area that victims still dying will free.
     pub coming_swap_pages: u64,
 }
 
 impl Seen {
-    /// `memory` now, between `marks`, of which the victims of `deaths` still hold a part.
+    /// The state of `memory` with watermarks `marks`, of which the victims of `deaths` still hold a part.
     pub(super) fn of(memory: &Memory, marks: Watermarks, deaths: &Deaths) -> Seen {
         let (free, files) = (memory.free() as u64, memory.files() as u64);
-        // si_mem_available of mm/show_mem.c, never below what is free.
+        // si_mem_available of mm/show_mem.c, never below the free frames.
         let cache = files - (files / 2).min(marks.low as u64);
         let available = (free + cache).saturating_sub(marks.high as u64).max(free);
         let owned = || deaths.apps().map(|app| memory.owned(app));
@@ -48,7 +48,7 @@ impl Seen {
         }
     }
 
-    /// The same as if the victims had given back what they hold.
+    /// The state after the victims have freed what they hold.
     pub(super) fn once_back(self) -> Seen {
         Seen {
             free_pages: self.free_pages + self.coming_pages,
@@ -61,7 +61,7 @@ impl Seen {
         }
     }
 
-    /// What a policy is told of a phone of `frames` with `slots` of swap area.
+    /// The policy's view of a phone of `frames` with `slots` of swap area.
     pub(super) fn for_policy(
         self,
         (frames, slots): (usize, usize),

@@ -1,34 +1,34 @@
-//! How long the phone stalled for memory of late, as the kernel's pressure tells policies.
+//! How long the phone stalled for memory recently, in the form of the kernel's pressure.
 
 use policy::kill::{Pressure, Stall};
 use types::Nanos;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Seconds that pressure looks back (avg10 of the kernel, as a plain mean).
+/// Length of the pressure window in seconds (avg10 of the kernel, as a plain mean).
 const WINDOW: usize = 10;
 
-/// Stalls by second, and what reclaim looked at and evicted too early.
+/// Stalls by second, and counts of scanned pages and file refaults.
 #[derive(Debug, Default)]
 pub(super) struct Stalls {
     by_second: [u64; WINDOW],
-    /// The second of the newest entry.
+    /// Second of the newest entry.
     newest: u64,
-    /// Pages that apps judged which needed memory at once.
+    /// Pages judged in direct reclaim.
     pub(super) scanned_directly: u64,
-    /// Pages that the background reclaimer judged.
+    /// Pages judged by the background reclaimer.
     pub(super) scanned_in_background: u64,
-    /// Pages of files that were read again, over all visits.
+    /// File pages that were read again, over all visits.
     pub(super) file_refaults: u64,
 }
 
 impl Stalls {
-    /// The launching app stalls for `ns` from `now_ns` on. One app runs at a time, so all stall.
+    /// Records a stall of the launching app for `ns` from `now_ns` on. One app runs at a time, so all stall.
     pub(super) fn add(&mut self, now_ns: u64, ns: u64) {
         self.turn_to(now_ns / SECOND_NS);
         self.by_second[self.newest as usize % WINDOW] += ns;
     }
 
-    /// Empties the seconds that passed without a stall.
+    /// Clears the seconds that passed without a stall.
     fn turn_to(&mut self, second: u64) {
         let passed = second.saturating_sub(self.newest).min(WINDOW as u64);
         for ago in 0..passed {
@@ -37,7 +37,7 @@ impl Stalls {
         self.newest = self.newest.max(second);
     }
 
-    /// The share of the last ten seconds that was spent stalled.
+    /// Share of the last ten seconds spent stalled.
     pub(super) fn pressure(&self, now_ns: u64) -> Pressure {
         let gone = (now_ns / SECOND_NS).saturating_sub(self.newest);
         let left = (WINDOW as u64).saturating_sub(gone);
@@ -49,7 +49,7 @@ impl Stalls {
         Pressure { some_basis_points: share, full_basis_points: share }
     }
 
-    /// What the kernel would have woken the killer for.
+    /// The pressure event with which the kernel would have woken the killer.
     pub(super) fn recent(&self, now_ns: u64) -> Stall {
         if now_ns / SECOND_NS != self.newest {
             return Stall::None;

@@ -1,5 +1,5 @@
-//! The storage below memory: a swap architecture that is fed as life goes on, and the time that
-//! whoever faults waits for it.
+//! The storage below memory: a swap architecture that is fed during the life, and the time that
+//! faulting tasks wait for it.
 
 use super::memory::Memory;
 use crate::Error;
@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 /// Pages of a file that one read brings: the kernel's read-around (VM_READAHEAD_PAGES, 128 KiB).
 const READ_AROUND_PAGES: u64 = 32;
 
-/// What was waited for, in nanoseconds.
+/// Time waited for storage, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Waited {
     pub(super) swap_ns: u64,
     pub(super) file_ns: u64,
 }
 
-/// What storage did, in pages.
+/// Operations of storage, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traffic {
     pub(super) fast_reads: u64,
@@ -40,10 +40,10 @@ pub(super) struct Storage {
     fast: Device,
     slow: Device,
     file_read_ns: u64,
-    /// The process on whose account files are read.
+    /// The process to which reads of files are charged.
     files_process: usize,
     seen: Seen,
-    /// File pages that were read past the tiers.
+    /// File pages read past the tiers.
     untiered_reads: u64,
     untiered_seen: u64,
 }
@@ -69,12 +69,12 @@ impl Storage {
         })
     }
 
-    /// A file page was read from the slow device past the tiers.
+    /// Reads a file page from the slow device past the tiers.
     pub(super) fn read_file(&mut self) {
         self.untiered_reads += 1;
     }
 
-    /// Moves what `memory` said was to be moved; the time that the one who faulted waited for it.
+    /// Performs the moves that `memory` recorded; returns the time that the faulting task waited.
     pub(super) fn settle(&mut self, memory: &mut Memory) -> Waited {
         let untiered = self.untiered_reads - self.untiered_seen;
         self.untiered_seen = self.untiered_reads;
@@ -99,7 +99,7 @@ impl Storage {
         waited
     }
 
-    /// Everything that was moved until now.
+    /// Operations so far.
     pub(super) fn traffic(&self) -> Traffic {
         let (swap, files) = (self.seen.swap, self.seen.files);
         Traffic {
@@ -110,7 +110,7 @@ impl Storage {
         }
     }
 
-    /// Every option of the architecture with the value in effect.
+    /// Every option of the architecture with its value in effect.
     pub(super) fn into_options(self) -> BTreeMap<&'static str, String> {
         self.run.into_options()
     }
@@ -130,8 +130,8 @@ impl Storage {
     }
 }
 
-/// Time for one page of a file that is read with its neighbours: from the device's rate where it is
-/// known, else as long as a page by itself.
+/// Time for one page of a file that is read with its neighbours: from the device's bandwidth if it is
+/// known, else the time of a single page.
 fn file_page_ns(device: &Device) -> u64 {
     match &device.transfer {
         None => device.read.typical_ns,

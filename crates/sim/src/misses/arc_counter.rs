@@ -1,15 +1,15 @@
-//! Misses of ARC with one size, on a timeline instead of queues. Policy `arc` is the plain form and
+//! Misses of ARC at one size, on a timeline instead of queues. Policy `arc` is the plain form and
 //! explains the rules.
 //!
 //! The residents of each of its two LRU lists and the ghosts that left it are one list of the
-//! timeline: ghosts at the ticks `first..boundary`, residents from there on. Thereby an eviction
-//! and a ghost forgotten are a boundary moved to the next bit, without a look at any page.
+//! timeline: ghosts at the ticks `first..boundary`, residents from there on. So an eviction,
+//! like forgetting a ghost, moves a boundary to the next bit without reading any page.
 //!
-//! Which accesses hit cannot be foreseen by the processor, so most are counted without asking.
-//! Each access places one page, which gives its tick beforehand, and evicts at most one: residents
-//! younger than the next so many to leave (the zone) are hit for sure. Of a chunk of accesses, sure
-//! hits move their pages first, without a branch, and the others follow in order. The two name
-//! different pages, and all that the others need of sure hits is how many left `ONCE` before them.
+//! The processor cannot predict which accesses hit, so most are counted without a branch.
+//! Each access places one page, which fixes its tick beforehand, and evicts at most one: residents
+//! younger than those that leave next (the zone) are sure hits. In a chunk of accesses, sure
+//! hits move their pages first, without a branch, and the others follow in order. The two kinds name
+//! different pages, and the others need only the number of sure hits that left `ONCE` before them.
 
 use super::CountMisses;
 use super::timeline::{CHUNK, TICK_FIRST, Timeline};
@@ -19,48 +19,48 @@ use types::PageId;
 pub(super) struct ArcCounter {
     frames: u32,
     misses: u64,
-    /// Wanted residents of `ONCE`, from 0 to `frames`.
+    /// Target for residents of `ONCE`, from 0 to `frames`.
     target: f64,
     lists: [List; 2],
     pages: Timeline<2>,
     zone: Zone,
-    /// As many as a chunk has accesses: those of it that are no sure hits, and anything after them.
+    /// As long as a chunk: its accesses that are not sure hits, and garbage after them.
     others: Vec<Other>,
 }
 
-/// The residents of the lists that leave next.
+/// The residents that leave next.
 struct Zone {
-    /// Residents from these ticks on are not in it.
+    /// Ticks of each list from which residents are not in the zone.
     ends: [u32; 2],
-    /// At least as many residents of each list that has an end.
+    /// Residents in the zone, at least, of each list that has an end.
     residents: u32,
 }
 
 /// An access that is counted in order.
 #[derive(Clone, Copy, Default)]
 struct Other {
-    /// Within its chunk.
+    /// Position within its chunk.
     index: u32,
-    /// Sure hits of residents of `ONCE` before it.
+    /// Number of sure hits of residents of `ONCE` before it.
     moved: u32,
 }
 
-/// Pages seen again since they came (T2 and B2 in the paper).
+/// Pages requested again since they entered (T2 and B2 in the paper).
 const AGAIN: usize = 0;
-/// Pages seen once (T1 and B1).
+/// Pages requested once (T1 and B1).
 const ONCE: usize = 1;
 
-/// Chunks whose accesses a zone outlasts at least.
+/// Number of chunks for which a zone suffices at least.
 const ZONE_CHUNKS: u32 = 8;
-/// The end of a zone that has all residents: none is hit for sure.
+/// The end of a zone with all residents: no hit is sure.
 const NO_END: u32 = u32::MAX;
 
-/// Residents and ghosts of one list, the latter older.
+/// Residents and ghosts of one list; the ghosts are older.
 #[derive(Clone, Copy)]
 struct List {
-    /// No ghost lies before this tick.
+    /// No ghost has an earlier tick.
     first: u32,
-    /// No resident lies before this tick, and no ghost from it on.
+    /// No resident has an earlier tick, and no ghost has this tick or a later one.
     boundary: u32,
     residents: u32,
     ghosts: u32,
@@ -111,12 +111,12 @@ impl ArcCounter {
             self.access(chunk[index as usize], self.pages.now() + index);
         }
         self.move_to_again(moved_all - moved_before);
-        // Each evicts one resident of the zone at most, or moves it.
+        // Each access evicts at most one resident of the zone, or moves it.
         self.zone.residents -= others as u32;
         self.pages.advance(chunk.len() as u32);
     }
 
-    /// Begins a new zone if this one might not outlast the next `accesses`.
+    /// Begins a new zone if this one might not suffice for the next `accesses`.
     #[inline(always)]
     fn renew_zone(&mut self, accesses: u32) {
         if self.zone.residents >= accesses {
@@ -124,7 +124,7 @@ impl ArcCounter {
         }
         let residents = self.others.len() as u32 * ZONE_CHUNKS;
         self.zone = Zone { ends: [NO_END; 2], residents };
-        // Sure hits are placed in `AGAIN` early, so evictions must not get that far.
+        // Sure hits enter `AGAIN` early, so evictions must not get that far.
         if self.lists[AGAIN].residents < residents {
             return;
         }
@@ -136,15 +136,15 @@ impl ArcCounter {
         }
     }
 
-    /// Moves the pages of sure hits. Returns how many accesses are left as `others`, and how many
-    /// pages left `ONCE`.
+    /// Moves the pages of sure hits. Returns the number of accesses left in `others`, and the number of
+    /// pages that left `ONCE`.
     #[inline(never)]
     fn count_sure_hits(&mut self, chunk: &[PageId]) -> (usize, u32) {
         let (mut others, mut moved) = (0, 0);
         for (index, &page) in (0..).zip(chunk) {
             let stamp = self.pages.stamp(page);
             let is_sure = stamp.tick() >= self.zone.ends[stamp.kind()];
-            // Written in any case, counted if not sure.
+            // Always written, but counted only if not sure.
             self.others[others] = Other { index, moved };
             others += usize::from(!is_sure);
             moved += u32::from(is_sure) & u32::from(stamp.kind() == ONCE);
@@ -159,7 +159,7 @@ impl ArcCounter {
         self.lists[AGAIN].residents += residents;
     }
 
-    /// Counts an access that may be anything, and places its page at `tick`.
+    /// Counts an access of any kind, and places its page at `tick`.
     #[inline(always)]
     fn access(&mut self, page: PageId, tick: u32) {
         let stamp = self.pages.stamp(page);
@@ -239,7 +239,7 @@ impl ArcCounter {
         self.replace(false);
     }
 
-    /// The oldest resident of a list becomes its newest ghost.
+    /// Makes the oldest resident of a list its newest ghost.
     #[inline(always)]
     fn evict<const LIST: usize>(&mut self) {
         let list = &mut self.lists[LIST];
@@ -248,7 +248,7 @@ impl ArcCounter {
         list.ghosts += 1;
     }
 
-    /// The oldest ghost of a list is not remembered any longer.
+    /// Forgets the oldest ghost of a list.
     #[inline(always)]
     fn forget<const LIST: usize>(&mut self) {
         let list = &mut self.lists[LIST];

@@ -1,4 +1,4 @@
-//! One cell of a grid of policies and sizes: who counts the misses, and for which sizes.
+//! One cell of a grid of policies and sizes: its counter, and the sizes that it serves.
 
 use super::CountMisses;
 use super::arc_counter::ArcCounter;
@@ -11,7 +11,7 @@ use policy::eviction::{Build, Choice, Future, Replay, ReplayFuture, Residency};
 use std::sync::Arc;
 use types::PageId;
 
-/// From this number of sizes on, one stack serves all of them cheaper than a counter each.
+/// Number of sizes from which one stack is cheaper than a counter for each size.
 const STACK_SIZES_MIN: usize = 12;
 
 /// One policy with the sizes that one counter serves.
@@ -28,7 +28,7 @@ enum Counter {
 }
 
 impl Cell {
-    /// The cells of a policy that needs no future; none for one that does.
+    /// The cells of a policy that needs no future; none for a policy that does.
     pub(super) fn online(choice: &Choice, sizes: &[u32]) -> Vec<Cell> {
         let Build::Online(build) = &choice.build else {
             return Vec::new();
@@ -48,7 +48,7 @@ impl Cell {
         }
     }
 
-    /// The cells of a policy that knows the future; none for one that does not.
+    /// The cells of a policy that knows the future; none for a policy that does not.
     pub(super) fn offline(choice: &Choice, sizes: &[u32], future: &Arc<Future>) -> Vec<Cell> {
         let Build::Offline(build) = choice.build else {
             return Vec::new();
@@ -68,7 +68,7 @@ impl Cell {
             Counter::Policy { policy, memory, misses, .. } => {
                 *misses += policy.replay(requests, bound, memory);
             }
-            Counter::Future { .. } => unreachable!("its requests are known to it"),
+            Counter::Future { .. } => unreachable!("an offline policy already has its requests"),
             Counter::Own { counter, .. } => counter.count(requests, bound),
             Counter::Stack(stack) => stack.push(requests, bound),
         }
@@ -79,7 +79,7 @@ impl Cell {
         match &mut self.counter {
             Counter::Future { frames: 0, misses, .. } => *misses += requests as u64,
             Counter::Future { policy, misses, .. } => *misses += policy.replay(requests),
-            _ => unreachable!("its requests are not known to it"),
+            _ => unreachable!("an online policy does not have its requests"),
         }
     }
 
@@ -108,7 +108,7 @@ impl Cell {
     }
 }
 
-/// The faster form of a policy, where there is one and it serves this size.
+/// The faster form of a policy, if there is one for this size.
 fn own_counter(policy: &str, frames: u32) -> Option<Box<dyn CountMisses>> {
     let is_for_timeline = (1..=timeline::FRAMES_MAX).contains(&frames);
     match policy {
@@ -122,7 +122,7 @@ fn own_counter(policy: &str, frames: u32) -> Option<Box<dyn CountMisses>> {
 
 impl Counter {
     fn new(frames: u32, build: impl Fn(u32) -> Box<dyn Replay>) -> Counter {
-        // Without frames the residency decides alone; the policy is never asked.
+        // Without frames the residency decides by itself; the policy is never called.
         let policy = build(frames.max(1));
         Counter::Policy { frames, policy, memory: Residency::new(frames), misses: 0 }
     }

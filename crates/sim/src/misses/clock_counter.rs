@@ -1,23 +1,23 @@
-//! Misses of CLOCK with one size, without a branch that depends on whether an access hits.
+//! Misses of CLOCK at one size, without a branch that depends on whether an access hits.
 //!
-//! The pages lie in a ring of frames, and a page that enters takes the frame of the one that
-//! leaves. Which pages the hand evicts next is found for many evictions ahead (the zone), so that
-//! hits and misses differ only in a number added; an access to a page of the zone, the only one
-//! that could change which pages leave, is rare and treated on its own. Policy `clock` is the plain
-//! form: it mispredicts whether an access hits, and how many pages the hand passes.
+//! The pages are in a ring of frames, and a page that enters takes the frame of the one that
+//! leaves. The counter finds the next victims of the hand for many evictions ahead (the zone), so that
+//! hits and misses differ only in a number added. An access to a page of the zone, the only kind
+//! that could change which pages leave, is rare and handled separately. Policy `clock` is the plain
+//! form: its mispredictions are whether an access hits, and how many pages the hand passes.
 
 use super::CountMisses;
 use types::PageId;
 
 /// Counts the misses of a CLOCK memory of fixed size.
 ///
-/// Invariants: `ring` holds the resident pages but for the first `entered.len()` victims of the
+/// Invariant: `ring` holds the resident pages except the first `entered.len()` victims of the
 /// zone, which have left, and the pages that entered in their place. A page whose frame is in the
 /// zone has a state of `IN_ZONE` or above, unless it entered there.
 pub(super) struct ClockCounter {
     frames: usize,
     misses: u64,
-    /// By page.
+    /// State of each page.
     states: Vec<u8>,
     ring: Vec<PageId>,
     hand: usize,
@@ -29,27 +29,27 @@ struct Zone {
     end: usize,
     /// Frames whose page was not used since the hand last passed it, in order.
     victims: Vec<usize>,
-    /// As many: pages that took the frames of the first `evicted` victims, and anything after them.
+    /// As long as `victims`: pages that took the frames of the first `evicted` victims, then garbage.
     entered: Vec<PageId>,
     evicted: usize,
 }
 
 const NEVER: u8 = 0;
-/// Was resident.
+/// The page was resident.
 const GONE: u8 = 1;
-/// Not used since the hand last passed it.
+/// The page was not used since the hand last passed it.
 const RESIDENT: u8 = 2;
 const REFERENCED: u8 = 3;
 const IN_ZONE: u8 = 4;
-/// In the zone, passed by the hand there, and used since.
+/// The page is in the zone, the hand has passed it there, and it was used since.
 const IN_ZONE_REFERENCED: u8 = 5;
 
 const ZONE_MAX: usize = 256;
-/// A larger share of the frames would make accesses to the zone frequent.
+/// Frames per frame of the zone: a larger zone would make accesses to it frequent.
 const FRAMES_PER_ZONE: usize = 64;
 
 impl ClockCounter {
-    /// With fewer frames the zone is too short to gain anything.
+    /// Fewest frames for which a zone is long enough to gain anything.
     pub(super) const FRAMES_MIN: u32 = 4096;
 
     pub(super) fn new(frames: u32) -> ClockCounter {
@@ -58,7 +58,7 @@ impl ClockCounter {
         ClockCounter { frames, misses: 0, states: Vec::new(), ring: Vec::new(), hand: 0, zone }
     }
 
-    /// Accesses one page while there is no zone. Whether it was a miss.
+    /// Accesses one page while there is no zone. Returns whether it was a miss.
     fn access(&mut self, page: PageId) -> bool {
         let state = &mut self.states[page.index()];
         if *state >= RESIDENT {
@@ -100,7 +100,7 @@ impl ClockCounter {
         let mut found = 0;
         for (frame, page) in (self.hand..).zip(&self.ring[self.hand..end]) {
             let state = &mut self.states[page.index()];
-            // Written in any case, counted if the page will leave.
+            // Always written, but counted only if the page will leave.
             zone.victims[found] = frame;
             found += usize::from(*state == RESIDENT);
             *state = IN_ZONE;
@@ -109,7 +109,7 @@ impl ClockCounter {
         zone.entered.resize(found, PageId(0));
     }
 
-    /// Moves the hand behind the last page that left, and makes the states what they are.
+    /// Moves the hand behind the last page that left, and resolves the states of the zone.
     #[inline(never)]
     fn end_zone(&mut self) {
         let zone = &self.zone;
@@ -117,7 +117,7 @@ impl ClockCounter {
         let hand = left.last().map_or(self.hand, |&frame| frame + 1);
         for page in &self.ring[self.hand..hand] {
             let state = &mut self.states[page.index()];
-            // What was used before the hand passed it has had its second chance.
+            // A page used before the hand passed it has had its second chance.
             *state = if *state == IN_ZONE_REFERENCED { REFERENCED } else { RESIDENT };
         }
         for page in &self.ring[hand..zone.end] {
@@ -148,7 +148,7 @@ impl ClockCounter {
             }
             let is_miss = *state < RESIDENT;
             *state = REFERENCED - u8::from(is_miss);
-            // Written in any case, counted if the page enters.
+            // Always written, but counted only if the page enters.
             entered[evicted] = page;
             evicted += usize::from(is_miss);
             done += 1;
@@ -157,11 +157,11 @@ impl ClockCounter {
         done
     }
 
-    /// An access to a page of the zone. False if the page has left with it.
+    /// Handles an access to a page of the zone. Returns false if the page has already left.
     #[cold]
     fn access_in_zone(&mut self, page: PageId) -> bool {
         let mut frames = self.ring[self.hand..self.zone.end].iter();
-        let found = frames.position(|&other| other == page).expect("its state says it is there");
+        let found = frames.position(|&other| other == page).expect("its state is IN_ZONE");
         let zone = &mut self.zone;
         match zone.victims.binary_search(&(self.hand + found)) {
             Ok(place) if place < zone.evicted => return false,
@@ -169,14 +169,14 @@ impl ClockCounter {
                 zone.victims.remove(place);
                 zone.entered.pop();
             }
-            // The hand has passed it with the last page that left.
+            // The hand has passed the page together with the last page that left.
             Err(place) if place < zone.evicted => self.states[page.index()] = IN_ZONE_REFERENCED,
             Err(_) => {}
         }
         true
     }
 
-    /// Accesses to a full memory with a zone at the hand. Returns how many were counted: all, or up
+    /// Handles accesses to a full memory with a zone at the hand. Returns how many were counted: all, or up
     /// to one that needs a miss without a zone.
     fn run(&mut self, requests: &[PageId]) -> usize {
         let mut done = 0;
@@ -205,7 +205,7 @@ impl CountMisses for ClockCounter {
         }
         let mut requests = requests.iter();
         while !requests.as_slice().is_empty() {
-            // The hand moves on here where a zone had no victim at all.
+            // The hand advances here when a zone had no victim.
             let is_full = requests.by_ref().any(|&page| {
                 let is_miss = self.access(page);
                 is_miss && self.ring.len() == self.frames

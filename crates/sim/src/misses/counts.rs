@@ -1,4 +1,4 @@
-//! What `misses` reports.
+//! Result of `misses`.
 
 use super::cell::Cell;
 use policy::eviction::Choice;
@@ -15,7 +15,7 @@ pub struct MissCounts {
     pub requests: u64,
     /// Distinct pages accessed.
     pub pages: u64,
-    /// In the order asked for; in JSON an object {policy: {frames: misses}}.
+    /// Counts in the order asked for; in JSON an object {policy: {frames: misses}}.
     #[serde(serialize_with = "as_object")]
     #[schemars(with = "BTreeMap<String, BTreeMap<u32, u64>>")]
     pub misses: Vec<PolicyMisses>,
@@ -24,7 +24,7 @@ pub struct MissCounts {
 /// Misses of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyMisses {
-    /// Its name in the catalog, with the options that were set.
+    /// Name in the catalog, with the options that were set.
     pub policy: String,
     /// (frames, misses), in the order asked for.
     pub by_frames: Vec<(u32, u64)>,
@@ -52,7 +52,7 @@ impl MissCounts {
         MissCounts { schema: "pagewise.misses/1", requests, pages, misses }
     }
 
-    /// Misses of this policy with this many frames, if they were asked for.
+    /// Misses of this policy with this many frames, if asked for.
     pub fn of(&self, policy: &str, frames: u32) -> Option<u64> {
         let by_policy = self.misses.iter().find(|misses| misses.policy == policy)?;
         by_policy.by_frames.iter().find(|&&(size, _)| size == frames).map(|&(_, misses)| misses)

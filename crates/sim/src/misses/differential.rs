@@ -1,4 +1,4 @@
-//! The counters that stand in for a policy, against the policy: batch by batch on generated traces,
+//! The counters that replace a policy, against the policy: batch by batch on generated traces,
 //! with many sizes, numbers of pages and lengths of the ring.
 
 use super::arc_counter::ArcCounter;
@@ -16,10 +16,10 @@ const COUNTERS: [(&str, Build); 7] = [
     ("clock", |frames| Box::new(ClockCounter::new(frames))),
     ("arc", |frames| Box::new(ArcCounter::new(frames))),
     ("lirs", |frames| Box::new(LirsCounter::new(frames))),
-    // Ticks begin anew again and again.
+    // Ticks restart often.
     ("arc", |frames| Box::new(ArcCounter::new(frames).with_ticks_max(TICKS_MAX))),
     ("lirs", |frames| Box::new(LirsCounter::new(frames).with_ticks_max(TICKS_MAX))),
-    // Small memories have a zone, and small chunks several.
+    // Small chunks give small memories a zone, and several of them.
     ("arc", |frames| Box::new(ArcCounter::new(frames).with_chunk(3).with_ticks_max(TICKS_MAX))),
 ];
 const TICKS_MAX: u32 = 1 << 13;
@@ -83,8 +83,8 @@ fn counters_equal_policies_with_several_cold_frames() {
 }
 
 #[test]
-fn a_loop_a_scan_and_long_rests_are_counted() {
-    // Loops longer than the memory, scans between them, and runs of hits alone.
+fn loops_scans_and_runs_of_hits_are_counted() {
+    // Loops longer than the memory, scans between them, and runs of only hits.
     let mut requests = Vec::new();
     for round in 0..12_u32 {
         requests.extend((0..450).map(PageId));

@@ -1,9 +1,9 @@
-//! Misses of LIRS with one size, on a timeline instead of queues. Policy `lirs` is the plain form
+//! Misses of LIRS at one size, on a timeline instead of queues. Policy `lirs` is the plain form
 //! and explains the rules.
 //!
 //! A page on trial is in the stack and in the queue of cold pages at the same tick, and both drop
 //! their oldest first. So one list of trial pages serves as both, and as the queue of ghosts, with a
-//! boundary for each; pruning the stack and evicting move a boundary and look at no page.
+//! boundary for each; pruning the stack and evicting move a boundary and read no page.
 
 use super::CountMisses;
 use super::timeline::{CHUNK, TICK_FIRST, Timeline};
@@ -11,10 +11,10 @@ use types::PageId;
 
 /// Counts the misses of a LIRS memory of fixed size, at least one frame.
 ///
-/// Invariants: hot pages are those of kind `HOT`, the oldest of them at `bottom`. Cold pages are
-/// those of the other kinds from `cold_first` on. In the stack are the hot pages, and those of kind
-/// `TRIAL` from `stack_first` on, which is not before `bottom`; those of them that are not cold are
-/// the ghosts.
+/// Invariant: hot pages have kind `HOT`; the oldest is at `bottom`. Cold pages have
+/// the other kinds and ticks from `cold_first` on. The stack holds the hot pages, and those of kind
+/// `TRIAL` from `stack_first` on, which is not before `bottom`; the latter are ghosts if they are not
+/// cold.
 pub(super) struct LirsCounter {
     frames: u32,
     hot_frames: u32,
@@ -28,18 +28,18 @@ pub(super) struct LirsCounter {
     cold_first: u32,
     stack_first: u32,
     pages: Timeline<3>,
-    /// The page that was placed at each tick, modulo the number of slots.
+    /// The page placed at each tick, modulo the number of slots.
     placed: Box<[PageId]>,
 }
 
 /// Pages whose last two requests lie closest together.
 const HOT: usize = 0;
-/// Pages that become hot at a request while the stack knows them.
+/// Pages that become hot at a request while they are in the stack.
 const TRIAL: usize = 1;
-/// Cold pages that were hot, placed when they ceased to be: in no stack.
+/// Cold pages that were hot, placed at their demotion; they are not in the stack.
 const DEMOTED: usize = 2;
 
-/// Placements of an access: of its page, and of one that it demotes.
+/// Placements per access at most: its page, and a page that it demotes.
 const PLACEMENTS_MAX: usize = 2;
 
 impl LirsCounter {
@@ -145,7 +145,7 @@ impl LirsCounter {
         self.hot += 1;
     }
 
-    /// A cold page that the stack has lost was hit: it stays cold, and a hot page joins it.
+    /// Handles a hit on a cold page outside the stack: it stays cold, and a hot page becomes cold.
     #[inline(always)]
     fn try_again(&mut self, page: PageId) {
         self.place_on_trial(page);
@@ -154,7 +154,7 @@ impl LirsCounter {
         }
     }
 
-    /// Makes the least recent hot page cold; it is not the only one of kind `HOT`.
+    /// Makes the least recent hot page cold; it must not be the only one of kind `HOT`.
     #[inline(always)]
     fn demote(&mut self) {
         let page = self.placed[self.bottom as usize & (self.placed.len() - 1)];
@@ -172,14 +172,14 @@ impl LirsCounter {
         self.prune();
     }
 
-    /// The oldest cold page leaves. It stays as a ghost if the stack knows it.
+    /// Evicts the oldest cold page. It stays as a ghost if it is in the stack.
     #[inline(always)]
     fn evict_cold(&mut self) {
         self.cold_first = self.pages.next([TRIAL, DEMOTED], self.cold_first) + 1;
         self.cold -= 1;
     }
 
-    /// Moves `bottom` to the least recent hot page; the stack loses what lies before it.
+    /// Moves `bottom` to the least recent hot page; pages before it leave the stack.
     #[inline(always)]
     fn prune(&mut self) {
         self.bottom = self.pages.next([HOT], self.bottom);

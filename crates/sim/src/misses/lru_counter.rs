@@ -1,18 +1,18 @@
-//! Misses of LRU with one size, without a branch that depends on whether an access hits.
+//! Misses of LRU at one size, without a branch that depends on whether an access hits.
 //!
-//! A log holds the page of each access, and per page the position of its last one: the valid
-//! entries of the log are the pages in LRU order. A page is resident while its last access lies at or
-//! after `front`. Which entries are next to leave is found for many evictions ahead (the zone), so
-//! that hits and misses only differ in a number added; an access to a page of the zone, the only one
-//! that could change which pages leave, is rare and treated on its own. A hit in the middle of the
-//! log, a miss and an eviction thereby cost no misprediction. Policy `lru` is the plain form.
+//! A log holds the page of each access, and an array the position of each page's last access: the valid
+//! entries of the log are the pages in LRU order. A page is resident while its last access is at or
+//! after `front`. The counter finds the next entries to leave for many evictions ahead (the zone), so
+//! that hits and misses only differ in a number added. An access to a page of the zone, the only kind
+//! that could change which pages leave, is rare and handled separately. So a hit in the middle of the
+//! log, a miss and an eviction cost no misprediction. Policy `lru` is the plain form.
 
 use super::CountMisses;
 use types::PageId;
 
 /// Counts the misses of an LRU memory of fixed size.
 ///
-/// Invariants: the valid entries in `front..back` are the resident pages; those of them that lie in
+/// Invariant: the valid entries in `front..back` are the resident pages; those of them in
 /// the zone, `front..zone_end`, are `zone` in order, and the first `evicted` of them have left.
 pub(super) struct LruCounter {
     frames: u32,
@@ -28,16 +28,16 @@ pub(super) struct LruCounter {
     zone: Vec<u32>,
     zone_end: u32,
     evicted: usize,
-    /// Positions are made small again when they reach this.
+    /// Positions are lowered when they reach this.
     positions_max: u32,
 }
 
 const NEVER: u32 = 0;
-/// Not resident any more, whatever the front.
+/// Position of a page that is no longer resident, for any front.
 const LONG_AGO: u32 = 1;
 const POSITION_FIRST: u32 = 2;
 const ZONE_MAX: usize = 1024;
-/// With fewer entries left the zone is renewed: runs up to its end would become too short.
+/// Entries left at which the zone is renewed: runs up to its end would become too short.
 const ZONE_LEFT_MIN: usize = 128;
 const SLOTS_MIN: usize = 1 << 10;
 /// Keeps positions within 32 bits: one log below `positions_max`, one above.
@@ -60,7 +60,7 @@ impl LruCounter {
         }
     }
 
-    /// Accesses while frames are free: nothing leaves. Returns how many were counted.
+    /// Handles accesses while frames are free: no page leaves. Returns how many were counted.
     fn fill(&mut self, requests: &[PageId]) -> usize {
         for (done, &page) in requests.iter().enumerate() {
             if self.filled == self.frames {
@@ -74,7 +74,7 @@ impl LruCounter {
         requests.len()
     }
 
-    /// Accesses to a full memory, up to the first that is special. Returns how many were counted.
+    /// Handles accesses to a full memory, up to the first special access. Returns how many were counted.
     fn run(&mut self, requests: &[PageId]) -> usize {
         let zone_max = ZONE_MAX.min(self.frames as usize);
         if self.zone.len() - self.evicted < ZONE_LEFT_MIN.min(zone_max) {
@@ -92,7 +92,7 @@ impl LruCounter {
         done
     }
 
-    /// Counts accesses up to the first to a page whose last access lies in the zone.
+    /// Counts accesses up to the first to a page whose last access is in the zone.
     #[inline(never)]
     fn run_outside_zone(&mut self, requests: &[PageId]) -> usize {
         let (front, span) = (self.front, self.zone_end - self.front);
@@ -118,11 +118,11 @@ impl LruCounter {
         done
     }
 
-    /// An access to a page that is about to leave, or has left with this zone.
+    /// Handles an access to a page that is about to leave, or has left with this zone.
     #[cold]
     fn access_in_zone(&mut self, page: PageId) {
         let last = self.last[page.index()];
-        // A stale entry is no page's last access, so the page's is in the list.
+        // A stale entry is no page's last access, so the list has the page's entry.
         let place = self.zone.binary_search(&last).expect("the zone lists its valid entries");
         if place < self.evicted {
             self.misses += 1;
@@ -156,7 +156,7 @@ impl LruCounter {
         let mut found = 0;
         while found < length {
             let page = self.log[position as usize & mask];
-            // Written in any case, counted if valid.
+            // Always written, but counted only if valid.
             self.zone[found] = position;
             found += usize::from(self.last[page.index()] == position);
             position += 1;
@@ -164,7 +164,7 @@ impl LruCounter {
         self.zone_end = position;
     }
 
-    /// Gives the resident pages new positions behind one another, in a log at most a quarter full.
+    /// Gives the resident pages consecutive new positions, in a log that is at most a quarter full.
     #[cold]
     fn make_space(&mut self) {
         let slots = (self.filled as usize * 4).next_power_of_two();
@@ -251,7 +251,7 @@ mod tests {
     use testkit::generate::{renumber, synth1};
 
     #[test]
-    fn positions_are_lowered_without_a_trace() {
+    fn lowering_positions_changes_no_count() {
         let (requests, _) = renumber(&synth1()[..50_000]);
         let requests: Vec<PageId> = requests.iter().map(|page| PageId(page.0 % 900)).collect();
         for frames in [1, 7, 100, 400] {

@@ -1,8 +1,8 @@
 //! Exact miss counts of a page-granular cache, for several policies and sizes in one pass.
 //!
 //! Every access counts, reads and writes alike; the cache starts empty, so first accesses (cold
-//! misses) are among the misses. On a swap trace the accesses are SwapOut and SwapIn. A cache
-//! without frames is accepted: everything misses.
+//! misses) are included. On a swap trace the accesses are SwapOut and SwapIn. With zero
+//! frames every access misses.
 
 mod arc_counter;
 mod cell;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 use trace::Source;
 use types::{PageId, Progress};
 
-/// Requests handed to an offline policy at a time, between two reports of progress.
+/// Requests given to an offline policy at a time, between two reports of progress.
 const OFFLINE_BATCH: usize = 1 << 20;
 
-/// Requests gathered for several cells: each then finds its memory in the cache for most of them.
+/// Requests gathered for several cells: each cell then finds most of its memory in the processor's cache.
 const GATHERED: usize = 1 << 19;
 
 /// Counts the misses of each policy, `NAME` or `NAME:OPTION=VALUE,...`, with each number of frames.
@@ -36,7 +36,7 @@ const GATHERED: usize = 1 << 19;
 /// Memory: a few bytes per page and cell; with `opt`, also 4 bytes per access.
 ///
 /// # Errors
-/// A policy or an option that there is not, no policy or no size, a trace too long for `opt`, one that
+/// An unknown policy or option, no policy or no size, a trace too long for `opt`, a trace that
 /// cannot be read, or a caller that stops.
 pub fn run(
     source: &mut dyn Source,
@@ -75,7 +75,7 @@ pub fn run(
     Ok(MissCounts::new(requests_count, pages, &choices, &frames, &cells))
 }
 
-/// The cells of the policies that know the future, when they have counted all of it.
+/// Counts all misses of the policies that know the future, and returns their cells.
 fn count_offline(
     choices: &[Choice],
     frames: &[u32],
@@ -92,8 +92,8 @@ fn count_offline(
     Ok(cells)
 }
 
-/// Counts the misses of one policy with one size in a form of its own, faster than replaying the
-/// policy. Which page leaves is never named, so no driver can check it: a test compares the counts
+/// Counts the misses of one policy at one size in a form of its own, faster than replaying the
+/// policy. It never names the page that leaves, so no driver can check it: a test compares the counts
 /// with those of the policy.
 trait CountMisses: Send {
     /// Counts `requests`, whose pages are numbered below `bound`.
@@ -104,7 +104,7 @@ trait CountMisses: Send {
     fn pages(&self) -> u64;
 }
 
-/// The policies that the texts mean, each once.
+/// The policies that the texts name, each once.
 fn choose_all(texts: &[&str]) -> Result<Vec<Choice>, Error> {
     let mut choices: Vec<Choice> = Vec::with_capacity(texts.len());
     for text in texts {
@@ -156,14 +156,14 @@ impl Online {
         self.gathered.clear();
     }
 
-    /// The cells when all is counted, and what all pages are numbered below.
+    /// Returns the cells after all counting, and a bound on the page numbers.
     fn finish(mut self) -> (Vec<Cell>, usize) {
         self.count_gathered();
         (self.cells, self.bound)
     }
 }
 
-/// A lone cell gains nothing from the pool of threads and would pay for it.
+/// Runs `count` on each cell, in the thread pool. A single cell would only pay for the pool.
 fn each(cells: &mut [Cell], count: impl Fn(&mut Cell) + Send + Sync) {
     match cells {
         [] => {}

@@ -1,10 +1,10 @@
 //! When each page was last placed in a list, as bits along a time axis: lists without links.
 //!
-//! A placement is stamped with the next tick of a clock and with its kind, which names the list. A
-//! list is thereby the ticks of one kind whose bit is set: a page leaves its middle when a bit is
-//! cleared, the next page of a list is the next bit, and a boundary within a list is a tick. Moving
-//! a boundary past a page writes nothing, because what a page is follows from comparing its stamp
-//! with the boundaries. So an access costs one word of scattered memory, and bits of an array small
+//! A placement is stamped with the next tick of a clock and with its kind, which names the list. So a
+//! list is the set of ticks of one kind whose bit is set: clearing a bit removes a page from the
+//! middle, the next page of a list is the next bit, and a boundary within a list is a tick. Moving
+//! a boundary past a page writes nothing, because comparing a page's stamp with the boundaries gives
+//! its state. So an access costs one word of scattered memory, and bits of an array small
 //! enough for the processor's cache. When the ring of bits is full, pages get new ticks in the same
 //! order.
 
@@ -14,7 +14,7 @@ use types::{PageId, prefetch};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(u32);
 
-/// Accesses whose stamps are best fetched together.
+/// Accesses whose stamps should be fetched together.
 pub(super) const CHUNK: usize = 128;
 /// The first tick of a placement.
 pub(super) const TICK_FIRST: u32 = 2;
@@ -31,9 +31,9 @@ const BLOCK_TICKS: u32 = u64::BITS;
 const BLOCKS_MIN: usize = 16;
 
 impl Stamp {
-    /// Of a page that was never placed.
+    /// Stamp of a page that was never placed.
     const NEVER: Stamp = Stamp::new(0, 1);
-    /// Of a page whose last placement is forgotten.
+    /// Stamp of a page whose last placement is forgotten.
     const LONG_AGO: Stamp = Stamp::new(1, 1);
 
     #[inline(always)]
@@ -54,16 +54,16 @@ impl Stamp {
 
 /// The last placement of every page. Kind 0 is the frequent one: placing it writes no bit.
 ///
-/// Invariant: of the ticks before `now`, a bit that its kind's user still asks for (see `firsts`)
-/// is set exactly if some page bears that stamp. From `now` on those of kind 0 are set.
+/// Invariant: of the ticks before `now`, a bit that the user of its kind still needs (see `firsts`)
+/// is set exactly if a page has that stamp. From `now` on, the bits of kind 0 are set.
 pub(super) struct Timeline<const KINDS: usize> {
     stamps: Vec<Stamp>,
-    /// A ring of blocks of 64 ticks: for each kind a word.
+    /// A ring of blocks of 64 ticks, with a word for each kind.
     blocks: Box<[[u64; KINDS]]>,
     now: u32,
     /// The end of the last block that is ready for placements.
     ready: u32,
-    /// Ticks begin anew when they reach this.
+    /// Ticks restart when they reach this.
     ticks_max: u32,
 }
 
@@ -94,7 +94,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         words
     };
 
-    /// Pages numbered below `pages` may be named from now on.
+    /// Makes room for pages numbered below `pages`.
     pub(super) fn grow(&mut self, pages: usize) {
         if self.stamps.len() < pages {
             self.stamps.resize(pages, Stamp::NEVER);
@@ -106,7 +106,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         self.stamps.iter().map(|&stamp| u64::from(stamp != Stamp::NEVER)).sum()
     }
 
-    /// Ticks of the ring: those of different pages that are asked for differ modulo this.
+    /// Length of the ring in ticks: the needed ticks of different pages differ modulo this.
     pub(super) fn ring(&self) -> usize {
         self.blocks.len() * BLOCK_TICKS as usize
     }
@@ -117,7 +117,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         self.now
     }
 
-    /// Reads the stamps of pages that are about to be named, so that the waits for scattered memory
+    /// Reads the stamps of pages that are used next, so that the waits for scattered memory
     /// overlap.
     #[inline(always)]
     pub(super) fn read_ahead(&self, pages: &[PageId]) {
@@ -125,7 +125,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         std::hint::black_box(read);
     }
 
-    /// Asks for the stamps of pages that will be named.
+    /// Prefetches the stamps of pages that are used soon.
     #[inline(always)]
     pub(super) fn fetch_stamps(&self, pages: &[PageId]) {
         for page in pages {
@@ -133,7 +133,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         }
     }
 
-    /// Asks for the blocks of the ring that these pages leave when they are named.
+    /// Prefetches the blocks of the ring that these pages leave when they are used.
     #[inline(always)]
     pub(super) fn fetch_blocks(&self, pages: &[PageId]) {
         let blocks = &self.blocks[..];
@@ -148,20 +148,20 @@ impl<const KINDS: usize> Timeline<KINDS> {
         self.stamps[page.index()]
     }
 
-    /// Page and stamp of all placements that are not forgotten, in the order of the pages.
+    /// Page and stamp of all placements that are not forgotten, in page order.
     pub(super) fn placements(&self) -> impl Iterator<Item = (PageId, Stamp)> {
         let pages = (0..).map(PageId).zip(self.stamps.iter().copied());
         pages.filter(|(_, stamp)| stamp.tick() >= TICK_FIRST)
     }
 
-    /// Makes `page`, which has left its list before, the newest of `kind`.
+    /// Makes `page`, which has already left its list, the newest of `kind`.
     #[inline(always)]
     pub(super) fn place(&mut self, page: PageId, kind: usize) {
         self.place_at(self.now, page, kind);
         self.now += 1;
     }
 
-    /// As `place`, at a tick that `make_room` made room for and `advance` will pass.
+    /// `place` at a tick for which `make_room` made room and which `advance` will pass.
     #[inline(always)]
     pub(super) fn place_at(&mut self, tick: u32, page: PageId, kind: usize) {
         let stamp = Stamp::new(tick, kind);
@@ -169,13 +169,13 @@ impl<const KINDS: usize> Timeline<KINDS> {
         self.mark(stamp);
     }
 
-    /// The next placement comes `ticks` later: those in between were made by `place_at`.
+    /// Advances the clock by `ticks`; `place_at` has made the placements in between.
     #[inline(always)]
     pub(super) fn advance(&mut self, ticks: u32) {
         self.now += ticks;
     }
 
-    /// If `is_moved`, moves the page that bears `stamp` from its list to kind 0, at `tick`; without
+    /// Moves the page with `stamp` from its list to kind 0, at `tick`, if `is_moved`; without
     /// a branch.
     #[inline(always)]
     pub(super) fn move_if(&mut self, is_moved: bool, page: PageId, stamp: Stamp, tick: u32) {
@@ -194,7 +194,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         }
     }
 
-    /// Takes the page that bears `stamp` out of its list.
+    /// Removes the page with `stamp` from its list.
     #[inline(always)]
     pub(super) fn take(&mut self, stamp: Stamp) {
         let bit = 1 << (stamp.tick() % BLOCK_TICKS);
@@ -214,8 +214,8 @@ impl<const KINDS: usize> Timeline<KINDS> {
         block * BLOCK_TICKS + bits.trailing_zeros()
     }
 
-    /// The first tick of a block before which `count` placements of `kind` lie, from tick `from`
-    /// on. There must be as many.
+    /// The first tick of a block with `count` placements of `kind` between tick `from` and it.
+    /// There must be that many.
     pub(super) fn end(&self, kind: usize, from: u32, count: u32) -> u32 {
         let mut block = from / BLOCK_TICKS;
         let mut found = (self.block(block)[kind] & bits_from(from)).count_ones();
@@ -226,7 +226,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         (block + 1) * BLOCK_TICKS
     }
 
-    /// Placements of `kind` at ticks from `from` to before `to`, which is not earlier.
+    /// Number of placements of `kind` at ticks from `from` to before `to`, which is not earlier.
     #[inline(always)]
     pub(super) fn count(&self, kind: usize, from: u32, to: u32) -> u32 {
         let up_to = |tick| (self.block(tick / BLOCK_TICKS)[kind] & !bits_from(tick)).count_ones();
@@ -236,8 +236,8 @@ impl<const KINDS: usize> Timeline<KINDS> {
         between + up_to(to) - up_to(from)
     }
 
-    /// Makes room for `ticks` more placements. Of each kind, those before its tick in `firsts` are
-    /// not asked for any more. If this gave new ticks, it returns how to translate the old.
+    /// Makes room for `ticks` more placements. Placements of each kind before its tick in `firsts` are
+    /// no longer needed. If this assigned new ticks, it returns how to translate the old ones.
     #[inline(always)]
     pub(super) fn make_room(&mut self, ticks: u32, firsts: [u32; KINDS]) -> Option<NewTicks> {
         let oldest = firsts.into_iter().fold(self.now, u32::min) / BLOCK_TICKS;
@@ -252,7 +252,7 @@ impl<const KINDS: usize> Timeline<KINDS> {
         None
     }
 
-    /// Gives the placements that are asked for the ticks from the first on, and the ring its size.
+    /// Gives the needed placements the ticks from the first on, and the ring its size.
     #[cold]
     #[inline(never)]
     fn renew(&mut self, firsts: [u32; KINDS]) -> NewTicks {
@@ -288,16 +288,16 @@ impl<const KINDS: usize> Timeline<KINDS> {
     }
 }
 
-/// The bits of a block's word from this tick on.
+/// Mask of the bits of a block's word from this tick on.
 #[inline(always)]
 fn bits_from(tick: u32) -> u64 {
     !0 << (tick % BLOCK_TICKS)
 }
 
-/// The ticks that a renewal gave: the old ones asked for, counted.
+/// Translation of old ticks to the ticks that a renewal assigned.
 pub(super) struct NewTicks {
     first_block: u32,
-    /// Of each old block the new tick of its first, and a bit for each asked for.
+    /// For each old block the new tick of its first needed bit, and its needed bits.
     blocks: Vec<(u32, u64)>,
     end: u32,
 }
@@ -325,7 +325,7 @@ impl NewTicks {
         new
     }
 
-    /// The new tick of the first placement at or after `tick` that is asked for.
+    /// The new tick of the first needed placement at or after `tick`.
     #[inline(always)]
     pub(super) fn of(&self, tick: u32) -> u32 {
         let (first, asked) = self.blocks[(tick / BLOCK_TICKS - self.first_block) as usize];

@@ -1,26 +1,26 @@
-//! What the stack distances of one page size answer.
+//! Results from the stack distances of one page size.
 
 use super::ByKind;
 use types::ReferenceKind;
 
-/// Misses of every fully associative LRU memory of pages of one size: a TLB of so many entries, or
-/// a memory of so many frames, whose misses are page faults.
+/// Misses of every fully associative LRU memory with pages of one size: a TLB by its entries, or
+/// a memory by its frames, whose misses are page faults.
 ///
 /// Exact from `FILTER_BLOCKS` frames up; below, a lower bound, because references to pages that the
-/// filter holds are not seen.
+/// filter holds are not in the trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Curve {
     cold: ByKind,
-    /// Misses by the number of frames, cold ones included, up to the number from which on there are
-    /// only cold ones.
+    /// Misses by number of frames, cold ones included, up to the number from which all misses are
+    /// cold.
     misses: Vec<ByKind>,
-    /// Dirty pages evicted, by the number of frames, up to the number from which on there are none.
+    /// Dirty pages evicted, by number of frames, up to the number from which there are none.
     write_backs: Vec<u64>,
 }
 
 impl Curve {
-    /// From first references, the others by their distance, and write-backs beyond those with one
-    /// frame less.
+    /// A curve from first references, other references by distance, and for each number of frames the change
+    /// in write-backs from one frame less.
     pub(super) fn new(cold: ByKind, by_distance: &[ByKind], write_backs: &[i64]) -> Curve {
         let used = by_distance.iter().rposition(|counts| *counts != ByKind::default());
         let mut sum = cold;
@@ -46,40 +46,40 @@ impl Curve {
         Curve { cold, misses, write_backs }
     }
 
-    /// Distinct pages.
+    /// Number of distinct pages.
     pub fn pages(&self) -> u64 {
         self.cold.iter().sum()
     }
 
-    /// First references to a page, by what the reference did: misses at every size.
+    /// First references to a page, by kind: misses at every size.
     pub fn cold(&self) -> ByKind {
         self.cold
     }
 
     /// Dirty pages that a memory of `frames` evicts, each a write to storage. Pages that are dirty
-    /// when the trace ends are not among them.
+    /// at the end of the trace do not count.
     pub fn write_backs(&self, frames: u64) -> u64 {
         self.write_backs[at(frames, self.write_backs.len())]
     }
 
-    /// Misses with `frames`, cold ones included, by what the reference did.
+    /// Misses with `frames`, cold ones included, by kind of reference.
     pub fn misses(&self, frames: u64) -> ByKind {
         self.misses[at(frames, self.misses.len())]
     }
 
-    /// Misses of references of one kind with 0, 1, 2, ... frames, cold ones included; with more
-    /// frames than the last there are as many as with the last.
+    /// Misses of references of one kind with 0, 1, 2, ... frames, cold ones included; the last entry holds
+    /// for more frames too.
     pub fn misses_by_frames(&self, kind: ReferenceKind) -> impl ExactSizeIterator<Item = u64> {
         self.misses.iter().map(move |misses| misses[kind as usize])
     }
 
-    /// Write-backs with 0, 1, 2, ... frames; none with more.
+    /// Write-backs with 0, 1, 2, ... frames; zero with more.
     pub fn write_backs_by_frames(&self) -> &[u64] {
         &self.write_backs
     }
 }
 
-/// The index for `frames` in a list of so many counts, whose last one holds for more frames too.
+/// The index for `frames` in a list of `counts` entries, whose last holds for more frames too.
 fn at(frames: u64, counts: usize) -> usize {
     usize::try_from(frames).map_or(counts - 1, |frames| frames.min(counts - 1))
 }

@@ -1,4 +1,4 @@
-//! The one pass over the filtered trace, against memories that see every reference.
+//! The single pass over the filtered trace, against memories that see every reference.
 
 use super::policies::Policies;
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
@@ -101,7 +101,7 @@ fn a_window_of_one_page_is_plain_lru() {
 }
 
 #[test]
-fn questions_about_reading_ahead_that_make_no_sense_are_refused() {
+fn invalid_questions_about_reading_ahead_are_refused() {
     let senseless = [(4096, 63, 4), (4096, 64, 6), (4096, 64, 0), (4096, 64, 2048), (5000, 64, 4)];
     for (page_bytes, frames, window) in senseless {
         assert!(ReadAheads::new(&[ReadAhead { page_bytes, frames, window }]).is_err());
@@ -109,7 +109,7 @@ fn questions_about_reading_ahead_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn policies_equal_their_models_on_what_the_filter_tells() {
+fn policies_equal_their_models_on_filtered_steps() {
     let steps = filtered(&program(9, 8000));
     let names = ["clock", "two-list", "arc"].map(str::to_owned);
     let memories = [(512, vec![64, 300]), (8192, vec![70])];
@@ -150,8 +150,8 @@ fn fewer_page_sizes_are_counted_the_same() {
 }
 
 #[test]
-fn positions_are_packed_and_distances_stay() {
-    // Loops of 100 to 3000 blocks, again and again: every stack runs out of positions many times.
+fn packing_positions_keeps_distances() {
+    // Repeated loops of 100 to 3000 blocks: every stack runs out of positions many times.
     let blocks = (0..60_000_u64).map(|index| index % (100 + index / 6000 * 300));
     let references: Vec<Reference> = blocks
         .map(|block| Reference { kind: types::ReferenceKind::Read, address: block * 512, bytes: 8 })
@@ -164,7 +164,7 @@ fn positions_are_packed_and_distances_stay() {
 }
 
 #[test]
-fn steps_of_no_filter_are_refused() {
+fn steps_that_no_filter_makes_are_refused() {
     let steps = filtered(&program(1, 2000));
     let twice = [steps[0], steps[0]];
     let last = steps.iter().rposition(|step| step.left.is_some()).unwrap();

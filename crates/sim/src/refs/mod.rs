@@ -29,7 +29,7 @@ use crate::Error;
 use pages::Pages;
 use types::{BLOCK_BYTES, ReferenceKind, ReferenceStep};
 
-/// Page sizes there are: each twice the one before, from one block up.
+/// Number of page sizes: each is twice the one before, from one block up.
 pub const PAGE_SIZES: usize = trees::LEVELS;
 
 /// The page sizes in bytes, smallest first.
@@ -53,7 +53,7 @@ impl Curves {
     /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these shapes.
     ///
     /// # Errors
-    /// A size that is none of [`page_sizes`].
+    /// A size that is not one of [`page_sizes`].
     pub fn new(page_bytes_max: u64, second_tlbs: &[TlbShape]) -> Result<Curves, Error> {
         let pages = Pages::new(level(page_bytes_max)? + 1, second_tlbs);
         Ok(Curves { pages, steps: ByKind::default() })
@@ -62,7 +62,7 @@ impl Curves {
     /// Counts the next steps of the trace.
     ///
     /// # Errors
-    /// Steps that no filter gives: a block enters that is held, or leaves that is not.
+    /// Steps that no filter makes: a block enters that it holds, or leaves that it does not.
     pub fn push(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
         for step in steps {
             self.steps[step.kind as usize] += 1;
@@ -70,7 +70,7 @@ impl Curves {
         self.pages.push(steps)
     }
 
-    /// Steps so far: references that missed the filter.
+    /// Number of steps so far: references that missed the filter.
     pub fn steps(&self) -> ByKind {
         self.steps
     }
@@ -78,12 +78,12 @@ impl Curves {
     /// The curve of one page size.
     ///
     /// # Errors
-    /// A size that is none of [`page_sizes`], or larger than the largest asked for.
+    /// A size that is not one of [`page_sizes`], or larger than the largest asked for.
     pub fn curve(&self, page_bytes: u64) -> Result<Curve, Error> {
         self.pages.curve(level(page_bytes)?).ok_or_else(|| too_large(page_bytes))
     }
 
-    /// What missed in the first TLB, of `FILTER_BLOCKS` entries, and in each of the second ones.
+    /// Misses of the first TLB, of `FILTER_BLOCKS` entries, and of each second TLB.
     ///
     /// # Errors
     /// As for `curve`.
@@ -92,7 +92,7 @@ impl Curves {
     }
 }
 
-/// The place of a page size among [`page_sizes`].
+/// Index of a page size in [`page_sizes`].
 fn level(page_bytes: u64) -> Result<usize, Error> {
     page_sizes().position(|size| size == page_bytes).ok_or_else(|| {
         let (smallest, largest) = (BLOCK_BYTES, BLOCK_BYTES << (PAGE_SIZES - 1));

@@ -1,8 +1,8 @@
 //! The pages of every size while blocks enter and leave the filter.
 //!
 //! A page is in the filter while one of its halves is. So a block that enters changes the page of
-//! some size only if the half it lies in was outside, and the walk up from the block ends at the
-//! first page that was inside already; likewise when it leaves. Most walks are a few pages long.
+//! a size only if the half that contains it was outside, and the walk up from the block ends at the
+//! first page that was already inside; likewise when it leaves. Most walks are a few pages long.
 
 use super::second_tlb::TlbShape;
 use super::stack::PageStack;
@@ -11,29 +11,29 @@ use super::{ByKind, Curve};
 use crate::{Error, ErrorKind};
 use types::ReferenceStep;
 
-/// Steps whose trees are found at a time.
+/// Steps whose trees one batch finds.
 const CHUNK: usize = 1024;
 
 pub struct Pages {
     stacks: Vec<PageStack>,
     trees: Trees,
-    /// Scratch: of each step the tree of the block that enters, then of the one that leaves.
+    /// Scratch: for each step the tree of the block that enters, then of the one that leaves.
     found: Vec<u32>,
 }
 
 impl Pages {
-    /// No pages yet, of the `levels` smallest sizes, and empty TLBs of these shapes for each.
+    /// No pages yet, for the `levels` smallest sizes, and empty TLBs of these shapes for each.
     pub fn new(levels: usize, second_tlbs: &[TlbShape]) -> Pages {
         let stacks = (0..levels).map(|_| PageStack::new(second_tlbs)).collect();
         Pages { stacks, trees: Trees::new(), found: Vec::new() }
     }
 
-    /// What was counted so far for the page size at `level`, if it is counted.
+    /// The counts so far for the page size at `level`, if it is counted.
     pub fn curve(&self, level: usize) -> Option<Curve> {
         self.stacks.get(level).map(|stack| stack.curve(self.trees.pages(level)))
     }
 
-    /// What missed in the first TLB and in each second one, for the page size at `level`.
+    /// Misses of the first TLB and of each second one, for the page size at `level`.
     pub fn second_tlb_misses(&self, level: usize) -> Option<Vec<ByKind>> {
         self.stacks.get(level).map(|stack| stack.second_tlb_misses().collect())
     }
@@ -41,7 +41,7 @@ impl Pages {
     /// Counts the next steps.
     ///
     /// # Errors
-    /// A block enters that is held, or leaves that is not.
+    /// A block enters that the filter holds, or leaves that it does not.
     pub fn push(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
         let mut rest = steps;
         while !rest.is_empty() {
@@ -53,7 +53,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Makes room in each stack, and says for how many steps.
+    /// Makes room in each stack, and returns for how many steps.
     fn make_room(&mut self) -> usize {
         let mut room = usize::MAX;
         for (level, stack) in self.stacks.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
 //! Page faults under policies other than LRU, for memories of given sizes.
 //!
-//! No policy but LRU can be followed exactly behind a filter. Of each step they are told that the
-//! page of the block that leaves was used, if they still hold it, and then that the page of the
-//! block that enters is. What the filter holds in between looks unused, so counts are close, not
-//! exact; docs/page-size.md says how close.
+//! Only LRU can be followed exactly behind a filter. For each step, other policies see a use of the
+//! page of the block that leaves, if they still hold it, and then a use of the page of the
+//! block that enters. Pages in the filter look unused in between, so counts are close, not
+//! exact; docs/page-size.md has the error.
 
 use super::level;
 use crate::Error;
@@ -15,11 +15,11 @@ use types::{PageId, ReferenceStep};
 /// Faults of one memory under one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFaults {
-    /// The policy's name in the catalog, with the options that were set.
+    /// Name in the catalog, with the options that were set.
     pub policy: String,
-    /// Frames of the memory.
+    /// Number of frames.
     pub frames: u32,
-    /// Its page faults, cold ones included.
+    /// Page faults, cold ones included.
     pub faults: u64,
 }
 
@@ -31,7 +31,7 @@ struct PageSize {
     level: usize,
     numbers: Renumber,
     memories: Vec<Memory>,
-    /// Scratch: pages by address, and by number, in pairs: what leaves and what enters.
+    /// Scratch: pages by address, and by number, in pairs: the page that leaves and the one that enters.
     keys: Vec<u64>,
     found: Vec<u32>,
 }
@@ -43,10 +43,10 @@ struct Memory {
 }
 
 impl Policies {
-    /// Empty memories: of each page size in bytes so many frames, under each policy.
+    /// Empty memories with these numbers of frames for each page size in bytes, under each policy.
     ///
     /// # Errors
-    /// A policy that there is not, one that knows the future, or LRU; a page size that there is not.
+    /// An unknown policy, a policy that knows the future, LRU, or an unknown page size.
     pub fn new(policies: &[String], memories: &[(u64, Vec<u32>)]) -> Result<Policies, Error> {
         let policies: Vec<_> =
             policies.iter().map(|text| chosen(text)).collect::<Result<_, _>>()?;
@@ -70,10 +70,10 @@ impl Policies {
         self.0.par_iter_mut().for_each(|size| size.push(steps));
     }
 
-    /// The faults of each memory with pages of this size, policy by policy.
+    /// Faults of each memory with pages of this size, policy by policy.
     ///
     /// # Errors
-    /// A page size that there is not.
+    /// An unknown page size.
     pub fn faults(&self, page_bytes: u64) -> Result<Vec<PolicyFaults>, Error> {
         let level = level(page_bytes)?;
         let sizes = self.0.iter().filter(|size| size.level == level);
@@ -105,7 +105,7 @@ impl Memory {
         Memory { counted, replay: build(frames.max(1)), residency: Residency::new(frames) }
     }
 
-    /// Pairs of a page whose block leaves and one whose block enters; while the filter fills, both
+    /// Adds pairs of a page whose block leaves and one whose block enters; while the filter fills, both
     /// are the latter. All are numbered below `bound`.
     fn push(&mut self, pages: &[u32], bound: usize) {
         self.residency.grow(bound);
@@ -119,10 +119,10 @@ impl Memory {
     }
 }
 
-/// How a policy that needs no future is made.
+/// Constructor of a policy that needs no future.
 type Online = Box<dyn Fn(u32) -> Box<dyn Replay> + Send + Sync>;
 
-/// What results call the policy that the text means, and how it is made.
+/// Name in results and constructor of the policy that the text names.
 fn chosen(text: &str) -> Result<(String, Online), Error> {
     let choice = Choice::parse(text).map_err(Error::usage)?;
     match (choice.row.name, choice.build) {

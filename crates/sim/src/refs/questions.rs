@@ -1,4 +1,4 @@
-//! What one reading of a trace of references is asked, and what it answers.
+//! Questions and answers of one pass over a trace of references.
 
 use super::policies::{Policies, PolicyFaults};
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
@@ -7,7 +7,7 @@ use crate::Error;
 use trace::references::Reader;
 use types::{Progress, ReferenceTotals};
 
-/// What is asked of a trace.
+/// Questions about a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Questions {
     /// Page sizes in bytes, of [`page_sizes`](super::page_sizes).
@@ -16,22 +16,22 @@ pub struct Questions {
     pub second_tlbs: Vec<TlbShape>,
     /// Policies other than LRU, by their names in the catalog of evictions.
     pub policies: Vec<String>,
-    /// The memories that they manage: page sizes in bytes, and numbers of frames of each.
+    /// Memories for the policies: page sizes in bytes, and numbers of frames of each.
     pub memories: Vec<(u64, Vec<u32>)>,
     /// Memories that read ahead.
     pub read_aheads: Vec<ReadAhead>,
 }
 
-/// What a trace answers.
+/// Answers for a trace.
 #[derive(Clone, Debug)]
 pub struct Answers {
     /// All references of the trace.
     pub totals: ReferenceTotals,
-    /// Those that missed the filter.
+    /// References that missed the filter.
     pub steps: ByKind,
     /// One answer for each page size, in the order of the question.
     pub sizes: Vec<SizeAnswer>,
-    /// What each memory that reads ahead did, in the order of the question.
+    /// Counts of each memory that reads ahead, in the order of the question.
     pub read_aheads: Vec<(ReadAhead, ReadAheadCounts)>,
 }
 
@@ -51,7 +51,7 @@ pub struct SizeAnswer {
 /// Reads the trace to its end and answers.
 ///
 /// # Errors
-/// A page size or a policy that there is not, no page size at all, a trace that cannot be read, or a caller that stops.
+/// An unknown page size or policy, no page size, a trace that cannot be read, or a caller that stops.
 pub fn run(
     reader: &mut Reader,
     questions: &Questions,

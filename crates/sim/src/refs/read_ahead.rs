@@ -1,8 +1,8 @@
 //! LRU memories that read a whole window of pages on a fault.
 //!
-//! A window is so many pages, aligned, as swap readahead of Linux reads them (mm/swap_state.c). What
-//! comes along has not been used: it enters the LRU list below the pages of the `FILTER_BLOCKS`
-//! blocks used last, which makes counts exact, and near the end at which Linux puts it.
+//! A window is a number of pages, aligned, as swap readahead of Linux reads them (mm/swap_state.c). Pages
+//! brought along have not been used: they enter the LRU list below the pages of the `FILTER_BLOCKS`
+//! blocks used last, which makes counts exact, and near the end at which Linux puts them.
 
 use super::level;
 use crate::Error;
@@ -25,27 +25,27 @@ pub struct ReadAhead {
 /// Most pages of a window: 4 MiB of pages of 4 KiB, more than any kernel reads at once.
 pub const WINDOW_MAX: u32 = 1024;
 
-/// What such a memory did.
+/// Counts of a memory that reads ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadAheadCounts {
     /// Page faults; each reads from storage once.
     pub faults: u64,
-    /// Those of them at pages that were never used before.
+    /// Faults on pages that were never used before.
     pub cold: u64,
-    /// Pages that came along.
+    /// Pages brought along.
     pub brought: u64,
-    /// Those of them that were evicted before any use.
+    /// Pages brought along that were evicted before any use.
     pub unused: u64,
 }
 
-/// Memories that read ahead, beside each other.
+/// Several memories that read ahead.
 pub struct ReadAheads(Vec<Memory>);
 
 impl ReadAheads {
     /// Empty memories.
     ///
     /// # Errors
-    /// A page size that there is not, too few frames, a window that is none.
+    /// An unknown page size, too few frames, or an invalid window.
     pub fn new(questions: &[ReadAhead]) -> Result<ReadAheads, Error> {
         Ok(ReadAheads(questions.iter().copied().map(Memory::new).collect::<Result<_, _>>()?))
     }
@@ -55,36 +55,36 @@ impl ReadAheads {
         self.0.par_iter_mut().for_each(|memory| memory.push(steps));
     }
 
-    /// What each did, with its question.
+    /// Counts of each memory, with its question.
     pub fn counts(&self) -> impl Iterator<Item = (ReadAhead, ReadAheadCounts)> {
         self.0.iter().map(|memory| (memory.question, memory.counts))
     }
 }
 
-/// One memory. Pages in the filter are resident and not in `below`; any other resident page is in
-/// `below` once with its present `turn`, and at will with former ones.
+/// One memory. Pages in the filter are resident and not in `below`. Any other resident page is in
+/// `below` once with its current `turn`, and possibly with former ones.
 struct Memory {
     question: ReadAhead,
     level: u32,
     windows: Renumber,
     pages: Vec<Page>,
     resident: u32,
-    /// Pages from the one to evict first to the one used last, with the turn they entered at.
+    /// Pages from the next victim to the last used, with the turn at which they entered.
     below: VecDeque<(u32, u64)>,
     turn: u64,
     counts: ReadAheadCounts,
-    /// Scratch.
+    /// Scratch for the numbers of windows.
     keys: Vec<u64>,
     found: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Page {
-    /// Its blocks in the filter.
+    /// Number of its blocks in the filter.
     held: u16,
     is_resident: bool,
     is_used: bool,
-    /// Brought along, and not used since.
+    /// Whether it was brought along, and not used since.
     is_brought: bool,
     turn: u64,
 }
@@ -139,13 +139,13 @@ impl Memory {
         self.squeeze();
     }
 
-    /// The number of the page of `block`, which lies in this window.
+    /// Number of the page of `block`, which is in this window.
     fn page(&self, window: u32, block: u64) -> u32 {
         let place = (block >> self.level) % u64::from(self.question.window);
         window * self.question.window + place as u32
     }
 
-    /// A block of the page enters the filter; whether that is a page fault.
+    /// Handles a block of the page that enters the filter; returns whether that is a page fault.
     fn enter(&mut self, number: u32) -> bool {
         let page = &mut self.pages[number as usize];
         page.held += 1;
@@ -162,7 +162,7 @@ impl Memory {
         true
     }
 
-    /// A block of the page leaves the filter.
+    /// Handles a block of the page that leaves the filter.
     fn leave(&mut self, number: u32) {
         let page = &mut self.pages[number as usize];
         page.held -= 1;
@@ -171,7 +171,7 @@ impl Memory {
         }
     }
 
-    /// The window's other pages come along.
+    /// Brings in the other pages of the window.
     fn bring(&mut self, window: u32) {
         for number in window * self.question.window..(window + 1) * self.question.window {
             let page = &mut self.pages[number as usize];
@@ -204,7 +204,7 @@ impl Memory {
         }
     }
 
-    /// Forgets former turns when they are most of the list.
+    /// Removes entries with former turns when they are most of the list.
     fn squeeze(&mut self) {
         if self.below.len() > 2 * self.resident as usize + FILTER_BLOCKS {
             self.below.retain(|&(number, turn)| self.pages[number as usize].is_below(turn));
@@ -213,7 +213,7 @@ impl Memory {
 }
 
 impl Page {
-    /// Whether it is in the list since this turn.
+    /// Whether the page is in the list since this turn.
     fn is_below(&self, turn: u64) -> bool {
         self.is_resident && self.held == 0 && self.turn == turn
     }

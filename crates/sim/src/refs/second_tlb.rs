@@ -1,11 +1,11 @@
 //! A set-associative TLB behind the first one, which is fully associative and holds
-//! `FILTER_BLOCKS` entries: it is asked exactly for what misses there.
+//! `FILTER_BLOCKS` entries: it sees exactly the misses of the first.
 
 use super::ByKind;
 use crate::Error;
 use types::ReferenceKind;
 
-/// How many entries a TLB has, and how many share a set.
+/// Number of entries of a TLB, and entries per set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlbShape {
     entries: u32,
@@ -16,7 +16,7 @@ impl TlbShape {
     /// A TLB of `entries` in sets of `ways`.
     ///
     /// # Errors
-    /// Entries that sets of so many do not come out at, or none.
+    /// Zero entries, or a number that is not a multiple of the set size.
     pub fn new(entries: u32, ways: u32) -> Result<TlbShape, Error> {
         if entries == 0 || !entries.is_multiple_of(ways) {
             let why = format!("a TLB of {entries} entries has no sets of {ways}");
@@ -27,11 +27,11 @@ impl TlbShape {
 }
 
 /// The second level for pages of one size. A page belongs to the set of its number modulo the
-/// number of sets; of a set, the page asked for longest ago makes room.
+/// number of sets; within a set the least recently used page makes room.
 #[derive(Clone)]
 pub struct SecondTlb {
     ways: usize,
-    /// Set after set, the page asked for last in front.
+    /// The sets in order, each with its last used page in front.
     pages: Vec<u64>,
     misses: ByKind,
 }
@@ -45,7 +45,7 @@ impl SecondTlb {
         SecondTlb { ways: shape.ways as usize, pages, misses: ByKind::default() }
     }
 
-    /// The first level misses `page`, which is in both from now on.
+    /// Looks up `page`, which misses the first level; both levels hold it from now on.
     pub fn look_up(&mut self, page: u64, kind: ReferenceKind) {
         let sets = self.pages.len() / self.ways;
         let set = (page % sets as u64) as usize;
@@ -58,7 +58,7 @@ impl SecondTlb {
         set[0] = page;
     }
 
-    /// What missed in both, by what the reference did.
+    /// Misses of both levels, by kind of reference.
     pub fn misses(&self) -> ByKind {
         self.misses
     }

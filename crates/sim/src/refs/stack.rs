@@ -1,4 +1,4 @@
-//! The LRU stack of the pages of one size: those in the filter on top, in no known order, and
+//! The LRU stack of the pages of one size: the pages in the filter on top, in no known order, and
 //! below them the others in the order in which they left it.
 
 use super::second_tlb::{SecondTlb, TlbShape};
@@ -6,10 +6,10 @@ use super::{ByKind, Curve};
 use crate::marks::Marks;
 use types::{FILTER_BLOCKS, ReferenceKind};
 
-/// Positions per page below the filter: packing costs some accesses per page, so this makes it rare.
+/// Positions per page below the filter: packing costs some accesses per page, so a large number makes it rare.
 const POSITIONS_PER_PAGE: usize = 4;
 
-/// Positions lie below this.
+/// Upper bound of positions.
 const POSITIONS_END: u32 = 1 << 31;
 
 /// Where a page is: never used, below the filter at a position of [`Marks`], or in the filter.
@@ -18,7 +18,7 @@ struct Place(u32);
 
 impl Place {
     const NEVER: Place = Place(u32::MAX);
-    /// In the filter with one half, or as a block; the bits below say more.
+    /// In the filter with one half, or as a block; the bits below add to it.
     const HELD: Place = Place(POSITIONS_END);
     /// In the filter with both halves.
     const WHOLE: u32 = 1;
@@ -34,11 +34,11 @@ impl Place {
     }
 }
 
-/// What is known of one page.
+/// State of one page.
 #[derive(Clone, Copy)]
 pub struct Page {
     place: Place,
-    /// Memories of at least so many frames hold it dirty, if they hold it: those that have held it
+    /// Memories of at least this many frames hold it dirty, if they hold it: those that have held it
     /// since it was last written (Thompson and Smith, ACM TOCS 1989, call this its dirty level).
     dirty_from: u32,
 }
@@ -50,17 +50,17 @@ impl Page {
 
 /// Distinct pages of one size used between two references to the same page, as a histogram.
 ///
-/// `pages` = `held` + `below`, and `below` is the number of marks.
+/// Invariant: `pages` = `held` + `below`, and `below` is the number of marks.
 pub struct PageStack {
     marks: Marks,
-    /// Pages that left the filter.
+    /// Number of pages that left the filter.
     below: u32,
-    /// Pages in the filter.
+    /// Number of pages in the filter.
     held: u32,
     cold: ByKind,
-    /// References by distance; of those that find their page below the filter.
+    /// References by distance, for those that find their page below the filter.
     by_distance: Vec<ByKind>,
-    /// Dirty pages evicted by memories by their frames: how many more than with one frame less.
+    /// For each number of frames, evictions of dirty pages in addition to those with one frame less.
     write_backs: Vec<i64>,
     second_tlbs: Vec<SecondTlb>,
 }
@@ -79,7 +79,7 @@ impl PageStack {
         }
     }
 
-    /// A block of the page of this number enters the filter; whether the page was outside.
+    /// Handles a block of the numbered page that enters the filter; returns whether the page was outside.
     #[inline(always)]
     pub fn enter(&mut self, page: &mut Page, number: u64, kind: ReferenceKind) -> bool {
         if let Some(position) = page.place.position() {
@@ -108,9 +108,9 @@ impl PageStack {
         true
     }
 
-    /// A block of the page leaves the filter, or the half of it that is in; whether the page is
-    /// outside now and was not before. `is_written` says whether what leaves was written, and then
-    /// whether the page was. There is room.
+    /// Handles a block of the page that leaves the filter, or the half of it that is in. Returns whether the
+    /// page left with it. `is_written` says whether the part that leaves was written, and is set to whether
+    /// the page was. There must be room.
     #[inline(always)]
     pub fn leave(&mut self, page: &mut Page, is_written: &mut bool) -> bool {
         if !page.place.is_held() {
@@ -139,7 +139,7 @@ impl PageStack {
         }
     }
 
-    /// How many pages may leave the filter before `pack` is due.
+    /// Number of pages that may leave the filter before `pack` is due.
     pub fn room(&self) -> usize {
         self.marks.free()
     }
@@ -158,18 +158,18 @@ impl PageStack {
         }
     }
 
-    /// What missed in the first TLB and in each of the second ones.
+    /// Misses of the first TLB and of each second one.
     pub fn second_tlb_misses(&self) -> impl Iterator<Item = ByKind> {
         self.second_tlbs.iter().map(SecondTlb::misses)
     }
 
-    /// What was counted so far; `pages` are those of this size.
+    /// The counts so far; `pages` are those of this size.
     pub fn curve<'a>(&self, pages: impl Iterator<Item = &'a Page>) -> Curve {
         let mut write_backs = self.write_backs.clone();
         for page in pages {
             let Some(position) = page.place.position() else { continue };
             let distance = self.held + self.below - self.marks.count_through(position);
-            // Memories in which it has been evicted since its last use.
+            // Memories that have evicted the page since its last use.
             if page.dirty_from <= distance {
                 write_backs[page.dirty_from as usize] += 1;
                 write_backs[distance as usize + 1] -= 1;

@@ -1,4 +1,4 @@
-//! Where the pages of every size are kept: binary trees over neighbouring blocks, found by address.
+//! Storage for the pages of every size: binary trees over neighbouring blocks, found by address.
 
 use super::stack::Page;
 use std::ops::Range;
@@ -16,11 +16,11 @@ pub const LEVELS: usize = 2 * TREE_LEVELS + 1;
 #[derive(Clone)]
 struct Tree([Page; 2 * LEAVES]);
 
-/// Trees of 64 blocks (32 KiB), and above them trees of 64 of those (2 MiB), of what was used.
+/// Trees of 64 blocks (32 KiB), and above them trees of 64 of those (2 MiB), for the memory used.
 pub struct Trees {
     numbers: Renumber,
     trees: Vec<Tree>,
-    /// For each tree, the number of the one above.
+    /// For each tree, the number of its parent tree.
     above: Vec<u32>,
     numbers_above: Renumber,
     trees_above: Vec<Tree>,
@@ -40,7 +40,7 @@ impl Trees {
         }
     }
 
-    /// Replaces `found` by the number of the tree of each of `blocks`, made where there is none.
+    /// Replaces `found` by the number of the tree of each of `blocks`; creates missing trees.
     pub fn find(&mut self, blocks: impl Iterator<Item = u64>, found: &mut Vec<u32>) {
         self.stretches.clear();
         self.stretches.extend(blocks.map(|block| block / LEAVES as u64));
@@ -57,8 +57,8 @@ impl Trees {
         self.trees_above.resize(self.numbers_above.len(), Tree::EMPTY);
     }
 
-    /// The pages of every size that hold `block`, of this tree, smallest first, until `visit` says to
-    /// stop; and how many it let pass.
+    /// Visits the pages of every size that contain `block`, in this tree, smallest first, until `visit`
+    /// stops; returns how many it let pass.
     #[inline(always)]
     pub fn walk(
         &mut self,
@@ -84,14 +84,14 @@ impl Trees {
         LEVELS
     }
 
-    /// Every page of one size, in no order that means anything.
+    /// Every page of one size, in no particular order.
     pub fn pages(&self, level: usize) -> impl Iterator<Item = &Page> {
         let (is_below, nodes) = nodes(level);
         let trees = if is_below { &self.trees } else { &self.trees_above };
         trees.iter().flat_map(move |tree| &tree.0[nodes.clone()])
     }
 
-    /// The same, to be changed.
+    /// Every page of one size, mutable, in no particular order.
     pub fn pages_mut(&mut self, level: usize) -> impl Iterator<Item = &mut Page> {
         let (is_below, nodes) = nodes(level);
         let trees = if is_below { &mut self.trees } else { &mut self.trees_above };

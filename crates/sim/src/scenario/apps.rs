@@ -1,4 +1,4 @@
-//! What the apps consist of and which of their pages a visit touches.
+//! The memory of the apps, and which of their pages a visit touches.
 
 use super::Scenario;
 use super::memory::Memory;
@@ -7,7 +7,7 @@ use types::random::Stream;
 
 /// The apps, the services and the shared libraries of one phone.
 pub(super) struct Phone {
-    /// Of every app: anonymous memory, then its files.
+    /// For every app: its anonymous memory, then its files.
     apps: Vec<[Region; 2]>,
     services: Region,
     libraries: Region,
@@ -20,7 +20,7 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    /// Lays the phone's pages out in `memory`. Process 0 is the services, app `a` is process
+    /// Lays out the phone's pages in `memory`. Process 0 is the services, app `a` is process
     /// `a + 1`.
     pub(super) fn new(scenario: &Scenario, memory: &mut Memory) -> Phone {
         let mut layout = Stream::named(scenario.seed, "layout");
@@ -30,7 +30,7 @@ impl Phone {
         let mut linked = Vec::new();
         for app in 0..scenario.apps {
             // From half to one and a half of the mean, spread evenly over the apps, and assigned
-            // at random, so that rank in a Zipf schedule says nothing about size.
+            // at random, so that rank in a Zipf schedule does not determine size.
             let spread = scenario.footprint_mib / 2 + layout.below(scenario.footprint_mib.max(1));
             let file_mib = spread * scenario.file_percent / 100;
             apps.push([
@@ -52,7 +52,7 @@ impl Phone {
         }
     }
 
-    /// The user opens `app`, which touches its pages in `memory`, with libraries and services.
+    /// Opens `app` for the user: touches its pages in `memory`, with libraries and services.
     pub(super) fn visit(&mut self, app: u32, memory: &mut Memory) {
         let index = app as usize;
         let is_first = !self.was_started[index];
@@ -64,8 +64,8 @@ impl Phone {
         let usage = usage(&self.scenario);
         let [heap, files] = &self.apps[index];
         for (region, is_file) in [(&self.services, false), (heap, false), (files, true)] {
-            // A cold start builds the whole app; the services were built at boot, by whichever
-            // app is visited first, which swaps nothing.
+            // A cold start builds the whole app. The services were built at boot, but here the first
+            // app visited builds them, which swaps nothing.
             let chosen = if is_first && region.first != self.services.first {
                 (0..region.runs).collect()
             } else {
@@ -75,7 +75,7 @@ impl Phone {
             for &run in &chosen {
                 touch_run(memory, region, run, percent, &mut self.writes);
             }
-            // Launch, then use: what was touched is touched again and earns its reference bit.
+            // Launch, then use: touched pages are touched again and earn their reference bit.
             for &run in &chosen {
                 touch_run(memory, region, run, 0, &mut self.writes);
             }

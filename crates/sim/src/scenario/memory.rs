@@ -2,19 +2,19 @@
 //! (active and inactive, one reference bit per page, watermarks, reclaim in batches of 32;
 //! mm/vmscan.c of 6.18, without its generations and without its split by process).
 //!
-//! It departs from the kernel in that anonymous and file pages share the lists, which is what
-//! swappiness 100 amounts to, and in that reclaim happens in the faulting task alone.
+//! It departs from the kernel in that anonymous and file pages share the lists, which corresponds to
+//! swappiness 100, and in that only the faulting task reclaims.
 
 use crate::page_lists::{BATCH, Judged, ListPage, Listed, Lists, NONE, Place};
 use types::{Event, EventFlags, EventKind, PageId, ProcessId};
 
-/// What the model knows about one page.
+/// State of one page in the model.
 #[derive(Clone, Copy)]
 struct Page {
     listed: Listed,
     is_file: bool,
     is_dirty: bool,
-    /// The swap area or the file holds its present content once it is clean.
+    /// Whether the swap area or the file holds its current content once it is clean.
     has_copy: bool,
     owner: u32,
 }
@@ -29,9 +29,9 @@ impl ListPage for Page {
     }
 }
 
-/// Memory of a fixed number of frames; `events` grows by what leaves and enters it.
+/// Memory of a fixed number of frames; `events` records what leaves and enters it.
 ///
-/// `lists.pages() <= frames` after every touch.
+/// Invariant: `lists.pages() <= frames` after every touch.
 pub(super) struct Memory {
     frames: usize,
     low: usize,
@@ -42,12 +42,12 @@ pub(super) struct Memory {
     /// Dense number of each page that has had an event.
     numbers: Vec<u32>,
     numbered: u32,
-    /// What happened so far, in order.
+    /// The events so far, in order.
     pub(super) events: Vec<Event>,
 }
 
 impl Memory {
-    /// Memory of `frames` pages, empty.
+    /// Empty memory of `frames` pages.
     pub(super) fn new(frames: usize, keeps_file_events: bool) -> Memory {
         let low = (frames / 128).max(BATCH);
         Memory {
@@ -63,7 +63,7 @@ impl Memory {
         }
     }
 
-    /// Makes `count` pages of `owner` known and returns the number of the first. A file page
+    /// Adds `count` pages of `owner` and returns the number of the first. A file page
     /// starts with a copy on storage, an anonymous page without one.
     pub(super) fn map(&mut self, owner: u32, count: u32, is_file: bool) -> u32 {
         let first = self.pages.len() as u32;
@@ -74,7 +74,7 @@ impl Memory {
         first
     }
 
-    /// The process reads or writes `page`.
+    /// Reads or writes `page`.
     pub(super) fn touch(&mut self, page: u32, is_write: bool) {
         let state = &mut self.pages[page as usize];
         state.is_dirty |= is_write;

@@ -1,9 +1,9 @@
-//! A generator of phone scenarios: what leaves and enters the memory of a phone whose user goes
-//! through a set of apps. docs/scenarios.md tells every parameter with its source.
+//! A generator of phone scenarios: the pages that leave and enter the memory of a phone whose user goes
+//! through a set of apps. docs/scenarios.md lists every parameter with its source.
 //!
 //! It exists because the papers publish neither traces nor app sequences. Its defaults come from
 //! the derived calibration of spec sheet S0.3 and from our own recordings; none was chosen
-//! to make a figure of a paper appear, and none may be.
+//! to reproduce a figure of a paper, and none may be.
 
 mod apps;
 mod memory;
@@ -14,20 +14,20 @@ use crate::{Error, EventList};
 use serde::{Deserialize, Serialize};
 use trace::{Header, TraceKind, Zeros};
 
-/// How the visits of one round follow each other: the three scenarios.
+/// Order of the visits in one round: the three scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrangement {
     /// One app after the other.
     #[default]
     Rotation,
-    /// Four apps at a time, gone through twice before the next four.
+    /// Four apps at a time, visited twice in turn before the next four.
     Sessions,
     /// Back to the first app after every visit of another.
     Returning,
 }
 
-/// How often each app is visited in a round.
+/// Number of visits of each app in a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Schedule {
@@ -53,21 +53,21 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Scenario {
-    /// How the visits of one round follow each other.
+    /// Order of the visits in one round.
     pub arrangement: Arrangement,
-    /// How often each app is visited in a round.
+    /// Number of visits of each app in a round.
     pub schedule: Schedule,
     /// Whether rounds repeat the same sequence.
     pub order: Order,
     /// Number of apps.
     pub apps: u32,
-    /// Rounds gone through.
+    /// Number of rounds.
     pub rounds: u32,
     /// Memory that apps, libraries and services share, in MiB.
     pub memory_mib: u32,
-    /// Mean private pages of one app, in MiB; apps lie between half and one and a half of it.
+    /// Mean private pages of one app, in MiB; apps have between half and one and a half of it.
     pub footprint_mib: u32,
-    /// Share of an app's private pages that are of files (code, assets), in percent.
+    /// Share of an app's private pages that belong to files (code, assets), in percent.
     pub file_percent: u32,
     /// Shared libraries, in MiB; every app uses a random half of them.
     pub libraries_mib: u32,
@@ -75,13 +75,13 @@ pub struct Scenario {
     pub services_mib: u32,
     /// Share of a region's pages that one visit uses, in percent.
     pub used_percent: u32,
-    /// Share of the used pages that are the same at every visit, in percent.
+    /// Share of the used pages that every visit uses, in percent.
     pub core_percent: u32,
     /// Share of the touched anonymous pages that are written, in percent.
     pub write_percent: u32,
-    /// Whether events of file pages are part of the trace.
+    /// Whether the trace contains events of file pages.
     pub file_events: bool,
-    /// Everything random follows from this number.
+    /// Seed of everything random.
     pub seed: u64,
 }
 
@@ -156,7 +156,7 @@ impl Scenario {
     pub(crate) fn header(&self) -> Header {
         let apps = (1..=self.apps).map(|app| (app + 1, format!("app{app:02}")));
         let processes = std::iter::once((1, "services".to_owned())).chain(apps).collect();
-        // Its pages have contents, all of them.
+        // All its pages have contents.
         let zeros = Some(Zeros::default());
         Header {
             has_operations: true,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    fn the_seed_determines_the_trace() {
         let (first, again) = (events(&small()), events(&small()));
         assert_eq!(first.page, again.page);
         assert_eq!(first.kind, again.kind);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_counts_what_the_trace_holds() {
+    fn the_header_counts_the_events_of_the_trace() {
         let generated = small().generate().expect("valid");
         let header = generated.header().clone();
         let events = events(&small());
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(header.processes.len(), 7);
     }
 
-    /// Swap in follows swap out of the same page, and never twice in a row.
+    /// A swap-in follows a swap-out of the same page, and never twice in a row.
     #[test]
     fn every_swap_in_brings_back_what_was_swapped_out() {
         let events = events(&Scenario { file_events: true, ..small() });

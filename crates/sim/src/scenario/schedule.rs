@@ -1,9 +1,9 @@
-//! In which order the user visits the apps.
+//! Order in which the user visits the apps.
 
 use super::{Arrangement, Order, Scenario, Schedule};
 use types::random::Stream;
 
-/// Apps visited per session, and how often each session goes around before the next begins.
+/// Apps per session, and the number of times each session repeats before the next begins.
 const SESSION_APPS: usize = 4;
 const SESSION_TURNS: usize = 2;
 
@@ -21,21 +21,21 @@ pub(super) fn visits(scenario: &Scenario) -> Vec<u32> {
     visits
 }
 
-/// Which apps one round holds: each once, or as often as Zipf's law (exponent 1) says, once at
-/// least. Repeated apps are spread evenly over the round.
+/// The apps of one round: each once, or as often as Zipf's law (exponent 1) gives, at least
+/// once. Repeated apps are spread evenly over the round.
 fn one_round(scenario: &Scenario) -> Vec<u32> {
     let apps = scenario.apps;
     match scenario.schedule {
         Schedule::RoundRobin => (0..apps).collect(),
         Schedule::Zipf => {
-            // Twice as many visits as apps, shared out as 1, 1/2, 1/3, ...
+            // Twice as many visits as apps, distributed as 1, 1/2, 1/3, ...
             let harmonic: f64 = (1..=apps).map(|rank| 1.0 / f64::from(rank)).sum();
             let mut placed: Vec<(u64, u32)> = Vec::new();
             for app in 0..apps {
                 let share = 2.0 * f64::from(apps) / (f64::from(app + 1) * harmonic);
                 let times = (share.round() as u64).max(1);
                 for turn in 0..times {
-                    // The position in the round in units of its 2^20th part.
+                    // The position in the round, in units of 2^-20 of the round.
                     placed.push((((2 * turn + 1) << 20) / (2 * times), app));
                 }
             }
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn shuffled_rounds_hold_the_same_apps_in_another_order() {
+    fn shuffled_rounds_have_the_same_apps_in_another_order() {
         let all = visits(&Scenario { order: Order::Shuffled, ..scenario() });
         let (mut first, mut second) = (all[..6].to_vec(), all[6..].to_vec());
         assert_ne!(first, second);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_go_around_twice_and_returning_comes_home() {
+    fn sessions_repeat_twice_and_returning_alternates_with_the_first_app() {
         let sessions =
             visits(&Scenario { arrangement: Arrangement::Sessions, rounds: 1, ..scenario() });
         assert_eq!(sessions, [0, 1, 2, 3, 0, 1, 2, 3, 4, 5, 4, 5]);

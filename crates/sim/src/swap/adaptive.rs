@@ -1,5 +1,5 @@
 //! `adaptive`: ours. Places each page where its learned future costs least
-//! (`policy::placement::Adaptive`); docs/architectures.md says how and what it reaches.
+//! (`policy::placement::Adaptive`); docs/architectures.md describes how, and its results.
 
 use super::options::{OptionSpec, Profile, Settings, Values};
 use super::{Architecture, Role, Rules};
@@ -14,7 +14,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         OptionSpec {
             name: "victims_in_memory",
             default: "write",
-            meaning: "what becomes of a modified victim whose page is in memory",
+            meaning: "what happens to a modified victim whose page is in memory",
             values: Values::Words(&[
                 ("write", "it is written to the slow tier, as every other architecture does"),
                 (
@@ -27,7 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         OptionSpec {
             name: "wear_price",
             default: "none",
-            meaning: "what a write to the fast tier is deemed to cost beside its time",
+            meaning: "what a write to the fast tier costs beyond its time",
             values: Values::WordOrNumber(("none", "nothing"), "as a multiple of a slow read"),
         },
     ],

@@ -1,9 +1,9 @@
-//! Replays events against a placement: keeps where every page is, moves pages, counts.
+//! Replays events against a placement: records the place of every page, moves pages, counts.
 //!
-//! A copy stays valid until the page's next page-out; a page-out after a page-out overwrites. A page
+//! A copy stays valid until the page's next page-out; a page-out after a page-out overwrites it. A page
 //! without a valid copy must be written when it leaves memory, modified or not; but a page of zeros
-//! never is, and the placement does not hear of it. Costs follow from the counts; the placement never
-//! sees them.
+//! never is, and the driver does not report it to the placement. Costs follow from the counts; the
+//! placement never sees them.
 
 use super::residency::{PageState, Residency};
 use super::tally::Tally;
@@ -11,58 +11,58 @@ use crate::error::Error;
 use policy::placement::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
 use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId, Progress};
 
-/// One run in progress: fed the trace batch by batch, then asked for its counts.
+/// One run in progress: receives the trace batch by batch, and then returns its counts.
 pub trait Cell: Send {
     /// Replays the next events of the trace.
     fn replay(&mut self, events: &Events);
-    /// What was counted until now; none where nothing is decided before the end.
+    /// The counts so far; none if all decisions come at the end.
     fn tally(&self) -> Option<&Tally> {
         None
     }
-    /// Ends the run. Where that takes long, `progress` is asked now and then whether to go on, without
+    /// Ends the run. If that takes long, it calls `progress` now and then to check for cancellation, without
     /// figures.
     ///
     /// # Errors
-    /// `Usage` where the architecture cannot treat a trace like this one; `Cancelled`.
+    /// `Usage` if the architecture cannot handle such a trace; `Cancelled`.
     fn finish(self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error>;
 }
 
-/// What holds for a run whatever its placement decides.
+/// Rules of a run, for any placement.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Frames of the fast tier.
     pub capacity: u64,
-    /// Recorded reads of pages other than the faulting one count.
+    /// Whether recorded reads of pages other than the faulting one count.
     pub counts_readahead: bool,
-    /// A swap-in that follows a swap-in implies a clean page-out between them.
+    /// Whether a swap-in that follows a swap-in implies a clean page-out between them.
     pub infers_clean: bool,
-    /// A page that enters the fast tier keeps its valid copy on the slow tier.
+    /// Whether a page that enters the fast tier keeps its valid copy on the slow tier.
     pub keeps_slow_copy: bool,
-    /// A victim that is in memory gives up its frame unwritten. Unless a page-out overwrites the page
-    /// first, it is charged with the write later: when it is read again, or ends, or the trace does.
+    /// Whether a victim in memory gives up its frame unwritten. Unless a page-out overwrites the page
+    /// first, the write is charged later: when the page is read again, or ends, or the trace does.
     pub drops_victims_in_memory: bool,
-    /// What a swap-in does to the page's copies.
+    /// Effect of a swap-in on the page's copies.
     pub slot_on_swapin: SlotOnSwapIn,
 }
 
-/// Whether the page that an event names ends with its process and has no copy until it is written.
-/// Any other has a copy on the slow tier from the start and outlives every process.
+/// Whether the event's page ends with its process and has no copy until it is written.
+/// Any other page has a copy on the slow tier from the start and outlives every process.
 #[inline(always)]
 fn is_anonymous(kind: EventKind) -> bool {
     matches!(kind, EventKind::SwapOut | EventKind::SwapIn)
 }
 
-/// Whether the event is a swap-in, or one by the mapping of block traces. A request for a file page
-/// is none: the page cache drops file pages, and recordings say so by an eviction.
+/// Whether the event is a swap-in, possibly by the mapping of block traces. A request for a file page
+/// is not: the page cache drops file pages, and recordings show that by an eviction.
 #[inline(always)]
 pub(super) fn is_swap_in(kind: EventKind) -> bool {
     matches!(kind, EventKind::SwapIn | EventKind::Read)
 }
 
-/// So many events before a page is named, what is kept about it is asked for.
+/// Events by which the state of a page is prefetched ahead of its use.
 const AHEAD: usize = 16;
 
-/// A placement at work.
+/// A run with a placement.
 ///
 /// Invariant: `used` pages have the state `FAST`, and `used <= rules.capacity`.
 pub struct Driver<P> {
@@ -141,15 +141,15 @@ impl<P: Placement> Driver<P> {
     fn page_in(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
         let mut state = self.residency.state(page);
         if !state.has(PageState::KNOWN) {
-            // Whoever wrote it did so before the recording began.
+            // It was written before the recording began.
             state = self.adopt(page, process, kind).with(PageState::SLOW);
             self.residency.set_state(page, state);
         } else if self.rules.infers_clean && is_swap_in(kind) && state.has(PageState::IN_MEMORY) {
             self.infer_page_out(page, process, kind);
             state = self.residency.state(page);
         } else if !state.has_copy() {
-            // It left memory unseen, some time ago, and without a copy it was written in leaving.
-            // To the slow tier: the replay cannot tell whether a frame was free at that time.
+            // It left memory unrecorded, some time ago, and without a copy it was written then.
+            // To the slow tier: the replay cannot know whether a frame was free at that time.
             self.tally.of(process).slow_writes += 1;
             state = state.with(PageState::SLOW);
         }
@@ -176,7 +176,7 @@ impl<P: Placement> Driver<P> {
         self.residency.set_state(page, state.with(PageState::IN_MEMORY));
     }
 
-    /// The page left memory unmodified and unseen, some time before this event.
+    /// Replays a page-out that was not recorded: the page left memory unmodified before this event.
     #[cold]
     #[inline(never)]
     fn infer_page_out(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
@@ -219,13 +219,13 @@ impl<P: Placement> Driver<P> {
         u64::from(must_write)
     }
 
-    /// Whether a page of which nothing more is heard is charged with the write it was spared: its frame
+    /// Whether a page without further events is charged with the write it was spared: its frame
     /// was taken while it was in memory, and it may have left memory unmodified since.
     fn is_written_late(&self, state: PageState) -> bool {
         self.rules.drops_victims_in_memory && state.has(PageState::IN_MEMORY) && !state.has_copy()
     }
 
-    /// The page holds zeros: no tier has it, and what they have of it is void. It does not count as in
+    /// Makes the copies of a page of zeros void. The page does not count as in
     /// memory, since it need not be written when it leaves.
     #[cold]
     #[inline(never)]

@@ -1,4 +1,4 @@
-//! A run that is fed while its events still come into being: what the lifecycle simulator stands on.
+//! A run that is fed while its events are produced: the basis of the lifecycle simulator.
 
 use super::driver::Cell;
 use super::tally::Tally;
@@ -7,7 +7,7 @@ use crate::error::Error;
 use std::collections::BTreeMap;
 use types::Events;
 
-/// One architecture at work, whose counts can be read at any moment.
+/// A run of one architecture whose counts can be read at any moment.
 pub(crate) struct LiveRun {
     options: BTreeMap<&'static str, String>,
     cell: Box<dyn Cell>,
@@ -16,7 +16,7 @@ pub(crate) struct LiveRun {
 impl LiveRun {
     /// # Errors
     /// `Usage` for an unknown architecture, option, value or profile, and for a bound, which must know
-    /// every event before it decides on the first.
+    /// every event before its first decision.
     pub(crate) fn start(request: &SimulateRequest) -> Result<LiveRun, Error> {
         let architecture = find(&request.architecture)?;
         if architecture.role == Role::Bound {
@@ -34,12 +34,12 @@ impl LiveRun {
         self.cell.replay(events);
     }
 
-    /// What was counted until now.
+    /// The counts so far.
     pub(crate) fn tally(&self) -> &Tally {
         self.cell.tally().expect("only bounds count at their end, and `start` refuses them")
     }
 
-    /// Every option of the architecture with the value in effect.
+    /// Every option of the architecture with its value in effect.
     pub(crate) fn into_options(self) -> BTreeMap<&'static str, String> {
         self.options
     }

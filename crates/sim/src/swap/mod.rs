@@ -1,4 +1,4 @@
-//! Swap architectures: what a trace of page-outs and page-ins costs on two tiers.
+//! Swap architectures: the costs of a trace of page-outs and page-ins on two tiers.
 //!
 //! An architecture is one file here and one row of `CATALOG`. Its decisions are a
 //! `policy::placement` object; `driver` keeps residency and counts.
@@ -39,19 +39,19 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use types::{Cancelled, Events, Nanos, Progress};
 
-/// What an architecture is there for.
+/// Role of an architecture in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// What the others are compared with: the slow device alone.
+    /// The baseline of the others: only the slow device.
     Baseline,
-    /// A system one can have.
+    /// A system that can be built.
     System,
-    /// What no system can go below; nobody can have it.
+    /// A lower bound of all systems; it cannot be built.
     Bound,
 }
 
 impl Role {
-    /// Its name in Python and in lists.
+    /// Name in Python and in lists.
     pub fn name(self) -> &'static str {
         match self {
             Role::Baseline => "baseline",
@@ -65,15 +65,15 @@ impl Role {
 pub struct Architecture {
     /// Name on the command line, in Python and in results.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// One line that says what it does.
     pub summary: &'static str,
-    /// What it is there for.
+    /// Role in a comparison.
     pub role: Role,
     /// Whether its decisions, and so its counts, depend on the latencies of the devices.
     pub decides_by_latency: bool,
-    /// What may be set.
+    /// Options that users may set.
     pub options: &'static [OptionSpec],
-    /// Options under one name.
+    /// Named sets of options.
     pub profiles: &'static [Profile],
     build: fn(&Setup<'_>) -> Box<dyn Cell>,
 }
@@ -93,7 +93,7 @@ pub const CATALOG: &[Architecture] = &[
 /// The row of this name.
 ///
 /// # Errors
-/// `Usage`, with the names that exist.
+/// `Usage`, with the names of all architectures.
 pub fn find(name: &str) -> Result<&'static Architecture, Error> {
     CATALOG.iter().find(|architecture| architecture.name == name).ok_or_else(|| {
         let names: Vec<&str> = CATALOG.iter().map(|architecture| architecture.name).collect();
@@ -101,7 +101,7 @@ pub fn find(name: &str) -> Result<&'static Architecture, Error> {
     })
 }
 
-/// What an architecture is built from.
+/// Input for building an architecture.
 struct Setup<'a> {
     request: &'a SimulateRequest,
     options: &'a Effective,
@@ -113,7 +113,7 @@ impl Setup<'_> {
         self.request.fast_bytes / self.request.page_bytes
     }
 
-    /// What an operation on a page takes.
+    /// Time of each operation on a page.
     fn latencies(&self) -> Latencies {
         let (fast, slow) = (&self.request.fast, &self.request.slow);
         Latencies {
@@ -132,7 +132,7 @@ impl Setup<'_> {
         }
     }
 
-    /// The rules of an architecture without options of its own about copies.
+    /// The rules of an architecture that has no options about copies.
     fn rules(&self) -> Rules {
         Rules {
             capacity: self.capacity(),
@@ -152,8 +152,8 @@ impl Setup<'_> {
 /// Replays the whole trace against one architecture.
 ///
 /// # Errors
-/// `Usage` for an unknown architecture, option, value or profile; what reading the trace gives;
-/// `Cancelled` where `progress` says so.
+/// `Usage` for an unknown architecture, option, value or profile; errors of reading the trace;
+/// `Cancelled` if `progress` cancels.
 pub fn simulate(
     source: &mut dyn trace::Source,
     request: &SimulateRequest,
@@ -165,8 +165,8 @@ pub fn simulate(
 }
 
 /// Replays the trace once against many architectures, on all cores. Results are in the order of the
-/// requests and do not depend on the number of cores. A request that makes no sense fails alone; a
-/// trace that cannot be read fails them all. With `marks` the outcomes also have the counts of each
+/// requests and do not depend on the number of cores. An invalid request fails by itself; a
+/// trace that cannot be read fails all. With `marks` the outcomes also have the counts of each
 /// slice of the trace.
 pub fn simulate_many(
     source: &mut dyn trace::Source,
@@ -204,7 +204,7 @@ fn other_pages(found: u64, wanted: u64) -> Error {
     Error::usage(format!("the trace has pages of {found} bytes, the request of {wanted}"))
 }
 
-/// Every option of the request's architecture with the value it would run with.
+/// Every option of the request's architecture with its value in effect.
 ///
 /// # Errors
 /// `Usage` for an unknown architecture, option, value or profile.
@@ -214,7 +214,7 @@ pub fn effective_options(
     Run::start(request).map(|run| run.options)
 }
 
-/// Passes on the question whether to stop once every event was replayed.
+/// Forwards the check for cancellation once every event was replayed.
 struct AtEnd<'a> {
     progress: &'a dyn Progress,
     events: u64,
@@ -228,10 +228,10 @@ impl Progress for AtEnd<'_> {
 
 struct Run {
     options: BTreeMap<&'static str, String>,
-    /// With typical latencies; then, where that makes a difference and was asked for, with low and
-    /// with high ones.
+    /// One cell with typical latencies; then, if that makes a difference and was asked for, one with low and
+    /// one with high latencies.
     cells: Vec<Sliced>,
-    /// The counts are known over the whole range of latencies.
+    /// Whether the counts are known over the whole range of latencies.
     has_range: bool,
 }
 
@@ -260,7 +260,7 @@ impl Run {
     }
 }
 
-/// Feeds every batch to every cell. Returns when the events happened.
+/// Feeds every batch to every cell. Returns the times of the events.
 fn replay(
     source: &mut dyn trace::Source,
     cells: &mut [&mut Sliced],
@@ -286,8 +286,8 @@ fn replay(
     Ok(timeline)
 }
 
-/// The first sound request carries the error itself, the others its text; requests that failed on
-/// their own keep their reason.
+/// Gives the error to the first valid request, and its text to the others; requests that failed
+/// by themselves keep their reason.
 fn share_failure(error: Error, runs: Vec<Result<Run, Error>>) -> Vec<Result<Outcome, Error>> {
     let (kind, text) = (error.kind(), error.to_string());
     let mut original = Some(error);

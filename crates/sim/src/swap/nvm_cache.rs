@@ -1,4 +1,4 @@
-//! `nvm-cache`: a small cache between memory and storage that takes pages from their second eviction
+//! `nvm-cache`: a small cache between memory and storage that admits pages from their second eviction
 //! on (spec sheet S0.4).
 
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
@@ -26,7 +26,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         OptionSpec {
             name: "ghost",
             default: "unbounded",
-            meaning: "how many evicted pages are remembered, the oldest memory lost first",
+            meaning: "how many evicted pages are remembered; the oldest is forgotten first",
             values: Values::WordOrNumber(
                 ("unbounded", "all of them"),
                 "as a multiple of the fast tier's pages",
@@ -47,7 +47,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         OptionSpec {
             name: "on_hit",
             default: "keep",
-            meaning: "what becomes of the copy that a request found",
+            meaning: "what happens to the copy that a request finds",
             values: Values::Words(&[
                 ("keep", "it stays: a later clean eviction costs nothing"),
                 ("move", "its frame is freed"),

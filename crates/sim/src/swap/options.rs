@@ -1,43 +1,43 @@
-//! Named options of an architecture: what may be set, what it means, and what a run uses.
+//! Named options of an architecture: names, meanings, and the values in effect for a run.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
 
-/// What an option accepts.
+/// Values that an option accepts.
 #[derive(Clone, Copy, Debug)]
 pub enum Values {
     /// One of these words; each with its meaning.
     Words(&'static [(&'static str, &'static str)]),
-    /// A word with its meaning, or a number from 0 on with the meaning of the number.
+    /// A word with its meaning, or a number from 0 on, with its meaning.
     WordOrNumber((&'static str, &'static str), &'static str),
 }
 
 /// One option of an architecture.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Its name on the command line, in Python and in results.
+    /// Name on the command line, in Python and in results.
     pub name: &'static str,
-    /// What it is without being set.
+    /// Default value.
     pub default: &'static str,
-    /// The question it answers.
+    /// The question that the option answers.
     pub meaning: &'static str,
-    /// What it accepts.
+    /// Accepted values.
     pub values: Values,
 }
 
 /// A set of options under one name.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// `faithful` (the paper's reading) or `practical` (what one would build).
+    /// `faithful` (the paper's reading) or `practical` (a likely implementation).
     pub name: &'static str,
-    /// What it sets; the rest keeps its default.
+    /// The options that it sets; the others keep their defaults.
     pub settings: Settings,
 }
 
-/// What a profile sets.
+/// The settings of a profile.
 #[derive(Clone, Copy, Debug)]
 pub enum Settings {
-    /// These options.
+    /// Values of these options.
     Fixed(&'static [(&'static str, &'static str)]),
     /// Nothing, because the source settles none of these values: the caller must name every one of
     /// these options.
@@ -51,10 +51,10 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Defaults, then the profile, then what was set by hand.
+    /// Resolves the values: defaults, then the profile, then the options set by hand.
     ///
     /// # Errors
-    /// `Usage` for an unknown option, value or profile, with the list of those that exist.
+    /// `Usage` for an unknown option, value or profile, with the list of valid ones.
     pub fn resolve(
         architecture: &str,
         options: &'static [OptionSpec],
@@ -86,12 +86,12 @@ impl Effective {
         Ok(Effective { values })
     }
 
-    /// The word `option` is set to.
+    /// The word that `option` is set to.
     ///
     /// # Panics
     /// If the architecture has no such option.
     pub fn word(&self, option: &str) -> &str {
-        self.values.get(option).expect("an architecture asks for options of its own catalog row")
+        self.values.get(option).expect("an architecture reads only options of its catalog row")
     }
 
     /// Whether `option` is set to `word`.
@@ -99,7 +99,7 @@ impl Effective {
         self.word(option) == word
     }
 
-    /// The number `option` is set to; none where it is a word.
+    /// The number that `option` is set to; none if it is set to a word.
     pub fn number(&self, option: &str) -> Option<f64> {
         self.word(option).parse().ok()
     }
@@ -136,7 +136,7 @@ fn fixed_settings(
     }
 }
 
-/// Every combination of the words of these options, as a command line would give it.
+/// Every combination of the words of these options, in the form of a command line.
 fn combinations(options: &'static [OptionSpec], names: &[&str]) -> Vec<String> {
     let mut combinations = vec![String::new()];
     for name in names {
@@ -174,7 +174,7 @@ fn check_value(architecture: &str, spec: &OptionSpec, value: &str) -> Result<(),
 }
 
 impl Values {
-    /// The words that are accepted.
+    /// The accepted words.
     pub fn words(&self) -> Vec<&'static str> {
         match self {
             Values::Words(words) => words.iter().map(|(word, _)| *word).collect(),
@@ -182,7 +182,7 @@ impl Values {
         }
     }
 
-    /// What is accepted, as a phrase.
+    /// The accepted values, as a phrase.
     pub fn describe(&self) -> String {
         match self {
             Values::Words(_) => self.words().join(" or "),
@@ -203,10 +203,10 @@ fn list_options(options: &'static [OptionSpec]) -> String {
 /// The answers to a yes-or-no option.
 pub const YES_NO: Values = Values::Words(&[("yes", "it does"), ("no", "it does not")]);
 
-/// A single access bit.
+/// Values of a single access bit.
 pub const BIT: Values = Values::Words(&[("0", "clear"), ("1", "set")]);
 
-/// What a swap-in does to the page's slot.
+/// Effect of a swap-in on the page's slot.
 pub const SLOT_ON_SWAPIN: OptionSpec = OptionSpec {
     name: "slot_on_swapin",
     default: "keep",
@@ -217,7 +217,7 @@ pub const SLOT_ON_SWAPIN: OptionSpec = OptionSpec {
     ]),
 };
 
-/// What a promotion does to the copy on the slow tier.
+/// Effect of a promotion on the copy on the slow tier.
 pub const FLASH_COPY_ON_PROMOTION: OptionSpec = OptionSpec {
     name: "flash_copy_on_promotion",
     default: "keep",
@@ -228,7 +228,7 @@ pub const FLASH_COPY_ON_PROMOTION: OptionSpec = OptionSpec {
     ]),
 };
 
-/// The access bit a page has when it enters the fast tier.
+/// Access bit of a page that enters the fast tier.
 pub const INSERTED_BIT: OptionSpec = OptionSpec {
     name: "inserted_bit",
     default: "0",
@@ -236,7 +236,7 @@ pub const INSERTED_BIT: OptionSpec = OptionSpec {
     values: BIT,
 };
 
-/// Whether a clean page whose copy lies on the slow tier enters the fast tier at a page-out.
+/// Whether a clean page with a copy on the slow tier enters the fast tier at a page-out.
 pub const ADMIT_CLEAN_OFF: OptionSpec = OptionSpec {
     name: "admit_clean",
     default: "no",
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_set_option_wins_over_the_profile_and_the_profile_over_the_default() {
+    fn an_option_set_by_hand_overrides_the_profile_which_overrides_the_default() {
         assert_eq!(resolve(None, &[]).unwrap().word("inserted_bit"), "0");
         assert_eq!(resolve(Some("practical"), &[]).unwrap().word("inserted_bit"), "1");
         let both = resolve(Some("practical"), &[("inserted_bit", "0")]).unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_exist_is_refused_with_what_does() {
+    fn an_unknown_name_is_refused_with_the_valid_ones() {
         let option = resolve(None, &[("entry", "1")]).unwrap_err().to_string();
         assert!(option.contains("inserted_bit") && option.contains("keep or free"), "{option}");
         let value = resolve(None, &[("inserted_bit", "2")]).unwrap_err().to_string();
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unsettled_profile_names_every_combination_and_yields_to_a_full_choice() {
+    fn an_unsettled_profile_names_every_combination_unless_all_are_chosen() {
         let error = resolve(Some("faithful"), &[("inserted_bit", "0")]).unwrap_err().to_string();
         assert_eq!(error.matches("--option inserted_bit=").count(), 4, "{error}");
         let set = [("inserted_bit", "1"), ("flash_copy_on_promotion", "free")];

@@ -1,4 +1,4 @@
-//! The result of one run, as it leaves in JSON.
+//! The result of one run, in its JSON form.
 
 use super::request::SimulateRequest;
 use super::tally::{Counts, Tally, ZeroPages};
@@ -24,8 +24,8 @@ pub struct TierCounts {
     pub bytes_written: u64,
 }
 
-/// Share of the tier's rated life that a day of this trace uses up; absent without a clock in the
-/// trace or a rating of the device.
+/// Share of the tier's rated life that a day of this trace uses; absent if the trace has no clock
+/// or the device has no rating.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Wear {
     /// The fast tier; its capacity is the simulated size.
@@ -36,7 +36,7 @@ pub struct Wear {
     pub slow: Option<f64>,
 }
 
-/// The same quantity with every latency at its low and at its high figure.
+/// A time with every latency at its low and at its high figure.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TimeRange {
     /// Seconds with low latencies.
@@ -56,12 +56,12 @@ pub struct Ranges {
     pub stall_time_s: TimeRange,
 }
 
-/// What one process did.
+/// Operations of one process.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProcessCounts {
-    /// The kernel's number for it.
+    /// Process id.
     pub pid: u32,
-    /// Its name.
+    /// Process name.
     pub name: String,
     /// Its operations.
     #[serde(flatten)]
@@ -73,17 +73,17 @@ pub struct ProcessCounts {
 pub struct Outcome {
     /// Version of this object.
     pub schema: &'static str,
-    /// The architecture's name in the catalog.
+    /// Name of the architecture in the catalog.
     pub architecture: String,
-    /// The profile that was asked for.
+    /// The profile, if one was asked for.
     pub profile: Option<String>,
-    /// Every option with the value in effect.
+    /// Every option with its value in effect.
     #[serde(serialize_with = "serialize_options")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub options: BTreeMap<&'static str, String>,
-    /// How recorded readahead was treated.
+    /// Treatment of recorded readahead.
     pub readahead: &'static str,
-    /// How clean evictions, which leave no event, were treated.
+    /// Treatment of clean evictions, which leave no event.
     pub clean_evictions: &'static str,
     /// Size of the fast tier in bytes.
     pub fast_bytes: u64,
@@ -101,30 +101,30 @@ pub struct Outcome {
     pub promotions: u64,
     /// Pages that lost their frame in the fast tier to another page.
     pub demotions: u64,
-    /// Pages whose only copy the fast tier holds when the trace ends. Taking the tier out would write
-    /// each to the slow one; no count or time here has those writes.
+    /// Pages whose only copy is in the fast tier when the trace ends. Removing the tier would write
+    /// each to the slow one; no count or time here includes those writes.
     pub fast_only_pages: u64,
-    /// Page-outs and page-ins of pages of zeros, which cost nothing; absent where the trace does not tell
-    /// them from others.
+    /// Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
+    /// distinguish them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
     /// Counts times latencies over both devices.
     #[schemars(range(min = 0))]
     pub io_time_s: f64,
-    /// The part between a swap-in and its completion: its read and the writes it forced.
+    /// The part of the I/O time between a swap-in and its completion: its read and the writes it forced.
     #[schemars(range(min = 0))]
     pub stall_time_s: f64,
     /// Wear of both devices.
     pub wear: Wear,
-    /// Times over the range of the devices' latencies; absent where the counts depend on them and
+    /// Times over the range of the devices' latencies; absent if the counts depend on the latencies and
     /// were not replayed over the range.
     pub ranges: Option<Ranges>,
     /// Operations by process, for processes that did any.
     pub processes: Vec<ProcessCounts>,
-    /// Operations by slice of the trace; absent where none was asked for.
+    /// Operations by slice of the trace; absent if no slices were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Counts>,
-    /// What the reader must know beside the numbers.
+    /// Notes that the reader needs to interpret the numbers.
     pub notes: Vec<String>,
 }
 
@@ -135,15 +135,15 @@ fn serialize_options<S: Serializer>(
     serializer.collect_map(options)
 }
 
-/// What the trace contributes to a result beside its events.
+/// Facts about the trace beside its events.
 pub struct TraceFacts<'a> {
     /// The trace's header.
     pub header: &'a trace::Header,
-    /// From the first event to the last without idle gaps; absent without a clock.
+    /// From the first event to the last, without idle gaps; absent without a clock.
     pub active: Option<Nanos>,
 }
 
-/// Page operations whose times add up.
+/// Page operations that add up to a time.
 #[derive(Clone, Copy)]
 struct Operations {
     fast_reads: u64,
@@ -166,7 +166,7 @@ impl Operations {
         .sum()
     }
 
-    /// Everything that was counted.
+    /// All operations.
     fn all(tally: &Tally) -> Operations {
         let total = tally.total();
         Operations {
@@ -177,7 +177,7 @@ impl Operations {
         }
     }
 
-    /// What page faults waited for.
+    /// Operations that page faults waited for.
     fn stalling(tally: &Tally) -> Operations {
         let total = tally.total();
         Operations {
@@ -204,8 +204,8 @@ impl TimeRange {
 }
 
 impl Outcome {
-    /// Puts a run's counts beside its inputs. `tallies`: those with typical latencies, then, if they
-    /// differ, those with low and those with high ones.
+    /// Combines a run's counts with its inputs. `tallies` has the counts with typical latencies, then, if they
+    /// differ, those with low and with high latencies.
     pub(super) fn new(
         request: &SimulateRequest,
         options: BTreeMap<&'static str, String>,
@@ -269,7 +269,7 @@ fn seconds(time_ns: u128) -> f64 {
     time_ns as f64 / 1e9
 }
 
-/// `capacity_bytes` stands in for the device's own capacity where it is given.
+/// Wear per day. `capacity_bytes` replaces the device's own capacity if given.
 fn wear_per_day(
     device: &Device,
     capacity_bytes: Option<u64>,

@@ -1,4 +1,4 @@
-//! `priority`: what stock Linux does with two swap areas of different priority.
+//! `priority`: stock Linux with two swap areas of different priority.
 
 use super::options::{Profile, SLOT_ON_SWAPIN, Settings};
 use super::{Architecture, Role, Rules};

@@ -1,17 +1,17 @@
-//! What a caller asks of the simulator.
+//! A caller's request to the simulator.
 
 use crate::devices::{Device, Latency};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use types::PAGE_BYTES;
 
-/// The largest page: 1 GiB.
+/// The largest page size: 1 GiB.
 const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readahead {
-    /// They are left out.
+    /// They are ignored.
     #[default]
     Off,
     /// Recorded ones count as slow reads, without access bit, request time or admission.
@@ -19,7 +19,7 @@ pub enum Readahead {
 }
 
 impl Readahead {
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             Readahead::Off => "off",
@@ -40,10 +40,10 @@ impl std::str::FromStr for Readahead {
     }
 }
 
-/// How clean pages that were dropped, which leaves no event, are treated.
+/// How drops of clean pages, which leave no event, are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CleanEvictions {
-    /// The replay knows only recorded page-outs.
+    /// Only recorded page-outs count.
     #[default]
     None,
     /// A clean page-out is assumed just before a swap-in that follows a swap-in of the page.
@@ -51,7 +51,7 @@ pub enum CleanEvictions {
 }
 
 impl CleanEvictions {
-    /// Its name on the command line and in results.
+    /// Name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {
             CleanEvictions::None => "none",
@@ -77,13 +77,13 @@ impl std::str::FromStr for CleanEvictions {
 /// One cell of a grid: an architecture with its options on two devices.
 #[derive(Clone, Debug)]
 pub struct SimulateRequest {
-    /// Name in the catalog.
+    /// Name of the architecture in the catalog.
     pub architecture: String,
     /// Size of the fast tier in bytes; whole pages of it are used.
     pub fast_bytes: u64,
-    /// Bytes of a page; the trace has pages of this size.
+    /// Bytes of a page; the trace must have pages of this size.
     pub page_bytes: u64,
-    /// The small, quick device, with the times of such a page.
+    /// The small, quick device, with the times of pages of this size.
     pub fast: Device,
     /// The large, slow device.
     pub slow: Device,
@@ -91,17 +91,17 @@ pub struct SimulateRequest {
     pub options: BTreeMap<String, String>,
     /// Options set together, before those set by hand.
     pub profile: Option<String>,
-    /// How recorded readahead is treated.
+    /// Treatment of recorded readahead.
     pub readahead: Readahead,
-    /// How dropped clean pages are treated.
+    /// Treatment of dropped clean pages.
     pub clean_evictions: CleanEvictions,
-    /// An architecture that decides by latency is also replayed with all latencies low and all high,
-    /// which makes the run three times as long. Without that its ranges are absent.
+    /// Whether to replay an architecture that decides by latency also with all latencies low and all high,
+    /// which triples the time of the run. Without that its ranges are absent.
     pub replays_range: bool,
 }
 
 impl SimulateRequest {
-    /// An architecture with its defaults, and pages of 4 KiB.
+    /// A request for an architecture with its defaults, and pages of 4 KiB.
     pub fn new(
         architecture: impl Into<String>,
         fast_bytes: u64,
@@ -122,10 +122,10 @@ impl SimulateRequest {
         }
     }
 
-    /// The same with pages of this size, and with the times of such a page.
+    /// The same request with pages of this size, and with the times of such a page.
     ///
     /// # Errors
-    /// `Usage` for what is no power of two from 4 KiB to 1 GiB.
+    /// `Usage` unless the size is a power of two from 4 KiB to 1 GiB.
     pub fn with_pages_of(self, page_bytes: u64) -> Result<SimulateRequest, Error> {
         if !page_bytes.is_power_of_two() || !(PAGE_BYTES..=PAGE_BYTES_MAX).contains(&page_bytes) {
             return Err(Error::usage(format!(
@@ -138,7 +138,7 @@ impl SimulateRequest {
         Ok(SimulateRequest { page_bytes, fast, slow, ..self })
     }
 
-    /// The same on devices for which another figure of the latency range is the typical one.
+    /// The same request with another figure of the devices' latency ranges as the typical one.
     pub(super) fn at(&self, figure: fn(&Latency) -> u64) -> SimulateRequest {
         SimulateRequest { fast: self.fast.at(figure), slow: self.slow.at(figure), ..self.clone() }
     }

@@ -1,25 +1,25 @@
-//! Where each page's valid copies are, and which process owns it.
+//! The valid copies of each page, and the process that owns it.
 
 use types::{HugeVec, PageId, ProcessId, prefetch};
 
 const NONE: u32 = u32::MAX;
 
-/// What is true of one page, as a set of bits.
+/// State of one page, as a set of bits.
 ///
 /// Invariant: `FAST` exactly if the page has a frame in the fast tier; such a frame always holds a
-/// valid copy. A page with neither `FAST` nor `SLOW` exists in memory only.
+/// valid copy. A page with neither `FAST` nor `SLOW` exists only in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct PageState(u8);
 
 impl PageState {
-    /// Some event named the page since it came into being.
+    /// An event named the page since it came into being.
     pub const KNOWN: PageState = PageState(1);
     /// The fast tier holds a valid copy.
     pub const FAST: PageState = PageState(2);
     /// The slow tier holds a valid copy.
     pub const SLOW: PageState = PageState(4);
-    /// The page was read into memory and has not left it since, as far as the trace tells.
+    /// The page was read into memory and has not left it since, as far as the trace shows.
     pub const IN_MEMORY: PageState = PageState(8);
 
     /// Whether every bit of `other` is set.
@@ -70,42 +70,42 @@ impl Residency {
         }
     }
 
-    /// Asks for what is true of a page that will be named; any number is allowed.
+    /// Prefetches the state of a page that is used soon; any number is allowed.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         prefetch(&self.state, page.index());
     }
 
-    /// Asks for the owner of a page that will be looked for; any number is allowed.
+    /// Prefetches the owner of a page that is used soon; any number is allowed.
     #[inline(always)]
     pub fn prefetch_owner(&self, page: PageId) {
         prefetch(&self.owner, page.index());
     }
 
-    /// What is true of `page`.
+    /// The state of `page`.
     #[inline(always)]
     pub fn state(&self, page: PageId) -> PageState {
         self.state[page.index()]
     }
 
-    /// Sets what is true of `page`.
+    /// Sets the state of `page`.
     #[inline(always)]
     pub fn set_state(&mut self, page: PageId, state: PageState) {
         self.state[page.index()] = state;
     }
 
-    /// The process that owns `page`, or that first asked for it where none does.
+    /// The process that owns `page`, or the first that requested it if none owns it.
     #[inline(always)]
     pub fn owner(&self, page: PageId) -> ProcessId {
         self.owner[page.index()]
     }
 
-    /// What is true of every page, and its owner, as `owner` has it.
+    /// The state of every page, and its owner as in `owner`.
     pub fn iter(&self) -> impl Iterator<Item = (PageState, ProcessId)> + '_ {
         self.state.iter().copied().zip(self.owner.iter().copied())
     }
 
-    /// `page` comes into being for `process`; an anonymous page ends with it.
+    /// Makes `process` the owner of `page`; an anonymous page ends with its process.
     pub fn adopt(&mut self, page: PageId, process: ProcessId, is_anonymous: bool) {
         self.owner[page.index()] = process;
         if is_anonymous {
@@ -114,8 +114,8 @@ impl Residency {
         }
     }
 
-    /// Takes one of the anonymous pages of `process` off its list; it is unknown from then on.
-    /// Returns what was true of it.
+    /// Removes one of the anonymous pages of `process` from its list; it is unknown from then on.
+    /// Returns its former state.
     pub fn orphan_one(&mut self, process: ProcessId) -> Option<(PageId, PageState)> {
         let first = self.first_of_owner[process.index()];
         if first == NONE {

@@ -5,8 +5,8 @@ use super::tally::{Counts, Tally};
 use crate::error::Error;
 use types::{Events, Progress};
 
-/// Where a trace is cut into slices, in rising order: a slice ends before the first event that reaches
-/// its mark. None: the trace is one slice, and outcomes have no counts by slice.
+/// Cuts between the slices of a trace, in ascending order: a slice ends before the first event that reaches
+/// its mark. With `None` the trace is one slice, and outcomes have no counts by slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
     /// No cut.
@@ -19,7 +19,7 @@ pub enum Marks {
 }
 
 impl Marks {
-    /// How many slices end at a mark; the last one ends with the trace.
+    /// Number of slices that end at a mark; the last slice ends with the trace.
     pub fn len(&self) -> usize {
         match self {
             Marks::None => 0,
@@ -46,7 +46,7 @@ impl Cutter<'_> {
         Cutter { marks, passed: 0, done: 0 }
     }
 
-    /// The next batch cut at its marks; nothing where it has none.
+    /// The batch cut at its marks; empty if it has none.
     pub(super) fn parts(&mut self, events: &Events) -> Vec<Events> {
         let mut parts = Vec::new();
         let mut from = 0;
@@ -77,7 +77,7 @@ impl Cutter<'_> {
     }
 }
 
-/// A cell, and what it had counted at each mark so far.
+/// A cell, and its counts at each mark so far.
 pub(super) struct Sliced {
     pub(super) cell: Box<dyn Cell>,
     noted: Vec<Counts>,
@@ -88,7 +88,7 @@ impl Sliced {
         Sliced { cell, noted: Vec::new() }
     }
 
-    /// The cell alone.
+    /// The cell without its marks.
     pub(super) fn into_cell(self) -> Box<dyn Cell> {
         self.cell
     }
@@ -106,8 +106,8 @@ impl Sliced {
         self.cell.replay(last);
     }
 
-    /// Ends the run. Returns its counts, and those of each slice: none without marks, and where nothing
-    /// is counted before the end.
+    /// Ends the run. Returns its counts, and those of each slice, which are absent without marks or if all
+    /// counting comes at the end.
     pub(super) fn finish(
         self,
         marks: &Marks,

@@ -1,4 +1,4 @@
-//! What a replay counts. The driver alone counts; a placement cannot misreport.
+//! The counts of a replay. Only the driver counts; a placement cannot misreport.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,7 +33,7 @@ impl Counts {
         self.demotions += other.demotions;
     }
 
-    /// What was counted since an `earlier` state of the same account.
+    /// The counts since an `earlier` state of the same account.
     pub(crate) fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             fast_reads: self.fast_reads - earlier.fast_reads,
@@ -46,7 +46,7 @@ impl Counts {
     }
 }
 
-/// Pages that went out and came back as zeros.
+/// Page-outs and page-ins of pages of zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ZeroPages {
     /// Page-outs that wrote nothing.
@@ -65,10 +65,10 @@ impl ZeroPages {
     }
 }
 
-/// Everything one run counted.
+/// All counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
-    /// Operations by `ProcessId`, each on account of the owner of the page that moved.
+    /// Operations by `ProcessId`, charged to the owner of the page that moved.
     pub processes: Vec<Counts>,
     /// Slow reads that no page fault waited for; part of the slow reads.
     pub readahead_reads: u64,
@@ -76,13 +76,13 @@ pub struct Tally {
     pub fast_writes_stalling: u64,
     /// Slow writes done while a page fault waited.
     pub slow_writes_stalling: u64,
-    /// Pages whose only copy the fast tier holds when the trace ends: slow writes still to be done.
+    /// Pages whose only copy is in the fast tier when the trace ends: slow writes that are not done yet.
     pub fast_only_pages: u64,
     /// Page-outs of unmodified pages.
     pub clean_page_outs: u64,
-    /// Page-outs and page-ins of pages of zeros, which no tier has.
+    /// Page-outs and page-ins of pages of zeros, which no tier holds.
     pub zero_pages: ZeroPages,
-    /// What the reader of the result must know.
+    /// Notes that the reader needs to interpret the result.
     pub notes: Vec<String>,
 }
 

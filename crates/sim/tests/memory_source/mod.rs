@@ -34,7 +34,7 @@ impl MemorySource {
             ..Header::new(kind, "events")
         };
         let event = |(index, &(kind, page)): (usize, &(EventKind, u32))| {
-            // What leaves memory is dirty here, so that it is a write.
+            // Pages that leave memory are dirty here, so that they are written.
             let is_out = kind == EventKind::SwapOut;
             let flags = if is_out { EventFlags::DIRTY } else { EventFlags::default() };
             (index as i64 * 1000, Event { kind, flags, page: PageId(page), process: ProcessId(0) })

@@ -8,7 +8,7 @@ use testkit::generate::SplitMix;
 use testkit::swap::{Counts, Latencies, Replay, replay};
 use types::{Event, EventFlags, EventKind, PAGE_BYTES, PageId, ProcessId};
 
-/// A bound, held to placements and to the exact optimum instead.
+/// A bound: tested against placements and the exact optimum instead.
 const WITHOUT_NAIVE_MODEL: [&str; 1] = ["clairvoyant"];
 
 const ANONYMOUS_PAGES: u32 = 10;
@@ -33,13 +33,13 @@ pub fn an_event() -> impl Strategy<Value = Event> {
             (if choice % 2 == 0 { EventKind::Write } else { EventKind::Read }, process)
         };
         let flags = if flag { EventFlags::DIRTY } else { EventFlags::default() };
-        // Also where it means nothing, as on an exit or a page of a file.
+        // The flag also occurs where it has no meaning, as on an exit or a page of a file.
         let flags = if zero == 0 { flags.with(EventFlags::ZERO) } else { flags };
         Event { kind, flags, page: PageId(page), process: ProcessId(process) }
     })
 }
 
-/// A value for every option of every architecture, chosen by a number each.
+/// A value for every option of every architecture, each chosen by a number.
 pub fn chosen_options(architecture: usize, choices: &[usize]) -> String {
     let options = CATALOG[architecture].options.iter().zip(choices.iter().cycle());
     let words = options.map(|(spec, choice)| {
@@ -66,11 +66,11 @@ fn by_process(outcome: &Outcome) -> Vec<Counts> {
     counts.collect()
 }
 
-/// Those of the devices in `support::request`.
+/// Latencies of the devices in `support::request`.
 const LATENCIES: Latencies =
     Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
 
-/// The naive model's replay of what `request` asks for, with the options in effect.
+/// The naive model's replay of `request`, with the options in effect.
 fn naive(request: &SimulateRequest, outcome: &Outcome, events: &[Event]) -> testkit::swap::Outcome {
     let options = outcome.options.iter().map(|(name, value)| ((*name).into(), value.clone()));
     let as_asked = Replay {
@@ -84,7 +84,7 @@ fn naive(request: &SimulateRequest, outcome: &Outcome, events: &[Event]) -> test
     replay(&as_asked, events)
 }
 
-/// By process, for processes that did anything.
+/// Counts by process, for processes with any operation.
 fn expected_counts(expected: &testkit::swap::Outcome) -> Vec<Counts> {
     let quiet = Counts::default();
     expected.processes.values().filter(|counts| **counts != quiet).copied().collect()
@@ -104,7 +104,7 @@ proptest! {
     })]
 
     #[test]
-    fn counts_are_those_of_the_naive_model(
+    fn counts_equal_those_of_the_naive_model(
         events in prop::collection::vec(an_event(), 1..120),
         architecture in prop::sample::select(with_naive_model()),
         choices in prop::collection::vec(0usize..6, 8),
@@ -134,7 +134,7 @@ proptest! {
 }
 
 /// Applications that come and go with their pages, some of which are used once, over file pages and an
-/// end of a process now and then: long enough that frequencies, ages and the price all move.
+/// occasional end of a process: long enough that frequencies, ages and the price all change.
 fn a_phone(seed: u64, length: usize) -> Vec<Event> {
     const APPLICATIONS: u64 = 6;
     const PAGES_EACH: u64 = 60;

@@ -1,4 +1,4 @@
-//! The clairvoyant bound lies below the optimum, the optimum below every placement, and the bound is
+//! The clairvoyant bound is below the optimum, the optimum below every placement, and the bound is
 //! close to the optimum.
 
 use crate::against_naive::{an_event, chosen_options};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sim::swap::{CATALOG, CleanEvictions, Role, SimulateRequest, simulate};
 use types::{Cancelled, Event, EventFlags, EventKind, NoProgress, PageId, ProcessId, Progress};
 
-/// Fewer pages than the generator of the differential test makes: the optimum looks at every
+/// Fewer pages than in the differential test: the optimum examines every
 /// combination of places.
 const PAGES: u32 = 6;
 
@@ -58,7 +58,7 @@ proptest! {
     }
 }
 
-/// Out, in and again for pages that return at different rates.
+/// Page-outs and page-ins of pages that return at different rates.
 fn returning_pages(seed: u64, events: usize) -> Vec<Event> {
     let mut is_out = [false; PAGES as usize];
     let mut state = seed;
@@ -120,7 +120,7 @@ fn reads_plus_priced_fast_writes_have_a_known_optimum() {
 }
 
 #[test]
-fn the_exact_method_refuses_what_it_cannot_treat() {
+fn the_exact_method_refuses_large_traces() {
     let events = returning_pages(1, 3_000);
     let mut source = crate::support::Recorded::swap(events);
     let request = exact(&request("clairvoyant", 1, ""));
@@ -128,7 +128,7 @@ fn the_exact_method_refuses_what_it_cannot_treat() {
     assert!(error.to_string().contains("2000 events"), "{error}");
 }
 
-/// Stops a run at the question after the one that tells that every event was replayed.
+/// Stops a run at the first check after the one that reports that every event was replayed.
 struct StopAtEnd(std::sync::atomic::AtomicU64);
 
 impl Progress for StopAtEnd {

@@ -57,13 +57,13 @@ fn numbered(events: &[PagedEvent]) -> Vec<Event> {
     events.iter().map(number).collect()
 }
 
-/// What the simulator says with pages `FACTOR` times as large.
+/// The simulator's result with pages `FACTOR` times as large.
 fn larger(events: &[PagedEvent], request: &SimulateRequest) -> Outcome {
     let header = Header { has_operations: true, ..Header::new(TraceKind::Swap, "test") };
     let source = Addressed { header, events: events.to_vec() };
     let page_bytes = FACTOR * PAGE_BYTES;
     let mut source = trace::grouped::with_pages_of(Box::new(source), page_bytes, Path::new("test"))
-        .expect("it has addresses");
+        .expect("the trace has addresses");
     let request = SimulateRequest { page_bytes, ..request.clone() };
     simulate(&mut *source, &request, &NoProgress).expect("the replay succeeds")
 }
@@ -110,7 +110,7 @@ proptest! {
         name in prop::sample::select(&ARCHITECTURES[..]),
         frames in 0_u64..5,
     ) {
-        // A size that is no whole number of larger pages: the rest holds nothing.
+        // The size is not a whole number of larger pages: the rest stays unused.
         let request = request(name, frames * FACTOR + 1, "");
         let outcome = larger(&events, &request);
         let as_asked = Replay {

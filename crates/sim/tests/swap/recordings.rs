@@ -1,5 +1,5 @@
-//! The recordings of ten real programs: exact counts of flash-only, and the shares of its I/O time that
-//! an independent replay gave (../shared/specs/S1-multi-swap.md, S1.8).
+//! The recordings of ten real programs: exact counts of flash-only, and the shares of its I/O time from
+//! an independent replay (../shared/specs/S1-multi-swap.md, S1.8).
 
 use crate::support::request;
 use sim::swap::{Marks, Outcome, SimulateRequest, simulate_many};
@@ -9,7 +9,7 @@ use types::NoProgress;
 
 const PAGES_PER_MIB: u64 = 256;
 
-/// Results of one pass over a recording; none where the recordings are not at hand.
+/// Results of one pass over a recording; none if the recordings are not available.
 fn replay(recording: &str, requests: &[SimulateRequest]) -> Option<Vec<Outcome>> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data/swap")
@@ -37,7 +37,7 @@ fn flash_only_has_the_known_counts() {
 }
 
 #[test]
-fn shares_of_flash_only_are_those_of_the_reference_replay() {
+fn shares_of_flash_only_equal_those_of_the_reference_replay() {
     let columns = [
         ("hierarchical", ""),
         ("hybrid", "entry_bit=0 flash_copy_on_promotion=keep"),
@@ -83,7 +83,7 @@ fn shares_of_flash_only_are_those_of_the_reference_replay() {
 }
 
 #[test]
-fn adaptive_keeps_to_what_is_claimed_of_it() {
+fn adaptive_keeps_its_documented_results() {
     let sizes = [64, 256, 768].map(|mib| mib * PAGES_PER_MIB);
     let others = [
         ("hierarchical", ""),

@@ -81,7 +81,7 @@ fn a_trace_without_events_costs_nothing() {
 }
 
 #[test]
-fn the_end_of_a_process_costs_nothing_and_leaves_nothing() {
+fn the_end_of_a_process_costs_nothing_and_frees_all_its_pages() {
     for architecture in CATALOG {
         let mut request = request(architecture.name, 2, "");
         request.clean_evictions = sim::swap::CleanEvictions::Inferred;
@@ -95,7 +95,7 @@ fn the_end_of_a_process_costs_nothing_and_leaves_nothing() {
 }
 
 #[test]
-fn the_first_read_of_a_page_nobody_wrote_is_a_slow_one() {
+fn the_first_read_of_a_page_never_written_is_a_slow_one() {
     for architecture in CATALOG {
         let outcome = run(&request(architecture.name, 2, ""), &script("inA"));
         assert_eq!((outcome.slow.reads, outcome.slow.writes), (1, 0), "{}", architecture.name);
@@ -122,7 +122,7 @@ fn recorded_readahead_adds_slow_reads_and_changes_nothing_else() {
 }
 
 #[test]
-fn many_cells_in_one_pass_give_what_each_gives_alone() {
+fn many_cells_in_one_pass_give_the_results_of_single_runs() {
     let events = alternating();
     let requests: Vec<_> = CATALOG
         .iter()
@@ -131,8 +131,8 @@ fn many_cells_in_one_pass_give_what_each_gives_alone() {
     let together =
         simulate_many(&mut Recorded::swap(events.clone()), &requests, &Marks::None, &NoProgress);
     for (request, outcome) in requests.iter().zip(together) {
-        let alone = serde_json::to_string(&run(request, &events)).unwrap();
-        assert_eq!(serde_json::to_string(&outcome.unwrap()).unwrap(), alone);
+        let single = serde_json::to_string(&run(request, &events)).unwrap();
+        assert_eq!(serde_json::to_string(&outcome.unwrap()).unwrap(), single);
     }
 }
 
@@ -160,14 +160,14 @@ fn slices_add_up_to_the_whole_and_cuts_change_nothing() {
         assert_eq!(sum(|counts| counts.fast_writes), whole.fast.writes);
         assert_eq!((outcome.slices[3].fast_reads, outcome.slices[3].slow_reads), (0, 0));
     }
-    // What a prefix counts alone is what its slice counts.
+    // A prefix replayed by itself has the counts of its slice.
     let first = sliced(vec![third]).swap_remove(0).unwrap().slices[0];
-    let alone = run(&requests[0], &events[..third as usize]);
-    assert_eq!((first.slow_reads, first.slow_writes), (alone.slow.reads, alone.slow.writes));
+    let single = run(&requests[0], &events[..third as usize]);
+    assert_eq!((first.slow_reads, first.slow_writes), (single.slow.reads, single.slow.writes));
 }
 
 #[test]
-fn a_request_that_makes_no_sense_fails_alone() {
+fn an_invalid_request_fails_by_itself() {
     let requests =
         [request("flash", 1, ""), request("flush", 1, ""), request("hybrid", 1, "entry=1")];
     let mut results =
@@ -182,7 +182,7 @@ fn a_request_that_makes_no_sense_fails_alone() {
 }
 
 #[test]
-fn a_block_trace_is_replayed_by_the_mapping_and_the_result_says_so() {
+fn a_block_trace_is_replayed_by_the_mapping_and_the_result_notes_it() {
     let events = vec![event(EventKind::Read, 0, 0), event(EventKind::Write, 0, 0)];
     let mut source = Recorded::new(TraceKind::Block, events);
     let outcome = sim::swap::simulate(&mut source, &request("flash", 0, ""), &NoProgress).unwrap();
@@ -197,7 +197,7 @@ fn a_page_of_zeros_costs_nothing_in_any_architecture() {
         let outcome = run(&request(architecture.name, 1, ""), &events);
         assert_eq!(operations(&outcome), [0; 4], "{}", architecture.name);
         assert_eq!((outcome.io_time_s, outcome.processes.len()), (0.0, 0));
-        let zeros = outcome.zero_pages.expect("the trace tells zeros");
+        let zeros = outcome.zero_pages.expect("the trace distinguishes zeros");
         assert_eq!((zeros.outs, zeros.ins), (3, 3));
         assert!(outcome.notes.iter().any(|note| note.starts_with("3 page-outs and 3 page-ins")));
     }
@@ -205,7 +205,7 @@ fn a_page_of_zeros_costs_nothing_in_any_architecture() {
 
 #[test]
 fn zeros_void_older_copies_and_give_up_their_frame() {
-    // Only a page that left memory unseen, with other contents, is read after them.
+    // Only a page that left memory unrecorded, with other contents, is read after zeros.
     let after = run(&request("flash", 0, ""), &script("outA D, inA, outA Z, inA Z, inA"));
     assert_eq!(operations(&after), [2, 2, 0, 0]);
     let freed = run(&request("priority", 1, ""), &script("outA D, outA Z, outB D, inB, inA Z"));
@@ -214,8 +214,8 @@ fn zeros_void_older_copies_and_give_up_their_frame() {
 }
 
 #[test]
-fn a_trace_that_may_hide_zeros_is_told_in_the_result() {
-    let said = |header: Header| {
+fn a_trace_that_may_hide_zeros_is_noted_in_the_result() {
+    let has_note = |header: Header| {
         let mut source = Recorded::swap(script("outA D"));
         source.header = header;
         let request = request("flash", 0, "");
@@ -225,12 +225,12 @@ fn a_trace_that_may_hide_zeros_is_told_in_the_result() {
     };
     let unknown = Header::new(TraceKind::Swap, "test");
     let older = About { kernel: "6.1.0".to_owned(), ..About::default() };
-    assert!(said(unknown.clone()));
-    assert!(!said(Header { recorder: Some(older), ..unknown }));
+    assert!(has_note(unknown.clone()));
+    assert!(!has_note(Header { recorder: Some(older), ..unknown }));
 }
 
 #[test]
-fn the_result_says_when_admit_clean_decides_nothing() {
+fn the_result_notes_when_admit_clean_decides_nothing() {
     let has_note = |text| {
         let outcome = run(&request("nvm-cache", 1, ""), &script(text));
         outcome.notes.iter().any(|note| note.starts_with("admit_clean has no effect"))
@@ -286,14 +286,14 @@ fn only_a_swap_in_that_follows_a_swap_in_implies_a_clean_page_out() {
         let events = vec![event(kind, 0, 0); 3];
         run(&request, &events).fast.writes
     };
-    // Two page-outs between three swap-ins: the second one admits the page.
+    // Two page-outs between three swap-ins: the second page-out admits the page.
     assert_eq!(fast_writes(EventKind::SwapIn), 1);
     assert_eq!(fast_writes(EventKind::Read), 1, "a read of a block trace is a swap-in");
     assert_eq!(fast_writes(EventKind::Request), 0);
 }
 
 #[test]
-fn ranges_are_those_of_the_runs_with_low_and_high_latencies() {
+fn ranges_equal_those_of_runs_with_low_and_high_latencies() {
     let events = alternating();
     for architecture in CATALOG {
         let mut typical = request(architecture.name, 12, "");
@@ -304,7 +304,7 @@ fn ranges_are_those_of_the_runs_with_low_and_high_latencies() {
 
         typical.replays_range = true;
         let outcome = run(&typical, &events);
-        let ranges = outcome.ranges.expect("they were asked for");
+        let ranges = outcome.ranges.expect("ranges were asked for");
         let mut low = typical.clone();
         low.fast = typical.fast.at(|latency| latency.low_ns);
         low.slow = typical.slow.at(|latency| latency.low_ns);

@@ -1,11 +1,11 @@
-//! Traces held in memory and requests in one line, for the tests of the swap architectures.
+//! Traces in memory and requests in one line, for the tests of the swap architectures.
 
 use sim::devices::Device;
 use sim::swap::{Outcome, SimulateRequest, simulate};
 use trace::{Header, Source, TraceKind, Zeros};
 use types::{Event, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId};
 
-/// A trace in memory, handed out in batches of a given size.
+/// A trace in memory, returned in batches of a given size.
 pub struct Recorded {
     pub header: Header,
     events: Vec<Event>,

@@ -1,5 +1,5 @@
-//! CLOCK-Pro: the whole list in one row, from the page at HAND_hot to the list's head. The hand of
-//! cold pages and that of tests point to the page that came to the head on its own longest ago.
+//! CLOCK-Pro: the whole list in order, from the page at HAND_hot to the head of the list. HAND_cold and
+//! HAND_test point to the page of their kind that came to the head longest ago.
 
 use super::Model;
 use types::PageId;
@@ -18,7 +18,7 @@ struct Entry {
     kind: Kind,
     is_referenced: bool,
     is_in_test: bool,
-    /// When it came to the head, or became cold.
+    /// Time when the page came to the head or became cold.
     since: u64,
 }
 
@@ -44,10 +44,12 @@ impl ClockPro {
         self.list.iter().position(|entry| entry.page == page)
     }
 
-    /// Where the page of this kind is that came longest ago.
+    /// Index of the oldest page of this kind.
     fn first(&self, kind: Kind) -> usize {
         let of_kind = (0..self.list.len()).filter(|&place| self.list[place].kind == kind);
-        of_kind.min_by_key(|&place| self.list[place].since).expect("there is one")
+        of_kind
+            .min_by_key(|&place| self.list[place].since)
+            .expect("the list has a page of this kind")
     }
 
     fn push_head(&mut self, page: PageId, kind: Kind) {
@@ -67,7 +69,8 @@ impl ClockPro {
         self.cold_target = (self.cold_target - 1).max(1);
     }
 
-    /// The first page of the list goes to its end, until the first is hot and not too many are.
+    /// Moves the first page of the list to its end, until the first page is hot and the number of hot
+    /// pages is within its limit.
     fn hand_hot(&mut self) {
         while self.count(Hot) > 0 {
             let has_too_many = self.count(Hot) > self.frames - self.cold_target;

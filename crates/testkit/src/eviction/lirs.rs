@@ -1,7 +1,7 @@
-//! LIRS (Jiang and Zhang, SIGMETRICS 2002) as libCacheSim reads it: 1 % of the frames are cold, the
+//! LIRS (Jiang and Zhang, SIGMETRICS 2002) in libCacheSim's reading: 1 % of the frames are cold, the
 //! stack holds at most twice the frames, and a cold hit outside the stack demotes a hot page too.
-//! Departs from libCacheSim for under 200 frames, where its only cold frame could evict the page
-//! just hit (the demotion is left out), and for one frame, which is hot.
+//! Departs from libCacheSim below 200 frames, where its only cold frame could evict the page just hit
+//! (here without the demotion), and for a single frame, which is hot.
 
 use super::{Model, Order};
 use std::collections::HashSet;

@@ -19,7 +19,8 @@ impl LruK {
         LruK { frames, k: options.number("k", 2) as usize, now: 0, resident, requests }
     }
 
-    /// The k-th last request, if there were so many, and the last: the least leaves first.
+    /// Times of the k-th last request, if there were k requests, and of the last. The page with the
+    /// smallest rank leaves first.
     fn rank(&self, page: PageId) -> (Option<u64>, u64) {
         let times = &self.requests[&page];
         let kth = times.len().checked_sub(self.k).map(|index| times[index]);

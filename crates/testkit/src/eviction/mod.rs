@@ -1,8 +1,8 @@
-//! One obvious model per eviction policy: lists are searched from end to end, nothing is clever.
+//! A naive model of each eviction policy: lists are searched from end to end, without optimizations.
 //!
-//! Those with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5),
-//! which the counts come from; where one departs from that reading, its file says so. The others
-//! follow the paper that the policy's own file names.
+//! Models with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5),
+//! which is the source of the counts; a file that departs from that reading documents it. The other
+//! models follow the paper that the policy's own file names.
 
 mod arc;
 mod clock;
@@ -27,12 +27,12 @@ use types::PageId;
 pub trait Model {
     /// Whether `page` is resident.
     fn holds(&self, page: PageId) -> bool;
-    /// Requests `page` and tells whether it was resident.
+    /// Requests `page` and returns whether it was resident.
     fn request(&mut self, page: PageId) -> bool;
 }
 
-/// The model of a policy, `NAME` or `NAME:OPTION=VALUE,...`, for a memory of `frames` (at least one)
-/// that will be asked for `trace`; none where the policy has no model.
+/// The model of a policy, `NAME` or `NAME:OPTION=VALUE,...`, for a memory of `frames` (at least one) and
+/// the requests `trace`; `None` if the policy has no model.
 pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
     let (name, options) = policy.split_once(':').unwrap_or((policy, ""));
     let options = Options(options);
@@ -56,11 +56,11 @@ pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mo
     })
 }
 
-/// What is set of a policy's options: `OPTION=VALUE,...`.
+/// The given options of a policy: `OPTION=VALUE,...`.
 struct Options<'a>(&'a str);
 
 impl Options<'_> {
-    /// The number that `name` is set to, or `default`.
+    /// The value of option `name`, or `default`.
     fn number(&self, name: &str, default: u64) -> u64 {
         let mut set = self.0.split(',').filter_map(|option| option.split_once('='));
         let found = set.find(|(key, _)| *key == name);
@@ -93,13 +93,13 @@ impl Order {
         self.0.front().copied()
     }
 
-    /// Takes `page` out, wherever it is; false if it is not in.
+    /// Removes `page` from any position; false if it is not in the list.
     fn take(&mut self, page: PageId) -> bool {
         let place = self.0.iter().position(|&other| other == page);
         place.is_some_and(|place| self.0.remove(place).is_some())
     }
 
-    /// Makes `page` the newest; false if it is not in.
+    /// Makes `page` the newest; false if it is not in the list.
     fn refresh(&mut self, page: PageId) -> bool {
         let found = self.take(page);
         if found {

@@ -1,5 +1,4 @@
-//! A page drawn at random leaves: of the resident pages, listed so that the last takes the place of
-//! the one that leaves.
+//! Evicts a random resident page. The last page of the list takes the place of the evicted page.
 
 use super::{Model, Options};
 use types::PageId;

@@ -1,5 +1,6 @@
 //! S3-FIFO: a small probationary queue, a main queue with reinsertion, a ghost queue.
-//! Departs from libCacheSim for under 10 frames, which it refuses: the small queue has at least one.
+//! Departs from libCacheSim below 10 frames, which libCacheSim refuses: the small queue has at least one
+//! frame.
 
 use super::{Model, Order};
 use std::collections::HashMap;
@@ -41,7 +42,7 @@ impl S3Fifo {
         }
     }
 
-    /// May evict nothing, when every small page moves to the main queue.
+    /// Evicts nothing if every small page moves to the main queue.
     fn evict_from_small(&mut self) {
         while let Some(oldest) = self.small.pop() {
             let hits = self.hits.remove(&oldest).unwrap_or(0);

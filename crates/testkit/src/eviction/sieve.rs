@@ -42,7 +42,7 @@ impl Model for Sieve {
                 self.wrap();
             }
             self.pages.remove(self.hand);
-            // Before the new page arrives: a hand past the newest page starts again at the oldest.
+            // Wrap before the new page arrives: a hand past the newest page restarts at the oldest.
             self.wrap();
         }
         self.pages.push(page);

@@ -33,8 +33,8 @@ impl TinyLfu {
         }
     }
 
-    /// Where the counter of `page` is in `row`: splitmix64 of the page's number, whose low half is the
-    /// place in row 0 and whose high half, made odd, is the way to the next row's.
+    /// Index of the counter of `page` in `row`. The low half of splitmix64 of the page's number is the
+    /// index in row 0; its high half, made odd, is the step from row to row.
     fn counter(&self, row: usize, page: PageId) -> usize {
         let hash = crate::generate::SplitMix(u64::from(page.0).wrapping_mul(STEP)).next_bits();
         let (low, high) = (hash % (1 << 32), hash / (1 << 32) / 2 * 2 + 1);
@@ -74,7 +74,7 @@ impl TinyLfu {
         }
     }
 
-    /// The page that the window gives up, if any, and the main memory's oldest: which of them leaves?
+    /// Evicts either the page that leaves the window, if any, or the oldest page of the main memory.
     fn settle(&mut self) {
         if self.window.len() <= self.window_limit {
             return;
@@ -96,7 +96,7 @@ impl TinyLfu {
     }
 }
 
-/// What SplitMix adds before each draw, as a factor of the page's number.
+/// The increment of SplitMix, multiplied by the page's number.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 impl Model for TinyLfu {

@@ -1,4 +1,4 @@
-//! The active and inactive lists of Linux with one access bit, the lists kept as long as each other.
+//! The active and inactive lists of Linux with one access bit, kept at equal length.
 
 use super::{Model, Order};
 use std::collections::HashSet;

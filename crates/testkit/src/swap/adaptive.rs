@@ -1,8 +1,9 @@
-//! `adaptive` in the obvious way: every page's story in a map, every resident looked at for a victim.
+//! The naive model of `adaptive`: a map with the history of every page, and a search through all
+//! residents for a victim.
 //!
-//! The computation is that of docs/architectures.md, written with tables of classes and bins and without
-//! logs of ages: sums and products stand in the same order as in `policy::placement::Adaptive`, so that
-//! both come to the same bits, and nothing else is shared.
+//! The computation is that of docs/architectures.md, with tables of classes and bins and without logs of
+//! ages. Sums and products have the same order as in `policy::placement::Adaptive`, so that both results
+//! have the same bits; nothing else is shared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ const AGE_MAX: u64 = 4096;
 const PASTS: usize = 5;
 const CLASSES: usize = 4 * PASTS;
 
-/// What one operation on one page costs, in nanoseconds.
+/// Cost of an operation on a page, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
     /// Reading a page from the slow tier.
@@ -25,11 +26,11 @@ pub struct Latencies {
     pub fast_write: f64,
 }
 
-/// What is known of a page that exists.
+/// The history of a page.
 struct Story {
     /// Reads since the last page-out, at most 3.
     reads: usize,
-    /// 0 never written, 1 written once, 2, 3, 4: came back 0, 1, more times between two page-outs.
+    /// 0 never written, 1 written once; 2, 3, 4: read 0, 1, more times between its last two page-outs.
     past: usize,
     last_event: u64,
 }
@@ -60,7 +61,7 @@ struct Values {
     free: [f64; CLASSES],
 }
 
-/// Operations of both tiers.
+/// Counts of operations on both tiers.
 #[derive(Clone, Copy, Default)]
 struct Operations {
     slow_reads: u64,
@@ -87,10 +88,10 @@ pub(super) struct Adaptive {
     epoch_events: u64,
     now: u64,
     stories: BTreeMap<u32, Story>,
-    /// Residents, and whether the slow tier has their copy too.
+    /// Pages in the fast tier, and whether the slow tier has a copy too.
     residents: BTreeMap<u32, bool>,
     seen: [[Seen; BINS]; CLASSES],
-    /// Neighbouring ages that are told apart no longer: the least, and how many.
+    /// Groups of neighbouring ages: the smallest age, and the number of ages.
     groups: Vec<(u64, u64)>,
     keep: Values,
     enter: Values,
@@ -98,10 +99,10 @@ pub(super) struct Adaptive {
     contested: u64,
     idle: u64,
     victim: Option<u32>,
-    /// Own operations, and pages that were dropped in memory and counted as written for it.
+    /// Own operations; pages that were dropped while in memory, each counted as written.
     own: Operations,
     owed: BTreeSet<u32>,
-    /// What `priority` would have done, and its residents.
+    /// Operations of the shadow of `priority`, and its residents.
     simplest: Operations,
     simplest_fast: BTreeSet<u32>,
     asked_return: f64,
@@ -138,7 +139,7 @@ impl Adaptive {
         adaptive
     }
 
-    /// A page is written; whether to the fast tier.
+    /// Writes a page; returns whether to the fast tier.
     pub fn written(&mut self, page: u32) -> bool {
         self.tick();
         self.count(page, |seen| &mut seen.written);
@@ -172,7 +173,7 @@ impl Adaptive {
         is_fast
     }
 
-    /// A page is read; whether it is in the fast tier afterwards.
+    /// Reads a page; returns whether it is in the fast tier afterwards.
     pub fn read(&mut self, page: u32) -> bool {
         self.tick();
         self.count(page, |seen| &mut seen.read);
@@ -208,12 +209,12 @@ impl Adaptive {
         fills
     }
 
-    /// The page whose frame the last admission took.
+    /// The page that the last admission evicted.
     pub fn take_victim(&mut self) -> u32 {
         self.victim.take().expect("the admission chose a victim")
     }
 
-    /// A page ceases to exist.
+    /// Forgets a page that no longer exists.
     pub fn dropped(&mut self, page: u32) {
         self.count(page, |seen| &mut seen.dropped);
         self.stories.remove(&page);
@@ -226,8 +227,8 @@ impl Adaptive {
         self.residents.len() < self.capacity
     }
 
-    /// Looks at every resident; the cheapest leaves if it is worth less than `gain`, by as much as is asked
-    /// of what is spent.
+    /// Searches all residents and evicts the cheapest if its value is below `gain` by at least the
+    /// required return on `spending`.
     fn displaces(&mut self, gain: f64, spending: f64) -> bool {
         if gain <= 0.0 {
             self.idle += 1;
@@ -244,7 +245,7 @@ impl Adaptive {
             (worth, (story.class(), *is_clean, group, story.last_event), *page)
         });
         let cheapest =
-            candidates.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+            candidates.min_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
         let Some((worth, _, page)) = cheapest else { return false };
         if worth <= 0.0 {
             self.idle += 1;
@@ -282,8 +283,8 @@ impl Adaptive {
         self.now / self.epoch_events - story.last_event / self.epoch_events
     }
 
-    /// The nearer the own cost, from 3 % below that of `priority` on, comes to the credit, the more must be
-    /// expected of spending.
+    /// Sets the required return on spending. It rises when the own cost, from 3 % below that of
+    /// `priority` on, approaches the credit.
     fn ask(&mut self) {
         let simplest = self.simplest.cost(&self.latencies);
         let regret = self.own.cost(&self.latencies) - (1.0 - 0.03) * simplest;
@@ -295,7 +296,7 @@ impl Adaptive {
         };
     }
 
-    /// Groups grow older; neighbours that fit into one bin become one, the youngest first.
+    /// Ages the groups and merges neighbours that fit into a bin, the youngest first.
     fn age_groups(&mut self) {
         self.groups.iter_mut().for_each(|(age, _)| *age += 1);
         self.groups.insert(0, (0, 1));
@@ -311,7 +312,7 @@ impl Adaptive {
         }
     }
 
-    /// A page begins a new wait.
+    /// Begins a new wait of a page.
     fn begin(&mut self, page: u32, reads: usize, past: usize) {
         let story = Story { reads, past, last_event: self.now };
         if is_sampled(page) {
@@ -334,7 +335,7 @@ impl Adaptive {
         }
     }
 
-    /// Counts what ends the wait of a sampled page.
+    /// Counts the event that ends the wait of a sampled page.
     fn count(&mut self, page: u32, field: impl Fn(&mut Seen) -> &mut f64) {
         if let Some(story) = self.stories.get(&page).filter(|_| is_sampled(page)) {
             let bin = bin(self.age(story));
@@ -411,7 +412,8 @@ fn value(values: &mut Values, seen: &[[Seen; BINS]; CLASSES], terms: &Terms, pri
     }
 }
 
-/// By age bin; of a page that was read more than once, at least the chance of one that was read once less.
+/// Prior chances of a read by age bin. The chance after several reads is at least that after one read
+/// less.
 fn prior_reads(class: usize, seen: &[[Seen; BINS]; CLASSES], prior_read: f64) -> Vec<f64> {
     let past = class % PASTS;
     let mut prior = if past > 2 { 2.0 * prior_read } else { prior_read };
@@ -437,7 +439,7 @@ fn chance_of_read(seen: &Seen, prior: f64) -> f64 {
     ((seen.read + 4.0 * prior) / (seen.entered + 4.0)).min(1.0)
 }
 
-/// Bins are one epoch wide up to age 8, then four to a doubling.
+/// Width of a bin: one epoch up to age 8, then four bins per doubling.
 fn width(bin: usize) -> u64 {
     if bin < 8 { 1 } else { 1 << (bin / 4 - 1) }
 }
@@ -453,7 +455,7 @@ fn bin(age: u64) -> usize {
     BINS - 1
 }
 
-/// One page of every four neighbours, drawn by splitmix64.
+/// Whether the page is the sampled one of its four neighbours, chosen by splitmix64.
 fn is_sampled(page: u32) -> bool {
     let mut mixed = u64::from(page / 4).wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

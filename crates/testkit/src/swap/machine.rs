@@ -1,10 +1,10 @@
-//! Pages, their copies, and what moving them costs; the same for every architecture.
+//! Pages, their copies, and counts of their moves; common to every architecture.
 
 use super::adaptive::Adaptive;
 use super::{Outcome, Replay};
 use std::collections::BTreeMap;
 
-/// Page operations.
+/// Counts of page operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Pages read from the fast tier.
@@ -21,7 +21,7 @@ pub struct Counts {
     pub demotions: u64,
 }
 
-/// One page that exists.
+/// A page.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     pub owner: u32,
@@ -37,17 +37,17 @@ pub(super) struct Page {
     pub is_due: bool,
     /// The page's slot in the fast tier was freed when it was swapped in.
     pub is_away: bool,
-    /// Number of the page's last request; 0 without one.
+    /// Number of the page's last request; 0 without a request.
     pub last_request: u64,
 }
 
-/// The state of one replay.
+/// The state of a replay.
 pub(super) struct Machine {
     pub replay: Replay,
     pub pages: BTreeMap<u32, Page>,
     /// Pages in the fast tier: in order of age for CLOCK and LRU, of insertion for nvm-cache.
     pub fast: Vec<u32>,
-    /// Pages whose eviction nvm-cache remembers, oldest memory first.
+    /// Ghosts of nvm-cache: evicted pages, oldest first.
     pub seen: Vec<u32>,
     pub requests: u64,
     pub swap_ins: u64,
@@ -108,7 +108,7 @@ impl Machine {
     pub fn page_out(&mut self, page: u32, process: u32, is_dirty: bool, is_file: bool) {
         let is_known = self.pages.contains_key(&page);
         if !is_known {
-            // A file page lies on the slow tier from the start; an anonymous one nowhere.
+            // A file page is on the slow tier from the start; an anonymous page has no copy.
             self.create(page, process, is_file, is_file);
         }
         let must_write = {
@@ -143,7 +143,7 @@ impl Machine {
         }
     }
 
-    /// A page comes back to memory; `infers_clean`: if it is there already, it left clean before.
+    /// A page returns to memory. With `infers_clean`, a page that is still in memory left clean before.
     pub fn page_in(&mut self, page: u32, process: u32, is_file: bool, infers_clean: bool) {
         if !self.pages.contains_key(&page) {
             self.create(page, process, is_file, true);
@@ -153,7 +153,7 @@ impl Machine {
             if infers_clean && state.is_in_memory {
                 self.page_out(page, process, false, is_file);
             } else if !has_copy {
-                // It left memory unseen and had to be written, nobody knows when.
+                // The page was swapped out without an event and had to be written at an unknown time.
                 state.slow_copy = true;
                 self.account(process).slow_writes += 1;
             }
@@ -205,7 +205,7 @@ impl Machine {
         }
     }
 
-    /// A page holds zeros: it exists, and nothing else is known of it.
+    /// Marks a page as zeros: it exists, without any other state.
     pub fn holds_zeros(&mut self, page: u32, process: u32) {
         let owner = self.pages.get(&page).map_or(process, |state| state.owner);
         self.forget(page);
@@ -243,7 +243,8 @@ impl Machine {
         self.option_is("victims_in_memory", "drop")
     }
 
-    /// A page whose only copy was dropped while it was in memory may have left it unmodified since.
+    /// Counts a write for a page whose only copy was dropped while it was in memory and which may have
+    /// left memory unmodified since.
     fn charge_late_write(&mut self, page: u32) {
         let drops = self.drops_victims_in_memory();
         let Page { owner, is_in_memory, fast_copy, slow_copy, .. } = *self.page(page);

@@ -1,5 +1,5 @@
-//! The swap architectures in the obvious way: hash maps, vectors searched from one end to the other,
-//! and the words of the specification sheets (S0.4, S1.3). The oracle of the fast simulator.
+//! Naive models of the swap architectures, the oracle of the fast simulator: hash maps, vectors searched
+//! from end to end, and the terms of the specification sheets (S0.4, S1.3).
 
 mod adaptive;
 mod machine;
@@ -12,7 +12,7 @@ use machine::Machine;
 use std::collections::BTreeMap;
 use types::{Event, EventFlags, EventKind};
 
-/// What holds for a replay beside the architecture.
+/// The settings of a replay.
 #[derive(Clone, Debug)]
 pub struct Replay {
     /// Name of the architecture.
@@ -21,18 +21,18 @@ pub struct Replay {
     pub options: BTreeMap<String, String>,
     /// Frames of the fast tier.
     pub capacity: usize,
-    /// Recorded readahead counts as slow reads.
+    /// Whether recorded readahead counts as slow reads.
     pub counts_readahead: bool,
-    /// A swap-in after a swap-in implies a clean page-out between them.
+    /// Whether a swap-in after a swap-in implies a clean page-out between them.
     pub infers_clean: bool,
-    /// What operations cost; only `adaptive` looks at it.
+    /// Costs of operations; only `adaptive` uses them.
     pub latencies: Latencies,
 }
 
-/// What a replay counts.
+/// The counts of a replay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Operations by process number, on account of the owner of the page that moved.
+    /// Operations by process number; each counts for the owner of the page.
     pub processes: BTreeMap<u32, Counts>,
     /// Writes to the fast tier while a swap-in waited.
     pub fast_writes_stalling: u64,

@@ -1,4 +1,4 @@
-//! The rules of each architecture, as the specification sheets word them.
+//! The rules of each architecture, in the terms of the specification sheets.
 
 use super::machine::Machine;
 
@@ -61,7 +61,7 @@ impl Machine {
         true
     }
 
-    /// A page found in the fast tier is read; whether its copy stays there.
+    /// Whether the copy of a page that is read from the fast tier stays there.
     pub fn keeps_after_hit(&mut self, page: u32) -> bool {
         self.note_swap_in();
         match self.replay.architecture.as_str() {
@@ -98,7 +98,7 @@ impl Machine {
         }
     }
 
-    /// A page is read from the slow tier; whether it enters the fast tier at once.
+    /// Whether a page that is read from the slow tier enters the fast tier at once.
     pub fn fills_after_miss(&mut self, page: u32) -> bool {
         self.note_swap_in();
         let frees_slot = self.frees_slot();
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// A page has just taken a frame.
+    /// Updates the state after a page entered the fast tier.
     pub fn entered(&mut self, page: u32) {
         let inserted_bit = self.option_is("inserted_bit", "1");
         let state = self.page(page);
@@ -191,7 +191,7 @@ impl Machine {
         }
     }
 
-    /// Ages the access bits of hybrid where that is asked for.
+    /// Ages the access bits of hybrid if its option requires it.
     fn note_swap_in(&mut self) {
         self.swap_ins += 1;
         let Some(Ok(epoch)) = self.replay.options.get("bit_epoch").map(|text| text.parse::<f64>())

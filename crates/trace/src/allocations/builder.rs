@@ -1,5 +1,5 @@
-//! Records to a history. What was touched of a block is known when it is given back, and belongs to the
-//! step that gave it, so the history is whole only once the recording is.
+//! Builds a history from records. A block's touched pages are known when the program frees it, but belong
+//! to the step that allocated it, so the history is complete only at the end of the recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use super::{Action, Block, History, PageRun, ProcessHistory, Step, Usage};
 use crate::Loss;
 use crate::recording::{Record, flag, kind};
 
-/// Makes a history of records in the order in which they were written.
+/// Builds a history from records in the order of the recording.
 #[derive(Default)]
 pub(super) struct Builder {
     history: History,
-    /// Touched pages by the step that opened them.
+    /// Touched pages, each with the step after which it was untouched.
     touched: Vec<(u32, PageRun)>,
     processes: BTreeMap<u32, Process>,
     first_ns: Option<u64>,
@@ -28,13 +28,13 @@ pub(super) struct Builder {
 struct Process {
     index: u32,
     lives: Lives,
-    /// By thread: touched ranges of what it frees next, in pages.
+    /// Per thread: touched ranges, in pages, of the block that it frees next.
     pending: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// By thread: the step that may turn out a resize.
+    /// Per thread: a freeing step that becomes a resize if an allocation follows.
     resizing: BTreeMap<u32, u32>,
 }
 
-/// 1 TiB: a program that is given so much keeps a table, and touches little of it.
+/// 1 TiB. A program that allocates more keeps a sparse table, and touches little of it.
 const PAGES_MAX: u64 = 1 << 28;
 
 /// A range of pages of an address space.
@@ -55,10 +55,10 @@ impl Range {
 }
 
 impl Builder {
-    /// The next record.
+    /// Adds the next record.
     pub fn take(&mut self, record: &Record) {
         let first_ns = *self.first_ns.get_or_insert(record.time_ns);
-        // Threads write in the order in which things happen, and may read the clock out of order.
+        // Records are in the order of the events, but threads may read the clock out of order.
         self.last_ns = self.last_ns.max(record.time_ns.saturating_sub(first_ns));
         match record.kind {
             kind::FORK => self.begin(record.process, ""),
@@ -101,17 +101,17 @@ impl Builder {
         }
     }
 
-    /// The history, once there are no more records; `losses` are the recording's own.
+    /// Returns the history after the last record; `losses` are those of the recording itself.
     pub fn finish(mut self, mut losses: Vec<Loss>) -> History {
         let processes: Vec<u32> = self.processes.keys().copied().collect();
         processes.into_iter().for_each(|pid| self.end(pid));
         self.history.ends_unseen = self.ends_unseen();
         let History { blocks_unknown, ends_unseen, .. } = self.history;
         for (what, count) in [
-            ("blocks whose touched pages are not known, taken as touched", blocks_unknown),
-            ("processes that ended unseen, with their time and faults", ends_unseen),
-            ("blocks given out twice, their end unseen", self.twice),
-            ("records of nothing, or of 1 TiB and more", self.senseless),
+            ("blocks whose touched pages are unknown, counted as touched whole", blocks_unknown),
+            ("processes whose end, time and faults were not recorded", ends_unseen),
+            ("blocks allocated twice, their release not recorded", self.twice),
+            ("records of an empty range, or of 1 TiB and more", self.senseless),
         ] {
             if count > 0 {
                 losses.push(Loss { what: what.to_owned(), count });
@@ -129,7 +129,7 @@ impl Builder {
         history
     }
 
-    /// Processes with blocks that did not say what they used, and did not become another program.
+    /// Processes with blocks that have no usage record and did not exec another program.
     fn ends_unseen(&self) -> u64 {
         let History { processes, steps, .. } = &self.history;
         let last_of: BTreeMap<u32, u32> =
@@ -154,7 +154,7 @@ impl Builder {
         })
     }
 
-    /// A process begins, or becomes another program: what had its number is over.
+    /// Begins a process or, after an exec, another program; ends the process that had its pid.
     fn begin(&mut self, pid: u32, name: &str) {
         self.end(pid);
         let index = self.process(pid).index as usize;
@@ -163,7 +163,7 @@ impl Builder {
 
     fn name(&mut self, record: &Record) {
         let name = String::from_utf8_lossy(&record.program()).into_owned();
-        // A fork has just begun it and has no name for it.
+        // A fork began the process without a name.
         let is_new = self.processes.get(&record.process).is_some_and(|process| {
             let known = &self.history.processes[process.index as usize];
             known.name.is_empty() && known.usage.is_none()
@@ -204,7 +204,7 @@ impl Builder {
         let resized = match record.flags & flag::RESIZED {
             0 => None,
             _ => match process.resizing.remove(&record.auxiliary) {
-                // The old mapping was none of ours, so that the new one is not.
+                // The history has no block for the old mapping, so the new mapping gets none either.
                 None if is_mapped => return,
                 found => found,
             },
@@ -292,7 +292,8 @@ impl Builder {
         }
     }
 
-    /// The touched pages that a record ends the report of: those told before it, and its first ones.
+    /// The touched pages that a record completes: the ranges reported before it, and the first pages of
+    /// its own range.
     fn reported(&mut self, record: &Record, range: Range) -> Vec<(u64, u64)> {
         let process = self.process(record.process);
         let mut runs = process.pending.remove(&record.auxiliary).unwrap_or_default();
@@ -300,8 +301,8 @@ impl Builder {
             self.history.blocks_unknown += 1;
             return vec![(range.first, range.pages)];
         }
-        let told: u64 = runs.iter().map(|(_, pages)| pages).sum();
-        let first = u64::from(record.device).saturating_sub(told).min(range.pages);
+        let reported: u64 = runs.iter().map(|(_, pages)| pages).sum();
+        let first = u64::from(record.device).saturating_sub(reported).min(range.pages);
         if first > 0 {
             runs.push((range.first, first));
         }

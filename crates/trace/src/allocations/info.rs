@@ -1,4 +1,4 @@
-//! What a history holds, in a few numbers.
+//! A summary of a history in a few numbers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,14 +7,14 @@ use types::PAGE_BYTES;
 use super::{Action, Block, History, Usage};
 use crate::Loss;
 
-/// What a history holds.
+/// A summary of a history.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Info {
     /// The recorded command.
     pub command: Vec<String>,
-    /// Names of the processes that had a block, by how many they had.
+    /// Names of the processes with blocks, each with its number of blocks, most blocks first.
     pub processes: Vec<(String, u64)>,
-    /// Processes of the command in all.
+    /// All processes of the command.
     pub processes_all: usize,
     /// Nanoseconds from the first step to the last.
     pub duration_ns: u64,
@@ -30,8 +30,8 @@ pub struct Info {
     pub in_heap: u64,
     /// Bytes of all blocks.
     pub bytes: u64,
-    /// Pages that were touched after a block was given or discarded; none where that is not known of
-    /// some block.
+    /// Pages that were touched after their block was given or discarded; `None` if this is unknown for
+    /// any block.
     pub pages_touched: Option<u64>,
     /// Pages of all blocks.
     pub pages: u64,
@@ -41,36 +41,36 @@ pub struct Info {
     pub sizes: Vec<SizeClass>,
     /// Allocations below 64 KiB.
     pub small_calls: u64,
-    /// Their bytes.
+    /// Bytes of the allocations below 64 KiB.
     pub small_bytes: u64,
-    /// Time on processors of all processes; none where a process with blocks ended unseen, as one
-    /// does that is killed.
+    /// CPU time of all processes; `None` if the recording lacks the end of a process with blocks, as it
+    /// does after a SIGKILL.
     pub processor_ns: Option<u64>,
-    /// What of it was in the kernel.
+    /// CPU time that the processes spent in the kernel.
     pub system_ns: Option<u64>,
-    /// Minor faults of the processes, of whatever memory.
+    /// Minor faults of the processes, on any memory.
     pub minor_faults: Option<u64>,
     /// Whether the recording stops before its end.
     pub is_cut: bool,
-    /// What was lost, or is not known.
+    /// What the recording lost or does not know.
     pub losses: Vec<Loss>,
 }
 
 /// Blocks of similar size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeClass {
-    /// Blocks of less than so many bytes, and not less than the class before.
+    /// Upper bound of the class, exclusive; the lower bound is that of the class before.
     pub below_bytes: Option<u64>,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Their bytes.
+    /// Bytes of the blocks.
     pub bytes: u64,
 }
 
-/// Ends of the classes of sizes.
+/// Upper bounds of the size classes.
 const BELOW_BYTES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 32 << 20];
 
-/// What `history` holds.
+/// Summarizes `history`.
 pub fn info(history: &History) -> Info {
     let mut info = Info {
         command: history.about.command.clone(),
@@ -115,7 +115,7 @@ pub fn info(history: &History) -> Info {
 }
 
 impl Info {
-    /// What the processes used, unless one of them ended unseen.
+    /// Adds up time and faults of the processes, unless the end of any process was not recorded.
     fn sum_up_usage(&mut self, history: &History) {
         let used: Vec<Usage> =
             history.processes.iter().filter_map(|process| process.usage).collect();
@@ -123,9 +123,9 @@ impl Info {
             return;
         }
         let sum = |of: fn(&Usage) -> u64| used.iter().map(of).fold(0, u64::saturating_add);
-        self.processor_ns = Some(sum(|one| one.user_ns.saturating_add(one.system_ns)));
-        self.system_ns = Some(sum(|one| one.system_ns));
-        self.minor_faults = Some(sum(|one| one.minor_faults.into()));
+        self.processor_ns = Some(sum(|usage| usage.user_ns.saturating_add(usage.system_ns)));
+        self.system_ns = Some(sum(|usage| usage.system_ns));
+        self.minor_faults = Some(sum(|usage| usage.minor_faults.into()));
     }
 
     fn count(&mut self, block: &Block) {
@@ -159,6 +159,6 @@ fn busiest(history: &History, blocks_of: &[u64]) -> Vec<(String, u64)> {
         .filter(|(_, blocks)| **blocks > 0)
         .map(|(process, &blocks)| (process.name.clone(), blocks))
         .collect();
-    named.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    named.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     named
 }

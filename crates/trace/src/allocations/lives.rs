@@ -1,24 +1,24 @@
-//! The blocks that one process has, by where they lie in the recording.
+//! The blocks that a process holds, by their address in the recording.
 
 use std::collections::BTreeMap;
 
 use super::PageRun;
 
-/// A block that was given and not yet given back.
+/// A block that the program holds.
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pub block: u32,
     pub is_mapped: bool,
-    /// Page of its address space.
+    /// Address of the block divided by the page size.
     pub first_page: u64,
     pub pages: u32,
-    /// Steps after which pages were untouched, and those pages; a later one counts for its pages.
+    /// Steps after which pages were untouched, and those pages. Later entries override earlier entries.
     openers: Vec<(u32, PageRun)>,
-    /// What of it was not unmapped.
+    /// The parts of the block that are still mapped.
     rest: Vec<PageRun>,
 }
 
-/// What of `run` is not in `common`, which is a part of it.
+/// The parts of `run` outside `common`, which lies within `run`.
 fn outside(run: PageRun, common: PageRun) -> impl Iterator<Item = PageRun> {
     let before = PageRun { first: run.first, pages: common.first - run.first };
     let behind = PageRun { first: common.end(), pages: run.end() - common.end() };
@@ -33,7 +33,7 @@ impl Live {
         Live { block, is_mapped, first_page, pages, openers, rest }
     }
 
-    /// The part of it in a range of pages of the address space.
+    /// The part of the block in a range of pages of the address space.
     pub fn part(&self, first_page: u64, pages: u64) -> Option<PageRun> {
         let first = first_page.max(self.first_page);
         let end = first_page.saturating_add(pages).min(self.first_page + u64::from(self.pages));
@@ -43,8 +43,8 @@ impl Live {
         })
     }
 
-    /// Says of touched pages after which step each was touched.
-    pub fn report(&self, run: PageRun, tell: &mut impl FnMut(u32, PageRun)) {
+    /// Calls `add` for the touched pages of `run`, with the step after which each part was touched.
+    pub fn report(&self, run: PageRun, add: &mut impl FnMut(u32, PageRun)) {
         let mut open = vec![run];
         for &(step, opened) in self.openers.iter().rev() {
             let mut rest = Vec::new();
@@ -53,7 +53,7 @@ impl Live {
                     rest.push(run);
                     continue;
                 };
-                tell(step, common);
+                add(step, common);
                 rest.extend(outside(run, common));
             }
             open = rest;
@@ -63,13 +63,13 @@ impl Live {
         }
     }
 
-    /// From `step` on the pages of `run` are untouched; what was touched of them has been reported.
+    /// Marks the pages of `run` as untouched from `step` on. Report the pages touched before first.
     pub fn reopen(&mut self, step: u32, run: PageRun) {
         self.openers.retain(|(_, opened)| opened.common(run) != Some(*opened));
         self.openers.push((step, run));
     }
 
-    /// A part was unmapped; whether nothing is left.
+    /// Removes an unmapped part; returns whether nothing is left.
     pub fn cut(&mut self, part: PageRun) -> bool {
         let left = |run: PageRun| match run.common(part) {
             None => vec![run],
@@ -89,17 +89,17 @@ impl Live {
     }
 }
 
-/// The blocks of a process; they do not overlap, save that two may share the page between them.
+/// The blocks of a process. They do not overlap, except that two neighbors may share a page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lives(BTreeMap<u64, Live>);
 
 impl Lives {
-    /// Adds a block; returns the one that lay there.
+    /// Adds a block; returns the block that began in the same page.
     pub fn insert(&mut self, live: Live) -> Option<Live> {
         self.0.insert(live.first_page, live)
     }
 
-    /// Takes the block that begins in this page.
+    /// Removes and returns the block that begins in this page.
     pub fn remove(&mut self, first_page: u64) -> Option<Live> {
         self.0.remove(&first_page)
     }
@@ -109,7 +109,7 @@ impl Lives {
         self.0.get(&first_page)
     }
 
-    /// The block that begins in this page.
+    /// The block that begins in this page, mutable.
     pub fn get_mut(&mut self, first_page: u64) -> Option<&mut Live> {
         self.0.get_mut(&first_page)
     }
@@ -125,7 +125,7 @@ impl Lives {
             .collect()
     }
 
-    /// Takes all of them, by address.
+    /// Removes all blocks and returns them ordered by address.
     pub fn take(&mut self) -> impl Iterator<Item = Live> + use<> {
         std::mem::take(&mut self.0).into_values()
     }

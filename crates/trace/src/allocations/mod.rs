@@ -1,6 +1,6 @@
-//! The history of a program's large allocations, from a recording that `pagewise-agent record
-//! --allocations` made: which blocks it was given, which of their pages it touched, when it gave them
-//! back. Blocks have no addresses here: where they lie is what allocators differ in.
+//! The history of a program's large allocations, from a recording of `pagewise-agent record
+//! --allocations`: which blocks the program allocated, which of their pages it touched, and when it freed
+//! them. Blocks have no addresses here, because each allocator places them differently.
 
 mod builder;
 mod info;
@@ -19,135 +19,135 @@ use crate::recording::About;
 /// Source and backend of a recording of allocations.
 pub const SOURCE: &str = "allocations";
 
-/// Pages that lie one behind the other, counted from the first page of a block.
+/// A run of consecutive pages, counted from the first page of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRun {
-    /// The first of them.
+    /// First page of the run.
     pub first: u32,
-    /// How many.
+    /// Number of pages.
     pub pages: u32,
 }
 
 impl PageRun {
-    /// The page behind the last.
+    /// The page after the last.
     pub const fn end(self) -> u32 {
         self.first + self.pages
     }
 
-    /// The pages that both have; none where there is none.
+    /// The pages in both runs; `None` if the runs do not overlap.
     pub fn common(self, other: PageRun) -> Option<PageRun> {
         let (first, end) = (self.first.max(other.first), self.end().min(other.end()));
         (first < end).then(|| PageRun { first, pages: end - first })
     }
 }
 
-/// One block that a program was given.
+/// A block of memory that a program allocated or mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Bytes asked for.
     pub bytes: u64,
-    /// Pages that it lies on, glibc's head of 16 bytes included.
+    /// Pages that the block spans, including glibc's header of 16 bytes.
     pub pages: u32,
-    /// Whether it must read as zero.
+    /// Whether the block must read as zero.
     pub is_zeroed: bool,
-    /// Whether it came from mmap, past any malloc.
+    /// Whether the program mapped the block with mmap, without malloc.
     pub is_mapped: bool,
 }
 
 /// What a program did with a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It was given the block.
+    /// The program got the block.
     Allocate,
-    /// It gave the block, or what is left of it, back.
+    /// The program freed the block, or the rest of it.
     Free,
-    /// It gave the block back for another one, which has its contents.
+    /// The program exchanged the block for another block with the same contents.
     Resize {
-        /// Number of the other one.
+        /// Number of the new block.
         to: u32,
     },
-    /// It unmapped a part.
+    /// The program unmapped a part of the block.
     Cut(PageRun),
-    /// It does not need the contents of a part any more.
+    /// The program discarded the contents of a part of the block.
     Discard {
-        /// The part.
+        /// The discarded part.
         run: PageRun,
         /// Whether the pages stay until the kernel needs them (MADV_FREE).
         is_lazy: bool,
     },
-    /// The process ended, with all blocks that it still had; the step's own block means nothing.
+    /// The process ended and freed all its blocks; the block number of this step is meaningless.
     Exit,
 }
 
 /// One step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Nanoseconds since the recording began; never before the step ahead.
+    /// Nanoseconds since the recording began; never less than in the step before.
     pub time_ns: u64,
-    /// Whose, as an index into [`History::processes`].
+    /// The process, as an index into [`History::processes`].
     pub process: u32,
     /// Number of the block.
     pub block: u32,
-    /// What was done.
+    /// What the process did with the block.
     pub action: Action,
-    /// What of the block (of the other one after `Resize`) is touched after this step and before
-    /// another one says so again: [`History::touched`] gives the runs.
+    /// Range in `History::runs` of the pages of the block (the new block for `Resize`) that are touched
+    /// after this step and before a later step on the same pages.
     touched: (u32, u32),
 }
 
-/// One process, or one program where a process became several.
+/// A process, or one of its programs if it called exec.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessHistory {
-    /// Its number on the recorded machine.
+    /// The pid on the recorded machine.
     pub pid: u32,
     /// Name of the program.
     pub name: String,
-    /// Time on a processor and faults at its end; none where it was killed.
+    /// CPU time and faults at its end; `None` if it was killed.
     pub usage: Option<Usage>,
 }
 
-/// What a process used in all.
+/// Total CPU time and faults of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Nanoseconds in user mode.
     pub user_ns: u64,
     /// Nanoseconds in the kernel.
     pub system_ns: u64,
-    /// Minor faults, of whatever memory.
+    /// Minor faults, on any memory.
     pub minor_faults: u32,
     /// Major faults.
     pub major_faults: u32,
 }
 
-/// Allocations below 64 KiB, which are summed up.
+/// The sum of all allocations below 64 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Small {
-    /// How many.
+    /// Number of allocations.
     pub calls: u64,
     /// Bytes asked for.
     pub bytes: u64,
 }
 
-/// All of a recording's allocations from 64 KiB, and its anonymous mappings.
+/// All allocations of 64 KiB and more in a recording, and all anonymous mappings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct History {
     /// What the recording says about itself.
     pub about: About,
-    /// Whose.
+    /// The processes, by index.
     pub processes: Vec<ProcessHistory>,
-    /// The blocks by number.
+    /// The blocks, by number.
     pub blocks: Vec<Block>,
-    /// What happened, in order.
+    /// The steps, in order of time.
     pub steps: Vec<Step>,
-    /// Small allocations.
+    /// The sum of small allocations.
     pub small: Small,
-    /// Blocks that lie in the heap, on pages that others may have touched before.
+    /// Blocks in the heap, on pages that earlier blocks may have touched.
     pub in_heap: u64,
-    /// What was lost, or is not known.
+    /// What the recording lost or does not know.
     pub losses: Vec<Loss>,
-    /// Blocks of which it is not known which pages were touched, taken as touched whole.
+    /// Blocks whose touched pages are unknown; every page counts as touched.
     pub blocks_unknown: u64,
-    /// Processes with blocks that ended without saying what they used, as one does that is killed.
+    /// Processes with blocks that ended without a usage record, as they do after a SIGKILL.
     pub ends_unseen: u64,
     /// Whether the recording stops before its end.
     pub is_cut: bool,
@@ -155,13 +155,13 @@ pub struct History {
 }
 
 impl History {
-    /// What of a step's block is touched after it: ascending, without a page twice.
+    /// The pages of a step's block that are touched after the step, ascending and disjoint.
     pub fn touched(&self, step: &Step) -> &[PageRun] {
         let (from, to) = step.touched;
         &self.runs[from as usize..to as usize]
     }
 
-    /// Appends a step with what is touched after it: a history made by hand.
+    /// Appends a step and the pages touched after it. For histories that are not read from a recording.
     pub fn push(&mut self, step: StepParts, touched: &[PageRun]) {
         let from = self.runs.len() as u32;
         self.runs.extend_from_slice(touched);
@@ -176,15 +176,15 @@ impl History {
     }
 }
 
-/// A step without what is touched after it.
+/// A [`Step`] without the pages touched after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepParts {
-    /// As of [`Step`].
+    /// [`Step::time_ns`] of the step.
     pub time_ns: u64,
-    /// As of [`Step`].
+    /// [`Step::process`] of the step.
     pub process: u32,
-    /// As of [`Step`].
+    /// [`Step::block`] of the step.
     pub block: u32,
-    /// As of [`Step`].
+    /// [`Step::action`] of the step.
     pub action: Action,
 }

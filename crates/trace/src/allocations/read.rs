@@ -1,4 +1,4 @@
-//! A recording to its history of allocations.
+//! Reads the history of allocations from a recording.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::recording::{About, Block, read_about};
 use crate::{Error, ErrorKind, Loss};
 
-/// Whether `path` is a recording of allocations; false also where it cannot be read.
+/// Whether `path` is a recording of allocations; false also if it cannot be read.
 pub fn is_allocations(path: &Path) -> bool {
     begins_so(Input::open(path, false))
 }
@@ -31,12 +31,12 @@ fn has_allocations(about: &About) -> bool {
 /// Reads a recording of allocations into memory.
 ///
 /// # Errors
-/// What cannot be read, or is no recording of allocations; `Cancelled` if `progress` asks to stop.
+/// If the file cannot be read or is no recording of allocations; `Cancelled` if `progress` asks to stop.
 pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
     read_input(Input::open(path, false)?, progress)
 }
 
-/// Reads a recording of allocations that is open already, nothing of it read.
+/// Reads a recording of allocations from an open input at its beginning.
 ///
 /// # Errors
 /// As `read`.
@@ -45,7 +45,7 @@ pub fn read_input(input: Input, progress: &dyn Progress) -> Result<History, Erro
     let begun = read_about(input)?.filter(|(about, _)| has_allocations(about));
     let (about, mut reader) = begun.ok_or_else(|| {
         let expected = "expected a recording of allocations, as `pagewise-agent record \
-                        --allocations` writes";
+                        --allocations` writes it";
         Error::new(ErrorKind::UnknownFormat, &path, expected)
     })?;
     let (mut builder, mut losses, mut has_ended) = (Builder::default(), Vec::new(), false);
@@ -59,7 +59,7 @@ pub fn read_input(input: Input, progress: &dyn Progress) -> Result<History, Erro
             Block::Records(records) => records.iter().for_each(|record| builder.take(record)),
             Block::Ending(ending) => {
                 has_ended = true;
-                lose("records that found no room", ending.lost);
+                lose("records dropped because the buffer was full", ending.lost);
             }
             Block::CutShort(bytes) => lose("bytes of a block that was cut short", bytes),
             Block::About(_)
@@ -71,7 +71,7 @@ pub fn read_input(input: Input, progress: &dyn Progress) -> Result<History, Erro
         progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(&path))?;
     }
     if !has_ended {
-        lose("the end of the recording: the recorder was stopped before it", 1);
+        lose("the end of the recording: the recorder stopped early", 1);
     }
     Ok(History { about, is_cut: !has_ended, ..builder.finish(losses) })
 }

@@ -1,4 +1,4 @@
-//! Small recordings whose histories can be told by hand.
+//! Small recordings whose histories can be derived by hand.
 
 use proptest::prelude::*;
 use types::NoProgress;
@@ -14,7 +14,7 @@ fn record(kind: u8, address: u64, object: u64, device: u32, flags: u8) -> Record
     Record { kind, address, object, device, flags, process: PID, auxiliary: 1, ..Record::default() }
 }
 
-/// The history of a recording with these records, one a microsecond.
+/// The history of a recording with these records, one microsecond apart.
 fn history(records: &[Record]) -> History {
     let about = About { sources: vec![SOURCE.to_owned()], ..About::default() };
     let mut writer = Writer::new(Vec::new(), &about).unwrap();
@@ -33,7 +33,7 @@ fn run(first: u32, pages: u32) -> PageRun {
     PageRun { first, pages }
 }
 
-fn told(history: &History) -> Vec<(Action, Vec<PageRun>)> {
+fn actions_and_touched(history: &History) -> Vec<(Action, Vec<PageRun>)> {
     history.steps.iter().map(|step| (step.action, history.touched(step).to_vec())).collect()
 }
 
@@ -48,7 +48,7 @@ fn touched_pages_belong_to_the_step_that_gave_them() {
         record(kind::EXIT, 0, 0, 0, 0),
     ]);
     assert_eq!(
-        told(&history),
+        actions_and_touched(&history),
         [
             (Action::Allocate, vec![run(0, 2), run(3, 2)]),
             (Action::Free, vec![]),
@@ -62,36 +62,36 @@ fn touched_pages_belong_to_the_step_that_gave_them() {
 }
 
 #[test]
-fn what_is_touched_again_after_a_discard_is_told_again() {
+fn pages_touched_again_after_a_discard_belong_to_the_discard() {
     let mapped = flag::MAPPED;
     let history = history(&[
         record(kind::ALLOCATE, 0x10000, 0x10000, 0, mapped | flag::ZEROED),
         record(kind::DISCARD, 0x14000, 0x4000, 4, flag::LAZY),
-        // Pages 0 to 4 are touched: the last of them again.
+        // Pages 0 to 4 are touched, page 4 after the discard.
         record(kind::FREE, 0x10000, 0x10000, 5, mapped),
         record(kind::EXIT, 0, 0, 0, 0),
     ]);
     let discard = Action::Discard { run: run(4, 4), is_lazy: true };
     assert_eq!(
-        told(&history)[..2],
+        actions_and_touched(&history)[..2],
         [(Action::Allocate, vec![run(0, 4), run(4, 4)]), (discard, vec![run(4, 1)])]
     );
 }
 
 #[test]
-fn a_part_is_cut_and_the_rest_freed_by_a_range_that_holds_it() {
+fn an_unmap_cuts_a_part_and_a_larger_unmap_frees_the_rest() {
     let mapped = flag::MAPPED;
     let history = history(&[
         record(kind::ALLOCATE, 0x10000, 0x10000, 0, mapped | flag::ZEROED),
         record(kind::ALLOCATE, 0x30000, 0x10000, 0, 0),
         record(kind::FREE, 0x18000, 0x8000, 8, mapped),
-        // What is unmapped twice is gone once.
+        // These pages are unmapped already.
         record(kind::FREE, 0x1c000, 0x4000, 0, mapped),
         record(kind::FREE, 0x10000, 0x8000, 0, mapped),
         record(kind::FREE, 0, 0x80000, 0, mapped),
     ]);
     let actions: Vec<Action> = history.steps.iter().map(|step| step.action).collect();
-    // What malloc gave is not unmapped by the program.
+    // An unmap by the program leaves blocks of malloc.
     assert_eq!(
         actions,
         [
@@ -104,27 +104,27 @@ fn a_part_is_cut_and_the_rest_freed_by_a_range_that_holds_it() {
         ]
     );
     assert_eq!(history.touched(&history.steps[0]), [run(8, 8)]);
-    assert_eq!(history.touched(&history.steps[1]), [run(0, 16)], "not known: taken as touched");
+    assert_eq!(history.touched(&history.steps[1]), [run(0, 16)], "unknown, so counted as touched");
     let losses: Vec<u64> = history.losses.iter().map(|loss| loss.count).collect();
     assert_eq!(losses, [1, 1], "touched pages of a block, and the end of the process");
 }
 
 #[test]
-fn a_resized_block_keeps_what_was_touched() {
+fn a_resized_block_keeps_its_touched_pages() {
     let resized = flag::RESIZED;
     let history = history(&[
         record(kind::ALLOCATE, 0x10010, MIB, 0, 0),
         record(kind::FREE, 0x10010, MIB, 3, resized),
         record(kind::ALLOCATE, 0x900010, 2 * MIB, 0, resized),
-        // Resized to something small: no block follows.
+        // A resize to a small size: no block follows.
         record(kind::FREE, 0x900010, 2 * MIB, 5, resized),
-        // A mapping that was not seen being made is resized.
+        // A resize of a mapping that is older than the recording.
         record(kind::FREE, 0x40000, MIB, 5, resized | flag::MAPPED),
         record(kind::ALLOCATE, 0x50000, MIB, 0, resized | flag::MAPPED),
         record(kind::EXIT, 0, 0, 0, 0),
     ]);
     assert_eq!(
-        told(&history),
+        actions_and_touched(&history),
         [
             (Action::Allocate, vec![run(0, 3)]),
             (Action::Resize { to: 1 }, vec![run(0, 5)]),
@@ -135,7 +135,7 @@ fn a_resized_block_keeps_what_was_touched() {
 }
 
 #[test]
-fn processes_are_told_apart_and_what_they_hold_at_the_end_is_known() {
+fn each_program_is_a_process_and_the_blocks_it_holds_at_its_end_are_freed() {
     let name = Record { process: 9, ..Record::default() };
     let history = history(&[
         Record { process: PID, ..Record::default() }.of_program("sh"),
@@ -159,12 +159,12 @@ fn processes_are_told_apart_and_what_they_hold_at_the_end_is_known() {
     assert_eq!((info.processor_ns, info.system_ns), (Some(6_000_000), Some(1_000_000)));
     assert_eq!(info.processes, [("sh".to_owned(), 1)]);
     assert_eq!(info.live_bytes_max, 257 * 4096);
-    assert_eq!(info.sizes[2].blocks, 1, "of at least 1 MiB and less than 4");
+    assert_eq!(info.sizes[2].blocks, 1, "the class from 1 MiB to 4 MiB");
     assert_eq!(history.losses, []);
 }
 
 #[test]
-fn senseless_records_are_counted() {
+fn invalid_records_are_counted() {
     let history = history(&[
         record(kind::ALLOCATE, u64::MAX - 10, 100, 0, 0),
         record(kind::ALLOCATE, 0, u64::MAX / 2, 0, 0),
@@ -175,7 +175,7 @@ fn senseless_records_are_counted() {
         record(kind::FREE, 0x10000, MIB, u32::MAX, 0),
     ]);
     let losses: Vec<u64> = history.losses.iter().map(|loss| loss.count).collect();
-    assert_eq!(losses, [1, 1, 3], "an end, a block given out twice, three records without sense");
+    assert_eq!(losses, [1, 1, 3], "an end, a block allocated twice, three invalid records");
 }
 
 fn arbitrary() -> impl Strategy<Value = Record> {
@@ -202,7 +202,7 @@ fn arbitrary() -> impl Strategy<Value = Record> {
 
 proptest! {
     #[test]
-    fn whatever_is_recorded_has_a_history(records in prop::collection::vec(arbitrary(), 0..200)) {
+    fn every_sequence_of_records_has_a_history(records in prop::collection::vec(arbitrary(), 0..200)) {
         let mut builder = builder::Builder::default();
         records.iter().for_each(|record| builder.take(record));
         let history = builder.finish(Vec::new());
@@ -220,7 +220,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_killed_process_used_is_absent() {
+fn time_and_faults_are_absent_after_a_kill() {
     let ended = [record(kind::USAGE, 5, 1, 321, 0), record(kind::EXIT, 0, 0, 0, 0)];
     let killed = record(kind::ALLOCATE, 0x10000, MIB, 0, 0);
     let whole = info(&history(&ended));
@@ -235,7 +235,7 @@ fn what_a_killed_process_used_is_absent() {
 }
 
 #[test]
-fn a_recording_that_was_cut_says_so() {
+fn a_truncated_recording_is_marked_as_cut() {
     let about = About { sources: vec![SOURCE.to_owned()], ..About::default() };
     let mut writer = Writer::new(Vec::new(), &about).unwrap();
     writer.push(record(kind::ALLOCATE, 0x10000, MIB, 0, 0)).unwrap();
@@ -250,7 +250,7 @@ fn a_recording_that_was_cut_says_so() {
 }
 
 #[test]
-fn other_files_are_no_history() {
+fn other_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.pgr");
     std::fs::write(&path, b"pgwrec").unwrap();

@@ -1,5 +1,5 @@
-//! `arc`: the .lis text of the ARC paper's traces (Megiddo and Modha, FAST 2003): a line is
-//! `START COUNT IGNORED NUMBER`, and names COUNT consecutive blocks, one access each.
+//! `arc`: the .lis text of the ARC paper's traces (Megiddo and Modha, FAST 2003). A line
+//! `START COUNT IGNORED NUMBER` stands for accesses to COUNT consecutive blocks.
 
 use super::{Confidence, Format, ReadOptions, head_lines};
 use crate::Error;
@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// The longest run that is believed; the paper's traces have less than a thousand blocks a line.
+/// The longest run accepted; the paper's traces have less than a thousand blocks a line.
 const BLOCKS_MAX: u64 = 1 << 20;
 
 fn sniff(head: &[u8]) -> Confidence {

@@ -55,7 +55,7 @@ impl LineParser for Blkparse {
         let request = Request::parse(parsed.rest)
             .ok_or(Expected("`RWBS SECTOR + SECTORS [COMM]` after action D, Q or C"))?;
         let bytes = sectors_to_bytes(request.sectors, request.operation);
-        // A completion shows its error where the others show the command's name.
+        // A completion has an error code in the place of the command's name.
         let comm = if stage == Stage::Complete { b"" } else { request.comm };
         records.push(Record {
             time_ns: parsed.time_ns,
@@ -80,7 +80,7 @@ impl Blkparse {
             && let Some(lost) = forward.strip_prefix(b" forward (")
             && let Some((lost, _)) = take_decimal(skip_blanks(lost))
         {
-            ledger.lose("records that blkparse found missing", lost);
+            ledger.lose("records that blkparse reports missing", lost);
         }
         let is_cpu = line.starts_with(b"CPU") && line.ends_with(b":");
         if is_cpu || line.starts_with(b"Total (") || line.starts_with(b"Input file ") {
@@ -138,7 +138,7 @@ impl Request<'_> {
         let (rwbs, rest) = take_word(rest)?;
         let operation = operation_of_rwbs(rwbs)?;
         let rest = skip_blanks(rest);
-        // The name is the last thing in brackets, and may hold brackets itself.
+        // The name stands in the last brackets, and may contain brackets itself.
         let open = memchr::memchr(b'[', rest)?;
         let comm = rest[open + 1..].trim_ascii_end().strip_suffix(b"]")?;
         let place = rest[..open].trim_ascii_end();
@@ -162,7 +162,7 @@ mod tests {
     use crate::formats::tests::read_text;
 
     #[test]
-    fn requests_are_read_and_the_summary_is_not() {
+    fn requests_are_read_and_the_summary_is_skipped() {
         let text = "  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]
   8,0    3        2     0.000001829   697  D   W 223490 + 8 [a] b [x]
   8,0    3        3     0.000002000     0  C   W 223490 + 8 [0]

@@ -31,7 +31,7 @@ const PACKET_COMMAND: u32 = 1 << 9;
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 
-/// Set in the lower half where a cgroup id leads the payload.
+/// Set in the lower half if the payload begins with a cgroup id.
 const CGROUP: u32 = 1 << 8;
 
 /// Names of the actions in the lower half, as blkparse prints them.
@@ -52,7 +52,7 @@ fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, E
     Ok(Box::new(BinaryReader::new(input, Blktrace { is_big_endian, sequence: None })))
 }
 
-/// Whether the first record is big-endian; none if it is no record.
+/// Whether the first record is big-endian; `None` if `head` is no record.
 fn byte_order(head: &[u8]) -> Option<bool> {
     let word = <[u8; 4]>::try_from(head.get(..4)?).ok()?;
     let is_magic = |word: u32| word & !0xff == MAGIC;
@@ -67,11 +67,11 @@ fn byte_order(head: &[u8]) -> Option<bool> {
 
 struct Blktrace {
     is_big_endian: bool,
-    /// Device, CPU and number of the last request: the kernel counts them without gaps.
+    /// Device, CPU and sequence number of the last request. The kernel numbers requests without gaps.
     sequence: Option<(u32, u32, u32)>,
 }
 
-/// The fields of a record that we use.
+/// The fields of a record that the import uses.
 struct Raw {
     magic: u32,
     sequence: u32,
@@ -166,7 +166,7 @@ impl Raw {
     }
 }
 
-/// Books what is no request: the name of a process, the time of day, a message.
+/// Handles a notification: the name of a process, the time of day, or a message.
 fn note(raw: &Raw, payload: &[u8], ledger: &mut Ledger) {
     let is_process = raw.action & 0xffff & !CGROUP == 0;
     let name = payload.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -213,7 +213,7 @@ mod tests {
     use crate::ErrorKind;
     use crate::formats::tests::read_bytes;
 
-    /// One record as the kernel writes it on a machine of either byte order.
+    /// A record as the kernel writes it, in either byte order.
     fn encode(
         is_big_endian: bool,
         sequence: u32,
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn both_byte_orders_say_the_same() {
+    fn both_byte_orders_give_the_same_records() {
         for is_big_endian in [false, true] {
             let bytes = [
                 encode(is_big_endian, 0, NOTIFY << 16, 0, b"\") Z (\"\0\0"),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_has_its_offset() {
+    fn errors_have_the_offset_of_the_damage() {
         let good = encode(false, 1, WRITE << 16 | 7, 4096, b"12345");
         let cut = [good.clone(), good[..50].to_vec()].concat();
         let error = read_bytes(&FORMAT, &cut).unwrap_err();

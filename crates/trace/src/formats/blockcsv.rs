@@ -1,6 +1,6 @@
-//! `blockcsv`: delimited text with a header line that names the columns. What a column holds
-//! follows from its name, or from what the caller says. The header of the Pixel 6a traces
-//! (MobileBlockIOTraces) is known: its sizes are sectors, though the name alone says bytes.
+//! `blockcsv`: delimited text with a header line that names the columns. The name of a column, or the
+//! caller, decides its role. The header of the Pixel 6a traces (MobileBlockIOTraces) is a special case:
+//! its column `size` counts sectors.
 
 use types::ProcessId;
 
@@ -34,7 +34,8 @@ fn sniff(head: &[u8]) -> Confidence {
         return Confidence::Certain;
     }
     let columns = Columns::by_name(line);
-    let has_place = columns.has(Role::Sector) || columns.has(Role::Id);
+    let places = [Role::Sector, Role::Offset, Role::Id];
+    let has_place = places.into_iter().any(|role| columns.has(role));
     let has_more = columns.has(Role::Op) || columns.has(Role::Time) || columns.has(Role::Size);
     Confidence::Likely.when(has_place && has_more)
 }
@@ -51,26 +52,30 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
     Ok(Box::new(TextReader::new(lines, BlockCsv::new(columns, mapping))))
 }
 
-/// The columns as lines are split by them.
+/// How lines are split into columns.
 struct Layout {
     delimiter: u8,
     roles: Vec<Option<Role>>,
     time_unit_ns: u64,
-    /// What is read of each column.
+    /// How each column is read.
     steps: Vec<Step>,
-    /// Whether an id is the address, and not the sector.
+    /// Whether the id is the address, not the sector.
     is_by_id: bool,
+    /// Whether an offset in bytes is the address, and not the sector.
+    is_by_offset: bool,
     /// Which roles have a column.
     has: [bool; Role::ALL.len()],
 }
 
-/// What is read of a column.
+/// How a column is read.
 #[derive(Clone, Copy)]
 enum Step {
     Time,
     Operation,
     Id,
     Sector,
+    /// Bytes from the start of the device.
+    Offset,
     /// Sectors or bytes.
     Length,
     Process,
@@ -81,11 +86,13 @@ enum Step {
 impl Layout {
     fn new(columns: Columns, mapping: Mapping) -> Layout {
         let is_by_id = mapping == Mapping::Objects && columns.has(Role::Id);
+        let is_by_offset = !is_by_id && !columns.has(Role::Sector);
         let step = |role: &Option<Role>| match role {
             Some(Role::Time) => Step::Time,
             Some(Role::Op) => Step::Operation,
             Some(Role::Id) if is_by_id => Step::Id,
             Some(Role::Sector) if !is_by_id => Step::Sector,
+            Some(Role::Offset) if is_by_offset => Step::Offset,
             Some(Role::Sectors) => Step::Length,
             Some(Role::Size) if !columns.has(Role::Sectors) => Step::Length,
             Some(Role::Process) => Step::Process,
@@ -97,6 +104,7 @@ impl Layout {
             time_unit_ns: columns.time_unit_ns,
             steps: columns.roles.iter().map(step).collect(),
             is_by_id,
+            is_by_offset,
             has: Role::ALL.map(|(_, role)| columns.has(role)),
             roles: columns.roles,
         }
@@ -116,7 +124,7 @@ impl Layout {
             let slot = role.map_or(UNUSED_SLOT, |role| role as usize);
             (fields.0[slot], rest) = take_field(text, self.delimiter);
         }
-        // A name with the delimiter in it, or rows with a column that has no name, would shift the others.
+        // A name that contains the delimiter, or a column without a name, would shift the other fields.
         let is_blank = |byte: &u8| *byte == self.delimiter || byte.is_ascii_whitespace();
         let is_complete = rest.is_none_or(|rest| rest.iter().all(is_blank));
         if !is_complete && self.roles.len() < COLUMNS_MAX {
@@ -131,11 +139,11 @@ struct BlockCsv {
     mapping: Mapping,
     device_last: Last<u32>,
     process_last: Last<ProcessId>,
-    /// Requests since the ledger was told, by operation.
+    /// Requests not yet counted in the ledger, by operation.
     seen: [u64; SEEN.len()],
 }
 
-/// What a line says.
+/// The values of a line.
 #[derive(Debug, PartialEq)]
 struct Values<'line> {
     time_ns: i64,
@@ -155,12 +163,12 @@ impl Default for Values<'_> {
     }
 }
 
-/// The fields of a line by role, empty where the file has no such column, and a place for fields
-/// without a role.
+/// The fields of a line by role, empty if the file has no such column, and a slot for fields without a
+/// role.
 #[derive(Default)]
 struct Fields<'line>([&'line [u8]; Role::ALL.len() + 1]);
 
-/// The place for fields without a role.
+/// The slot for fields without a role.
 const UNUSED_SLOT: usize = Role::ALL.len();
 
 impl<'line> Fields<'line> {
@@ -198,7 +206,7 @@ impl LineParser for BlockCsv {
         let values = self.values(&self.layout.split(line)?)?;
         self.append(values, records, ledger)?;
         if memchr::memchr(b'"', line).is_some() {
-            // What stood in quotes may hold a delimiter, so that another line may only begin like it.
+            // Quoted text may contain the delimiter, so an unquoted field may be only its beginning.
             self.device_last.forget();
             self.process_last.forget();
         }
@@ -228,7 +236,7 @@ impl LineParser for BlockCsv {
     }
 }
 
-/// The operations that a word can mean.
+/// The operations that a word can name.
 const SEEN: [Operation; 5] = [
     Operation::Read,
     Operation::Write,
@@ -258,9 +266,9 @@ impl BlockCsv {
         }
     }
 
-    /// The way of nearly every line: the fields one after the other, each read as it is found, and
-    /// what follows the line. None where there are quotes, blanks, more fields than columns or
-    /// anything else that `values` judges.
+    /// The fast path for nearly every line: reads the fields in one pass, and returns the values and the
+    /// text after the line. `None` if the line has quotes, blanks, more fields than columns or anything
+    /// else that only `values` handles.
     #[inline(always)]
     fn take_values<'text>(&self, text: &'text [u8]) -> Option<(Values<'text>, &'text [u8])> {
         let delimiter = self.layout.delimiter;
@@ -274,7 +282,7 @@ impl BlockCsv {
                 Step::Time => {
                     (values.time_ns, rest) = take_time(rest, self.layout.time_unit_ns)?;
                 }
-                Step::Sector => (values.address, rest) = take_decimal(rest)?,
+                Step::Sector | Step::Offset => (values.address, rest) = take_decimal(rest)?,
                 Step::Length => (values.length, rest) = take_decimal(rest)?,
                 Step::Operation => {
                     let (word, after) = take_plain(rest, delimiter)?;
@@ -303,15 +311,22 @@ impl BlockCsv {
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
         let bytes = self.bytes(values.length, values.operation)?;
+        let (address, bytes) = if self.layout.is_by_offset {
+            // A request that begins inside a sector reaches into the sector behind its last byte's.
+            let aside = values.address % SECTOR_BYTES;
+            (values.address / SECTOR_BYTES, bytes.saturating_add(aside))
+        } else {
+            (values.address, bytes)
+        };
         self.seen[values.operation as usize] += 1;
         let device = self.device(values.device, ledger);
         let process = self.process(values.process, ledger);
-        let record = Record::new(values.operation, values.address);
+        let record = Record::new(values.operation, address);
         records.push(Record { time_ns: values.time_ns, bytes, device, process, ..record });
         Ok(())
     }
 
-    /// What the fields of a line say.
+    /// The values of a line from its fields.
     fn values<'line>(&self, fields: &Fields<'line>) -> Result<Values<'line>, Expected> {
         let layout = &self.layout;
         let mut values = Values {
@@ -325,6 +340,9 @@ impl BlockCsv {
         }
         values.address = if layout.is_by_id {
             id_of(fields.get(Role::Id)).ok_or(Expected("an object id"))?
+        } else if layout.is_by_offset {
+            let offset = decimal(fields.get(Role::Offset).trim_ascii());
+            offset.ok_or(Expected("a number of bytes as offset"))?
         } else {
             let sector = decimal(fields.get(Role::Sector).trim_ascii());
             sector.ok_or(Expected("a number as sector"))?
@@ -343,14 +361,14 @@ impl BlockCsv {
         Ok(values)
     }
 
-    /// The bytes of a request by what its length column says.
+    /// The bytes of a request, from its length column.
     #[inline]
     fn bytes(&self, length: u64, operation: Operation) -> Result<u64, Expected> {
         if self.layout.has(Role::Sectors) {
             return sectors_to_bytes(length, operation).ok_or(Expected(EXPECTED_LENGTH));
         }
         if !self.layout.has(Role::Size) {
-            // A request whose length nobody recorded touches at least the page of its sector.
+            // A request without a recorded length touches at least the page of its sector.
             return Ok(if self.mapping == Mapping::Objects { 0 } else { SECTOR_BYTES });
         }
         let is_split = self.mapping != Mapping::Objects && operation != Operation::Discard;
@@ -374,14 +392,15 @@ impl BlockCsv {
     }
 }
 
-/// A field of text: the same as in the line before, or another.
+/// A field of text: the same as in the line before, or a different text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Text<'line> {
     Same,
     Other(&'line [u8]),
 }
 
-/// What the same field of the line before meant: it comes many times in a row.
+/// A cache of this field's text and meaning in the line before, because values repeat in successive
+/// lines.
 struct Last<T> {
     text: Vec<u8>,
     meaning: Option<T>,
@@ -392,12 +411,12 @@ impl<T: Copy> Last<T> {
         Last { text: Vec::new(), meaning: None }
     }
 
-    /// The next field is not compared with that of the line before.
+    /// Forgets the text, so that the next field is not compared with it.
     fn forget(&mut self) {
         self.meaning = None;
     }
 
-    /// The field that `rest` begins with, and what follows it; none where it is quoted.
+    /// The field that `rest` begins with, and the text after it; `None` if the field is quoted.
     #[inline(always)]
     fn take<'line>(&self, rest: &'line [u8], delimiter: u8) -> Option<(Text<'line>, &'line [u8])> {
         if self.meaning.is_some()
@@ -410,7 +429,7 @@ impl<T: Copy> Last<T> {
         Some((Text::Other(text), after))
     }
 
-    /// What `text` means, which `find` knows of any.
+    /// The meaning of `text`; `find` computes it for a new text.
     #[inline(always)]
     fn meaning(&mut self, text: Text<'_>, find: impl FnOnce(&[u8]) -> T) -> T {
         let text = match (text, self.meaning) {
@@ -427,7 +446,7 @@ impl<T: Copy> Last<T> {
     }
 }
 
-/// The field that `rest` begins with, and what follows it; none where it is quoted.
+/// The field that `rest` begins with, and the text after it; `None` if the field is quoted.
 #[inline(always)]
 fn take_plain(rest: &[u8], delimiter: u8) -> Option<(&[u8], &[u8])> {
     if let [letter, next, ..] = rest
@@ -442,13 +461,13 @@ fn take_plain(rest: &[u8], delimiter: u8) -> Option<(&[u8], &[u8])> {
     if rest.first() == Some(&b'"') { None } else { Some(rest.split_at(end)) }
 }
 
-/// The object that a field names, if it names one.
+/// The object that a field names; `None` if the field is empty.
 fn id_of(field: &[u8]) -> Option<u64> {
     let id = field.trim_ascii();
     (!id.is_empty()).then(|| object_id(id))
 }
 
-/// The parts of `NAME-PID`, `PID` or `NAME`; the name itself may hold dashes.
+/// The parts of `NAME-PID`, `PID` or `NAME`; the name may contain dashes.
 fn name_and_pid(text: &[u8]) -> (&[u8], u32) {
     let pid_of = |digits: &[u8]| decimal(digits).and_then(|pid| u32::try_from(pid).ok());
     if let Some(pid) = pid_of(text) {

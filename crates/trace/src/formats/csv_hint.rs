@@ -1,15 +1,15 @@
-//! What to do with a CSV file that no format recognises: the command that names its columns.
+//! The hint for a CSV file that no format recognises: a command that names its columns.
 
 use std::path::Path;
 
 use super::csv_columns::{Columns, delimiter_of, names};
 use super::{Role, head_lines};
 
-/// Lines that are compared.
+/// Number of lines that are compared.
 const LINES: usize = 4;
 
-/// What is wrong with the CSV file at `path`, which begins with `head`, and a command that imports it; none
-/// for what is no CSV file.
+/// What is wrong with the CSV file at `path`, which begins with `head`, and a command that imports it;
+/// `None` if the file is no CSV.
 pub(super) fn hint(path: &Path, head: &[u8]) -> Option<String> {
     let lines = head_lines(head, LINES);
     let lines: Vec<&str> =
@@ -26,23 +26,25 @@ pub(super) fn hint(path: &Path, head: &[u8]) -> Option<String> {
     Some(if has_header { of_columns(path, first, &columns) } else { of_headless(path, &columns) })
 }
 
-/// For a file whose header names the columns.
+/// The hint for a file whose header names the columns.
 fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     let roles = Columns::by_name(header).roles;
     let named = |role: Role| roles.iter().position(|&found| found == Some(role));
     let sector = named(Role::Sector).map(|column| (Role::Sector, column));
-    let Some(place) = sector.or_else(|| Some((Role::Id, named(Role::Id)?))) else {
+    let offset = named(Role::Offset).map(|column| (Role::Offset, column));
+    let place = sector.or(offset).or_else(|| Some((Role::Id, named(Role::Id)?)));
+    let Some(place) = place else {
         return of_strange_columns(path, columns, &roles);
     };
     let rest = [Role::Time, Role::Op, Role::Sectors, Role::Size, Role::Process, Role::Device];
     let rest = rest.into_iter().filter_map(|role| Some((role, named(role)?)));
-    let can_be_told = |name: &str| !name.contains([',', '=']);
+    let can_be_written = |name: &str| !name.contains([',', '=']);
     let map: Vec<String> = std::iter::once(place)
         .chain(rest)
-        .filter(|&(_, column)| can_be_told(&columns[column]))
+        .filter(|&(_, column)| can_be_written(&columns[column]))
         .map(|(role, column)| format!("{}={}", name_of(role), columns[column]))
         .collect();
-    let mapping = if place.0 == Role::Sector { "block" } else { "objects" };
+    let mapping = if place.0 == Role::Id { "objects" } else { "block" };
     format!(
         "is CSV, and its columns {} do not say what a record is; name them with --map, for example: \
          pagewise import {} -o trace.parquet --as {mapping} --map {}",
@@ -52,7 +54,8 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     )
 }
 
-/// For a file whose header names no column that says what is accessed: only the user knows which it is.
+/// The hint for a file whose header has no known name for the accessed address, which only the user
+/// knows.
 fn of_strange_columns(path: &Path, columns: &[String], roles: &[Option<Role>]) -> String {
     let file = quoted(&path.to_string_lossy());
     let map = |wanted: &[Role]| {
@@ -73,7 +76,7 @@ fn of_strange_columns(path: &Path, columns: &[String], roles: &[Option<Role>]) -
     )
 }
 
-/// For a file without a header.
+/// The hint for a file without a header.
 fn of_headless(path: &Path, columns: &[String]) -> String {
     let letters: Vec<String> = (1..=columns.len()).map(|number| format!("c{number}")).collect();
     let file = path.to_string_lossy();
@@ -107,26 +110,26 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(path: &str, text: &str) -> Option<String> {
+    fn hint_for(path: &str, text: &str) -> Option<String> {
         hint(Path::new(path), text.as_bytes())
     }
 
     #[test]
-    fn the_example_names_the_columns_that_are_there() {
-        let hint = told("a b.csv", "ts;obj;sz;rw\n1;17;100;R\n2;18;200;W\n").unwrap();
+    fn the_example_names_columns_of_the_file() {
+        let hint = hint_for("a b.csv", "ts;obj;sz;rw\n1;17;100;R\n2;18;200;W\n").unwrap();
         let command =
             "pagewise import 'a b.csv' -o trace.parquet --as objects --map time=ts,id=COLUMN";
         assert!(hint.ends_with(command), "{hint}");
         assert!(hint.contains("ts, obj, sz, rw"), "{hint}");
-        let hint = told("x.csv", "lba,what's this\n1,2\n").unwrap();
+        let hint = hint_for("x.csv", "lba,what's this\n1,2\n").unwrap();
         assert!(hint.ends_with("--as block --map sector=lba"), "{hint}");
-        let hint = told("x.csv", "id,what's this\n1,2\n").unwrap();
+        let hint = hint_for("x.csv", "id,what's this\n1,2\n").unwrap();
         assert!(hint.ends_with("--as objects --map id=id"), "{hint}");
     }
 
     #[test]
     fn columns_with_strange_names_are_not_guessed() {
-        let hint = told("x.csv", "when_us;app;rwflag;start_block\n1;a;R;2\n").unwrap();
+        let hint = hint_for("x.csv", "when_us;app;rwflag;start_block\n1;a;R;2\n").unwrap();
         assert!(hint.contains("columns when_us, app, rwflag, start_block do not"), "{hint}");
         assert!(hint.contains("--as block --map time=COLUMN,op=COLUMN,sector=COLUMN"), "{hint}");
         assert!(hint.ends_with("--as objects --map time=COLUMN,id=COLUMN"), "{hint}");
@@ -134,15 +137,15 @@ mod tests {
 
     #[test]
     fn a_file_without_a_header_gets_one() {
-        let hint = told("x.csv.gz", "1,17,100\n2,18,200\n").unwrap();
+        let hint = hint_for("x.csv.gz", "1,17,100\n2,18,200\n").unwrap();
         let command = "(echo c1,c2,c3; zcat x.csv.gz) | pagewise import - -o trace.parquet --as objects --map id=c2,time=c1";
         assert!(hint.ends_with(command), "{hint}");
     }
 
     #[test]
-    fn what_is_no_table_has_no_hint() {
+    fn text_that_is_no_table_has_no_hint() {
         for text in ["", "word\n", "a,b\n", "a,b\n1,2,3\n", "03-17 16:13, x=1\nno comma at all\n"] {
-            assert_eq!(told("x", text), None, "{text:?}");
+            assert_eq!(hint_for("x", text), None, "{text:?}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! `events`: our own CSV for swap traces written by hand or by scripts,
 //! `time_s,event,process,page,state,kind`. Events are out, in, evict, request and exit; process and
 //! page are decimal or 0x; state is D (dirty), C (clean) or empty; kind is anon, file or empty.
-//! Lines that begin with # are comments. Without a state a page-out is dirty, an eviction clean; a
-//! line without a time happens when the one before it did.
+//! Lines that begin with # are comments. Without a state, a page-out is dirty and an eviction clean. A
+//! line without a time has the time of the line before it.
 
 use types::EventFlags;
 
@@ -35,7 +35,7 @@ fn is_header(line: &[u8]) -> bool {
 }
 
 fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
-    // The first event decides: a clock that begins somewhere would date what came before it.
+    // The first event decides: a clock that begins later would leave earlier events without a time.
     let first = head_lines(input.held(), 2).into_iter().find(|line| !is_header(line));
     let has_clock = first.is_some_and(|line| !line.starts_with(b","));
     Ok(Box::new(TextReader::new(Lines::new(input), Events { has_clock, time_ns: 0 })))
@@ -91,7 +91,7 @@ impl LineParser for Events {
     }
 }
 
-/// The six fields of a line, those that it lacks empty.
+/// The six fields of a line; missing fields are empty.
 fn split(line: &[u8]) -> Result<[&[u8]; 6], Expected> {
     let mut fields = [&b""[..]; 6];
     let mut count = 0;
@@ -113,7 +113,7 @@ fn flags(operation: Operation, is_file: bool, state: &[u8]) -> Result<EventFlags
     Ok(if is_file { dirty.with(EventFlags::FILE) } else { dirty })
 }
 
-/// What an event does, and whether to a file page.
+/// The operation of an event, and whether its page is a file page.
 fn operation(event: &[u8], kind: &[u8]) -> Result<(Operation, bool), Expected> {
     let (operation, is_file) = match event {
         b"out" => (Operation::SwapOut, false),

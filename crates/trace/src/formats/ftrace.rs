@@ -2,8 +2,8 @@
 //!
 //! A line is `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: ARGUMENTS`; the group id and the flags (four,
 //! five or more letters) may be absent (trace_print_context in kernel/trace/trace_output.c). Only
-//! block requests become accesses; every event is counted by name. In HTML, what lies outside of
-//! `<script class="trace-data">` is not the trace, nor is such a script with a list of processes.
+//! block requests become accesses; every event is counted by name. In HTML, the trace lies inside
+//! `<script class="trace-data">`; scripts of this class with a list of processes are skipped.
 
 use memchr::memmem;
 use types::ProcessId;
@@ -27,8 +27,8 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// What the pages of systrace and its successors have in their first bytes; the trace itself comes
-/// behind megabytes of scripts.
+/// Marks in the first bytes of the HTML pages of systrace and its successors. The trace itself follows
+/// after megabytes of scripts.
 const PAGE_MARKS: [&[u8]; 4] =
     [b"class=\"trace-data\"", b"Android System Trace", b"trace-viewer", b"systrace"];
 
@@ -57,7 +57,7 @@ fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, E
     Ok(Box::new(TextReader::new(Lines::new(input), parser)))
 }
 
-/// What the lines at this place of the file are.
+/// What the lines at the current position of the file contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     /// Lines of the trace, to the end of the file.
@@ -66,16 +66,16 @@ enum Place {
     Page,
     /// Lines of the trace until the script ends.
     Script,
-    /// The processes that ran, which systrace lists in a script of its own, until that ends.
+    /// The list of processes, which systrace puts into a separate script, until that script ends.
     ProcessList,
 }
 
-/// The line before systrace's list of processes.
+/// The line above systrace's list of processes.
 const PROCESS_LIST: &[u8] = b"PROCESS DUMP";
 
 struct Ftrace {
     place: Place,
-    /// Whose line the last one was.
+    /// Pid, comm and process of the last line.
     process_last: Option<(u32, Vec<u8>, ProcessId)>,
 }
 
@@ -142,11 +142,11 @@ impl Ftrace {
         {
             return *process;
         }
-        // A thread's comm is its own; the process is known by that of its first thread.
+        // Each thread has its own comm; the process takes its name from the first thread.
         let is_own_name = header.tgid.is_none_or(|tgid| tgid == header.pid);
         let name = if is_own_name { skip_blanks(header.comm) } else { b"<...>" };
         let process = ledger.named_process(pid, name);
-        // Its memory serves again.
+        // Reuse the allocation.
         let mut last = self.process_last.take().map_or_else(Vec::new, |(_, comm, _)| comm);
         last.clear();
         last.extend_from_slice(header.comm);
@@ -177,7 +177,7 @@ fn other_line(line: &[u8], ledger: &mut Ledger) -> Result<(), Expected> {
         || line.starts_with(b"cpus=")
         || (line.starts_with(b"CPU ") && line.ends_with(b" is empty"))
         || line == b"TRACE:"
-        // The JSON that systrace puts into its second trace-data script.
+        // The JSON in the second trace-data script of systrace.
         || line.starts_with(b"{\"traceEvents\"");
     if is_note { Ok(()) } else { Err(EXPECTED_LINE) }
 }
@@ -193,7 +193,7 @@ fn loss_of(line: &[u8]) -> Option<u64> {
     rest.starts_with(b" EVENTS").then_some(count)
 }
 
-/// The stage at which an event shows a request.
+/// The stage of a request that an event records.
 #[inline]
 fn stage_of(event: &[u8]) -> Option<Stage> {
     match event {
@@ -204,10 +204,10 @@ fn stage_of(event: &[u8]) -> Option<Stage> {
     }
 }
 
-/// What stands before an event's arguments.
+/// The part of a line before the event's arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Header<'line> {
-    /// As it stands there, blanks before it.
+    /// Command name with its leading blanks.
     comm: &'line [u8],
     pid: u32,
     tgid: Option<u32>,
@@ -216,12 +216,12 @@ struct Header<'line> {
     arguments: &'line [u8],
 }
 
-/// Width of the command name in a line that was not trimmed, and the most it can have.
+/// Width of the command name in an untrimmed line, and its maximum length.
 const COMM_WIDTH: usize = 16;
 
-/// Splits a line at the dash before its pid. A command may hold dashes, digits, brackets and even
-/// something that looks like a header; but it has at most 16 bytes, and the last header that begins
-/// within them is the line's own.
+/// Splits a line at the dash before its pid. A command may contain dashes, digits, brackets and even text
+/// that looks like a header. But it has at most 16 bytes, and the last header that begins within them is
+/// the line's own.
 fn split_header(line: &[u8]) -> Option<Header<'_>> {
     if line.get(COMM_WIDTH) == Some(&b'-')
         && let Some(header) = header_at(line, COMM_WIDTH)
@@ -231,7 +231,7 @@ fn split_header(line: &[u8]) -> Option<Header<'_>> {
     let within = &line[..line.len().min(COMM_WIDTH)];
     let mut ends = memchr::memrchr_iter(b'-', within);
     ends.find_map(|dash| header_at(line, dash)).or_else(|| {
-        // Indented further than the kernel does.
+        // A line with more indentation than the kernel writes.
         let after = line.get(COMM_WIDTH..line.len().min(4 * COMM_WIDTH))?;
         memchr::memchr_iter(b'-', after).find_map(|dash| header_at(line, COMM_WIDTH + dash))
     })
@@ -298,7 +298,7 @@ impl Request<'_> {
         };
         rest = after;
         if let [b'(', command @ ..] = rest {
-            // Most requests carry no command, and need no search.
+            // Most requests have no command and need no search.
             let end = if command.starts_with(b")") { 0 } else { memchr::memchr(b')', command)? };
             rest = skip_blanks(&command[end + 1..]);
             let (number, after) = take_decimal(rest)?;
@@ -327,26 +327,38 @@ mod tests {
     }
 
     #[test]
-    fn every_layout_of_the_header_is_understood() {
-        let one = |comm: &str, tgid| (comm.to_owned(), 7, tgid, 1_500_000_000, "e".to_owned());
+    fn every_layout_of_the_header_is_read() {
+        let expected = |comm: &str, tgid| (comm.to_owned(), 7, tgid, 1_500_000_000, "e".to_owned());
         assert_eq!(
             header("             cat-7       [001] .....  1.500000: e: x"),
-            one("cat", None)
+            expected("cat", None)
         );
-        assert_eq!(header("             cat-7       [001] d..1  1.500000: e: x"), one("cat", None));
-        assert_eq!(header("             cat-7       [001] dNh3...  1.5: e: x"), one("cat", None));
-        assert_eq!(header("             cat-7     [001]     1.500000: e:   x"), one("cat", None));
+        assert_eq!(
+            header("             cat-7       [001] d..1  1.500000: e: x"),
+            expected("cat", None)
+        );
+        assert_eq!(
+            header("             cat-7       [001] dNh3...  1.5: e: x"),
+            expected("cat", None)
+        );
+        assert_eq!(
+            header("             cat-7     [001]     1.500000: e:   x"),
+            expected("cat", None)
+        );
         assert_eq!(
             header("   cat-7       (  99) [001] d..1  1.500000: e: x"),
-            one("cat", Some(99))
+            expected("cat", Some(99))
         );
-        assert_eq!(header("   cat-7       (-----) [001] d..1  1.500000: e: x"), one("cat", None));
-        assert_eq!(header("cat-7 [001] 1.500000: e:"), one("cat", None));
-        assert_eq!(header("           <...>-7     [001] ....  1.5: e: x"), one("<...>", None));
+        assert_eq!(
+            header("   cat-7       (-----) [001] d..1  1.500000: e: x"),
+            expected("cat", None)
+        );
+        assert_eq!(header("cat-7 [001] 1.500000: e:"), expected("cat", None));
+        assert_eq!(header("           <...>-7     [001] ....  1.5: e: x"), expected("<...>", None));
     }
 
     #[test]
-    fn hostile_names_stay_names() {
+    fn hostile_names_are_read_as_names() {
         for comm in ["\") Z (\"", "a-1 [0] 1.1: x:", "-1", "a b-2", "[1] 2.2: e:", "- 5 -", "()"] {
             let line = format!("{comm:>16}-7       [001] .....  1.500000: e: a-9 [2] 3.3: f: y");
             assert_eq!(header(&line).0, comm.trim_start(), "{line}");
@@ -390,7 +402,7 @@ nonsense
     }
 
     #[test]
-    fn a_page_without_a_trace_is_not_taken() {
+    fn a_page_without_a_trace_is_not_recognised() {
         assert_eq!(sniff(b"<!DOCTYPE html><title>Not found</title>"), Confidence::No);
         assert_eq!(sniff(b"<html><title>Android System Trace</title>"), Confidence::Likely);
     }
@@ -418,7 +430,7 @@ root             1     0   32904   4528 SyS_epoll_wait 0 S init                 
     }
 
     #[test]
-    fn a_thread_counts_for_its_process() {
+    fn requests_of_a_thread_belong_to_its_process() {
         let text = "\
  worker-8  (    7) [001] .....  1.0: block_bio_queue: 8,1 W 16 + 8 [worker]
  main-7    (    7) [001] .....  1.1: block_bio_queue: 8,1 W 16 + 8 [main]

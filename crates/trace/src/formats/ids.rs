@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// Lines without which text is not taken for ids: any word would be one.
+/// Fewest lines by which text is recognised as ids: a single line of text could be any word.
 const LINES_MIN: usize = 2;
 
 /// The longest id that is recognised; `--format ids` reads any.
@@ -31,7 +31,7 @@ fn sniff(head: &[u8]) -> Confidence {
     Confidence::Possible.when(lines.len() >= LINES_MIN && lines.iter().all(|line| is_id(line)))
 }
 
-/// Whether a line may be an id: one word of letters, digits and what keys and paths are made of.
+/// Whether a line may be an id: a single word of letters, digits and the signs of keys and paths.
 fn is_id(line: &[u8]) -> bool {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/@#+=%~".contains(byte);
     line.len() <= ID_BYTES_MAX
@@ -43,9 +43,9 @@ fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, E
     Ok(Box::new(TextReader::new(Lines::new(input), Ids)))
 }
 
-/// The number of an object: the id itself where it is a decimal number, else the first 64 bits of
-/// its SHA-256, so that the same name has the same number in every recording. Among ten million
-/// names the odds of two with one number are below one to a hundred thousand.
+/// The number of an object: the id itself if it is a decimal number, otherwise the first 64 bits of its
+/// SHA-256, so that a name has the same number in every recording. Among ten million names the
+/// probability of a collision is below 1 in 100,000.
 pub(super) fn object_id(text: &[u8]) -> u64 {
     decimal(text).unwrap_or_else(|| {
         let digest = Sha256::digest(text);

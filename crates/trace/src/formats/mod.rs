@@ -1,5 +1,5 @@
-//! Foreign formats: one file and one row each. A row is all that the command line, the docs table,
-//! the conformance test and the fuzz targets need to know.
+//! Foreign formats: a file and a catalog row for each. The command line, the docs table, the conformance
+//! test and the fuzz targets use only the row.
 
 mod arc;
 mod blkparse;
@@ -32,55 +32,58 @@ use crate::references::MAGIC;
 use crate::references::formats::is_recognised;
 use crate::{Error, ErrorKind, Position};
 
-/// How sure a format is that a recording is its own.
+/// How surely a recording has a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
+    /// The recording has another format.
     No,
-    /// Nothing speaks against it; formats with more structure come first.
+    /// The bytes do not contradict the format, which has little structure.
     Possible,
-    /// Its structure fits wherever it was looked at.
+    /// Every inspected part has the structure of the format.
     Likely,
-    /// It carries this format's own mark.
+    /// The recording carries the mark of the format.
     Certain,
 }
 
 impl Confidence {
-    /// `self` where `holds`, else `No`.
+    /// `self` if `holds`, else `No`.
     pub const fn when(self, holds: bool) -> Confidence {
         if holds { self } else { Confidence::No }
     }
 }
 
-/// What a column of a CSV file holds.
+/// The role of a column of a CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// When, in seconds unless the column's name ends in `_ms`, `_us` or `_ns`.
+    /// When, in seconds unless the column's name ends in another unit: `_ms`, `(us)`, `[ns]`.
     Time,
-    /// What was done.
+    /// Operation: a read, a write or another word.
     Op,
     /// Name of the object.
     Id,
     /// First 512-byte sector.
     Sector,
+    /// First byte, counted from the start of the device.
+    Offset,
     /// Length in 512-byte sectors.
     Sectors,
     /// Length in bytes.
     Size,
-    /// Who asked.
+    /// Process that issued the request.
     Process,
-    /// Which device was asked.
+    /// Device of the request.
     Device,
 }
 
 impl Role {
     /// Every role with its name on the command line.
-    pub const ALL: [(&'static str, Role); 8] = [
+    pub const ALL: [(&'static str, Role); 9] = [
         ("time", Role::Time),
         ("op", Role::Op),
         ("id", Role::Id),
         ("sector", Role::Sector),
+        ("offset", Role::Offset),
         ("sectors", Role::Sectors),
         ("size", Role::Size),
         ("process", Role::Process),
@@ -88,36 +91,36 @@ impl Role {
     ];
 }
 
-/// What the caller says about a recording, beyond what it says itself.
+/// The caller's options for reading a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// How records become events; none = as the format usually does.
+    /// How records become events; `None` for the format's default.
     pub mapping: Option<Mapping>,
-    /// Which column holds what, for formats with named columns.
+    /// Chosen roles and their columns, for formats with named columns.
     pub columns: Vec<(Role, String)>,
 }
 
 /// The records of one file.
 type Reader = Box<dyn RecordReader>;
 
-/// One foreign format.
+/// A foreign format.
 pub struct Format {
-    /// Its name everywhere.
+    /// Name of the format on the command line, in files and in docs.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the format in one line.
     pub summary: &'static str,
-    /// Whether the caller may say which column holds what.
+    /// Whether the caller may choose the roles of columns.
     pub has_columns: bool,
-    /// Whether one recording is several files that differ in the number at the end of their names.
+    /// Whether a recording consists of several files that differ in the number at the end of their names.
     pub has_parts: bool,
-    /// How surely a recording is of this format, by its first bytes.
+    /// Judges by the first bytes how surely a recording has this format.
     pub sniff: Sniff,
-    /// Starts reading; nothing of the input is consumed yet.
+    /// Opens a reader on an input at its beginning.
     pub open: fn(Input, &ReadOptions) -> Result<Reader, Error>,
 }
 
 impl Format {
-    /// What files of one recording have in common: their name, without the number of the part.
+    /// The common name of the files of a recording: `path` without the number of the part.
     pub fn recording_of(&self, path: &Path) -> PathBuf {
         let number = path.extension().map(OsStr::as_encoded_bytes);
         let is_part = number.is_some_and(|number| number.iter().all(u8::is_ascii_digit));
@@ -131,7 +134,7 @@ impl fmt::Debug for Format {
     }
 }
 
-/// Every format. The order matters where two are equally sure: the more specific comes first.
+/// Every format, the more specific first: if two formats are equally sure, the first is chosen.
 pub const CATALOG: &[Format] = &[
     recording::FORMAT,
     pgw::FORMAT,
@@ -155,7 +158,7 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 /// The format of a recording, by its content.
 ///
 /// # Errors
-/// `UnknownFormat` where no format recognises it.
+/// `UnknownFormat` if no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let head = head(input);
@@ -174,14 +177,13 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     })
 }
 
-/// How surely a recording that begins with these bytes (decompressed) has a format.
+/// A function that judges how surely a recording that begins with these decompressed bytes has a format.
 pub type Sniff = fn(head: &[u8]) -> Confidence;
 
-/// The row of a catalog that is surest of an input, of equally sure ones the first; none where none
-/// recognises it.
+/// The first row of a catalog among those that are surest of an input; `None` if no row recognises it.
 ///
 /// # Errors
-/// What the input cannot deliver.
+/// If the input cannot be read.
 pub(crate) fn surest<Row>(
     input: &mut Input,
     catalog: &'static [Row],
@@ -199,7 +201,7 @@ pub(crate) fn surest<Row>(
     Ok(best.1)
 }
 
-/// What an input begins with, behind the mark that editors put before text.
+/// The beginning of an input, without the byte order mark that editors put before text.
 fn head(input: &Input) -> &[u8] {
     let held = input.held();
     held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held)
@@ -208,7 +210,7 @@ fn head(input: &Input) -> &[u8] {
 /// U+FEFF in UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Files that are no recordings of ours but that people try, and what to do with them.
+/// Marks of common files that are no recordings, each with what to do.
 const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (MAGIC, "a trace of memory references, not of pages"),
     (
@@ -222,7 +224,7 @@ const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
 ];
 
-/// The whole lines that a recording begins with, without comments and empty lines, at most `limit`.
+/// The first complete lines of a recording, at most `limit`, without comments and empty lines.
 pub(crate) fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
     let whole = match memchr::memrchr(b'\n', head) {
         Some(line_end) => &head[..line_end],

@@ -24,7 +24,7 @@ pub const FORMAT: Format = Format {
 /// Nanoseconds per tick of a FILETIME.
 const TICK_NS: u64 = 100;
 
-/// Ticks from 1601 to 1970: nanoseconds since 1601 would not fit into 63 bits.
+/// Ticks from 1601 to 1970. Nanoseconds since 1601 do not fit into 63 bits.
 const EPOCH_TICKS: u64 = 116_444_736_000_000_000;
 
 fn sniff(head: &[u8]) -> Confidence {
@@ -46,7 +46,7 @@ struct Msr {
     device_name: Vec<u8>,
 }
 
-/// A line's fields; the request's length not judged yet.
+/// The fields of a line; the length of the request is not yet checked.
 struct Request<'line> {
     host: &'line [u8],
     disk: &'line [u8],
@@ -118,7 +118,7 @@ mod tests {
     use crate::formats::tests::read_text;
 
     #[test]
-    fn requests_keep_their_time_place_and_duration() {
+    fn requests_keep_their_time_address_and_duration() {
         let text = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime
 128166372003061629,usr,0,Read,7014609920,24576,41286
 128166372016382155,usr,1,Write,2517696512,512,10

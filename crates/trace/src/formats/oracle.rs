@@ -1,6 +1,6 @@
 //! `oracle`: libCacheSim's oracleGeneral, records of 24 bytes, little endian: u32 seconds, u64
-//! object id, u32 size, i64 index of the object's next request or -1. There is no mark and no
-//! operation; the last field is what a look at the file can check.
+//! object id, u32 size, i64 index of the object's next request or -1. The format has no mark and no
+//! operation; recognition checks the last field.
 
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
@@ -21,10 +21,10 @@ pub const FORMAT: Format = Format {
 
 const RECORD_BYTES: usize = 24;
 
-/// Records per call.
+/// Records per call of `read`.
 const RECORDS_PER_READ: usize = 4096;
 
-/// Records that recognition looks at.
+/// Records that recognition checks.
 const RECORDS_SNIFFED: usize = 1000;
 
 struct Fields {
@@ -52,13 +52,13 @@ impl Fields {
 fn sniff(head: &[u8]) -> Confidence {
     let (records, _) = head.as_chunks::<RECORD_BYTES>();
     let mut seconds = 0;
-    // Text has no zero byte; a size below 16 MiB has one.
+    // Text has no zero byte; a size below 16 MiB has a zero byte.
     let is_binary = records.first().is_some_and(|record| record.contains(&0));
     let fits = records.iter().take(RECORDS_SNIFFED).enumerate().all(|(index, record)| {
         let fields = Fields::decode(record);
         let is_ordered = fields.seconds >= seconds;
         seconds = fields.seconds;
-        // Writers differ in how they say "never again": -1, or the largest number.
+        // Without a next request, some writers store -1, others the largest number.
         let is_next = fields.next == -1 || fields.next > index as i64;
         is_ordered && is_next
     });
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_short_way_to_the_accesses_gives_the_same() {
+    fn read_ids_gives_the_ids_of_the_records() {
         let records = (0..30_000u64).map(|index| encode(index as u32, index % 777, 1, -1));
         let bytes = records.collect::<Vec<_>>().concat();
         let open = || {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn time_going_back_or_a_next_request_in_the_past_is_not_ours() {
+    fn decreasing_times_and_next_requests_in_the_past_are_not_recognised() {
         assert_eq!(sniff(&[encode(5, 1, 1, -1), encode(4, 1, 1, -1)].concat()), Confidence::No);
         assert_eq!(sniff(&encode(5, 1, 1, 0)), Confidence::No);
     }

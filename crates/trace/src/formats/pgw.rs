@@ -2,10 +2,10 @@
 //! u64 n, i64 first time, then columns of n values: i32 time since the previous event (ns), u8
 //! type, u8 flags, u32 process, u64 virtual page or value, u64 swap entry, u32 auxiliary.
 //!
-//! `swap_events` says what its events mean.
+//! `swap_events` interprets the events.
 //!
-//! The columns lie one behind the other, so each is read by a stream of its own: memory stays
-//! small whatever n is, at the price of decompressing the file once per column.
+//! The columns follow one another, so each has its own stream: memory stays small for every n, at the
+//! price of decompressing the file once per column.
 
 use super::swap_events::SwapEvents;
 use super::{Confidence, Format, ReadOptions};
@@ -32,7 +32,7 @@ const HEADER_BYTES: u64 = 24;
 const WIDTHS: [u64; COLUMNS] = [4, 1, 1, 4, 8, 8, 4];
 const COLUMNS: usize = 7;
 
-/// Events per call.
+/// Events per call of `read`.
 const EVENTS_PER_READ: u64 = 4096;
 
 fn sniff(head: &[u8]) -> Confidence {
@@ -45,7 +45,7 @@ fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader
         return Err(input.corrupt("expected 24 bytes of header with the magic number"));
     }
     let (count, start_ns) = (double(head, 8), double(head, 16) as i64);
-    // A hostile count must not make the place of a column overflow.
+    // A hostile count must not overflow the offset of a column.
     if count > u64::MAX / 64 {
         return Err(input.corrupt(&format!("expected fewer than {count} events")));
     }
@@ -113,7 +113,7 @@ impl RecordReader for Pgw {
     }
 }
 
-/// The event at `index` of what all columns hold, and the time since the one before.
+/// The event at `index` of the columns' buffers, and the time since the event before.
 fn decode(columns: &[Input], index: usize) -> (i32, recording::Record) {
     let [delta, kind, flags, pid, value, entry, auxiliary] = columns else {
         unreachable!("open makes one input per column")
@@ -127,7 +127,7 @@ fn decode(columns: &[Input], index: usize) -> (i32, recording::Record) {
         process: word(pid.held(), 4 * index),
         address: value,
         object: double(entry.held(), 8 * index),
-        // This format has the parent of a fork where others have the page.
+        // In this format the parent of a fork is in the column of the page.
         auxiliary: if kind == recording::kind::FORK { value as u32 } else { auxiliary },
         ..recording::Record::default()
     };
@@ -177,7 +177,7 @@ mod tests {
     ];
 
     #[test]
-    fn readahead_is_told_from_the_fault_by_the_slots_owner() {
+    fn the_owner_of_a_slot_distinguishes_readahead_from_the_fault() {
         let (records, ledger) = read_bytes(&FORMAT, &encode(&ROWS)).unwrap();
         let brief: Vec<_> = records
             .iter()

@@ -1,6 +1,6 @@
-//! `recording`: what `pagewise-agent record` writes on the device (crate::recording has its layout).
-//! As a swap trace, which it is unless asked otherwise, `swap_events` says what its events mean; as a
-//! block trace it is the requests that went to block devices.
+//! `recording`: the file of `pagewise-agent record` (crate::recording has its layout). By default it
+//! becomes a swap trace, whose events `swap_events` interprets. As a block trace it has the requests to
+//! block devices.
 
 use super::requests::{believed, device_name};
 use super::swap_events::{self, SwapEvents};
@@ -24,11 +24,11 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// The number of the area in a swap entry, and the bits that a slot has in a page's address.
+/// Shift of the area's number in a swap entry, and bits of the slot in a page's address.
 const AREA_SHIFT: u32 = 58;
 const AREA_PAGE_BITS: u32 = 32;
 
-/// Records per call, unless a single event has more pages: what a block stands for is not bounded.
+/// Records per call of `read`. A call returns more if a single event has more pages.
 const RECORDS_PER_READ: usize = 1 << 14;
 
 fn sniff(head: &[u8]) -> Confidence {
@@ -52,18 +52,18 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
 struct Recording {
     blocks: recording::Reader,
     meaning: Meaning,
-    /// Those of the last block, and how many of them have been taken.
+    /// The events of the last block; `taken` of them have been read.
     events: Vec<recording::Record>,
     taken: usize,
-    /// The kernel's counters, if page-outs of pages of zeros are marked.
+    /// The kernel's counters, if page-outs of zeros are marked.
     samples: Option<Samples>,
     has_ended: bool,
 }
 
-/// What a recording is read as.
+/// How the events of a recording are interpreted.
 enum Meaning {
     Swap(SwapEvents),
-    /// Without owners: what is written to a swap slot leaves memory, what is read returns.
+    /// Without owners: a write to a swap slot is a page-out, a read is a page-in.
     Slots,
     Block,
 }
@@ -102,7 +102,7 @@ impl Recording {
     fn read_block(&mut self, ledger: &mut Ledger) -> Result<bool, Error> {
         let Some(block) = self.blocks.read_block()? else {
             if !self.has_ended {
-                ledger.lose("the end of the recording: the recorder was stopped before it", 1);
+                ledger.lose("the end of the recording: the recorder stopped early", 1);
             }
             let zeros = match (self.samples.take(), &self.meaning) {
                 (Some(samples), Meaning::Swap(meaning)) => {
@@ -133,7 +133,7 @@ impl Recording {
             Block::Ending(ending) => {
                 self.has_ended = true;
                 ledger.note_time(ending.time_ns);
-                ledger.lose("events that found the recorder's buffer full", ending.lost);
+                ledger.lose("events dropped because the recorder's buffer was full", ending.lost);
             }
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
             Block::Sample(sample) => {
@@ -162,8 +162,8 @@ impl Recording {
     }
 }
 
-/// Appends the pages of a transfer between memory and a swap slot, all of one owner, who is not
-/// known.
+/// Appends the pages of a transfer between memory and a swap slot. All have the same owner, because the
+/// real owners are unknown.
 fn slot_transfer(
     time_ns: i64,
     event: &recording::Record,
@@ -184,7 +184,7 @@ fn slot_transfer(
     };
     let process = ledger.named_process(0, b"swap slots");
     for slot in swap_events::slots(event) {
-        // Areas lie one behind the other in the trace's addresses: 16 TiB each.
+        // Each area takes 16 TiB of the trace's addresses.
         let page = slot >> AREA_SHIFT << AREA_PAGE_BITS | slot & ((1 << AREA_PAGE_BITS) - 1);
         records.push(Record { time_ns, process, flags, ..Record::new(operation, page) });
     }
@@ -223,7 +223,7 @@ mod tests {
     use crate::recording::{Ending, FileName, Sample, System, Writer, Zram};
     use types::PageClass;
 
-    /// Two pages of a library come, one leaves; a request of 8 KiB; a kill.
+    /// Two pages of a library enter the page cache and one leaves; a request of 8 KiB; a kill.
     fn sample() -> Vec<u8> {
         let file =
             recording::Record { object: 7, device: 1 << 20, process: 9, ..Default::default() };
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn without_owners_slots_leave_and_return() {
+    fn without_owners_writes_and_reads_of_slots_are_page_outs_and_page_ins() {
         let about = About { backend: "tracefs".into(), ..About::default() };
         let mut writer = Writer::new(Vec::new(), &about).unwrap();
         let entry = 1 << AREA_SHIFT | 7;
@@ -256,7 +256,7 @@ mod tests {
             (kind::PAGE_OUT, 1, entry),
             (kind::SWAP_WRITE, 2, entry),
             (kind::SWAP_READ, 1, entry),
-            // No kernel names such slots; a spoilt file may.
+            // No kernel has such slots; a damaged file may have them.
             (kind::SWAP_WRITE, 2, u64::MAX),
         ] {
             let event = recording::Record { kind, pages, object, process: 5, ..Default::default() };
@@ -281,8 +281,8 @@ mod tests {
         assert_eq!(ledger.processes().get(0).unwrap().name, "swap slots");
     }
 
-    /// Page 5 goes out as zeros and returns twice, then with contents; page 6 never is of zeros; a
-    /// folio of two pages is, and its process ends.
+    /// Page 5 is swapped out as zeros and returns twice, then with contents. Page 6 never holds zeros. A
+    /// folio of two pages holds zeros, and its process ends.
     fn with_zeros(knows_zeros: bool) -> Vec<u8> {
         let about = About { backend: "bpf".into(), knows_zeros, ..About::default() };
         let mut writer = Writer::new(Vec::new(), &about).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_read_together_mark_zeros_if_all_of_them_do() {
+    fn merged_recordings_mark_zeros_only_if_each_of_them_does() {
         let zeros = |recordings: &[bool]| {
             let mut ledger = Ledger::new(false);
             for &knows_zeros in recordings {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_zeros_are_marked_as_they_leave_and_return() {
+    fn page_outs_and_page_ins_of_zeros_are_marked() {
         let (records, ledger) = of_zeros(true);
         let is_marked = |record: &&Record| record.flags.contains(EventFlags::ZERO);
         let marked: Vec<_> = records
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_does_not_mark_zeros_has_none() {
+    fn a_recording_without_marks_has_no_counts_of_zeros() {
         let (records, ledger) = of_zeros(false);
         assert!(!records.iter().any(|record| record.flags.contains(EventFlags::ZERO)));
         assert_eq!(ledger.zeros(), None);
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn file_pages_come_and_go_with_their_class() {
+    fn file_pages_have_their_class() {
         let (records, ledger) = read(Mapping::Swap);
         let brief: Vec<_> =
             records.iter().map(|record| (record.operation, record.address)).collect();
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn as_a_block_trace_it_has_the_requests() {
+    fn a_block_trace_has_the_requests_of_the_recording() {
         let (records, ledger) = read(Mapping::Block);
         assert_eq!(records.len(), 1);
         assert_eq!((records[0].operation, records[0].address), (Operation::Write, 8));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_is_kept_with_the_fullest_counts_of_its_zram() {
+    fn the_header_keeps_the_machine_with_the_largest_counts_of_zram() {
         let zram = [("zram0".to_owned(), Zram { bytes: 1 << 30, ..Zram::default() })].into();
         let system = System { zram, ..System::default() };
         let about = About { system: Some(system), ..About::default() };
@@ -415,14 +415,14 @@ mod tests {
     }
 
     #[test]
-    fn earlier_recordings_do_not_say_which_machine() {
+    fn earlier_recordings_have_no_machine() {
         let text = serde_json::to_string(&About::default()).unwrap();
         assert!(!text.contains("system"), "{text}");
         assert_eq!(serde_json::from_str::<About>(&text).unwrap().system, None);
     }
 
     #[test]
-    fn a_request_that_no_device_takes_is_booked() {
+    fn a_request_too_long_for_any_device_is_counted_as_a_loss() {
         let mut writer = Writer::new(Vec::new(), &About::default()).unwrap();
         let bytes = [u64::from(u32::MAX) << 12, 1 << 30];
         for object in bytes {

@@ -1,29 +1,28 @@
-//! What recordings of block requests share: how an operation is spelled, and how long a request
-//! may be.
+//! Common rules for recordings of block requests: the spellings of an operation, and the longest request.
 
 use crate::ledger::Ledger;
 use crate::record::Operation;
 
-/// The longest request that is believed: the kernel's own limit is 4 GiB, devices take far less,
-/// and every 4 KiB of it becomes one event.
+/// The longest request accepted. The kernel's own limit is 4 GiB, devices take far less, and every 4 KiB
+/// of a request becomes an event.
 pub const REQUEST_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes per sector in every interface of the Linux block layer.
 pub const SECTOR_BYTES: u64 = 512;
 
-/// What is said of a line whose request is too long or lies too far.
+/// The message for a line whose request is too long or too far.
 pub const EXPECTED_LENGTH: &str = "a request of at most 1 GiB";
 
-/// The length in bytes of so many sectors, if a request may be that long. Discards may be longer,
-/// and are never split.
+/// The length of `sectors` in bytes, if a request may be that long. Discards may be longer because they
+/// are never split.
 pub fn sectors_to_bytes(sectors: u64, operation: Operation) -> Option<u64> {
     let bytes = sectors.checked_mul(SECTOR_BYTES)?;
     let is_split = matches!(operation, Operation::Read | Operation::Write);
     (!is_split || bytes <= REQUEST_BYTES_MAX).then_some(bytes)
 }
 
-/// What a request of so many bytes counts as: a read or write that nobody believes, which `ledger`
-/// books, is passed through.
+/// The operation of a request of `bytes`. A read or write that is too long becomes a passthrough, and
+/// `ledger` counts it as a loss.
 pub fn believed(operation: Operation, bytes: u64, ledger: &mut Ledger) -> Operation {
     let is_split = matches!(operation, Operation::Read | Operation::Write);
     if !is_split || bytes <= REQUEST_BYTES_MAX {
@@ -33,12 +32,12 @@ pub fn believed(operation: Operation, bytes: u64, ledger: &mut Ledger) -> Operat
     Operation::Passthrough
 }
 
-/// The kernel's number of a device, of which the low 20 bits are the minor, as blkparse(1) prints it.
+/// The kernel's device number as blkparse(1) prints it; its low 20 bits are the minor number.
 pub fn device_name(device: u32) -> String {
     format!("{},{}", device >> 20, device & 0xf_ffff)
 }
 
-/// The operation in the kernel's rwbs letters: an optional F (flush before), then R, W, D (discard),
+/// The operation of the kernel's rwbs letters: an optional F (flush before), then R, W, D (discard),
 /// F (flush), N (none) or Z (zone command), then modifiers (`blk_fill_rwbs`, kernel/trace/blktrace.c).
 #[inline]
 pub fn operation_of_rwbs(letters: &[u8]) -> Option<Operation> {
@@ -52,7 +51,7 @@ pub fn operation_of_rwbs(letters: &[u8]) -> Option<Operation> {
     }
 }
 
-/// The operation by any spelling that CSV files use: words, cache commands, rwbs letters, SCSI
+/// The operation of any spelling in CSV files: words, cache commands, rwbs letters, SCSI
 /// operation codes in hexadecimal.
 #[inline(always)]
 pub fn operation_of_word(word: &[u8]) -> Option<Operation> {
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_means_the_same() {
+    fn every_spelling_of_an_operation_is_read() {
         for read in ["R", "r", "RA", "RSM", "read", "Read", "READ", "28", "0x88", "get", "Gets"] {
             assert_eq!(operation_of_word(read.as_bytes()), Some(Operation::Read), "{read}");
         }
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_split_is_bounded() {
+    fn only_requests_that_are_split_are_bounded() {
         assert_eq!(sectors_to_bytes(8, Operation::Read), Some(4096));
         assert_eq!(sectors_to_bytes(1 << 21, Operation::Write), Some(REQUEST_BYTES_MAX));
         assert_eq!(sectors_to_bytes((1 << 21) + 1, Operation::Write), None);

@@ -1,13 +1,13 @@
-//! What the events of the BPF recorder mean, whichever file they are stored in.
+//! Interprets the events of the BPF recorder, for every file format that stores them.
 //!
-//! Device traffic names swap slots, not pages: the owner of a slot is the page that was last
-//! written out to it. The kernel queues the write before it reports the page-out (pageout in
-//! mm/vmscan.c, Linux 6.18), so a write waits for the page-out of its slot; only what zswap writes
-//! back comes long after it. A device read inside a page fault of that owner is the fault's own read,
-//! which the fault event stands for; every other read is readahead.
+//! Device traffic names swap slots, not pages. The owner of a slot is the page last swapped out to it.
+//! The kernel queues the write before it reports the page-out (pageout in mm/vmscan.c, Linux 6.18), so
+//! a write waits for the page-out of its slot; only writebacks of zswap come long after it. A device
+//! read during a page fault of the owner belongs to the fault's own event; every other read is
+//! readahead.
 //!
-//! A page that went out as zeros comes back as zeros, and again if it leaves unmodified, until it goes
-//! out as anything else. The pages of a child that a fork made are not followed.
+//! A page swapped out as zeros returns as zeros, also after it leaves unmodified, until it is swapped out
+//! with other contents. The pages of a forked child are not tracked.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,16 +17,16 @@ use crate::ledger::Ledger;
 use crate::record::{Operation, Record, Traits};
 use crate::recording::{self, flag, kind};
 
-/// Turns recorded events into records, in the order in which they happened.
+/// Turns recorded events into records, in order.
 #[derive(Default)]
 pub(super) struct SwapEvents {
     /// The page that each swap slot holds.
     owners: HashMap<u64, Owner>,
-    /// Slots whose write was queued and whose page-out was not reported yet.
+    /// Slots with a queued write whose page-out is not yet reported.
     queued: HashSet<u64>,
-    /// Pages of each process that went out as zeros last.
+    /// Pages of each process whose last page-out was zeros.
     zeros: HashMap<ProcessId, HashSet<u64>>,
-    /// Whether the recorder marked page-outs of zeros, and how many pages it did.
+    /// Whether the recorder marks page-outs of zeros, and the number of pages marked.
     knows_zeros: bool,
     zero_outs: u64,
 }
@@ -35,25 +35,25 @@ pub(super) struct SwapEvents {
 struct Owner {
     process: ProcessId,
     page: u64,
-    /// Whether the device was told to write it.
+    /// Whether the device got a write of the page.
     is_written: bool,
 }
 
 impl SwapEvents {
-    /// What holds for every record.
+    /// The traits of every record.
     pub(super) const TRAITS: Traits = Traits { has_durations: true, ..Traits::PAGE_EVENTS };
 
-    /// Says that page-outs of zeros are marked.
+    /// Call this if the recorder marks page-outs of zeros.
     pub(super) fn know_zeros(&mut self) {
         self.knows_zeros = true;
     }
 
-    /// How many times a page went out as zeros.
+    /// Page-outs of zeros, in pages.
     pub(super) fn zero_outs(&self) -> u64 {
         self.zero_outs
     }
 
-    /// Appends what an event records, if it is one that a swap trace keeps.
+    /// Appends the records of an event, if a swap trace keeps it.
     pub(super) fn take(
         &mut self,
         time_ns: i64,
@@ -115,7 +115,7 @@ impl SwapEvents {
         }
     }
 
-    /// Remembers whether a page went out as zeros.
+    /// Remembers whether a page was swapped out as zeros.
     fn note_zero(&mut self, process: ProcessId, page: u64, is_zero: bool) {
         if is_zero {
             self.zero_outs += 1;
@@ -151,8 +151,8 @@ impl SwapEvents {
                 ledger.lose("device reads of slots written before the recording began", 1);
                 continue;
             };
-            // After a fork the child faults on the page that its parent wrote out, at the parent's
-            // address: the address decides, not the process.
+            // After a fork the child faults at the parent's address on a page that the parent swapped
+            // out. Therefore the address decides, not the process.
             if !is_in_fault || raw.address != owner.page {
                 records.push(record(Operation::DeviceRead, owner.process, owner.page));
             }
@@ -160,21 +160,21 @@ impl SwapEvents {
     }
 }
 
-/// Keeps who is who, whatever the recording is read as.
+/// Keeps the names and ends of processes, for every kind of trace.
 pub(super) fn know_process(raw: &recording::Record, ledger: &mut Ledger) {
     match raw.kind {
         kind::EXEC => {
             let process = ledger.process(raw.process);
             ledger.name_process(process, &raw.program());
         }
-        // Pages of a process still leave memory after its first thread has exited; only a fork makes
-        // its pid another process.
+        // Pages of a process can leave memory after its first thread exits. Only a fork gives the pid to
+        // another process.
         kind::FORK => ledger.end_process(raw.process),
         _ => {}
     }
 }
 
-/// A page enters or leaves the page cache.
+/// Appends the file pages that enter or leave the page cache.
 pub(super) fn file_pages(
     time_ns: i64,
     operation: Operation,
@@ -195,7 +195,7 @@ pub(super) fn file_pages(
     }
 }
 
-/// Counts an event under the name that `pagewise info` gives it: pages where it moves pages.
+/// Counts an event under its name in `pagewise info`; events that move pages count their pages.
 pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
     let name: &[u8] = match raw.kind {
         kind::PAGE_OUT => b"page_out",
@@ -224,20 +224,20 @@ pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
     ledger.see(name, if is_of_pages { pages(raw) } else { 1 });
 }
 
-/// Pages of one event; recordings without the number have one.
+/// Pages of an event; 1 if the recording lacks the number.
 fn pages(raw: &recording::Record) -> u64 {
     u64::from(raw.pages.max(1))
 }
 
-/// The swap slots of a transfer, which lie one behind the other.
+/// The swap slots of a transfer, which are consecutive.
 pub(super) fn slots(raw: &recording::Record) -> impl Iterator<Item = u64> {
     let first = raw.object;
     (0..pages(raw)).map(move |place| first.wrapping_add(place))
 }
 
-/// `flags` where it is so, none otherwise.
-fn set(is_so: bool, flags: EventFlags) -> EventFlags {
-    if is_so { flags } else { EventFlags::default() }
+/// `flags` if `is_set`, otherwise no flag.
+fn set(is_set: bool, flags: EventFlags) -> EventFlags {
+    if is_set { flags } else { EventFlags::default() }
 }
 
 fn record(operation: Operation, process: ProcessId, page: u64) -> Record {

@@ -1,10 +1,10 @@
-//! The conformance test of the catalog, and what the tests of single formats share.
+//! The conformance test of the catalog, and helpers for the tests of each format.
 
 use super::*;
 use crate::ledger::Ledger;
 use crate::record::{Record, Traits};
 
-/// Every record of `bytes`, read as one format.
+/// Every record of `bytes`, read as `format` with `options`.
 pub fn read_with(
     format: &Format,
     bytes: &[u8],
@@ -17,17 +17,17 @@ pub fn read_with(
     Ok((records, ledger))
 }
 
-/// As `read_with`, without options.
+/// Every record of `bytes`, read as `format` without options.
 pub fn read_bytes(format: &Format, bytes: &[u8]) -> Result<(Vec<Record>, Ledger), Error> {
     read_with(format, bytes, &ReadOptions::default())
 }
 
-/// As `read_bytes`, of text that can be read.
+/// Every record of `text`, which `format` must accept.
 pub fn read_text(format: &Format, text: &str) -> (Vec<Record>, Ledger) {
     read_bytes(format, text.as_bytes()).unwrap()
 }
 
-/// Bytes that no format may stumble over, whatever they mean to it.
+/// Inputs that must not make any format panic.
 fn hostile() -> Vec<(&'static str, Vec<u8>)> {
     let noise: Vec<u8> =
         (0..100_000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -93,7 +93,7 @@ fn nothing_makes_a_reader_panic() {
 }
 
 #[test]
-fn every_format_recognises_its_own_and_only_its_own() {
+fn every_format_recognises_only_its_own_files() {
     for format in CATALOG {
         let mut input = Input::from_bytes("sample", seed(format)).unwrap();
         assert_eq!(recognise(&mut input).unwrap().name, format.name);
@@ -101,7 +101,7 @@ fn every_format_recognises_its_own_and_only_its_own() {
 }
 
 #[test]
-fn every_cut_and_every_spoilt_byte_is_survived() {
+fn truncated_and_damaged_files_cause_no_panic() {
     for format in CATALOG {
         let whole = seed(format);
         let (records, _) = read_bytes(format, &whole).unwrap();
@@ -120,7 +120,7 @@ fn every_cut_and_every_spoilt_byte_is_survived() {
 }
 
 #[test]
-fn line_ends_do_not_matter_to_text() {
+fn crlf_and_a_missing_last_newline_give_the_same_records() {
     for format in CATALOG {
         let whole = seed(format);
         let Ok(text) = std::str::from_utf8(&whole) else { continue };
@@ -150,7 +150,7 @@ fn traits_agree_with_records() {
 }
 
 #[test]
-fn archives_and_other_tools_files_get_a_hint() {
+fn archives_and_files_of_other_tools_get_a_hint() {
     let mut zip = Input::from_bytes("t.zip", b"PK\x03\x04rest\0\x01".to_vec()).unwrap();
     let error = recognise(&mut zip).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownFormat);

@@ -1,4 +1,4 @@
-//! `vscsi`: VMware vscsiStats records as CloudPhysics' traces have them, little endian. Version 1,
+//! `vscsi`: VMware vscsiStats records as in CloudPhysics' traces, little endian. Version 1,
 //! 32 bytes: u32 number, u32 bytes, u32 segments, u16 SCSI command, u16 version, u64 block, u64
 //! microseconds. Version 2, 40 bytes: u16 command, u16 version, u32 number, u32 bytes, u32
 //! segments, u64 block, u64 microseconds, u64 response time in microseconds. The upper byte of the
@@ -22,7 +22,7 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// Records that recognition looks at.
+/// Records that recognition checks.
 const RECORDS_SNIFFED: usize = 100;
 
 const MICROSECOND_NS: u64 = 1000;
@@ -43,7 +43,7 @@ impl Version {
         }
     }
 
-    /// Whether a whole record says that it is of this version.
+    /// Whether a complete record has this version.
     fn is_version_of(self, record: &[u8]) -> bool {
         match self {
             Version::One => record[15] == 1,
@@ -51,8 +51,7 @@ impl Version {
         }
     }
 
-    /// Whether all whole records that `head` begins with are of this version and have a command
-    /// that we know.
+    /// Whether all complete records in `head` have this version and a known command.
     fn fits(self, head: &[u8]) -> bool {
         let mut records = head.chunks_exact(self.record_bytes()).take(RECORDS_SNIFFED).peekable();
         records.peek().is_some()
@@ -119,7 +118,7 @@ impl RecordParser for Vscsi {
     }
 }
 
-/// `held` is one record; none if its time or duration does not fit.
+/// Decodes a record; `None` if its time or duration does not fit.
 fn decode(version: Version, held: &[u8], ledger: &mut Ledger) -> Option<Record> {
     let word = |at: usize| {
         u64::from(u32::from_le_bytes([held[at], held[at + 1], held[at + 2], held[at + 3]]))
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_has_its_offset() {
+    fn errors_have_the_offset_of_the_damage() {
         let good = version_one(0x2a, 512, 99, 5);
         let cut = [good.clone(), good[..9].to_vec()].concat();
         let error = read_bytes(&FORMAT, &cut).unwrap_err();

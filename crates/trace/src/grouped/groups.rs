@@ -1,4 +1,4 @@
-//! Which events of larger pages count: those that begin a group, and few others.
+//! Decides which events of larger pages count: those that begin a group, and a few others.
 
 use types::{Event, EventFlags, EventKind, PageId};
 
@@ -8,33 +8,33 @@ use crate::renumber::Renumber;
 #[derive(Default)]
 pub struct Groups {
     numbers: PageNumbers,
-    /// Of each recorded page the number of the group that it was last in.
+    /// By recorded page: the number of the group that it was last in.
     group_of: Vec<u32>,
-    /// Of each recorded page, one more than how often its process had ended when it was last seen to
-    /// hold anything but zeros; 0 if it was not, or holds zeros.
+    /// By recorded page: 0 if it holds zeros or is unknown. Otherwise one more than the number of ends of
+    /// its process when it last held other contents.
     filled: Vec<u32>,
-    /// By larger page.
+    /// By larger page: its latest group.
     groups: Vec<Group>,
-    /// How often each process has ended.
+    /// By process: the number of its ends.
     ends: Vec<u32>,
-    /// The request that is going on.
+    /// The current request.
     request: Option<(PageId, EventKind, u32, Option<i64>)>,
 }
 
 /// The latest group of one larger page.
 #[derive(Clone, Copy)]
 struct Group {
-    /// Which group of its page it is, counted from 1; 0 before the first.
+    /// Number of the group among those of its page, from 1; 0 before the first.
     number: u32,
     direction: Direction,
-    /// An event of it moves contents between memory and a device.
+    /// Whether an event of the group moves contents between memory and a device.
     moves: bool,
-    /// What a device did meanwhile: bits by kind.
+    /// Device traffic during the group: bits by kind.
     traffic: u8,
-    /// The process that the page ends with, and how often it had ended when the group began.
+    /// The process whose end frees the page, and the number of its ends when the group began.
     owner: u32,
     ends: u32,
-    /// Recorded pages of it that hold anything but zeros, as far as is known.
+    /// Recorded pages of the group known to hold other contents than zeros.
     filled: u32,
 }
 
@@ -47,8 +47,8 @@ enum Direction {
     Request,
 }
 
-/// Of a page that ends with no process.
-const NOBODY: u32 = u32::MAX;
+/// The owner of a page that no process's end frees.
+const NO_OWNER: u32 = u32::MAX;
 
 impl Group {
     const NONE: Group = Group {
@@ -56,20 +56,20 @@ impl Group {
         direction: Direction::Unknown,
         moves: false,
         traffic: 0,
-        owner: NOBODY,
+        owner: NO_OWNER,
         ends: 0,
         filled: 0,
     };
 }
 
 impl Groups {
-    /// Larger pages so far.
+    /// Number of larger pages so far.
     pub fn pages(&self) -> u32 {
         self.groups.len() as u32
     }
 
-    /// The event of the larger page, where it counts; none where it belongs to another event. `key` is
-    /// that of the larger page. What names no page always counts.
+    /// The event of the larger page; `None` if it belongs to an event that was counted. `key` is that of
+    /// the larger page. Events without a page always count.
     pub fn keep(&mut self, event: Event, time_ns: Option<i64>, key: u64) -> Option<Event> {
         if event.kind == EventKind::Exit {
             *slot(&mut self.ends, event.process.index(), 0) += 1;
@@ -96,7 +96,7 @@ impl Groups {
         counts.then_some(Event { page, ..event })
     }
 
-    /// A larger page holds zeros if all its recorded pages do, as far as is known.
+    /// The event's flags for the larger page, which holds zeros if all its known recorded pages do.
     fn flags_of_larger(&mut self, page: PageId, event: Event) -> EventFlags {
         if !is_anonymous(event.kind) {
             return event.flags;
@@ -124,7 +124,7 @@ impl Groups {
         direction: Direction,
         goes_on: bool,
     ) -> bool {
-        let owner = if is_anonymous(event.kind) { event.process.0 } else { NOBODY };
+        let owner = if is_anonymous(event.kind) { event.process.0 } else { NO_OWNER };
         let ends = self.ends_of(owner);
         let is_clean = direction == Direction::Out && !event.flags.contains(EventFlags::DIRTY);
         let moves = !is_clean && !event.is_of_zeros();
@@ -147,7 +147,7 @@ impl Groups {
         let ends = self.ends_of(self.groups[page.index()].owner);
         let group = &mut self.groups[page.index()];
         if group.ends != ends {
-            // The page ended with its process.
+            // The end of the process freed the page.
             *group = Group { number: group.number, ..Group::NONE };
         }
         let bit = 1 << (kind == EventKind::DeviceWrite) as u8;
@@ -162,12 +162,12 @@ impl Groups {
     }
 }
 
-/// Whether the event is of a page that ends with its process.
+/// Whether the end of the process frees the event's page.
 fn is_anonymous(kind: EventKind) -> bool {
     matches!(kind, EventKind::SwapOut | EventKind::SwapIn)
 }
 
-/// The entry at `index`, which is made if it is not there.
+/// The entry at `index`; grows `entries` with `empty` if necessary.
 fn slot<T: Clone>(entries: &mut Vec<T>, index: usize, empty: T) -> &mut T {
     if entries.len() <= index {
         entries.resize(index + 1, empty);
@@ -175,10 +175,10 @@ fn slot<T: Clone>(entries: &mut Vec<T>, index: usize, empty: T) -> &mut T {
     &mut entries[index]
 }
 
-/// Numbers of larger pages, looked up once for each recorded page.
+/// Numbers of larger pages. The table is read once for each recorded page.
 struct PageNumbers {
     numbers: Renumber,
-    /// Of each recorded page; `u32::MAX` before it is known.
+    /// By recorded page: the number of its larger page; `u32::MAX` before the lookup.
     known: Vec<u32>,
     found: Vec<u32>,
 }

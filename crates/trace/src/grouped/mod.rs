@@ -1,11 +1,12 @@
-//! A trace as it would be with larger pages: its events grouped by the larger page that they belong to.
+//! A trace as it would be with larger pages: its events grouped by larger page.
 //!
-//! Page-outs of one larger page that follow one another, each of another recorded page, are one
-//! page-out, and likewise page-ins. Of such a group the first event counts, and the first that moves
-//! contents, since that is when the whole page is written or read: a page-out that is dirty, and no
-//! event of a page of zeros. A larger page holds zeros if all its recorded pages do. Until the next group the device reads
-//! and writes it at most once beside, and reads nothing of a page that is in memory. Reads and writes
-//! of storage are grouped within one request: same kind, process and time, one after the other.
+//! Successive page-outs of a larger page, each of a different recorded page, form a group and count as
+//! a single page-out; page-ins likewise. Of a group, the first event counts, and the first event that
+//! moves contents, because it reads or writes the whole page. Clean page-outs and events of pages of
+//! zeros move no contents. A larger page holds zeros if all its recorded pages do. Until the next
+//! group, at most one device read and one device write of the page count in addition, and no read of
+//! a page in memory. Reads and writes of storage are grouped within a request: successive events of
+//! the same kind, process and time.
 
 mod groups;
 
@@ -16,14 +17,14 @@ use types::Events;
 
 use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
 
-/// The largest page: 1 GiB, as the largest that processors translate.
+/// The largest page: 1 GiB, the largest translation of processors.
 const PAGE_BYTES_MAX: u64 = 1 << 30;
 
-/// `source` with pages of this size, which `path` names in errors: itself if it has them.
+/// `source` with pages of `page_bytes`; unchanged if it has this size. Errors name `path`.
 ///
 /// # Errors
-/// `Usage` for a size that is no power of two or less than the recorded one, or for a trace that does
-/// not tell which of its pages are neighbours.
+/// `Usage` for a size that is no power of two or smaller than the recorded size, or for a trace without
+/// addresses, whose neighbouring pages are unknown.
 pub fn with_pages_of(
     source: Box<dyn Source>,
     page_bytes: u64,
@@ -44,7 +45,7 @@ pub fn with_pages_of(
         return refuse("holds objects of a cache, which have no neighbours to share a page with");
     }
     if !header.has_addresses {
-        return refuse("has no addresses, so it does not tell which pages are neighbours");
+        return refuse("has no addresses, so neighbouring pages are unknown");
     }
     Ok(Box::new(Grouped::new(source, page_bytes)))
 }
@@ -53,7 +54,7 @@ pub fn with_pages_of(
 struct Grouped {
     source: Box<dyn Source>,
     header: Header,
-    /// Recorded pages of a larger one, as a power of two.
+    /// Recorded pages per larger page, as a power of two.
     shift: u32,
     given: u64,
     rows: Rows,
@@ -69,7 +70,7 @@ impl Grouped {
         Grouped { source, header, shift, given: 0, rows, groups: Groups::default(), kept }
     }
 
-    /// What is complete once everything was read.
+    /// Completes the header after the last event.
     fn end(&mut self) {
         let header = of_pages(self.source.header(), self.header.page_bytes);
         let pages = self.header.pages;
@@ -120,7 +121,7 @@ impl Source for Grouped {
     }
 }
 
-/// Copies what does not change of the rows that are kept.
+/// Copies the unchanged columns of the kept rows.
 fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
     take(&from.events.time_ns, kept, &mut to.events.time_ns);
     take(&from.events.kind, kept, &mut to.events.kind);
@@ -129,7 +130,7 @@ fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
     take(&from.duration_ns, kept, &mut to.duration_ns);
 }
 
-/// Copies the kept values of a column; one that the recording lacks stays empty.
+/// Copies the kept values of a column. A column that the recording lacks stays empty.
 fn take<T: Copy>(from: &[T], kept: &[usize], to: &mut Vec<T>) {
     if !from.is_empty() {
         to.extend(kept.iter().map(|&index| from[index]));

@@ -1,5 +1,5 @@
-//! Blocks of a recording to kills, live or saved: pages of every processor to events in the order of
-//! their times.
+//! Turns the blocks of a live or saved recording into kills: merges the pages of all CPUs into events
+//! ordered by time.
 
 use std::collections::BTreeSet;
 
@@ -14,23 +14,23 @@ use super::kill::Kill;
 use super::pages::PageForm;
 use crate::recording::Missing;
 
-/// Events that wait for older ones of other processors: 100 MB of them.
+/// Largest number of events that wait for older events of other CPUs: 100 MB.
 const WAITING_MAX: usize = 1 << 21;
 
-/// Functions of the kernel that may be named.
+/// Largest number of kernel functions.
 const FUNCTIONS_MAX: usize = 1 << 12;
 
-/// Kills, and how sure they are.
+/// The kills of a recording, and what may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// What the recording says of itself.
+    /// The recording's description of itself.
     #[serde(skip)]
     pub about: About,
-    /// In the order of their ends; those whose end was not seen come last.
+    /// Kills in the order of their ends; kills without a recorded end come last.
     pub kills: Vec<Kill>,
-    /// Events that the recorder lost, and events and kills that found no room here.
+    /// Events that the recorder lost, and events and kills beyond the limits of the analysis.
     pub lost: u64,
-    /// What cannot be told, and why.
+    /// Fields that are absent, and why.
     pub absent: Vec<Missing>,
     /// Whether the end of the recording is missing.
     pub is_cut: bool,
@@ -71,29 +71,29 @@ impl Outcome {
     }
 }
 
-/// What turns blocks into kills.
+/// Turns blocks into kills.
 pub struct Analysis {
     about: About,
     decoder: Decoder,
-    /// Absent where events come typed.
+    /// Form of the pages; absent if events come typed.
     pages: Option<PageForm>,
     waiting: Vec<Event>,
     anatomy: Anatomy,
     lost: u64,
-    /// Until the block of the end came.
+    /// True until the block of the end arrives.
     is_cut: bool,
 }
 
 impl Analysis {
-    /// Begins with what the recording says of itself.
+    /// Begins with the recording's description of itself.
     ///
     /// # Errors
-    /// What was expected of it.
+    /// Names what it expected.
     pub fn new(about: About) -> Result<Analysis, String> {
         let decoder = Decoder::new(about.formats.iter().map(String::as_str))?;
         let pages = PageForm::parse(&about.page_format);
         if pages.is_none() && !about.formats.is_empty() {
-            return Err("expected the format of pages of events".to_owned());
+            return Err("expected the format of event pages".to_owned());
         }
         let scope = match (about.process, &about.cgroup) {
             (Some(process), _) => Scope::Process(process),
@@ -110,13 +110,15 @@ impl Analysis {
         Ok(Analysis { about, decoder, pages, waiting, anatomy, lost: 0, is_cut: true })
     }
 
-    /// Takes the next block.
+    /// Adds the next block.
     ///
     /// # Errors
-    /// What was expected of it.
+    /// Names what it expected.
     pub fn take(&mut self, block: &Block) -> Result<(), String> {
         match block {
-            Block::About(_) => return Err("expected to be told but once what this is".to_owned()),
+            Block::About(_) => {
+                return Err("expected a single description of the recording".to_owned());
+            }
             Block::Tasks(tasks) => {
                 for task in tasks {
                     self.anatomy.senders.know(task.thread, task.process, task.name.as_deref());
@@ -128,7 +130,7 @@ impl Analysis {
                 }
             }
             Block::Page(page) => {
-                let form = self.pages.as_ref().ok_or("expected no page without its format")?;
+                let form = self.pages.as_ref().ok_or("expected the format before any page")?;
                 let (decoder, waiting) = (&self.decoder, &mut self.waiting);
                 form.events(page, |time_ns, bytes| waiting.extend(decoder.event(time_ns, bytes)))?;
             }
@@ -141,12 +143,12 @@ impl Analysis {
             Block::Unknown(_) => {}
         }
         match self.waiting.len() > WAITING_MAX {
-            true => Err(format!("expected at most {WAITING_MAX} events to wait for their turn")),
+            true => Err(format!("expected at most {WAITING_MAX} events to wait for older ones")),
             false => Ok(()),
         }
     }
 
-    /// Threads among those that wait whose name or process would help: who sends, and who dies.
+    /// Threads of the waiting events, senders and victims, whose name or process is unknown.
     pub fn strangers(&self) -> Vec<u32> {
         let threads = self.waiting.iter().filter_map(|event| match event.what {
             What::SignalGenerated { .. } | What::ReclaimBegins { .. } | What::KswapdWakes => {
@@ -159,18 +161,18 @@ impl Analysis {
         unknown.into_iter().collect()
     }
 
-    /// Kills so far, in the order of their ends.
+    /// Finished kills, in the order of their ends.
     pub fn kills(&self) -> &[Kill] {
         self.anatomy.kills()
     }
 
-    /// Whether nothing dies, as far as is known.
+    /// Whether no known process is dying.
     pub fn is_quiet(&self) -> bool {
         let is_signal = |event: &Event| matches!(event.what, What::SignalGenerated { .. });
         !self.anatomy.is_dying() && !self.waiting.iter().any(is_signal)
     }
 
-    /// The kills, when all blocks were taken.
+    /// Returns the kills after the last block.
     pub fn finish(mut self) -> Outcome {
         self.advance(u64::MAX);
         let (kills, dropped) = self.anatomy.finish();
@@ -179,7 +181,7 @@ impl Analysis {
         Outcome { about: self.about, kills, lost, absent, is_cut: self.is_cut }
     }
 
-    /// Hands events on up to a time. Those of one instant keep the order in which they came.
+    /// Passes on the events up to a time. Events of the same instant keep their order.
     fn advance(&mut self, until_ns: u64) {
         self.waiting.sort_by_key(|event| event.time_ns);
         let ready = self.waiting.partition_point(|event| event.time_ns <= until_ns);

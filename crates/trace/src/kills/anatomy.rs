@@ -1,9 +1,9 @@
-//! Events to kills: a state machine without clock or files. A kill begins with the signal and ends when
-//! the process's memory is gone.
+//! Turns events into kills: a state machine without clock or files. A kill begins with the signal and
+//! ends when the process's memory is freed.
 //!
-//! The last thread of a victim gives its memory back (`exit_mmap`): it takes the memory's lock to look
-//! and unmaps, wants the lock to change mappings and frees page tables, and tells the end. Who that
-//! is, is known by the memory's address alone: it may be a stranger who looked at the memory meanwhile.
+//! The last thread that uses a victim's memory frees it (`exit_mmap`). It takes the mmap lock for reading
+//! and unmaps, takes the lock for writing and frees page tables, and reports the end. Only the address of
+//! the memory identifies it, because this thread may belong to another process that read the memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -12,32 +12,32 @@ use super::kill::{Kill, Trigger};
 use super::senders::Senders;
 use super::victim::{Reaper, Victim};
 
-/// Victims that are dying at once, and kills that are kept: what comes beyond is counted.
+/// Limits for victims at the same time and for kills. Excess victims and kills are counted.
 const VICTIMS_MAX: usize = 1 << 12;
 const KILLS_MAX: usize = 1 << 16;
 
-/// Threads whose last lock or signal is remembered: more than machines have.
+/// Threads whose last lock or signal is kept: more than machines have.
 const THREADS_MAX: usize = 1 << 20;
 
-/// Threads and functions that are remembered of all victims together, and steps and points of all kills:
-/// what comes beyond is not told.
+/// Limit for the threads and functions of all victims, and for the steps and points of all kills. Excess
+/// details are dropped.
 const DETAILS_MAX: usize = 1 << 20;
 
-/// After how many events they are counted; each adds two at most.
+/// Number of events between counts of the details; each event adds at most two.
 const COUNT_EVERY: u64 = 1 << 10;
 
 /// `si_code` of a signal that the kernel sends by itself.
 const SI_KERNEL: i32 = 0x80;
 
-/// Whose kills count.
+/// The processes whose kills count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Everybody's.
+    /// All processes.
     #[default]
     All,
-    /// Those of one process.
+    /// The process with this pid.
     Process(u32),
-    /// Those of the processes that were named as members, and their children.
+    /// The member processes and their children.
     Members(BTreeSet<u32>),
 }
 
@@ -46,18 +46,18 @@ pub enum Scope {
 pub struct Anatomy {
     pub senders: Senders,
     pub scope: Scope,
-    /// Whether this kernel tells of calls to kill: then a signal without one comes from the kernel.
+    /// Whether this kernel reports calls of kill. If so, a signal without a call comes from the kernel.
     tells_calls: bool,
-    /// Names of functions by where they begin.
+    /// Names of functions by start address.
     functions: BTreeMap<u64, String>,
     victims: BTreeMap<u32, Victim>,
-    /// Threads that handle SIGKILL, and since when.
+    /// Threads that handle SIGKILL, with the time at which they began.
     delivered: HashMap<u32, u64>,
-    /// The memory whose lock a thread took last.
+    /// Per thread: the memory whose lock it took last.
     locked: HashMap<u32, u64>,
     releasing: HashMap<u32, u64>,
     kills: Vec<Kill>,
-    /// Events so far, and threads and functions of all victims together when they were last counted.
+    /// Events so far, and threads and functions of all victims at the last count.
     taken: u64,
     remembered: usize,
     /// Steps and points of `kills`.
@@ -66,12 +66,12 @@ pub struct Anatomy {
 }
 
 impl Anatomy {
-    /// Nothing has happened yet.
+    /// The state before the first event.
     pub fn new(scope: Scope, tells_calls: bool, functions: BTreeMap<u64, String>) -> Anatomy {
         Anatomy { scope, tells_calls, functions, ..Anatomy::default() }
     }
 
-    /// Takes the next event; they come in the order of their times.
+    /// Adds the next event; events must be ordered by time.
     pub fn take(&mut self, event: &Event) {
         let Event { time_ns, thread, what } = *event;
         if self.taken.is_multiple_of(COUNT_EVERY) {
@@ -124,7 +124,7 @@ impl Anatomy {
         }
     }
 
-    /// Kills so far, in the order of their ends.
+    /// Finished kills, in the order of their ends.
     pub fn kills(&self) -> &[Kill] {
         &self.kills
     }
@@ -134,7 +134,7 @@ impl Anatomy {
         !self.victims.is_empty()
     }
 
-    /// Every kill, those whose end was not seen behind the others, and how many found no room.
+    /// Every kill, those without a recorded end last, and the number of kills beyond the limits.
     pub fn finish(mut self) -> (Vec<Kill>, u64) {
         for (_, victim) in std::mem::take(&mut self.victims) {
             self.keep(victim.kill(None));
@@ -165,7 +165,7 @@ impl Anatomy {
         self.victims.insert(pid, victim);
     }
 
-    /// Why a signal is sent that the kernel's killer for want of memory has no part in.
+    /// The trigger of a signal that does not come from the kernel's OOM killer.
     fn trigger(&self, sender: u32, code: i32, is_called: bool) -> Trigger {
         if is_called || (!self.tells_calls && code != SI_KERNEL) {
             Trigger::User
@@ -178,7 +178,7 @@ impl Anatomy {
         }
     }
 
-    /// The kernel tells its choice behind the signal.
+    /// The OOM killer's choice, which the kernel reports after the signal.
     fn choose(&mut self, thread: u32, target: u32, rss_bytes: Option<u64>) {
         let trigger = match self.senders.reclaimed_for_group(thread) {
             Some(true) => Trigger::MemcgOom,
@@ -209,7 +209,7 @@ impl Anatomy {
     fn lock(&mut self, thread: u32, time_ns: u64, memory: u64, is_write: bool) {
         let pid = self.senders.process(thread).unwrap_or(thread);
         let delivered_ns = self.delivered.get(&thread).copied();
-        // A thread that handles SIGKILL touches no other memory than its own.
+        // A thread that handles SIGKILL locks only the memory of its own process.
         if delivered_ns.is_some()
             && let Some(victim) = self.victims.get_mut(&pid)
         {
@@ -304,14 +304,14 @@ impl Anatomy {
     }
 }
 
-/// Bounds what a recording that never ends, or lies, can make us remember.
+/// Inserts a value, unless the map is full: endless or hostile recordings need a bound.
 fn remember(map: &mut HashMap<u32, u64>, thread: u32, value: u64) {
     if map.len() < THREADS_MAX || map.contains_key(&thread) {
         map.insert(thread, value);
     }
 }
 
-/// A name as the kernel pads it.
+/// A name without the kernel's padding.
 fn text(name: &[u8; 16]) -> String {
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     String::from_utf8_lossy(&name[..end]).into_owned()

@@ -1,21 +1,21 @@
-//! Kills as a trace that ui.perfetto.dev and chrome://tracing open: the JSON of Chrome's trace events. One
-//! process of the trace per kill, with its threads, those of its killer, and its falling memory.
+//! Kills as Chrome's trace events in JSON, for ui.perfetto.dev and chrome://tracing. Each kill is a
+//! process of the trace, with the threads of the victim and the killer, and the falling memory.
 
 use serde_json::{Value, json};
 
 use super::kill::{Kill, Step};
 
-/// The trace. Times are microseconds since the first kill began.
+/// The trace of `kills`. Times are microseconds since the first kill began.
 pub fn chrome(kills: &[Kill]) -> Value {
     let first_ns = kills.iter().map(|kill| kill.start_ns).min().unwrap_or(0);
     let events: Vec<Value> = kills
         .iter()
         .enumerate()
         .flat_map(|(place, kill)| {
-            // Two kills may be of the same number.
+            // Two kills may have the same pid.
             let track = place as u64 + 1;
             let since_us = (kill.start_ns - first_ns) as f64 / 1000.0;
-            let steps = kill.steps.iter().map(move |step| one(track, since_us, step));
+            let steps = kill.steps.iter().map(move |step| step_event(track, since_us, step));
             let memory = kill.rss_curve.iter().map(move |&(time_us, bytes)| {
                 json!({"ph": "C", "pid": track, "tid": 0, "name": "resident bytes",
                        "ts": since_us + time_us, "args": {"bytes": bytes}})
@@ -31,7 +31,7 @@ fn named(track: u64, kill: &Kill) -> Value {
     json!({"ph": "M", "pid": track, "name": "process_name", "args": {"name": name}})
 }
 
-fn one(track: u64, since_us: f64, step: &Step) -> Value {
+fn step_event(track: u64, since_us: f64, step: &Step) -> Value {
     let (start, thread) = (since_us + step.start_us, step.thread);
     match step.duration_us > 0.0 {
         true => json!({"ph": "X", "pid": track, "tid": thread, "name": step.name, "ts": start,

@@ -1,20 +1,20 @@
-//! How the resident memory of a dying process falls.
+//! The resident memory of a dying process over time.
 
-/// Kinds of pages that are told apart: files, anonymous, swapped, shared.
+/// Number of kinds of pages: file, anonymous, swapped, shared.
 const MEMBERS: usize = 4;
 
 /// The kind that is not resident.
 const SWAPPED: u32 = 2;
 
-/// Points that are kept; when there are more, every other one goes.
+/// Largest number of points; beyond it every second point is dropped.
 const POINTS_MAX: usize = 256;
 
-/// Resident bytes over time, in bounded room.
+/// Resident bytes over time, in bounded memory.
 ///
 /// `points` are those of every `stride`-th event, and the last.
 #[derive(Clone, Debug, Default)]
 pub struct Curve {
-    /// What each kind was when it was first told, and is now.
+    /// Per kind: the first and the latest value.
     members: [Option<(u64, u64)>; MEMBERS],
     points: Vec<(u64, [Option<u64>; MEMBERS])>,
     last: Option<(u64, [Option<u64>; MEMBERS])>,
@@ -23,7 +23,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// `bytes` of kind `member` are left at `time_ns`.
+    /// Adds that `bytes` of kind `member` are left at `time_ns`.
     pub fn push(&mut self, time_ns: u64, member: u32, bytes: u64) {
         let Some(slot) = self.members.get_mut(member as usize).filter(|_| member != SWAPPED) else {
             return;
@@ -46,15 +46,15 @@ impl Curve {
         self.last = Some(now);
     }
 
-    /// The bytes at the beginning: of each kind, what was left of it behind the first page table that
-    /// was emptied, so up to 2 MiB of a kind too little. None where nothing was told.
+    /// Resident bytes at the beginning. The first value of each kind comes after the first emptied page
+    /// table, so up to 2 MiB of each kind are missing. `None` without any value.
     pub fn first_bytes(&self) -> Option<u64> {
         let firsts: Vec<u64> = self.members.iter().flatten().map(|&(first, _)| first).collect();
         (!firsts.is_empty())
             .then(|| firsts.iter().fold(0u64, |sum, &first| sum.saturating_add(first)))
     }
 
-    /// Time in nanoseconds and bytes. A kind that was not told yet still has what it has at first.
+    /// Times in nanoseconds, with resident bytes. Before its first value, a kind counts with that value.
     pub fn points(&self) -> Vec<(u64, u64)> {
         let total = |bytes: &[Option<u64>; MEMBERS]| {
             let each = bytes.iter().zip(&self.members);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_add_up_and_swap_does_not_count() {
+    fn resident_bytes_are_the_sum_of_all_kinds_but_swap() {
         let mut curve = Curve::default();
         assert_eq!((curve.first_bytes(), curve.points()), (None, vec![]));
         for (time_ns, member, bytes) in
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_fall_keeps_its_ends_in_little_room() {
+    fn a_long_curve_keeps_its_first_and_last_point() {
         let mut curve = Curve::default();
         for step in 0..=100_000 {
             curve.push(step, 1, 100_000 - step);

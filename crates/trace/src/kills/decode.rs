@@ -1,30 +1,30 @@
-//! The catalog of tracepoints that tell of kills, and their bytes to events.
+//! The catalog of tracepoints for kills, and the decoder of their bytes.
 
 use std::collections::HashMap;
 
 use super::event::{Event, What};
 use super::format::Layout;
 
-/// One tracepoint.
+/// A tracepoint of the catalog.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// Group and name, as below `events/`.
     pub event: &'static str,
-    /// Which of them count; empty for all.
+    /// Filter for its events; empty for all.
     pub filter: &'static str,
-    /// Whether it counts only while a kill is under way: there are too many of it otherwise.
+    /// Whether it is enabled only during a kill, because it is too frequent otherwise.
     pub is_armed: bool,
-    /// What is absent where a kernel lacks it.
+    /// What is absent on a kernel without this tracepoint.
     pub without_it: &'static str,
     read: fn(&Layout, &[u8]) -> Option<What>,
 }
 
 const SIGKILL: i64 = 9;
 
-/// A signal that came to its process, as opposed to one that was pending already or made no difference.
+/// Result of a signal that was delivered, neither ignored nor already pending.
 const DELIVERED: i64 = 0;
 
-/// Of the flags of a new task: it belongs to the process of the one that makes it.
+/// Flag of a new task that is a thread of its creator's process.
 const CLONE_THREAD: i64 = 0x1_0000;
 
 /// Every tracepoint, in the order of a kill.
@@ -76,7 +76,7 @@ pub const CATALOG: &[Row] = &[
         let is_other = layout.number(event, "curr")? == 0;
         is_other.then_some(What::Resident {
             member: number(layout, event, "member")?,
-            // The counters of several processors may add up to less than nothing for a moment.
+            // The sum of the per-CPU counters may be negative for a moment.
             bytes: layout.number(event, "size")?.max(0) as u64,
         })
     }),
@@ -164,17 +164,17 @@ fn is_write(layout: &Layout, event: &[u8]) -> Option<bool> {
     Some(layout.number(event, "write")? != 0)
 }
 
-/// Bytes to events, for the tracepoints that one kernel has.
+/// Decodes events of the tracepoints that the recorded kernel has.
 #[derive(Default)]
 pub struct Decoder {
     by_number: HashMap<u16, (Read, Layout)>,
 }
 
 impl Decoder {
-    /// Reads events of the forms in `formats`, the texts of format files.
+    /// A decoder for the events of `formats`, the texts of format files.
     ///
     /// # Errors
-    /// The text that is none.
+    /// If a text is no format file, with its beginning.
     pub fn new<'text>(formats: impl IntoIterator<Item = &'text str>) -> Result<Decoder, String> {
         let mut by_number = HashMap::new();
         for text in formats {
@@ -189,12 +189,12 @@ impl Decoder {
         Ok(Decoder { by_number })
     }
 
-    /// Whether there is such an event, by its last name.
+    /// Whether the kernel has the event `name`, without its group.
     pub fn tells(&self, name: &str) -> bool {
         self.by_number.values().any(|(_, layout)| layout.name == name)
     }
 
-    /// What an event tells; none of one that is not in the catalog or does not count.
+    /// Decodes an event; `None` if the catalog does not have it or its filter rejects it.
     pub fn event(&self, time_ns: u64, bytes: &[u8]) -> Option<Event> {
         let number = u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?);
         let (read, layout) = self.by_number.get(&number)?;

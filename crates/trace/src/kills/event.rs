@@ -1,115 +1,118 @@
-//! What a kernel tells of a kill, without the form in which it was told.
+//! The kernel's events of a kill, in the same form for every backend.
 
-/// One event.
+/// An event of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub time_ns: u64,
-    /// Who ran when it happened: the kernel's number of a thread.
+    /// Thread id of the thread that was running.
     pub thread: u32,
     /// What happened.
     pub what: What,
 }
 
-/// What happened. `memory` is the kernel's address of a process's memory (`mm_struct`).
+/// What happened. `memory` is the kernel's address of a process's memory (`mm_struct`), and `thread` is
+/// the thread of the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// The thread calls the kernel to send SIGKILL.
     KillCall,
-    /// It comes back from such a call.
+    /// The thread returns from such a call.
     KillCallEnds,
-    /// The thread wakes another one.
+    /// The thread wakes another thread.
     Wakes {
-        /// The other one.
+        /// The woken thread.
         thread: u32,
     },
-    /// SIGKILL is pending now at `target`, whose name this is; `code` as in `siginfo`.
+    /// SIGKILL is now pending at `target`.
     SignalGenerated {
-        /// The thread that the signal is for; that of a process is its first.
+        /// The thread that gets the signal; for a signal to a process, its first thread.
         target: u32,
-        /// At most 15 bytes, zeroes behind.
+        /// Name of the target: at most 15 bytes, then zeros.
         name: [u8; 16],
-        /// `SI_USER` 0, `SI_KERNEL` 128, others of `sigqueue` and relatives.
+        /// `si_code` of the signal: `SI_USER` 0, `SI_KERNEL` 128, other values of `sigqueue` and
+        /// relatives.
         code: i32,
     },
     /// The thread begins to handle SIGKILL.
     SignalDelivered,
-    /// The thread ends; `is_last` of its process, where the kernel says so.
+    /// The thread ends.
     ThreadEnds {
-        /// Told since Linux 6.15, where the event comes ahead of the memory's end, not behind it.
+        /// Whether it is the last thread of its process, known since Linux 6.15. There the event comes
+        /// before the end of the memory; in older kernels it comes after it.
         is_last: Option<bool>,
     },
-    /// The thread asks for the lock of a memory.
+    /// The thread asks for the mmap lock of a memory.
     LockWanted {
-        /// Which.
+        /// The memory with the lock.
         memory: u64,
-        /// To change mappings, not to look.
+        /// Whether the lock is for writing.
         is_write: bool,
     },
-    /// It has the lock.
+    /// The thread has the mmap lock of a memory.
     LockTaken {
-        /// Which.
+        /// The memory with the lock.
         memory: u64,
-        /// To change mappings, not to look.
+        /// Whether the lock is for writing.
         is_write: bool,
     },
     /// The last mapping of a memory is gone, with its page tables (end of `exit_mmap`).
     MemoryGone {
-        /// Which, where the kernel says so.
+        /// The memory, if the kernel reports it.
         memory: Option<u64>,
     },
     /// Resident pages of a memory that is not the thread's own are now `bytes`.
     Resident {
         /// 0 files, 1 anonymous, 2 swapped, 3 shared.
         member: u32,
-        /// All of that kind.
+        /// Resident bytes of this kind.
         bytes: u64,
     },
     /// The thread calls `process_mrelease`.
     ReleaseCall,
-    /// It comes back.
+    /// The thread returns from `process_mrelease`.
     ReleaseCallEnds,
-    /// The kernel's killer for want of memory has chosen a process.
+    /// The kernel's OOM killer has chosen a victim.
     Chosen {
-        /// Its first thread.
+        /// First thread of the victim.
         target: u32,
-        /// What it has resident, where the kernel says so (Linux 6.9).
+        /// Resident bytes of the victim, known since Linux 6.9.
         rss_bytes: Option<u64>,
     },
-    /// The kernel's reaper begins with the memory of a process.
+    /// The kernel's reaper begins to free the memory of a process.
     ReaperBegins {
-        /// A thread of it.
+        /// A thread of the process.
         target: u32,
     },
-    /// It is done.
+    /// The kernel's reaper has freed the memory of a process.
     ReaperEnds {
-        /// A thread of it.
+        /// A thread of the process.
         target: u32,
     },
-    /// The thread begins to make room itself, for the machine or for its memory cgroup.
+    /// The thread begins direct reclaim.
     ReclaimBegins {
-        /// For its memory cgroup, which is at its limit.
+        /// Whether it reclaims for its memory cgroup, which is at its limit, not for the machine.
         is_group: bool,
     },
-    /// It has made room.
+    /// The thread ends direct reclaim.
     ReclaimEnds {
-        /// For its memory cgroup.
+        /// Whether it reclaimed for its memory cgroup.
         is_group: bool,
     },
-    /// The thread, kswapd, wakes to make room.
+    /// kswapd, which is the thread, wakes up.
     KswapdWakes,
-    /// It sleeps again.
+    /// kswapd, which is the thread, goes to sleep.
     KswapdSleeps,
-    /// The thread makes another one.
+    /// The thread creates another task.
     NewTask {
-        /// The other one.
+        /// Thread id of the new task.
         thread: u32,
-        /// Of the same process.
+        /// Whether the new task is a thread of the same process.
         is_thread: bool,
     },
-    /// The thread runs a function of the kernel, of which this is the address.
+    /// The thread runs a function of the kernel.
     Function {
-        /// Where it begins.
+        /// Address of the function.
         address: u64,
     },
 }

@@ -1,7 +1,7 @@
-//! A saved recording of kills: what the kernel told, as it told it, so that it can be taken apart again.
+//! A saved recording of kills: the kernel's raw events, so that the analysis can be repeated.
 //!
-//! Layout: 8 bytes of `MAGIC`, then blocks that stand alone (crate::framing). The first is the `About`.
-//! docs/killtrace.md describes it for other readers.
+//! Layout: 8 bytes of `MAGIC`, then independent blocks (crate::framing). The first is the `About`.
+//! docs/killtrace.md describes the layout for other readers.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -16,13 +16,13 @@ use crate::input::Input;
 use crate::recording::Missing;
 use crate::{Error, ErrorKind};
 
-/// The first bytes of a recording of kills, its version at the end.
+/// The first bytes of a recording of kills, with its version in the last byte.
 const MAGIC: Magic = Magic { checked: *b"pgwkil\x00\x02", unchecked: *b"pgwkil\x00\x01" };
 
-/// Longest page of events: kernels make them of 4 to 64 KiB.
+/// Longest page of events. Kernels have pages of 4 to 64 KiB.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// What a block holds, by its number in the file.
+/// The kinds of blocks, by their number in the file.
 #[repr(u32)]
 enum BlockKind {
     About = 1,
@@ -33,7 +33,7 @@ enum BlockKind {
     Ending = 6,
 }
 
-/// What is known when a recording begins.
+/// Description of a recording, known when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -43,61 +43,61 @@ pub struct About {
     pub kernel: String,
     /// `uname -m`.
     pub machine: String,
-    /// How the kernel was heard: `tracepoints`, `btf` or `function`.
+    /// Source of the events: `tracepoints`, `btf` or `function`.
     pub backend: String,
-    /// What cannot be told here, and why.
+    /// Fields that this kernel cannot provide, and why.
     pub absent: Vec<Missing>,
-    /// Format files of the events, without how to print them.
+    /// Format files of the events, without their print format.
     pub formats: Vec<String>,
     /// The format file of the pages.
     pub page_format: String,
-    /// The process whose kill alone counts.
+    /// If set, only the kill of this process counts.
     pub process: Option<u32>,
-    /// The memory cgroup whose processes alone count.
+    /// If set, only kills of processes in this memory cgroup count.
     pub cgroup: Option<String>,
-    /// Functions of the kernel that are recorded: where each begins, in hexadecimal, and its name.
+    /// Recorded functions of the kernel: address, in hexadecimal, and name.
     pub functions: Vec<(String, String)>,
 }
 
-/// A thread, and what is known of it.
+/// A thread with its process and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number.
+    /// Thread id.
     pub thread: u32,
-    /// The process that it belongs to.
+    /// Process that the thread belongs to.
     pub process: u32,
-    /// What it is called.
+    /// Name of the thread, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether its process is one of those that count, where only some do.
+    /// Whether the process is a member, if only members count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_member: bool,
 }
 
-/// What is known when a recording ends.
+/// Summary of a recording, known when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ending {
-    /// CLOCK_MONOTONIC.
+    /// End of the recording, by CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// Events that found the buffer full.
+    /// Events dropped because the buffer was full.
     pub lost: u64,
 }
 
-/// One piece of a recording, live or saved.
+/// A block of a recording, live or saved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// What is known at the start; always the first.
+    /// Description of the recording; always the first block.
     About(Box<About>),
-    /// Threads.
+    /// Threads with their process and name.
     Tasks(Vec<Task>),
-    /// A page of events of one processor.
+    /// A page of events of a CPU.
     Page(Vec<u8>),
     /// Events of the backend `btf`.
     Events(Vec<Event>),
-    /// Events up to this time have come.
+    /// All events up to this time have arrived.
     Until(u64),
-    /// What is known at the end; the last, where the recorder came to it.
+    /// Summary of the recording; the last block, unless the recorder was killed.
     Ending(Ending),
     /// A kind of block that this version does not know.
     Unknown(u32),
@@ -112,7 +112,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn new(output: W) -> io::Result<Writer<W>> {
         Ok(Writer { frames: FrameWriter::new(output, &MAGIC)? })
     }
@@ -120,7 +120,7 @@ impl<W: Write> Writer<W> {
     /// Appends a block.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn write(&mut self, block: &Block) -> io::Result<()> {
         match block {
             Block::About(about) => self.frames.write_json(BlockKind::About as u32, about),
@@ -137,32 +137,32 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Bytes of whole blocks written so far; what a failed write left lies behind them.
+    /// Bytes of complete blocks written so far; a failed write may leave more bytes after them.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
     }
 
-    /// Hands back where the recording went, all of it written.
+    /// Flushes the recording and returns the output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn finish(self) -> io::Result<W> {
         self.frames.finish()
     }
 }
 
-/// Takes a saved recording apart.
+/// Reads a saved recording and analyses its kills.
 ///
 /// # Errors
-/// A file that is none, or damaged, with the offset; what the operating system refuses.
+/// If the file is no recording of kills, is damaged (with the offset), or cannot be read.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
     read_input(Input::open(path, false)?, path)
 }
 
-/// The same of one that lies in memory; `name` stands for its path.
+/// Analyses the kills of a recording in memory; `name` replaces its path.
 ///
 /// # Errors
-/// As `read`.
+/// Those of `read`.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
     read_input(Input::from_bytes(name, bytes)?, Path::new(name))
 }
@@ -181,14 +181,14 @@ fn read_input(input: Input, path: &Path) -> Result<Outcome, Error> {
                 let begun = Analysis::new(*about).map_err(|expected| frames.corrupt(&expected))?;
                 analysis = Some(begun);
             }
-            (None, _) => return Err(frames.corrupt("expected what the recording is about")),
+            (None, _) => return Err(frames.corrupt("expected the description of the recording")),
             (Some(analysis), block) => {
                 analysis.take(&block).map_err(|expected| frames.corrupt(&expected))?;
             }
         }
     }
     let analysis =
-        analysis.ok_or_else(|| frames.corrupt("expected what the recording is about"))?;
+        analysis.ok_or_else(|| frames.corrupt("expected the description of the recording"))?;
     Ok(analysis.finish())
 }
 
@@ -201,7 +201,7 @@ fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
         }
         kind if kind == BlockKind::Page as u32 => Block::Page(contents),
         kind if kind == BlockKind::Events as u32 => {
-            Block::Events(typed::unpack(&contents).ok_or("expected whole events in a block")?)
+            Block::Events(typed::unpack(&contents).ok_or("expected complete events in a block")?)
         }
         kind if kind == BlockKind::Until as u32 => {
             let bytes = contents.as_slice().try_into();

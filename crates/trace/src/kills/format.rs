@@ -1,10 +1,10 @@
-//! Where an event has its fields: the `format` file that tracefs has of each event, and that of the
-//! pages in which they come (`events/header_page`).
+//! The layout of events: reads the `format` file of each event in tracefs, and the format of the ring
+//! buffer's pages (`events/header_page`).
 
-/// Longest format text that is looked at: the longest of Linux 6.18 has 20 KB without what to print.
+/// Longest format text that is read. The longest of Linux 6.18 has 20 KB without its print format.
 const TEXT_BYTES_MAX: usize = 1 << 18;
 
-/// Where a field lies in its event.
+/// Position and size of a field in its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Field {
     name: String,
@@ -13,18 +13,19 @@ struct Field {
     is_signed: bool,
 }
 
-/// The form of an event.
+/// The layout of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Its last name, without that of its group.
+    /// Name of the event without its group.
     pub name: String,
-    /// By which number it is told.
+    /// Number of the event in the ring buffer.
     pub number: u16,
     fields: Vec<Field>,
 }
 
 impl Layout {
-    /// From the text of a format file; none of a text that is none. That of the pages has no number.
+    /// Parses the text of a format file; `None` if the text is no format. The format of pages has no
+    /// number.
     pub fn parse(text: &str) -> Option<Layout> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
@@ -38,18 +39,17 @@ impl Layout {
         })
     }
 
-    /// Whether there is such a field.
+    /// Whether the event has the field.
     pub fn has(&self, field: &str) -> bool {
         self.find(field).is_some()
     }
 
-    /// Where a field begins.
+    /// Offset of a field.
     pub fn offset(&self, field: &str) -> Option<usize> {
         Some(self.find(field)?.offset)
     }
 
-    /// The number in a field, with its sign kept; none where the event has no such field or ends
-    /// before it.
+    /// The number in a field, with its sign; `None` if the event has no such field or ends before it.
     pub fn number(&self, event: &[u8], field: &str) -> Option<i64> {
         let field = self.find(field)?;
         let bytes = event.get(field.offset..field.offset.checked_add(field.bytes)?)?;
@@ -58,13 +58,13 @@ impl Layout {
         let value = u64::from_le_bytes(word);
         let unused = 64 - 8 * u32::try_from(bytes.len()).ok().filter(|&count| count > 0)?;
         Some(match field.is_signed {
-            // The shift to the right brings the sign along.
+            // The arithmetic shift to the right extends the sign.
             true => (value << unused) as i64 >> unused,
             false => value as i64,
         })
     }
 
-    /// The first 16 bytes of a text field; none where there is no such field.
+    /// The first 16 bytes of a text field; `None` if the event has no such field.
     pub fn name16(&self, event: &[u8], field: &str) -> Option<[u8; 16]> {
         let field = self.find(field)?;
         let bytes = event.get(field.offset..field.offset.checked_add(field.bytes)?)?;
@@ -79,7 +79,7 @@ impl Layout {
     }
 }
 
-/// One line, such as `\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:0;`.
+/// Parses a line such as `\tfield:char comm[16];\toffset:20;\tsize:16;\tsigned:0;`.
 fn field(line: &str) -> Option<Field> {
     let line = line.trim_start().strip_prefix("field:")?;
     let mut parts = line.split(';').map(str::trim);
@@ -92,7 +92,7 @@ fn field(line: &str) -> Option<Field> {
     Some(Field { name, offset, bytes, is_signed })
 }
 
-/// The text of a format file without what tells how to print the event, which is most of it.
+/// The text of a format file without the event's print format, which is most of the text.
 pub fn without_print(text: &str) -> &str {
     text.split("\nprint fmt:").next().unwrap_or(text).trim_end()
 }
@@ -111,7 +111,7 @@ mod tests {
         print fmt: \"sig=%d\", REC->sig\n";
 
     #[test]
-    fn fields_are_found_where_the_kernel_says() {
+    fn fields_are_read_at_the_offsets_of_the_format() {
         let layout = Layout::parse(TEXT).unwrap();
         assert_eq!((layout.name.as_str(), layout.number), ("signal_generate", 261));
         let mut event = vec![0; 36];
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_refused() {
+    fn text_that_is_no_format_is_refused() {
         for text in ["", "name: x\nID: 70000\n", "field:;offset:1", "\tfield:int x;\toffset:-1;"] {
             assert_eq!(Layout::parse(text), None, "{text}");
         }

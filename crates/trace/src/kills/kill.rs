@@ -1,47 +1,46 @@
-//! One kill, as users see it. Its fields are those of `killtrace --json`; docs/killtrace.md tells what each
-//! means.
+//! A kill as printed by `killtrace --json`; docs/killtrace.md describes each field.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A process killed. Times are microseconds; none is what the kernel does not tell.
+/// The kill of a process. Times are microseconds; fields that the kernel does not report are `None`.
 ///
 /// `signal_us + threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us = reclaim_us`
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Kill {
-    /// The process.
+    /// Pid of the victim.
     pub pid: u32,
-    /// Its name, at most 15 bytes.
+    /// Name of the victim, at most 15 bytes.
     pub comm: String,
     /// Threads that handled the signal.
     pub threads: Option<u32>,
-    /// What it had resident when its memory began to go: anonymous, of files, shared.
+    /// Resident memory when its unmapping began: anonymous, file and shared.
     pub rss_bytes: Option<u64>,
-    /// From the kill call to the signal pending at every thread.
+    /// Signal delivery: from the kill call until the signal is pending at every thread.
     pub signal_us: Option<f64>,
-    /// From there to the lock with which the last thread begins to give the memory back.
+    /// Signal handling: until the last thread takes the lock to free the memory.
     pub threads_us: Option<f64>,
-    /// From there to the end of the memory.
+    /// Reclaim: from that lock to the end of the memory.
     pub reclaim_us: Option<f64>,
-    /// Of it: unmapping and freeing of pages.
+    /// Part of the reclaim: unmapping and freeing of pages.
     pub unmap_us: Option<f64>,
-    /// Of it: page tables, and what is flushed and freed with them.
+    /// Part of the reclaim: freeing of page tables and TLB flushes.
     pub pagetables_us: Option<f64>,
-    /// From the first of these to the last; begins behind the signal where that is not told.
+    /// All phases; without signal delivery if its time is unknown.
     pub total_us: Option<f64>,
-    /// Time of a reaper, beside the phases: `process_mrelease`, or the kernel's own.
+    /// Time of a reaper, in parallel to the phases: `process_mrelease`, or the kernel's own.
     pub reaper_us: Option<f64>,
-    /// Why it was killed, as far as the kernel tells.
+    /// Why the process was killed, as far as the kernel reports it.
     pub trigger: Trigger,
-    /// Who sent the signal.
+    /// The process that sent the signal.
     pub killer: Option<Killer>,
-    /// Who was making room for others when the signal was sent: `kswapd0`, or a process that ran out.
+    /// Processes in reclaim when the signal was sent: `kswapd0`, or a process in direct reclaim.
     pub reclaiming: Vec<Killer>,
-    /// CLOCK_MONOTONIC of its beginning, in nanoseconds.
+    /// Beginning of the kill by CLOCK_MONOTONIC, in nanoseconds.
     pub start_ns: u64,
-    /// Microseconds since then, and bytes still resident.
+    /// Resident bytes over time, in microseconds since the beginning of the kill.
     pub rss_curve: Vec<(f64, u64)>,
-    /// What happened, in order.
+    /// Steps of the kill, in order.
     pub steps: Vec<Step>,
 }
 
@@ -50,46 +49,46 @@ pub struct Kill {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "KillTrigger")]
 pub enum Trigger {
-    /// A process asked for it by a system call.
+    /// A system call of a process.
     User,
-    /// The kernel's killer, for a memory cgroup at its limit.
+    /// The OOM killer, for a memory cgroup at its limit.
     MemcgOom,
-    /// The kernel's killer, for the machine.
+    /// The OOM killer, for the machine.
     GlobalOom,
-    /// The kernel's killer; for whom is not known.
+    /// The OOM killer; unknown whether for a cgroup or the machine.
     Oom,
-    /// kswapd, as a killer in the kernel does.
+    /// kswapd, as in kernels with a low memory killer.
     Kswapd,
-    /// A thread that made room for itself, as a killer in the kernel does.
+    /// A thread in direct reclaim, as in kernels with a low memory killer.
     DirectReclaim,
-    /// Otherwise from inside the kernel, such as by `cgroup.kill`.
+    /// Another part of the kernel, such as `cgroup.kill`.
     Kernel,
 }
 
-/// Who did something.
+/// A process that sends signals or reclaims memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Killer {
-    /// The process; the thread, where its process is not known.
+    /// Pid of the process, or thread id if the process is unknown.
     pub pid: u32,
-    /// Its name, where it is known.
+    /// Name of the process, if it is known.
     pub comm: Option<String>,
 }
 
-/// One step on the way of a kill.
+/// A step of a kill.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "KillStep")]
 pub struct Step {
-    /// What is done.
+    /// Name of the step.
     pub name: String,
-    /// By which thread.
+    /// Thread that makes the step.
     pub thread: u32,
-    /// Microseconds since the kill began.
+    /// Start, in microseconds since the kill began.
     pub start_us: f64,
-    /// How long; 0 of an instant.
+    /// Duration in microseconds; 0 for an instant.
     pub duration_us: f64,
 }
 
-/// Nanoseconds as microseconds, three digits behind the point.
+/// Nanoseconds as microseconds with three decimals.
 pub fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1000.0
 }

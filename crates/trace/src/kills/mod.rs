@@ -1,6 +1,6 @@
-//! What killing a process costs, phase by phase, from the kernel's own events: binary trace pages or
-//! typed records to events, events to one row per kill. Reads a saved recording and a live kernel the
-//! same way, block by block. It must not know how events are got.
+//! The cost of killing a process, phase by phase, from the kernel's own events: binary trace pages or
+//! typed records become events, and events become a row per kill. A saved recording and a live kernel are
+//! read the same way, block by block. This module must not know how events are recorded.
 //!
 //! Source of the phases: spec sheet S2 and the kernel's own order of calls (kernel/signal.c, kernel/exit.c,
 //! mm/mmap.c, Linux 5.15 to 6.18). A phase whose events a kernel lacks is absent, never estimated.
@@ -28,7 +28,7 @@ pub use format::without_print;
 pub use kill::{Kill, Killer, Step, Trigger};
 pub use typed::{EVENT_BYTES, event as typed_event};
 
-/// The name and version of what `killtrace --json` prints.
+/// Name and version of the output of `killtrace --json`.
 pub const SCHEMA: &str = "pagewise.kills/1";
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
-//! Pages of the kernel's ring buffer to events with their times. The form is that of
-//! include/linux/ring_buffer.h; where time and length of a page lie, the kernel says.
+//! Splits pages of the kernel's ring buffer into events with their times. The layout is that of
+//! include/linux/ring_buffer.h; the kernel reports the offsets of a page's time and length.
 
 use super::format::Layout;
 
-/// Bits of a page's length that are its length; the others tell of losses.
+/// Bits of a page's length field that hold the length; the other bits mark losses.
 const LENGTH_MASK: u64 = (1 << 27) - 1;
 
-/// Lowest bit of a time that an absolute time does not carry.
+/// Number of low bits that an absolute time carries.
 const ABSOLUTE_TIME_BITS: u32 = 59;
 
-/// Kinds of entries that are no event, by their `type_len`.
+/// Values of `type_len` for entries without an event.
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
 
-/// Where a page has what.
+/// The layout of a page.
 #[derive(Clone, Debug)]
 pub struct PageForm {
     header: Layout,
@@ -22,17 +22,17 @@ pub struct PageForm {
 }
 
 impl PageForm {
-    /// From the text of `events/header_page`; none of a text that is none.
+    /// Parses the text of `events/header_page`; `None` if the text is no page format.
     pub fn parse(text: &str) -> Option<PageForm> {
         let header = Layout::parse(text)?;
         let data = header.offset("data")?;
         (header.has("timestamp") && header.has("commit")).then_some(PageForm { header, data })
     }
 
-    /// Hands each event of a page to `take`, with its time in nanoseconds.
+    /// Calls `take` for each event of a page, with its time in nanoseconds.
     ///
     /// # Errors
-    /// What was expected of the page and is not there.
+    /// Names what it expected of the page.
     pub fn events(
         &self,
         page: &[u8],
@@ -46,7 +46,7 @@ impl PageForm {
         let mut rest = page
             .get(self.data..)
             .and_then(|data| data.get(..length))
-            .ok_or("expected a page of events as long as it says")?;
+            .ok_or("expected a page of events with a valid length")?;
         let mut time_ns = begin_ns;
         while rest.len() >= size_of::<u32>() {
             let Some(entry) = Entry::first(rest)? else { return Ok(()) };
@@ -68,9 +68,9 @@ impl PageForm {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Event,
-    /// Time passes, or an event was taken back.
+    /// No event: a time extension or a discarded event.
     Nothing,
-    /// The delta is a time.
+    /// The delta is an absolute time.
     Absolute,
 }
 
@@ -78,12 +78,12 @@ struct Entry<'page> {
     kind: Kind,
     delta: u64,
     data: &'page [u8],
-    /// How long it is, with what stands ahead of its data.
+    /// Length of the entry, including its head.
     bytes: usize,
 }
 
 impl<'page> Entry<'page> {
-    /// The entry at the beginning of `page`, which holds a word at least; none where the page ends.
+    /// The entry at the beginning of `page`, which holds at least a word; `None` at the end of the page.
     fn first(page: &'page [u8]) -> Result<Option<Entry<'page>>, &'static str> {
         const CUT: &str = "expected an event that ends within its page";
         let word = |at: usize| -> Result<u32, &'static str> {
@@ -145,14 +145,14 @@ mod tests {
             3 << 5,      // a length of its own: 8 bytes with this word
             8,           //
             9,           //
-            4 << 5 | 29, // taken back: 8 bytes follow the head
+            4 << 5 | 29, // discarded: 8 bytes follow the head
             8,           //
             0,           //
             6 << 5 | 31, // absolute: 6 + 1 << 27
             1,           //
             2 << 5 | 1,  //
             11,          //
-            29,          // the end, whatever follows
+            29,          // the end; the rest is ignored
             77,          //
         ]);
         let word = |value: u32| value.to_le_bytes().to_vec();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_lies_is_refused() {
+    fn a_page_with_wrong_lengths_is_refused() {
         assert!(events(&[0; 12]).is_err());
         assert!(events(&page(&[28, 1])).is_err());
         assert!(events(&page(&[0, u32::MAX - 8])).is_err());

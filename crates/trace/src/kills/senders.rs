@@ -1,30 +1,30 @@
-//! What is known of threads that are not victims: which process they belong to, what they are called,
-//! which call to kill they are in, and who makes room.
+//! The state of threads that are not victims: their process and name, their current call of kill, and
+//! whether they reclaim memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::kill::Killer;
 
-/// Threads that are remembered: more than machines have.
+/// Largest number of threads: more than machines have.
 const THREADS_MAX: usize = 1 << 20;
 
-/// Calls to kill that are under way at once and remembered.
+/// Largest number of calls of kill at the same time.
 const CALLS_MAX: usize = 1 << 8;
 
-/// Letters of a name; the kernel's have 15.
+/// Longest name; names of the kernel have 15 bytes.
 const NAME_MAX: usize = 64;
 
-/// Threads that a signal wakes, and functions that are run, that are remembered of one call.
+/// Largest number of woken threads, and of functions, of a call.
 const WOKEN_MAX: usize = 1 << 12;
 
-/// A call to send SIGKILL, under way.
+/// A call that sends SIGKILL and has not yet returned.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
-    /// When it began; for a signal to many, when the one before was sent.
+    /// Start of the call or, in a call with several signals, the time of the signal before.
     pub since_ns: Option<u64>,
-    /// When it woke which thread.
+    /// Threads that it woke, with the time.
     pub woken: Vec<(u64, u32)>,
-    /// When it ran which function of the kernel.
+    /// Functions of the kernel that it ran, with the time.
     pub functions: Vec<(u64, String)>,
 }
 
@@ -34,21 +34,21 @@ impl Call {
     }
 }
 
-/// Everything that is remembered.
+/// The state of all threads.
 #[derive(Debug, Default)]
 pub struct Senders {
     processes: HashMap<u32, u32>,
     names: HashMap<u32, String>,
     calls: HashMap<u32, Call>,
-    /// Whether the thread makes room for its group.
+    /// Threads in reclaim; true if for their memory cgroup.
     reclaimers: BTreeMap<u32, bool>,
-    /// What it did last: the kernel's killer comes behind it.
+    /// Per thread: whether its last reclaim was for its memory cgroup. The OOM killer follows a reclaim.
     reclaimed: HashMap<u32, bool>,
     awake: BTreeSet<u32>,
 }
 
 impl Senders {
-    /// A thread of a process, with its name where that is known.
+    /// Adds a thread of a process, with its name if that is known.
     pub fn know(&mut self, thread: u32, process: u32, name: Option<&str>) {
         insert(&mut self.processes, thread, process);
         if let Some(name) = name {
@@ -57,7 +57,8 @@ impl Senders {
         }
     }
 
-    /// `thread` was made by `parent`; where that is unknown, so is this.
+    /// Adds `thread`, created by `parent`. If the process of `parent` is unknown, that of `thread` is
+    /// too.
     pub fn begin(&mut self, thread: u32, parent: u32, is_thread: bool) {
         self.names.remove(&thread);
         match (is_thread, self.process(parent)) {
@@ -67,30 +68,30 @@ impl Senders {
         }
     }
 
-    /// Which process a thread belongs to, if that is known.
+    /// The process of a thread, if it is known.
     pub fn process(&self, thread: u32) -> Option<u32> {
         self.processes.get(&thread).copied()
     }
 
-    /// What a thread is called, if that is known.
+    /// The name of a thread, if it is known.
     pub fn name(&self, thread: u32) -> Option<&str> {
         self.names.get(&thread).map(String::as_str)
     }
 
-    /// Names a thread by its process.
+    /// The process and name of a thread.
     pub fn who(&self, thread: u32) -> Killer {
         let comm = self.names.get(&thread).cloned();
         Killer { pid: self.process(thread).unwrap_or(thread), comm }
     }
 
-    /// The thread calls the kernel to send SIGKILL.
+    /// Begins a call of the thread that sends SIGKILL.
     pub fn call(&mut self, thread: u32, time_ns: u64) {
         if self.calls.len() < CALLS_MAX || self.calls.contains_key(&thread) {
             self.calls.insert(thread, Call::since(time_ns));
         }
     }
 
-    /// The thread wakes another one.
+    /// Notes that the thread wakes another thread.
     pub fn wake(&mut self, thread: u32, time_ns: u64, other: u32) {
         if let Some(call) = self.calls.get_mut(&thread)
             && call.woken.len() < WOKEN_MAX
@@ -99,7 +100,7 @@ impl Senders {
         }
     }
 
-    /// The thread runs a function of the kernel, which matters within a call.
+    /// Notes a function of the kernel that the thread runs within a call.
     pub fn run(&mut self, thread: u32, time_ns: u64, function: &str) {
         if let Some(call) = self.calls.get_mut(&thread)
             && call.functions.len() < WOKEN_MAX
@@ -108,19 +109,19 @@ impl Senders {
         }
     }
 
-    /// A signal of the thread is pending: what is known of how it came. A call that sends more begins
-    /// anew.
+    /// Returns the call that generated a signal of the thread. The call restarts, because it may send
+    /// more signals.
     pub fn generate(&mut self, thread: u32, time_ns: u64) -> Call {
         let Some(call) = self.calls.get_mut(&thread) else { return Call::default() };
         std::mem::replace(call, Call::since(time_ns))
     }
 
-    /// The thread is back from its call.
+    /// Ends the call of the thread.
     pub fn call_ends(&mut self, thread: u32) {
         self.calls.remove(&thread);
     }
 
-    /// The thread begins to make room, or has.
+    /// Begins or ends a reclaim of the thread.
     pub fn reclaim(&mut self, thread: u32, is_group: bool, begins: bool) {
         if begins && self.reclaimers.len() < THREADS_MAX {
             self.reclaimers.insert(thread, is_group);
@@ -130,7 +131,7 @@ impl Senders {
         insert(&mut self.reclaimed, thread, is_group);
     }
 
-    /// kswapd, on this thread, wakes or sleeps.
+    /// Notes that kswapd, which is this thread, wakes up or goes to sleep.
     pub fn kswapd(&mut self, thread: u32, wakes: bool) {
         if wakes && self.awake.len() < THREADS_MAX {
             self.awake.insert(thread);
@@ -139,22 +140,22 @@ impl Senders {
         }
     }
 
-    /// Whether a thread is kswapd, and is awake.
+    /// Whether a thread is kswapd and awake.
     pub fn is_kswapd(&self, thread: u32) -> bool {
         self.awake.contains(&thread)
     }
 
-    /// Whether a thread makes room now.
+    /// Whether a thread is in reclaim.
     pub fn is_reclaiming(&self, thread: u32) -> bool {
         self.reclaimers.contains_key(&thread)
     }
 
-    /// Whether a thread made room for its group, not for the machine, when it last did.
+    /// Whether the last reclaim of a thread was for its memory cgroup, not for the machine.
     pub fn reclaimed_for_group(&self, thread: u32) -> Option<bool> {
         self.reclaimed.get(&thread).copied()
     }
 
-    /// Who makes room now.
+    /// The processes in reclaim.
     pub fn reclaiming(&self) -> Vec<Killer> {
         let threads: BTreeSet<u32> =
             self.awake.iter().chain(self.reclaimers.keys()).copied().collect();
@@ -162,7 +163,7 @@ impl Senders {
     }
 }
 
-/// Bounds what a recording that never ends, or lies, can make us remember.
+/// Inserts a value, unless the map is full: endless or hostile recordings need a bound.
 fn insert<Value>(map: &mut HashMap<u32, Value>, thread: u32, value: Value) {
     if map.len() < THREADS_MAX || map.contains_key(&thread) {
         map.insert(thread, value);

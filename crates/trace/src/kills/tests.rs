@@ -32,7 +32,7 @@ fn gone(time_ns: u64, thread: u32, memory: u64) -> Event {
     at(time_ns, thread, What::MemoryGone { memory: Some(memory) })
 }
 
-/// A kill of three threads, the last of which gives back the memory.
+/// A kill of three threads, the last of which frees the memory.
 fn a_kill() -> Vec<Event> {
     vec![
         at(1_000, SENDER, What::KillCall),
@@ -93,7 +93,7 @@ fn phases_add_up() {
 }
 
 #[test]
-fn what_a_kernel_does_not_tell_is_absent() {
+fn fields_that_a_kernel_does_not_report_are_absent() {
     let without = |is_absent: fn(&What) -> bool| {
         let events: Vec<Event> =
             a_kill().into_iter().filter(|event| !is_absent(&event.what)).collect();
@@ -117,18 +117,19 @@ fn functions_of_the_killer_and_of_the_victim_are_steps() {
     let names = names.map(|(address, name)| (address, name.to_owned())).into();
     let mut events = a_kill();
     let runs = |time_ns, thread, address| at(time_ns, thread, What::Function { address });
-    // Within a function, of a stranger, and ahead of every function.
+    // Addresses within a function, of another thread, and below every function.
     events.extend([runs(5_000, SENDER, 104), runs(110_000, 102, 200)]);
     events.extend([runs(6_000, 9, 104), runs(7_000, SENDER, 99)]);
     events.sort_by_key(|event| event.time_ns);
     let kills = taken_apart(Anatomy::new(Scope::All, true, names), &events);
     let steps = kills[0].steps.iter().filter(|step| step.name.contains('_'));
-    let told: Vec<_> = steps.map(|step| (step.name.as_str(), step.thread, step.start_us)).collect();
-    assert_eq!(told, [("complete_signal", SENDER, 4.0), ("exit_mmap", 102, 109.0)]);
+    let brief: Vec<_> =
+        steps.map(|step| (step.name.as_str(), step.thread, step.start_us)).collect();
+    assert_eq!(brief, [("complete_signal", SENDER, 4.0), ("exit_mmap", 102, 109.0)]);
 }
 
 #[test]
-fn threads_are_known_by_their_memory_where_their_process_is_not() {
+fn a_thread_of_an_unknown_process_is_identified_by_its_memory() {
     let events = a_kill();
     let kills = taken_apart(Anatomy::new(Scope::All, true, BTreeMap::new()), &events);
     assert_eq!((kills[0].threads, kills[0].total_us), (Some(3), Some(310.0)));
@@ -136,14 +137,14 @@ fn threads_are_known_by_their_memory_where_their_process_is_not() {
 }
 
 #[test]
-fn a_first_thread_that_has_ended_hides_nothing() {
+fn a_kill_is_found_although_the_first_thread_has_ended() {
     let events: Vec<Event> = a_kill().into_iter().filter(|event| event.thread != VICTIM).collect();
     let kills = taken_apart(anatomy(), &events);
     assert_eq!((kills[0].threads, kills[0].reclaim_us), (Some(2), Some(200.0)));
 }
 
 #[test]
-fn whoever_looks_at_the_memory_last_may_give_it_back() {
+fn a_thread_of_another_process_may_free_the_memory() {
     let stranger = 50;
     let mut events = a_kill();
     for event in &mut events {
@@ -156,17 +157,17 @@ fn whoever_looks_at_the_memory_last_may_give_it_back() {
 }
 
 #[test]
-fn other_memory_and_other_ends_do_not_count() {
+fn events_of_other_memory_and_other_threads_do_not_count() {
     let mut events = a_kill();
     events.extend([looks(40_000, 9, OTHER), changes(41_000, 9, OTHER), gone(50_000, 9, OTHER)]);
-    // The signal again, to a process that is dying already.
+    // A second signal to a dying process.
     events.push(signal(60_000, SENDER, VICTIM, 0));
     events.sort_by_key(|event| event.time_ns);
     assert_eq!(taken_apart(anatomy(), &events), taken_apart(anatomy(), &a_kill()));
 }
 
 #[test]
-fn the_scope_limits_whose_kills_count() {
+fn only_kills_within_the_scope_count() {
     let scoped = |scope| taken_apart(anatomy_of(scope, true), &a_kill()).len();
     assert_eq!(scoped(Scope::Process(VICTIM)), 1);
     assert_eq!(scoped(Scope::Process(101)), 0);
@@ -180,7 +181,7 @@ fn the_scope_limits_whose_kills_count() {
 }
 
 #[test]
-fn triggers_are_told_as_far_as_the_kernel_tells() {
+fn triggers_follow_from_the_events_of_the_kernel() {
     let trigger = |events: &[Event]| taken_apart(anatomy(), events)[0].trigger;
     let sent = |code| signal(5, SENDER, VICTIM, code);
     let begins = |is_group| at(1, SENDER, What::ReclaimBegins { is_group });
@@ -200,7 +201,7 @@ fn triggers_are_told_as_far_as_the_kernel_tells() {
 }
 
 #[test]
-fn a_reaper_is_timed_beside_the_phases() {
+fn a_reaper_is_timed_apart_from_the_phases() {
     let mut events = a_kill();
     events.extend([
         at(13_000, SENDER, What::ReleaseCall),
@@ -235,7 +236,7 @@ fn recording(events: &[Event]) -> Vec<u8> {
 }
 
 #[test]
-fn a_saved_recording_says_the_same() {
+fn a_saved_recording_gives_the_same_kills() {
     let outcome = read_bytes("test.pgk", &recording(&a_kill())).unwrap();
     let mut expected = taken_apart(anatomy(), &a_kill());
     expected[0].killer = Some(Killer { pid: SENDER, comm: None });
@@ -243,7 +244,7 @@ fn a_saved_recording_says_the_same() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused() {
+fn other_files_are_refused() {
     for bytes in [&b"pgwrec\x00\x03"[..], b"{", b"pgwkil\x00\x01", b"pgwkil\x00\x02"] {
         assert!(read_bytes("test.pgk", bytes).is_err());
     }
@@ -255,14 +256,14 @@ fn what_is_no_recording_is_refused() {
 }
 
 #[test]
-fn no_flipped_bit_passes() {
+fn every_flipped_bit_is_detected() {
     let sound = recording(&a_kill());
-    let said = read_bytes("test.pgk", &sound).unwrap();
+    let expected = read_bytes("test.pgk", &sound).unwrap();
     for bit in 0..8 * sound.len() {
         let mut spoilt = sound.clone();
         spoilt[bit / 8] ^= 1 << (bit % 8);
         if let Ok(outcome) = read_bytes("test.pgk", &spoilt) {
-            assert!(outcome.is_cut || outcome == said, "bit {} of byte {}", bit % 8, bit / 8);
+            assert!(outcome.is_cut || outcome == expected, "bit {} of byte {}", bit % 8, bit / 8);
         }
     }
 }
@@ -280,7 +281,7 @@ fn the_trace_for_viewers_has_every_step_and_the_memory() {
 }
 
 #[test]
-fn what_never_ends_is_bounded() {
+fn kills_that_never_end_take_bounded_memory() {
     let mut anatomy = anatomy();
     a_kill().iter().take(9).for_each(|event| anatomy.take(event));
     for thread in 1_000..1_200_000 {
@@ -289,7 +290,7 @@ fn what_never_ends_is_bounded() {
     anatomy.take(&gone(311_000, VICTIM, MEMORY));
     let (kills, dropped) = anatomy.finish();
     assert_eq!(kills.len(), 1);
-    // 1,199,000 threads, of which 2^20 find room, and some more until they are counted again.
+    // Of 1,199,000 threads 2^20 are kept, and a few more until the next count.
     assert!((149_000..150_425).contains(&dropped), "{dropped}");
 
     let mut writer = Writer::new(Vec::new()).unwrap();
@@ -313,7 +314,7 @@ proptest! {
     }
 
     #[test]
-    fn any_order_of_any_events_is_survived(
+    fn no_order_of_events_causes_a_panic(
         mut events in prop::collection::vec((0..a_kill().len(), any::<u16>(), 0u32..4), 0..60)
     ) {
         events.sort_by_key(|&(_, time, _)| time);

@@ -1,11 +1,11 @@
-//! Events as the backend `btf` leaves them: 48 bytes each, which crates/recorder/bpf/kills.h describes.
+//! Events of the backend `btf`: 48 bytes each, as crates/recorder/bpf/kills.h describes.
 
 use super::event::{Event, What};
 
 /// Bytes of an event.
 pub const EVENT_BYTES: usize = 48;
 
-/// What happened, by the number in an event. The words of each stand in crates/recorder/bpf/kills.h.
+/// The kinds of events by number. crates/recorder/bpf/kills.h describes the words of each kind.
 mod kind {
     pub const KILL_CALL: u32 = 1;
     pub const KILL_CALL_ENDS: u32 = 2;
@@ -29,17 +29,17 @@ mod kind {
     pub const NEW_TASK: u32 = 20;
 }
 
-/// A word that stands for what the kernel did not say.
+/// A word without a value from the kernel.
 const UNSAID: u64 = u64::MAX;
 
-/// An event of the kernel's side; none of a kind that is not known.
+/// Decodes an event of the BPF program; `None` for an unknown kind.
 pub fn event(bytes: &[u8; EVENT_BYTES]) -> Option<Event> {
     let word = |at: usize| {
         u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the range has 8 bytes"))
     };
     let (time_ns, first, second) = (word(0), word(16), word(24));
     let (thread, number) = (word(8) as u32, (word(8) >> 32) as u32);
-    let (said, target) = ((second != UNSAID).then_some(second), first as u32);
+    let (reported, target) = ((second != UNSAID).then_some(second), first as u32);
     let what = match number {
         kind::KILL_CALL => What::KillCall,
         kind::KILL_CALL_ENDS => What::KillCallEnds,
@@ -50,14 +50,14 @@ pub fn event(bytes: &[u8; EVENT_BYTES]) -> Option<Event> {
             name: bytes[32..].try_into().expect("16 bytes are left"),
         },
         kind::SIGNAL_DELIVERED => What::SignalDelivered,
-        kind::THREAD_ENDS => What::ThreadEnds { is_last: said.map(|value| value != 0) },
+        kind::THREAD_ENDS => What::ThreadEnds { is_last: reported.map(|value| value != 0) },
         kind::LOCK_WANTED => What::LockWanted { memory: first, is_write: second != 0 },
         kind::LOCK_TAKEN => What::LockTaken { memory: first, is_write: second != 0 },
         kind::MEMORY_GONE => What::MemoryGone { memory: Some(first) },
         kind::RESIDENT => What::Resident { member: target, bytes: second },
         kind::RELEASE_CALL => What::ReleaseCall,
         kind::RELEASE_CALL_ENDS => What::ReleaseCallEnds,
-        kind::CHOSEN => What::Chosen { target, rss_bytes: said },
+        kind::CHOSEN => What::Chosen { target, rss_bytes: reported },
         kind::REAPER_BEGINS => What::ReaperBegins { target },
         kind::REAPER_ENDS => What::ReaperEnds { target },
         kind::RECLAIM_BEGINS => What::ReclaimBegins { is_group: first != 0 },
@@ -70,7 +70,7 @@ pub fn event(bytes: &[u8; EVENT_BYTES]) -> Option<Event> {
     Some(Event { time_ns, thread, what })
 }
 
-/// The events of a block; none where it does not hold whole ones. Those of unknown kinds are left out.
+/// The events of a block, without those of unknown kinds; `None` if an event is incomplete.
 pub fn unpack(contents: &[u8]) -> Option<Vec<Event>> {
     let (events, rest) = contents.as_chunks::<EVENT_BYTES>();
     rest.is_empty().then(|| events.iter().filter_map(event).collect())
@@ -111,7 +111,7 @@ fn bytes(event: &Event) -> [u8; EVENT_BYTES] {
         What::NewTask { thread, is_thread } => {
             (kind::NEW_TASK, u64::from(thread), u64::from(is_thread))
         }
-        // Functions come in pages alone.
+        // Functions come only in pages.
         What::Function { .. } => (0, 0, 0),
     };
     let head = u64::from(event.thread) | u64::from(kind) << 32;

@@ -1,4 +1,4 @@
-//! A process that is dying: what was seen of it so far, and the row that it becomes.
+//! A dying process: its events so far, and the row that it becomes.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::curve::Curve;
 use super::kill::{Kill, Killer, Step, Trigger, microseconds};
 use super::senders::Call;
 
-/// A process that is dying.
+/// A dying process.
 #[derive(Clone, Debug)]
 pub struct Victim {
     pub pid: u32,
@@ -16,12 +16,12 @@ pub struct Victim {
     pub killer: Killer,
     pub trigger: Trigger,
     pub reclaiming: Vec<Killer>,
-    /// When the signal was pending everywhere, and how it came to that.
+    /// Time at which the signal was pending at all threads, and the call that sent it.
     pub generated_ns: u64,
     pub call: Call,
     /// The kernel's address of its memory.
     pub memory: Option<u64>,
-    /// As the kernel's killer told it.
+    /// Resident bytes as reported by the OOM killer.
     pub rss_bytes: Option<u64>,
     pub curve: Curve,
     pub reaper: Option<Reaper>,
@@ -38,13 +38,13 @@ pub struct Reaper {
     pub until_ns: Option<u64>,
 }
 
-/// What a thread did since it was told to die.
+/// Events of a thread since the signal.
 #[derive(Clone, Copy, Debug, Default)]
 struct Thread {
     delivered_ns: Option<u64>,
     ended_ns: Option<u64>,
-    /// The last time it took the memory's lock to look, and the first time since then that it wanted it
-    /// to change mappings.
+    /// The last time it took the mmap lock for reading, and the first time after that when it asked for
+    /// the lock for writing.
     looks_ns: Option<u64>,
     changes_ns: Option<u64>,
 }
@@ -70,40 +70,40 @@ impl Victim {
         }
     }
 
-    /// How many threads and functions are remembered of it.
+    /// Number of its threads and functions that are kept.
     pub fn size(&self) -> usize {
         self.threads.len() + self.functions.len()
     }
 
-    /// The thread, one of its own, handles the signal.
+    /// Notes that a thread of the victim handles the signal.
     pub fn deliver(&mut self, thread: u32, time_ns: u64) {
         self.thread(thread).delivered_ns.get_or_insert(time_ns);
     }
 
-    /// The thread, one of its own, has ended.
+    /// Notes that a thread of the victim has ended.
     pub fn end(&mut self, thread: u32, time_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&thread) {
             thread.ended_ns.get_or_insert(time_ns);
         }
     }
 
-    /// A thread, whoever's, took the memory's lock to look at it.
+    /// Notes that a thread of any process took the mmap lock for reading.
     pub fn look(&mut self, thread: u32, time_ns: u64) {
         let thread = self.thread(thread);
         (thread.looks_ns, thread.changes_ns) = (Some(time_ns), None);
     }
 
-    /// A thread, whoever's, wants the memory's lock to change it.
+    /// Notes that a thread of any process asked for the mmap lock for writing.
     pub fn change(&mut self, thread: u32, time_ns: u64) {
         self.thread(thread).changes_ns.get_or_insert(time_ns);
     }
 
-    /// A thread runs a function of the kernel.
+    /// Notes a function of the kernel that a thread runs.
     pub fn run(&mut self, thread: u32, time_ns: u64, function: String) {
         self.functions.push((time_ns, thread, function));
     }
 
-    /// Whether a thread has anything to do with it.
+    /// Whether a thread took part in the kill.
     pub fn concerns(&self, thread: u32) -> bool {
         thread == self.sender || self.threads.contains_key(&thread)
     }
@@ -112,8 +112,8 @@ impl Victim {
         self.threads.entry(thread).or_default()
     }
 
-    /// The row of a kill. `last` is when the memory was gone and which thread gave it back; none where
-    /// that was not seen.
+    /// The row of the kill. `last` is the time at which the memory was freed and the thread that freed
+    /// it; `None` if this was not recorded.
     pub fn kill(self, last: Option<(u64, u32)>) -> Kill {
         let start_ns = self.call.since_ns.unwrap_or(self.generated_ns);
         let own =
@@ -152,7 +152,7 @@ impl Victim {
         }
     }
 
-    /// What happened, in order.
+    /// The steps of the kill, in order.
     fn steps(&self, start_ns: u64, last: Option<(u64, u32)>) -> Vec<Step> {
         let mut steps = Steps { start_ns, steps: Vec::new() };
         steps.add("signal delivery", self.sender, start_ns, Some(self.generated_ns));
@@ -193,7 +193,7 @@ struct Steps {
 }
 
 impl Steps {
-    /// From `from_ns` on; an instant where its end is not known.
+    /// Adds a step that begins at `from_ns`; without a known end it is an instant.
     fn add(&mut self, name: &str, thread: u32, from_ns: u64, to_ns: Option<u64>) {
         self.steps.push(Step {
             name: name.to_owned(),

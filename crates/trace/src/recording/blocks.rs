@@ -1,4 +1,4 @@
-//! Blocks from the bytes of a recording.
+//! Parses the blocks of a recording.
 
 use super::moments::Moment;
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
@@ -6,24 +6,24 @@ use crate::Error;
 use crate::framing::{Frame, FrameReader, parse_json};
 use crate::input::Input;
 
-/// One block of a recording.
+/// A block of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// What was known at the start; always the first.
+    /// Description of the recording; always the first block.
     About(About),
     /// Events.
     Records(Vec<Record>),
     /// The kernel's counters.
     Sample(Sample),
-    /// What was known at the end; the last, where the recorder came to it.
+    /// Summary of the recording; the last block, unless the recorder was killed.
     Ending(Ending),
     /// Names of files whose pages follow.
     Files(Vec<FileName>),
-    /// Memory and processes.
+    /// Memory and processes at an instant.
     Moment(Moment),
     /// A kind of block that this version does not know.
     Unknown(u32),
-    /// The file ends within a block, of which this many bytes are there.
+    /// The file ends within a block, after this number of its bytes.
     CutShort(u64),
 }
 
@@ -33,19 +33,19 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Begins to read `input`, of which nothing was read; none where it is no recording.
+    /// A reader of `input`, which must be at its beginning; `None` if it is no recording.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the read.
     pub fn new(input: Input) -> Result<Option<Reader>, Error> {
         Ok(FrameReader::new(input, &MAGIC)?.map(|frames| Reader { frames }))
     }
 
-    /// The next block; none at the end.
+    /// The next block; `None` at the end.
     ///
     /// # Errors
-    /// `Corrupt` with the offset where a whole block is not what the format demands; what the
-    /// operating system refuses.
+    /// `Corrupt` with the offset if a complete block violates the format; `Io` if the operating system
+    /// refuses the read.
     pub fn read_block(&mut self) -> Result<Option<Block>, Error> {
         let block = match self.frames.read()? {
             None => return Ok(None),
@@ -61,11 +61,11 @@ impl Reader {
     }
 }
 
-/// What a recording says about itself, and the reader of what follows; none where `input`, of which
-/// nothing was read, is no recording.
+/// The description of a recording, and a reader of the following blocks; `None` if `input`, which must be
+/// at its beginning, is no recording.
 ///
 /// # Errors
-/// As [`Reader::read_block`].
+/// Those of [`Reader::read_block`].
 pub fn read_about(input: Input) -> Result<Option<(About, Reader)>, Error> {
     let Some(mut reader) = Reader::new(input)? else { return Ok(None) };
     Ok(match reader.read_block()? {
@@ -78,7 +78,7 @@ fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
     Ok(match kind {
         kind if kind == BlockKind::About as u32 => Block::About(parse_json(contents)?),
         kind if kind == BlockKind::Records as u32 => {
-            Block::Records(packing::unpack(contents).ok_or("expected whole records in a block")?)
+            Block::Records(packing::unpack(contents).ok_or("expected complete records in a block")?)
         }
         kind if kind == BlockKind::Sample as u32 => Block::Sample(parse_json(contents)?),
         kind if kind == BlockKind::Ending as u32 => Block::Ending(parse_json(contents)?),

@@ -1,6 +1,5 @@
-//! The file that `pagewise-agent record` writes on the device: 8 bytes of `MAGIC`, then blocks that
-//! stand alone (crate::framing). The first block is the `About`. docs/recording.md describes it for
-//! other readers.
+//! The file of `pagewise-agent record`: 8 bytes of `MAGIC`, then independent blocks (crate::framing). The
+//! first block is the `About`. docs/recording.md describes the layout for other readers.
 
 mod blocks;
 pub mod moments;
@@ -17,11 +16,11 @@ pub use writer::Writer;
 
 use crate::framing::Magic;
 
-/// The first bytes of a recording, its version at the end.
+/// The first bytes of a recording, with its version in the last byte.
 pub(crate) const MAGIC: Magic =
     Magic { checked: *b"pgwrec\x00\x03", unchecked: *b"pgwrec\x00\x02" };
 
-/// What a block holds, by its number in the file.
+/// The kinds of blocks, by their number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum BlockKind {
@@ -33,8 +32,8 @@ enum BlockKind {
     Moment = 6,
 }
 
-/// One event as the kernel reported it, without interpretation; crates/recorder/bpf/record.h is its
-/// other side and says what the fields mean for each kind.
+/// An event as the kernel reported it, without interpretation. crates/recorder/bpf/record.h is its
+/// counterpart and documents the fields of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// CLOCK_MONOTONIC, in nanoseconds.
@@ -43,13 +42,13 @@ pub struct Record {
     pub address: u64,
     /// Swap entry, inode, bytes, or the next 8 bytes of a name.
     pub object: u64,
-    /// Whom the record is about.
+    /// Process of the event.
     pub process: u32,
-    /// Who did it, nanoseconds, or the parent.
+    /// Acting process or thread, nanoseconds, or the parent.
     pub auxiliary: u32,
-    /// The kernel's number of the device.
+    /// The kernel's device number, or another number of the kind.
     pub device: u32,
-    /// How many 4 KiB pages.
+    /// Number of 4 KiB pages.
     pub pages: u16,
     /// One of `kind`.
     pub kind: u8,
@@ -58,7 +57,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// The `EXEC` record of a process that becomes the program `name`, of which 16 bytes fit.
+    /// The `EXEC` record of a process that executes the program `name`, which is cut to 16 bytes.
     #[must_use]
     pub fn of_program(self, name: &str) -> Record {
         let mut bytes = [0; 16];
@@ -68,14 +67,14 @@ impl Record {
         Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..self }
     }
 
-    /// The name in an `EXEC` record, as far as it fits.
+    /// The name in an `EXEC` record, cut to 16 bytes.
     pub fn program(&self) -> Vec<u8> {
         let mut name = [self.address.to_le_bytes(), self.object.to_le_bytes()].concat();
         name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
         name
     }
 
-    /// The record in the words that the kernel handed over.
+    /// Decodes the words of a record from the BPF program.
     pub fn from_kernel([time_ns, address, object, processes, end]: [u64; 5]) -> Record {
         let [p0, p1, p2, p3, a0, a1, a2, a3] = processes.to_ne_bytes();
         let [d0, d1, d2, d3, s0, s1, kind, flags] = end.to_ne_bytes();
@@ -97,9 +96,9 @@ impl Record {
 pub mod kind {
     /// A page left memory: `address` of `process`, `object` = swap entry, `auxiliary` = who reclaimed.
     pub const PAGE_OUT: u8 = 1;
-    /// A swap device was told to write `object`; `process` = who submitted it.
+    /// A write of `object` to a swap device; `process` = who submitted it.
     pub const SWAP_WRITE: u8 = 2;
-    /// A swap device was told to read `object`; in a fault, `address` is the faulting page.
+    /// A read of `object` from a swap device; in a fault, `address` is the faulting page.
     pub const SWAP_READ: u8 = 3;
     /// A fault of `process` brought `address` back in `auxiliary` nanoseconds.
     pub const SWAP_IN: u8 = 4;
@@ -115,31 +114,31 @@ pub mod kind {
     pub const FILE_DROPPED: u8 = 9;
     /// A request for `object` bytes at sector `address` went to the device.
     pub const BLOCK: u8 = 10;
-    /// `process` was told to die by `auxiliary`.
+    /// `auxiliary` sent SIGKILL to `process`.
     pub const KILL: u8 = 11;
-    /// Thread `auxiliary` was given `object` bytes at byte `address`.
+    /// Thread `auxiliary` allocated `object` bytes at byte `address`.
     pub const ALLOCATE: u8 = 12;
-    /// It gives `object` bytes at `address` back, of which `device` pages were touched. Those that
-    /// have no `TOUCHED` record are the first ones.
+    /// Thread `auxiliary` freed `object` bytes at `address`, of which `device` pages were touched.
+    /// Touched pages without a `TOUCHED` record are the first pages of the block.
     pub const FREE: u8 = 13;
-    /// The contents of `object` bytes at `address` are not needed; touched pages as for `FREE`.
+    /// Thread `auxiliary` discarded `object` bytes at `address`; touched pages as for `FREE`.
     pub const DISCARD: u8 = 14;
-    /// `object` bytes at `address` were touched, of what the thread frees or discards next.
+    /// `object` bytes at `address` were touched, of the block that the thread frees or discards next.
     pub const TOUCHED: u8 = 15;
-    /// `device` allocations of less than 64 KiB, `object` bytes together, since the one before.
+    /// `device` allocations of less than 64 KiB, `object` bytes together, since the last `SMALL` record.
     pub const SMALL: u8 = 16;
     /// At its end the process had used `address` ns in user and `object` ns in kernel mode, and had
     /// `device` minor and `auxiliary` major faults.
     pub const USAGE: u8 = 17;
 }
 
-/// The bits of `Record::flags`; each belongs to the kind named.
+/// The bits of `Record::flags`, each for the named kinds.
 pub mod flag {
     /// `PAGE_OUT`: the owner was not found.
     pub const NO_OWNER: u8 = 1;
-    /// `PAGE_OUT`: mapped more than once; the first owner stands for all.
+    /// `PAGE_OUT`: mapped more than once; the record names the first owner found.
     pub const SHARED: u8 = 2;
-    /// `PAGE_OUT`: the pages hold nothing but zeros, so nothing is written.
+    /// `PAGE_OUT`: the pages are all zeros, so nothing is written.
     pub const ZEROS: u8 = 4;
     /// `SWAP_READ`: issued inside a page fault.
     pub const IN_FAULT: u8 = 4;
@@ -157,9 +156,9 @@ pub mod flag {
     pub const ZEROED: u8 = 1;
     /// `ALLOCATE`, `FREE`: by mmap and munmap, not by malloc and free.
     pub const MAPPED: u8 = 2;
-    /// `FREE`: the touched pages go to the block that the thread is given next; `ALLOCATE`: that one.
+    /// `FREE`: the contents move to the thread's next block; `ALLOCATE`: this is that block.
     pub const RESIZED: u8 = 4;
-    /// `FREE`, `DISCARD`: the kernel did not say which pages were touched.
+    /// `FREE`, `DISCARD`: the touched pages are unknown.
     pub const UNKNOWN: u8 = 8;
     /// `DISCARD`: the kernel may take the pages when it needs them (MADV_FREE).
     pub const LAZY: u8 = 16;

@@ -10,160 +10,161 @@ use super::{About, Block, flag, kind, read_about};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
-/// The source whose recordings have moments.
+/// Name of the source whose recordings have moments.
 pub const SOURCE: &str = "kills";
 
-/// Memory and processes at one instant.
+/// Memory and processes at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moment {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub time_ns: u64,
-    /// Of the recorded cgroup, or else of the machine.
+    /// Memory of the recorded cgroup, or of the machine.
     pub memory: MemoryState,
-    /// Every process of it that has memory of its own, by number.
+    /// Every process of the cgroup or machine with memory of its own, by pid.
     pub processes: Vec<ProcessState>,
-    /// The process that is told to die at this instant, if the moment was taken for it: it still has all
-    /// of its memory.
+    /// The process that gets SIGKILL at this instant, if the moment was taken for it. It still has all of
+    /// its memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub victim: Option<u32>,
 }
 
-/// Memory of a cgroup or of a machine, in bytes. What the kernel does not tell is absent.
+/// Memory of a cgroup or of a machine, in bytes. Values that the kernel does not report are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryState {
     /// The limit of the cgroup, or all memory.
     pub total: u64,
-    /// What nobody has.
+    /// Free memory.
     pub free: u64,
-    /// What could be had without swapping.
+    /// Memory available without swapping (`MemAvailable`).
     pub available: u64,
-    /// Pages of files, without shared memory.
+    /// File pages, without shared memory.
     pub files: u64,
-    /// Swap areas of every kind.
+    /// Size of all swap areas.
     pub swap_total: u64,
-    /// What is free of them.
+    /// Free part of all swap areas.
     pub swap_free: u64,
-    /// Swap areas that are not compressed memory.
+    /// Size of the swap areas outside compressed memory.
     pub disk_swap_total: u64,
-    /// What is free of them.
+    /// Free part of the swap areas outside compressed memory.
     pub disk_swap_free: u64,
-    /// What the kernel keeps of the free memory for itself; not known where `watermarks` are not.
+    /// Free memory that the kernel reserves for itself; unknown if `watermarks` are absent.
     pub reserved: u64,
-    /// Free memory below which only the kernel allocates, below which `kswapd` is woken, and above
-    /// which it sleeps. Of a cgroup, which has none, where they would lie on a machine of its size.
-    /// Absent where it was not recorded.
+    /// The watermarks min, low and high: free memory below which only the kernel allocates, below which
+    /// `kswapd` wakes, and above which it sleeps. A cgroup has none; it gets those of a machine of its
+    /// size. Absent if not recorded.
     pub watermarks: Option<[u64; 3]>,
     /// Microseconds in which some task stalled for memory, so far.
     pub some_us: Option<u64>,
     /// Microseconds in which every task stalled for memory, so far.
     pub full_us: Option<u64>,
-    /// Pages looked at by whoever needed memory at once, so far.
+    /// Pages scanned by direct reclaim, so far.
     pub scanned_directly: Option<u64>,
-    /// Pages looked at by `kswapd`, so far.
+    /// Pages scanned by `kswapd`, so far.
     pub scanned_by_kswapd: Option<u64>,
-    /// Pages of files that were read again soon after they had been evicted, so far.
+    /// Refaults of file pages, so far.
     pub file_refaults: Option<u64>,
 }
 
-/// A process at one instant.
+/// A process at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessState {
-    /// Its number.
+    /// Pid of the process.
     pub process: u32,
-    /// Its name, at most 15 bytes.
+    /// Name of the process, at most 15 bytes.
     pub name: String,
-    /// When it began, in clock ticks since boot: a number may come again, not with the same start.
+    /// Start of the process in clock ticks since boot. A later process may have the same pid, but not the
+    /// same start.
     pub start: u64,
-    /// `oom_score_adj`.
+    /// `oom_score_adj` of the process.
     pub adj: i16,
-    /// Bytes in memory.
+    /// Resident bytes.
     pub resident: u64,
     /// Bytes in swap.
     pub swapped: u64,
-    /// Clock ticks of processors used so far.
+    /// CPU time so far, in clock ticks.
     pub ticks: u64,
-    /// Bytes in memory that are no file's and no shared memory's; absent where it was not recorded.
+    /// Resident anonymous bytes, without shared memory; absent if not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<u64>,
-    /// Pages read from storage so far.
+    /// Major faults so far.
     #[serde(default, skip_serializing_if = "is_default")]
     pub major_faults: u64,
-    /// The number that all processes of its memory cgroup have in this recording, from 1; 0 where it was
-    /// not recorded.
+    /// Number of its memory cgroup in this recording, from 1; 0 if not recorded.
     #[serde(default, skip_serializing_if = "is_default")]
     pub group: u32,
-    /// Whether it was told to die.
+    /// Whether the process got SIGKILL.
     #[serde(default, skip_serializing_if = "is_default")]
     pub life: Life,
-    /// What its end frees; None if it was not weighed.
+    /// What the end of the process frees; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
 }
 
-/// What the end of a process frees while all other processes live, in bytes: without the memory and swap that it
-/// shares.
+/// The bytes that the end of a process frees while all other processes live: memory and swap that it does
+/// not share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weight {
-    /// Memory.
+    /// Freed memory.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: u64,
-    /// Swap.
+    /// Freed swap.
     #[serde(default, skip_serializing_if = "is_default")]
     pub swapped: u64,
 }
 
 impl ProcessState {
-    /// What its end frees. Without a weight, all of its anonymous memory and swap, which is the maximum.
+    /// What the end of the process frees. Without a weight, all its anonymous memory and swap, which
+    /// is an upper bound.
     pub fn freed(&self) -> Weight {
         let most = Weight { memory: self.own.unwrap_or(self.resident), swapped: self.swapped };
         self.weight.unwrap_or(most)
     }
 }
 
-/// Whether a process was told to die.
+/// Whether a process got SIGKILL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Life {
-    /// No.
+    /// It did not get SIGKILL.
     #[default]
     Living,
-    /// Yes, and it gives its memory back.
+    /// It got SIGKILL and frees its memory.
     Dying,
-    /// Yes, and it has given nothing back for a while ([`STUCK_AFTER_NS`]).
+    /// It got SIGKILL and freed no memory for [`STUCK_AFTER_NS`].
     Stuck,
 }
 
-/// A process that was told to die is stuck when it has given nothing back for so long: as long as
-/// `killd` waits by default before it chooses another victim (`kill_timeout_ms`).
+/// Time without freed memory after which a dying process is stuck. By default, `killd` waits as long
+/// before it chooses another victim (`kill_timeout_ms`).
 pub const STUCK_AFTER_NS: u64 = 100_000_000;
 
 fn is_default<Part: Default + PartialEq>(part: &Part) -> bool {
     *part == Part::default()
 }
 
-/// What [`walk`] comes past.
+/// An item that [`walk`] reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Memory and processes at an instant.
     Moment(Box<Moment>),
-    /// A process was told to die.
+    /// A process got SIGKILL.
     Kill {
         /// CLOCK_MONOTONIC, in nanoseconds.
         time_ns: u64,
-        /// Its number.
+        /// Pid of the process.
         process: u32,
-        /// Whether the kernel's out-of-memory killer chose it.
+        /// Whether the kernel's OOM killer chose the process.
         is_of_kernel: bool,
     },
 }
 
-/// Goes through the moments and kills of the recording at `path`, in the order of the file: kills come
-/// before the moment that follows them. Returns what is known about the recording, and whether its
-/// end is missing.
+/// Reports the moments and kills of the recording at `path` in the order of the file: kills come
+/// before the moment that follows them. Returns the description of the recording, and whether its end
+/// is missing.
 ///
 /// # Errors
-/// `UnknownFormat` for what `pagewise-agent record` did not write, or wrote without kills; `Cancelled`
-/// if `progress` asks to stop; what the operating system refuses.
+/// `UnknownFormat` if the file is no recording of `pagewise-agent record --kills`; `Cancelled` if
+/// `progress` asks to stop; `Io` if the operating system refuses the read.
 pub fn walk(
     path: &Path,
     progress: &dyn Progress,
@@ -174,7 +175,8 @@ pub fn walk(
     let begun = read_about(input)?;
     let begun = begun.filter(|(about, _)| about.sources.iter().any(|name| name == SOURCE));
     let (about, mut reader) = begun.ok_or_else(|| {
-        let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes";
+        let expected =
+            "expected a recording with kills, as `pagewise-agent record --kills` writes it";
         Error::new(ErrorKind::UnknownFormat, path, expected)
     })?;
     let mut is_cut = true;

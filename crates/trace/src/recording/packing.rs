@@ -1,48 +1,49 @@
-//! Records as the bytes of a block. What the records before foretell is left out, which costs the
-//! recorded machine less than compressing it.
+//! Packs records into the bytes of a block. Fields that are predictable from earlier records are left
+//! out, which costs the recorded machine less than compressing them.
 //!
-//! u32 count, then for each record: u8 kind, u16 of `told`, and its fields in the order of `told`: the
-//! time as the distance from the record before; flags u8, pages u16 and device u32, process u32,
-//! auxiliary u32; address and object as the distance from the record of that kind before. A distance
-//! is little endian, has its sign in the lowest bit, and as many bytes as it needs.
+//! u32 count, then for each record: u8 kind, u16 of `present` bits, and the fields that they announce,
+//! in this order: the time as the distance from the record before; flags u8, pages u16 and device u32,
+//! process u32, auxiliary u32; address and object as the distance from the last record of the same
+//! kind. A distance is little endian, has its sign in the lowest bit, and only as many bytes as
+//! necessary.
 
 use super::Record;
 use crate::varint::{unzigzag, zigzag};
 
-/// Records of one block: at a million a minute, one block in four seconds.
+/// Records of a block: at a million a minute, a block every four seconds.
 pub const RECORDS_MAX: usize = 1 << 16;
 
 const HEAD_BYTES: usize = 4;
 
-/// More than the bytes of any record, and of a word that is written behind them.
+/// Larger than any record plus the word that may be written past its end.
 const ROW_BYTES_MAX: usize = 48;
 
-/// What a record tells, in the two bytes behind its kind. What it does not is as in the record of that
-/// kind before.
-mod told {
+/// The two bytes after the kind: which fields a record has. An absent field equals that of the last
+/// record of the same kind.
+mod present {
     pub const FLAGS: u16 = 1;
-    /// And the device.
+    /// Pages and device.
     pub const PAGES: u16 = 2;
     pub const PROCESS: u16 = 4;
     pub const AUXILIARY: u16 = 8;
-    /// Four bits each: how many bytes the distance has. Of address and object none means zero.
+    /// Four bits each: the number of bytes of the distance. 0 means an address or object of zero.
     pub const TIME_SHIFT: u16 = 4;
     pub const ADDRESS_SHIFT: u16 = 8;
     pub const OBJECT_SHIFT: u16 = 12;
-    /// An address or object as in the record of that kind before.
+    /// An address or object as in the last record of the same kind.
     pub const OF_KIND: u16 = 14;
-    /// As in the last record of any kind where it was not zero.
+    /// An address or object as in the last record of any kind where it was not zero.
     pub const AS_LAST: u16 = 15;
 }
 
-/// What both sides remember of the records before.
+/// The state of packer and unpacker from the records before.
 #[derive(Default)]
 struct Before {
     time_ns: u64,
-    /// The last that were not zero.
+    /// The last address and object other than zero.
     address: u64,
     object: u64,
-    /// By the low bits of their kind.
+    /// The last record of each kind, by the low bits of the kind.
     of_kind: [Record; 16],
 }
 
@@ -68,7 +69,7 @@ impl Before {
 pub(super) struct Packer {
     before: Before,
     count: u32,
-    /// Kept from block to block: fresh memory costs a fault per page.
+    /// Reused for every block: fresh memory costs a fault per page.
     bytes: Vec<u8>,
 }
 
@@ -84,30 +85,31 @@ impl Packer {
         let last = *self.before.of_kind(record.kind);
         let mut row = Row { bytes: [0; ROW_BYTES_MAX], length: 3 };
         let time = row.put_distance(distance_of(record.time_ns, self.before.time_ns));
-        let mut told = time << told::TIME_SHIFT;
+        let mut fields = time << present::TIME_SHIFT;
         if record.flags != last.flags {
-            told |= told::FLAGS;
+            fields |= present::FLAGS;
             row.put(record.flags.to_le_bytes());
         }
         if (record.pages, record.device) != (last.pages, last.device) {
-            told |= told::PAGES;
+            fields |= present::PAGES;
             row.put(record.pages.to_le_bytes());
             row.put(record.device.to_le_bytes());
         }
         if record.process != last.process {
-            told |= told::PROCESS;
+            fields |= present::PROCESS;
             row.put(record.process.to_le_bytes());
         }
         if record.auxiliary != last.auxiliary {
-            told |= told::AUXILIARY;
+            fields |= present::AUXILIARY;
             row.put(record.auxiliary.to_le_bytes());
         }
-        told |=
-            row.put_word(record.address, self.before.address, last.address) << told::ADDRESS_SHIFT;
-        told |= row.put_word(record.object, self.before.object, last.object) << told::OBJECT_SHIFT;
+        fields |= row.put_word(record.address, self.before.address, last.address)
+            << present::ADDRESS_SHIFT;
+        fields |=
+            row.put_word(record.object, self.before.object, last.object) << present::OBJECT_SHIFT;
         row.bytes[0] = record.kind;
-        row.bytes[1..3].copy_from_slice(&told.to_le_bytes());
-        // All of it, since a copy of known length is a few instructions.
+        row.bytes[1..3].copy_from_slice(&fields.to_le_bytes());
+        // Copy all of it, because a copy of known length takes only a few instructions.
         let end = self.bytes.len() + row.length;
         self.bytes.extend_from_slice(&row.bytes);
         self.bytes.truncate(end);
@@ -115,13 +117,13 @@ impl Packer {
         self.count += 1;
     }
 
-    /// The block.
+    /// The bytes of the block.
     pub(super) fn bytes(&mut self) -> &[u8] {
         self.bytes[..HEAD_BYTES].copy_from_slice(&self.count.to_le_bytes());
         &self.bytes
     }
 
-    /// Begins the next block, which stands alone.
+    /// Begins the next block, which is independent of the block before.
     pub(super) fn clear(&mut self) {
         self.before = Before::default();
         self.count = 0;
@@ -129,7 +131,7 @@ impl Packer {
     }
 }
 
-/// The bytes of one record.
+/// The bytes of a record.
 struct Row {
     bytes: [u8; ROW_BYTES_MAX],
     length: usize,
@@ -149,27 +151,27 @@ impl Row {
         length as u16
     }
 
-    /// Puts an address or object, and says how.
+    /// Puts an address or object, and returns its bits of `present`.
     fn put_word(&mut self, word: u64, last: u64, of_kind: u64) -> u16 {
         if word == 0 {
             return 0;
         }
         if word == last {
-            return told::AS_LAST;
+            return present::AS_LAST;
         }
         match self.put_distance(distance_of(word, of_kind)) {
-            0 => told::OF_KIND,
+            0 => present::OF_KIND,
             length => length,
         }
     }
 }
 
-/// The distance of two numbers, small where they are near.
+/// The distance of two numbers, which is small if they are near.
 fn distance_of(number: u64, from: u64) -> u64 {
     zigzag(number.wrapping_sub(from))
 }
 
-/// The records in the bytes of a block; none if they are not what a `Packer` makes.
+/// Unpacks the records of a block; `None` if the bytes are invalid.
 pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<Record>> {
     let (head, rows) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let count = u32::from_le_bytes(*head) as usize;
@@ -188,38 +190,38 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<Record>> {
 
 fn unpack_record(rest: &mut &[u8], before: &mut Before) -> Option<Record> {
     let [kind, low, high] = take(rest)?;
-    let told = u16::from_le_bytes([low, high]);
-    let time_ns = before.time_ns.wrapping_add(distance(rest, told >> told::TIME_SHIFT)?);
+    let fields = u16::from_le_bytes([low, high]);
+    let time_ns = before.time_ns.wrapping_add(distance(rest, fields >> present::TIME_SHIFT)?);
     let last = *before.of_kind(kind);
     let mut record = Record { kind, time_ns, ..last };
-    if told & told::FLAGS != 0 {
+    if fields & present::FLAGS != 0 {
         [record.flags] = take(rest)?;
     }
-    if told & told::PAGES != 0 {
+    if fields & present::PAGES != 0 {
         record.pages = u16::from_le_bytes(take(rest)?);
         record.device = u32::from_le_bytes(take(rest)?);
     }
-    if told & told::PROCESS != 0 {
+    if fields & present::PROCESS != 0 {
         record.process = u32::from_le_bytes(take(rest)?);
     }
-    if told & told::AUXILIARY != 0 {
+    if fields & present::AUXILIARY != 0 {
         record.auxiliary = u32::from_le_bytes(take(rest)?);
     }
-    record.address = word(rest, told >> told::ADDRESS_SHIFT, before.address, last.address)?;
-    record.object = word(rest, told >> told::OBJECT_SHIFT, before.object, last.object)?;
+    record.address = word(rest, fields >> present::ADDRESS_SHIFT, before.address, last.address)?;
+    record.object = word(rest, fields >> present::OBJECT_SHIFT, before.object, last.object)?;
     Some(record)
 }
 
 fn word(rest: &mut &[u8], how: u16, last: u64, of_kind: u64) -> Option<u64> {
     match how & 15 {
         0 => Some(0),
-        told::OF_KIND => Some(of_kind),
-        told::AS_LAST => Some(last),
+        present::OF_KIND => Some(of_kind),
+        present::AS_LAST => Some(last),
         length => Some(of_kind.wrapping_add(distance(rest, length)?)),
     }
 }
 
-/// A distance of as many bytes as the low four bits of `length` say.
+/// A distance; the low four bits of `length` are its number of bytes.
 fn distance(rest: &mut &[u8], length: u16) -> Option<u64> {
     let (bytes, others) = rest.split_at_checked(usize::from(length & 15))?;
     let mut word = [0; size_of::<u64>()];

@@ -1,4 +1,4 @@
-//! The parts of a recording that are not events, stored as JSON.
+//! The parts of a recording besides its events, stored as JSON.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::System;
 /// Kernel counters by the kernel's own names.
 pub type Counters = BTreeMap<String, u64>;
 
-/// What is known when a recording begins.
+/// Description of a recording, known when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
-    /// Version of pagewise that records.
+    /// Version of pagewise that made the recording.
     pub pagewise: String,
     /// `uname -r`.
     pub kernel: String,
@@ -27,68 +27,68 @@ pub struct About {
     pub page_bytes: u64,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds.
     pub realtime_offset_ns: i64,
-    /// How the kernel was heard: `bpf`, by owner and address, or `tracefs`, by swap slot.
+    /// Source of the events: `bpf`, with owner and address, or `tracefs`, with swap slots.
     #[serde(default = "by_owner")]
     pub backend: String,
-    /// What is recorded, by the names of the recorder's catalog.
+    /// Names of the recorded sources in the recorder's catalog.
     pub sources: Vec<String>,
-    /// What was asked for, or belongs to a source, and cannot be had here.
+    /// Data that was requested or belongs to a source, but is not available on this machine.
     pub absent: Vec<Missing>,
-    /// Whether page-outs of pages of zeros are marked.
+    /// Whether page-outs of zeros are marked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub knows_zeros: bool,
     /// The memory cgroup that events are limited to.
     pub cgroup: Option<String>,
     /// The process that events are limited to.
     pub process: Option<u32>,
-    /// The command that was run, where there is one.
+    /// The recorded command, if any.
     pub command: Vec<String>,
-    /// Swap areas, disks and kernel features of the machine; earlier recordings do not say.
+    /// Swap areas, disks and kernel features of the machine; absent in earlier recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
 }
 
-/// Recordings that do not say are of BPF programs.
+/// The backend of recordings without this field.
 fn by_owner() -> String {
     "bpf".to_owned()
 }
 
-/// The name of a file of which the recording has pages; it stands ahead of them.
+/// The name of a file with pages in the recording. It precedes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileName {
     /// The kernel's number of the file system's device.
     pub device: u32,
     /// Number of the inode.
     pub inode: u64,
-    /// Where it lies.
+    /// Path of the file.
     pub path: String,
 }
 
-/// Something that a recording does not have.
+/// Data that a recording lacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
-    /// What it is.
+    /// The missing data.
     pub what: String,
-    /// Why, and what that costs.
+    /// The reason, and the consequence.
     pub why: String,
 }
 
-/// One area of swap.
+/// A swap area with its use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
     /// The file or device.
     pub path: String,
     /// `file` or `partition`.
     pub kind: String,
-    /// Bytes it holds.
+    /// Size in bytes.
     pub bytes: u64,
     /// Bytes in use.
     pub bytes_used: u64,
-    /// Higher is used first.
+    /// Priority; the kernel uses areas of higher priority first.
     pub priority: i32,
 }
 
-/// Stall of one resource, from `/proc/pressure`.
+/// Stall time of a resource, from `/proc/pressure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
     /// Microseconds in which some task stalled, since boot.
@@ -97,7 +97,7 @@ pub struct Pressure {
     pub full_us: u64,
 }
 
-/// The kernel's counters at one instant. What could not be read is absent, not zero.
+/// The kernel's counters at an instant. Counters that could not be read are absent, not zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// CLOCK_MONOTONIC, in nanoseconds.
@@ -108,21 +108,21 @@ pub struct Sample {
     pub cgroup: Option<Counters>,
     /// Pressure of memory and I/O by resource.
     pub pressure: BTreeMap<String, Pressure>,
-    /// The areas of swap.
+    /// The swap areas.
     pub areas: Vec<Area>,
-    /// `mm_stat` of each zram device by its name.
+    /// `mm_stat` of each zram device, by name.
     pub zram: BTreeMap<String, Counters>,
 }
 
-/// What is known when a recording ends in good order.
+/// Summary of a recording, known when it ends normally.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ending {
     /// CLOCK_MONOTONIC, in nanoseconds.
     pub time_ns: u64,
     /// Records written.
     pub recorded: u64,
-    /// Records that found the buffer full.
+    /// Records dropped because the buffer was full.
     pub lost: u64,
-    /// How the command ended, where there was one.
+    /// Exit status of the command, if there was one.
     pub exit_status: Option<i32>,
 }

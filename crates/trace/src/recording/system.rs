@@ -1,5 +1,5 @@
-//! What the recorded machine had for memory that does not fit: swap areas and the disks under them,
-//! compressed memory, features of its kernel. What could not be read is absent.
+//! The swap of the recorded machine: swap areas with their disks, compressed memory, and features of the
+//! kernel. Values that could not be read are absent.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +12,15 @@ use super::Counters;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct System {
-    /// The memory that the recorded group may use, in bytes, where that is less than the machine has.
+    /// Memory limit of the recorded group in bytes, if it is below the machine's memory.
     pub limit_bytes: Option<u64>,
     /// The swap areas in use.
     pub areas: Vec<SwapArea>,
     /// The disk under `/`.
     pub root: Option<Disk>,
-    /// Each zram device that is set up, by its name.
+    /// Each configured zram device, by name.
     pub zram: BTreeMap<String, Zram>,
-    /// What the kernel can do.
+    /// Features of the kernel.
     pub features: Features,
 }
 
@@ -32,11 +32,11 @@ pub struct SwapArea {
     pub path: String,
     /// `file`, `partition` or `zram`.
     pub kind: String,
-    /// Bytes it holds.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Higher is used first.
+    /// Priority; the kernel uses areas of higher priority first.
     pub priority: i32,
-    /// What it lies on; none where it is memory.
+    /// The disk under the area; `None` if it is memory.
     pub disk: Option<Disk>,
 }
 
@@ -44,31 +44,31 @@ pub struct SwapArea {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Disk {
-    /// The kernel's name for it, as `sda`.
+    /// The kernel's name of the disk, such as `sda`.
     pub name: String,
     /// `emmc`, `sd`, `ufs`, `nvme`, `sata-ssd`, `hdd`, `virtual` or `unknown`.
     pub class: String,
-    /// Version of UFS, as `3.1`, or application performance class of an SD card, as `A2`.
+    /// Version of UFS, such as `3.1`, or application performance class of an SD card, such as `A2`.
     pub version: Option<String>,
-    /// What its maker calls it.
+    /// Model name of the disk.
     pub model: Option<String>,
-    /// Whether the kernel takes it for one that turns; it does so of most that do not say.
+    /// The kernel's `rotational` flag, which is also set for most disks that do not report it.
     pub is_rotational: Option<bool>,
-    /// Whether it can be taken out.
+    /// Whether the disk is removable.
     pub is_removable: Option<bool>,
 }
 
-/// Compressed memory. Its counts are the recording's fullest.
+/// A zram device, with its counts at the time when it held most.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Zram {
-    /// What it compresses with.
+    /// Compression algorithm.
     pub algorithm: Option<String>,
-    /// Bytes of pages it takes.
+    /// Size of the device in bytes.
     pub bytes: u64,
-    /// Bytes of the pages that it holds.
+    /// Uncompressed bytes of the stored pages.
     pub orig_data_bytes: u64,
-    /// Memory that they take.
+    /// Memory that the stored pages take.
     pub mem_used_bytes: u64,
 }
 
@@ -76,13 +76,13 @@ pub struct Zram {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Features {
-    /// Whether zswap is on; none where the kernel has none.
+    /// Whether zswap is on; `None` if the kernel has no zswap.
     pub zswap: Option<bool>,
-    /// Whether there are zram devices, or a module that makes some.
+    /// Whether there are zram devices, or the module for them.
     pub has_zram: bool,
-    /// Whether pages of zeros are kept out of swap areas.
+    /// Whether the kernel keeps pages of zeros out of swap areas.
     pub keeps_zeros_out: bool,
-    /// Whether transparent huge pages of several sizes can be switched on.
+    /// Whether the kernel has mTHP.
     pub has_mthp: bool,
     /// Whether the kernel reports stall times (PSI).
     pub has_psi: bool,
@@ -91,8 +91,8 @@ pub struct Features {
 }
 
 impl System {
-    /// Takes the counts of zram devices (`Sample::zram`) where they hold more than before: how well
-    /// memory compresses shows best when there is much of it.
+    /// Takes the counts (`Sample::zram`) of devices that hold more than before: the compression ratio is
+    /// most accurate when a device is fullest.
     pub fn see_zram(&mut self, counters: &BTreeMap<String, Counters>) {
         for (name, counts) in counters {
             let count = |field| counts.get(field).copied().unwrap_or(0);
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counts_of_the_fullest_moment_stay() {
+    fn the_counts_of_the_fullest_sample_are_kept() {
         let counts = |original, used| {
             let counts =
                 [("orig_data_bytes".to_owned(), original), ("mem_used_bytes".to_owned(), used)];

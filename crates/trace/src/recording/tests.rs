@@ -16,7 +16,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Block>, crate::Error> {
     Ok(blocks)
 }
 
-/// The same recording as the version before wrote it: heads have no checksum.
+/// The recording in the layout of the version before: heads without a checksum.
 fn unchecked(bytes: &[u8]) -> Vec<u8> {
     let mut older = MAGIC.unchecked.to_vec();
     for block in blocks_of(bytes) {
@@ -46,7 +46,7 @@ fn write(records: &[Record]) -> Vec<u8> {
     writer.finish(Ending { lost: 3, ..Ending::default() }).unwrap()
 }
 
-/// Words that often are as before, as in real recordings.
+/// Words that often repeat, as in real recordings.
 fn word() -> impl Strategy<Value = u64> {
     prop_oneof![Just(0), 1..4u64, any::<u64>()]
 }
@@ -82,7 +82,7 @@ proptest! {
         let mut bytes = write(&[Record::default(); 40]);
         let at = MAGIC_BYTES + at % (bytes.len() - MAGIC_BYTES);
         bytes[at] = value;
-        // Whatever it says, it must not panic and must not take more memory than a block has.
+        // The result is arbitrary, but the call must not panic or take more memory than a block.
         let _ = read(&bytes);
     }
 }
@@ -148,7 +148,7 @@ fn a_hostile_length_is_refused() {
     assert!(read(&bytes).unwrap_err().to_string().contains("at byte"));
 }
 
-/// Three blocks of records of one length, and what stands around them.
+/// A recording with three blocks of records of the same length.
 fn alike() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &About::default()).unwrap();
     for time_ns in 1..4 {
@@ -159,7 +159,7 @@ fn alike() -> Vec<u8> {
 }
 
 #[test]
-fn a_block_that_is_missing_doubled_or_moved_is_noticed() {
+fn missing_duplicated_and_moved_blocks_are_refused() {
     let bytes = alike();
     let blocks = blocks_of(&bytes);
     assert_eq!(blocks[1].len(), blocks[2].len());
@@ -174,7 +174,7 @@ fn a_block_that_is_missing_doubled_or_moved_is_noticed() {
         let found = "the head of a block is damaged, or blocks before it are missing";
         assert!(error.to_string().contains(found), "{order:?}: {error}");
     }
-    // Without its last blocks it is a recording that was cut.
+    // A recording without its last blocks is cut.
     assert_eq!(joined(&[0, 1]).unwrap().len(), 2);
 }
 
@@ -191,7 +191,7 @@ fn recordings_of_the_version_before_are_read() {
 }
 
 #[test]
-fn kinds_that_are_not_known_yet_are_passed_over() {
+fn unknown_kinds_of_blocks_are_skipped() {
     let mut frames = crate::framing::FrameWriter::new(Vec::new(), &MAGIC).unwrap();
     frames.write_json(BlockKind::About as u32, &About::default()).unwrap();
     frames.write(66, b"later").unwrap();
@@ -200,7 +200,7 @@ fn kinds_that_are_not_known_yet_are_passed_over() {
 }
 
 #[test]
-fn zeros_behind_the_last_block_are_a_cut() {
+fn zeros_after_the_last_block_are_a_cut() {
     let (bytes, zeros) = (alike(), vec![0; 5000]);
     let last = bytes.len() - blocks_of(&bytes)[4].len();
     for sound in [&bytes[..last], &unchecked(&bytes)] {

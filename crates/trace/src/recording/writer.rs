@@ -9,21 +9,21 @@ use super::packing::{Packer, RECORDS_MAX};
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample};
 use crate::framing::FrameWriter;
 
-/// Writes a recording. Every block goes out in one call, so that what is on disk ends with a whole
-/// block unless the machine itself stops.
+/// Writes a recording, each block in a single call, so that the file ends with a complete block unless
+/// the machine itself stops.
 pub struct Writer<W: Write> {
     frames: FrameWriter<W>,
-    /// Kept from block to block.
+    /// Buffer, reused for every block.
     pending: Packer,
     recorded: u64,
     unwritten: u64,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a recording with what is known about it.
+    /// Begins a recording with its description.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn new(output: W, about: &About) -> io::Result<Writer<W>> {
         let frames = FrameWriter::new(output, &MAGIC)?;
         let mut writer = Writer { frames, pending: Packer::default(), recorded: 0, unwritten: 0 };
@@ -31,10 +31,10 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Appends a record; writes a block when there are enough for one.
+    /// Appends a record; writes a block when enough records are pending.
     ///
     /// # Errors
-    /// What the operating system refuses; the records of the block are lost then.
+    /// If the operating system refuses the write; the records of the block are then lost.
     pub fn push(&mut self, record: Record) -> io::Result<()> {
         if self.pending.count() == RECORDS_MAX {
             self.flush()?;
@@ -43,18 +43,18 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the names of files whose pages come after, or are pending.
+    /// Writes the names of files whose pages are pending or follow.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn name_files(&mut self, names: &[FileName]) -> io::Result<()> {
         self.write_json(BlockKind::Files, &names)
     }
 
-    /// Writes what is pending, so that a recorder killed from now on has not lost it.
+    /// Writes the pending records, so that they survive a kill of the recorder.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn flush(&mut self) -> io::Result<()> {
         let count = self.pending.count() as u64;
         if count == 0 {
@@ -69,28 +69,28 @@ impl<W: Write> Writer<W> {
         written
     }
 
-    /// Writes the counters of an instant behind the records before it.
+    /// Writes the counters of an instant after the records before it.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn sample(&mut self, sample: &Sample) -> io::Result<()> {
         self.flush()?;
         self.write_json(BlockKind::Sample, sample)
     }
 
-    /// Writes memory and processes of an instant behind the records before it.
+    /// Writes memory and processes of an instant after the records before it.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn moment(&mut self, moment: &Moment) -> io::Result<()> {
         self.flush()?;
         self.write_json(BlockKind::Moment, moment)
     }
 
-    /// Ends the recording; `ending.recorded` is filled in here.
+    /// Ends the recording and fills in `ending.recorded`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn finish(mut self, ending: Ending) -> io::Result<W> {
         self.flush()?;
         let ending = Ending { recorded: self.recorded, ..ending };
@@ -98,7 +98,7 @@ impl<W: Write> Writer<W> {
         self.frames.finish()
     }
 
-    /// Records handed over so far.
+    /// Records appended so far.
     pub fn recorded(&self) -> u64 {
         self.recorded + self.pending.count() as u64
     }
@@ -108,7 +108,7 @@ impl<W: Write> Writer<W> {
         self.unwritten
     }
 
-    /// Bytes of whole blocks written so far; what a failed write left lies behind them.
+    /// Bytes of complete blocks written so far; a failed write may leave more bytes after them.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
     }

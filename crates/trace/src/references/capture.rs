@@ -1,8 +1,8 @@
-//! A running program's references, as capture/plugin.c hands them over, into a trace.
+//! Writes the references of a running program, which come from capture/plugin.c, to a trace.
 //!
-//! Chunks come through a pipe, which ends when the program does. The chunk that is being filled lies
-//! in shared memory: it tells how far the capture is, and when the pipe has ended it holds the rest,
-//! even of a program that was killed. capture/stream.h declares the layout.
+//! Full chunks come through a pipe, which ends with the program. The current chunk is in shared
+//! memory: it shows the progress of the capture, and after the end of the pipe it holds the rest, even
+//! if the program was killed. capture/stream.h declares the layout.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind as IoKind, Read};
@@ -21,7 +21,7 @@ use super::{Ending, Origin, Processes, Reader, Stop, Writer};
 use crate::store::refuse_existing;
 use crate::{Error, ErrorKind, Position};
 
-/// Steps of a chunk at most.
+/// Largest number of steps in a chunk.
 const CHUNK_STEPS: usize = 8192;
 
 /// Bytes of a chunk before its steps.
@@ -30,16 +30,16 @@ const HEAD_BYTES: usize = 56;
 /// Bytes of a step.
 const STEP_BYTES: usize = 16;
 
-/// Bytes of the shared memory that holds one chunk.
+/// Size of the shared memory, which holds one chunk.
 pub const CHUNK_BYTES: usize = HEAD_BYTES + CHUNK_STEPS * STEP_BYTES;
 
-/// How often progress is told while no chunk comes.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Interval of progress reports while no chunk arrives.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// Chunks that wait while others are compressed.
+/// Largest number of chunks waiting for compression.
 const CHUNKS_WAITING: usize = 16;
 
-/// What the plugin says of the whole capture so far, and how many steps follow.
+/// Head of a chunk: totals of the capture so far, and the number of steps that follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Head {
     sequence: u64,
@@ -50,7 +50,7 @@ struct Head {
 }
 
 impl Head {
-    /// None where no plugin writes such a head.
+    /// Decodes a head; `None` if it is invalid.
     fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let (words, _) = bytes.as_chunks::<8>();
         let word = |place: usize| words.get(place).map_or(0, |&word| u64::from_le_bytes(word));
@@ -69,7 +69,7 @@ impl Head {
         })
     }
 
-    /// Why a program that is over stopped being captured.
+    /// Why the capture of a finished program stopped.
     fn stop(self) -> Stop {
         match self.state {
             1 => Stop::Limit,
@@ -86,7 +86,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Appends the steps; none where no plugin writes such a step.
+    /// Appends the steps; `None` if a step is invalid.
     fn decode(&self, steps: &mut Vec<SlotStep>) -> Option<()> {
         let (records, _) = self.bytes.as_chunks::<STEP_BYTES>();
         for record in records {
@@ -104,7 +104,7 @@ impl Chunk {
     }
 }
 
-/// Where a capture comes from and goes to.
+/// Paths of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The pipe.
@@ -115,30 +115,30 @@ pub struct Places<'a> {
     pub output: &'a Path,
 }
 
-/// What a capture kept.
+/// The result of a capture.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CaptureReport {
     /// All references.
     pub references: u64,
-    /// References that the filter did not absorb.
+    /// Steps: references that the filter did not absorb.
     pub steps: u64,
     /// Bytes of the trace.
     pub file_bytes: u64,
-    /// How it ended, and the references by kind.
+    /// How the capture ended, and the references by kind.
     #[serde(flatten)]
     pub ending: Ending,
     /// Why there is less than the whole run; null if there is not.
     pub cut: Option<String>,
 }
 
-/// Writes what a program refers to until it is over. Progress is told as (references, 0); where it
-/// asks to stop, whoever does ends the program, and what was captured is kept. `status` waits for the
-/// program: its exit status, or below 0 the signal that ended it; none where the capture was
-/// interrupted.
+/// Writes the references of a program until it ends. Progress is reported as (references, 0). If
+/// `progress` asks to stop, the caller must end the program; the trace keeps the references so far.
+/// `status` waits for the program and returns its exit status or the negated number of its signal; `None`
+/// if the capture was interrupted.
 ///
 /// # Errors
-/// What cannot be read or written, as on a full disk. The trace then ends with the last whole frame; without
-/// one it is removed.
+/// If the stream cannot be read or the trace cannot be written, as on a full disk. The trace then ends
+/// with its last complete frame; without any frame it is removed.
 pub fn capture(
     places: Places<'_>,
     origin: &Origin,
@@ -157,7 +157,7 @@ pub fn capture(
     })
 }
 
-/// Whether a trace that was cut holds a whole frame.
+/// Whether a cut trace has a complete frame of steps.
 fn has_a_frame(path: &Path) -> bool {
     let begun = Reader::open(path).and_then(|mut reader| reader.next_steps(&mut Vec::new()));
     begun.is_ok_and(|has_steps| has_steps)
@@ -174,14 +174,14 @@ fn fill(
     let mut sequence = None;
     let mut is_interrupted = false;
     while let Some(chunk) = wait(&chunks, || {
-        let told = head_of(memory).map_or(0, |head| head.totals.all().unwrap_or(0));
-        is_interrupted |= progress.advance(told, 0).is_err();
+        let references = head_of(memory).map_or(0, |head| head.totals.all().unwrap_or(0));
+        is_interrupted |= progress.advance(references, 0).is_err();
     }) {
         sequence = Some(chunk.head.sequence);
         sink.take(&chunk)?;
     }
     let rest = last_chunk(memory).ok_or_else(|| sink.corrupt())?;
-    // A chunk that was sent but not yet begun anew has come already.
+    // If the plugin sent the chunk but did not begin the next one, the chunk came through the pipe.
     if sequence != Some(rest.head.sequence) {
         sink.take(&rest)?;
     }
@@ -189,7 +189,7 @@ fn fill(
     let status = if is_interrupted { None } else { status() };
     let stop = if status.is_none() { Stop::Interrupt } else { rest.head.stop() };
     let ending = Ending::new(rest.head.totals, stop, Some(rest.head.processes));
-    // Of a program that the capture ended, or stopped listening to, the status says nothing.
+    // If the capture ended the program or stopped early, the status has no meaning.
     let ending = match status {
         Some(status) if stop == Stop::End => ending.with_status(status),
         _ => ending,
@@ -204,11 +204,11 @@ fn refused(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| Error::new(ErrorKind::Io, path, error.to_string())
 }
 
-/// Steps on their way from chunks to the trace.
+/// Decodes chunks and writes their steps to the trace.
 struct Sink<'a> {
     places: Places<'a>,
     writer: Writer<BufWriter<File>>,
-    /// Those of the last chunk.
+    /// Steps of the last chunk.
     steps: Vec<SlotStep>,
     count: u64,
 }
@@ -228,7 +228,7 @@ impl<'a> Sink<'a> {
         written.map_err(refused(self.places.output))
     }
 
-    /// Ends the trace, and says how many bytes it has.
+    /// Ends the trace and returns its size in bytes.
     fn finish(self, ending: &Ending) -> Result<u64, Error> {
         let refused = refused(self.places.output);
         let buffer = self.writer.finish(ending).map_err(&refused)?;
@@ -241,7 +241,7 @@ impl<'a> Sink<'a> {
     }
 }
 
-/// The chunks that come through the pipe, which the program's end closes.
+/// Receives the chunks of the pipe, which the program's end closes.
 fn chunks_of(mut pipe: File) -> Receiver<Chunk> {
     let (sender, chunks) = sync_channel(CHUNKS_WAITING);
     std::thread::spawn(move || {
@@ -254,11 +254,11 @@ fn chunks_of(mut pipe: File) -> Receiver<Chunk> {
     chunks
 }
 
-/// The next chunk, `tell` called now and then meanwhile; none at the end.
-fn wait(chunks: &Receiver<Chunk>, mut tell: impl FnMut()) -> Option<Chunk> {
+/// Waits for the next chunk and calls `report` at intervals; `None` at the end.
+fn wait(chunks: &Receiver<Chunk>, mut report: impl FnMut()) -> Option<Chunk> {
     loop {
-        tell();
-        match chunks.recv_timeout(TELL_EVERY) {
+        report();
+        match chunks.recv_timeout(REPORT_EVERY) {
             Ok(chunk) => return Some(chunk),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return None,
@@ -266,7 +266,7 @@ fn wait(chunks: &Receiver<Chunk>, mut tell: impl FnMut()) -> Option<Chunk> {
     }
 }
 
-/// The next chunk of the pipe. One that breaks off is still whole in shared memory.
+/// Reads the next chunk of the pipe. A truncated chunk is still complete in shared memory.
 fn next_chunk(pipe: &mut File) -> Option<Chunk> {
     let mut head = [0; HEAD_BYTES];
     read_whole(pipe, &mut head)?;
@@ -308,7 +308,7 @@ mod tests {
     use crate::references::{Ended, info};
     use types::NoProgress;
 
-    /// A chunk as the plugin lays it out: `references` so far, one step for each of `blocks`.
+    /// A chunk in the plugin's layout: `references` so far, and a step for each of `blocks`.
     fn chunk(sequence: u64, references: u64, blocks: std::ops::Range<u64>) -> Vec<u8> {
         let steps = blocks.end - blocks.start;
         let words = [sequence, references, 1, 2, 3 | 4 << 32, 5 | 1 << 32, steps];
@@ -330,21 +330,21 @@ mod tests {
         let places = Places { stream: &stream, shared: &shared, output: &output };
         let origin = Origin::new("capture", vec!["true".to_owned()]);
         let report = capture(places, &origin, false, &NoProgress, || status)?;
-        let told = info(&mut Reader::open(&output).unwrap(), &NoProgress).unwrap();
-        assert_eq!((told.references, told.steps), (report.references, report.steps));
-        assert_eq!(told.ending, Some(Ended::new(&report.ending)));
+        let info = info(&mut Reader::open(&output).unwrap(), &NoProgress).unwrap();
+        assert_eq!((info.references, info.steps), (report.references, report.steps));
+        assert_eq!(info.ending, Some(Ended::new(&report.ending)));
         Ok(report)
     }
 
     #[test]
-    fn the_rest_lies_in_shared_memory() {
+    fn the_rest_is_read_from_shared_memory() {
         let sent = chunk(0, 50, 0..4);
         let report = captured(&sent, &chunk(1, 90, 4..7)).unwrap();
         assert_eq!((report.references, report.steps), (90, 7));
         assert_eq!(report.ending.instructions, 87);
         let expected = Processes { threads: 3, children: 4, programs: 5 };
         assert_eq!((report.ending.stop, report.ending.processes), (Stop::Limit, Some(expected)));
-        // Killed before it began the next chunk, within sending one, and before the first.
+        // Killed after a chunk was sent, while a chunk was being sent, and before the first chunk.
         assert_eq!(captured(&sent, &chunk(0, 50, 0..4)).unwrap().steps, 4);
         let torn = [sent, chunk(1, 80, 4..9)[..70].to_vec()].concat();
         assert_eq!(captured(&torn, &chunk(1, 80, 4..9)).unwrap().steps, 9);
@@ -352,22 +352,22 @@ mod tests {
     }
 
     #[test]
-    fn the_end_says_how_the_program_ended() {
+    fn the_ending_has_the_status_of_the_program() {
         let mut running = chunk(0, 50, 0..4);
         running[44..48].fill(0);
-        let told = |shared: &[u8], status| {
+        let ending = |shared: &[u8], status| {
             let ending = ended(b"", shared, status).unwrap().ending;
             (ending.stop, ending.exit_status, ending.signal)
         };
-        assert_eq!(told(&running, Some(7)), (Stop::End, Some(7), None));
-        assert_eq!(told(&running, Some(-11)), (Stop::End, None, Some(11)));
-        assert_eq!(told(&running, None), (Stop::Interrupt, None, None));
-        // The capture ended it, and not with the status of its own.
-        assert_eq!(told(&chunk(0, 50, 0..4), Some(0)), (Stop::Limit, None, None));
+        assert_eq!(ending(&running, Some(7)), (Stop::End, Some(7), None));
+        assert_eq!(ending(&running, Some(-11)), (Stop::End, None, Some(11)));
+        assert_eq!(ending(&running, None), (Stop::Interrupt, None, None));
+        // The capture ended the program, so the status is not the program's own.
+        assert_eq!(ending(&chunk(0, 50, 0..4), Some(0)), (Stop::Limit, None, None));
     }
 
     #[test]
-    fn what_no_plugin_writes_is_refused() {
+    fn invalid_chunks_are_refused() {
         let mut kind = chunk(0, 50, 0..4);
         kind[HEAD_BYTES + 8] |= 3;
         for shared in [chunk(0, 2, 0..0), kind, vec![0; 10]] {

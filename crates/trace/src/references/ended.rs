@@ -79,7 +79,7 @@ pub fn cut(ending: Option<&Ending>) -> Option<String> {
         Stop::End => {
             ending.signal.map(|number| format!("the program was ended by {}", signal_name(number)))
         }
-        Stop::Limit => Some("the capture ended at the number of references asked for".to_owned()),
+        Stop::Limit => Some("the capture ended at the requested number of references".to_owned()),
         Stop::Interrupt => Some("the capture was interrupted".to_owned()),
         Stop::Closed => Some("the program closed the file that its references went to".to_owned()),
     }

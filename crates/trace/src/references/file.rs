@@ -1,4 +1,4 @@
-//! Layout of a `.pwf` file, and what it says beside its steps.
+//! Layout of a `.pwf` file, and its contents besides the steps.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -6,12 +6,12 @@
 //! | 2 | [`VERSION`] |
 //! | 4 | length of the frame that follows |
 //! | 4 | checksum of the offset of that length in the file (u64) and of that length (crate::checksum) |
-//! | as many, and so on to the end | a zstd frame with a checksum |
+//! | that length | a zstd frame with a checksum; further frames follow, each with length and checksum |
 //!
-//! All numbers are little endian. The first byte of an unpacked frame says what it is: `ORIGIN`, the
-//! first, followed by [`Origin`] as JSON; `STEPS` (see `frame`); or `END`, followed by [`Ending`] as
-//! JSON, after which nothing comes. A file without `END` was cut, and is read up to its last whole
-//! frame. Files of `VERSION_UNCHECKED` have no checksum of lengths, and their origin as bare JSON behind its length.
+//! All numbers are little endian. The first byte of an unpacked frame is its kind: `ORIGIN`, the first
+//! frame, followed by [`Origin`] as JSON; `STEPS` (see `frame`); or `END`, the last frame, followed by
+//! [`Ending`] as JSON. A file without `END` was cut, and is read up to its last complete frame. Files of
+//! `VERSION_UNCHECKED` have no checksum of lengths, and their origin as plain JSON after its length.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub const MAGIC: &[u8; 6] = b"PWREFS";
 /// Version of the layout.
 pub(super) const VERSION: u16 = 2;
 
-/// The version before it, which is read.
+/// The version before it, which can still be read.
 pub(super) const VERSION_UNCHECKED: u16 = 1;
 
 /// First byte of the first frame.
@@ -35,22 +35,22 @@ pub(super) const STEPS: u8 = b'S';
 /// First byte of the last frame.
 pub(super) const END: u8 = b'E';
 
-/// Most bytes of the origin: a command line is shorter.
+/// Largest size of the origin: a command line is shorter.
 pub(super) const ORIGIN_BYTES_MAX: usize = 4 << 20;
 
-/// Where a trace comes from, known before its first reference.
+/// Origin of a trace, known before its first reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
-    /// The pagewise that wrote it.
+    /// Version of pagewise that wrote the trace.
     pub pagewise: String,
-    /// `capture`, or the catalog name of the format that it was imported from.
+    /// `capture`, or the catalog name of the imported format.
     pub format: String,
     /// The captured command, or the imported file.
     pub command: Vec<String>,
-    /// The processor that the captured program is made for, as QEMU names it.
+    /// Processor architecture of the captured program, as QEMU names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub architecture: Option<String>,
-    /// Whether a capture kept every thread, or the first alone.
+    /// Whether a capture kept every thread, or only the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_threads: Option<bool>,
     /// Bytes of a block of the filter.
@@ -60,7 +60,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// An origin of this pagewise.
+    /// An origin with the version of this pagewise.
     pub fn new(format: &str, command: Vec<String>) -> Origin {
         Origin {
             pagewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -74,63 +74,63 @@ impl Origin {
     }
 }
 
-/// Why a trace ends where it does.
+/// Why a trace ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
-    /// There was no more.
+    /// The program or the imported file ended.
     End,
-    /// It has as many references as were asked for.
+    /// The trace reached the requested number of references.
     Limit,
-    /// Whoever captured it stopped it.
+    /// The user stopped the capture.
     Interrupt,
-    /// The captured program closed what its references went through.
+    /// The captured program closed the pipe of the capture.
     Closed,
 }
 
-/// What a captured program started.
+/// Threads and processes that a captured program started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "StartedProcesses")]
 pub struct Processes {
-    /// Threads, the first one included.
+    /// Threads, including the first.
     pub threads: u32,
-    /// Child processes; none of them is followed.
+    /// Child processes, which are not captured.
     pub children: u32,
-    /// Other programs in its own place (execve); none of them is followed.
+    /// Programs that replaced it (execve), which are not captured.
     pub programs: u32,
 }
 
-/// What is known once a trace is whole.
+/// Summary of a complete trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// Instructions fetched.
     pub instructions: u64,
     /// Data read.
     pub reads: u64,
-    /// Data written, or read and written by one instruction.
+    /// Data written, or modified by one instruction.
     pub writes: u64,
-    /// Why it ends.
+    /// Why the trace ends.
     pub stop: Stop,
-    /// What a captured program started; none of an imported trace.
+    /// Threads and processes of a captured program; `None` in an imported trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
-    /// Exit status of a captured program that came to its end by itself.
+    /// Exit status of a captured program that exited by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
-    /// Number of the signal that ended a captured program, where the capture did not end it.
+    /// Number of the signal that ended a captured program, unless the capture sent it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
 
 impl Ending {
-    /// The end of a trace with so many references.
+    /// The ending of a trace with these references.
     pub fn new(totals: ReferenceTotals, stop: Stop, processes: Option<Processes>) -> Ending {
         let ReferenceTotals { instructions, reads, writes } = totals;
         let (exit_status, signal) = (None, None);
         Ending { instructions, reads, writes, stop, processes, exit_status, signal }
     }
 
-    /// The same of a program whose parent was told this status: a signal's is its number below 0.
+    /// Adds the wait status of the program: its exit status, or the negated number of its signal.
     pub fn with_status(self, status: i32) -> Ending {
         if status < 0 {
             Ending { signal: Some(-status), ..self }
@@ -139,7 +139,7 @@ impl Ending {
         }
     }
 
-    /// How many references there are.
+    /// References of the trace by kind.
     pub fn totals(&self) -> ReferenceTotals {
         let Ending { instructions, reads, writes, .. } = *self;
         ReferenceTotals { instructions, reads, writes }

@@ -1,55 +1,55 @@
-//! The filter: an exact LRU list of the blocks used last. What it holds is not told; a reference to
-//! anything else is a step.
+//! The filter: an exact LRU list of the most recently used blocks. It absorbs references to these blocks;
+//! a reference to any other block becomes a step.
 //!
-//! capture/filter.h does the same inside QEMU; a test feeds both the same addresses.
+//! capture/filter.h does the same inside QEMU; a test runs both on the same addresses.
 
 use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceKind, ReferenceTotals};
 
 use super::slots::SlotStep;
 
-/// One reference of a program.
+/// A memory reference of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// What it did.
+    /// Kind of the reference.
     pub kind: ReferenceKind,
-    /// The first byte.
+    /// Address of the first byte.
     pub address: u64,
-    /// How many bytes; 0 counts as 1.
+    /// Number of bytes; 0 counts as 1.
     pub bytes: u32,
 }
 
 impl Reference {
-    /// The blocks it touches: two where it crosses from one into the next. What would lie beyond
-    /// the end of the address space is left out.
+    /// The blocks that the reference touches; more than one if it crosses the end of a block. Blocks
+    /// beyond the end of the address space are left out.
     fn blocks(self) -> std::ops::RangeInclusive<u64> {
         let last = self.address.saturating_add(u64::from(self.bytes.max(1)) - 1);
         self.address / BLOCK_BYTES..=last / BLOCK_BYTES
     }
 }
 
-/// What a slot holds that no block was put into; no block has this number.
+/// Content of an empty slot; no block has this number.
 const EMPTY: u64 = u64::MAX;
 
-/// Entries of the table that guesses a block's slot: 64 blocks seldom meet in so many.
+/// Entries of the table that guesses a block's slot: collisions among 64 blocks are rare.
 const GUESSES: usize = 4096;
 
-/// The LRU list, by slot. `blocks` are distinct but for `EMPTY`; the slot with the least `last_use`
-/// holds the block used longest ago.
+/// The LRU list, by slot. `blocks` are distinct except for `EMPTY`; the slot with the smallest `last_use`
+/// holds the least recently used block.
 #[derive(Clone, Debug)]
 pub struct Filter {
     blocks: [u64; FILTER_BLOCKS],
     last_use: [u64; FILTER_BLOCKS],
     is_written: [bool; FILTER_BLOCKS],
-    /// The slot that the block with this remainder had last; may be out of date.
+    /// The last slot of the block with this remainder; may be out of date.
     guesses: Box<[u8; GUESSES]>,
     uses: u64,
     totals: ReferenceTotals,
-    /// References counted when the last step was made.
+    /// References counted at the last step.
     references_told: u64,
 }
 
 impl Filter {
-    /// A filter that holds nothing.
+    /// An empty filter.
     pub fn new() -> Filter {
         Filter {
             blocks: [EMPTY; FILTER_BLOCKS],
@@ -67,7 +67,7 @@ impl Filter {
         self.totals
     }
 
-    /// Takes the next reference, and appends a step for each of its blocks that was not held.
+    /// Counts the next reference, and appends a step for each of its blocks that the filter did not hold.
     pub fn refer(&mut self, reference: Reference, steps: &mut Vec<SlotStep>) {
         self.totals.add(reference.kind);
         for block in reference.blocks() {
@@ -90,8 +90,7 @@ impl Filter {
         self.is_written[slot] |= kind == ReferenceKind::Write;
     }
 
-    /// Puts `block` in the place of the one used longest ago, or into the first empty slot, which
-    /// was never used.
+    /// Puts `block` into the first empty slot or replaces the least recently used block.
     fn enter(&mut self, kind: ReferenceKind, block: u64, steps: &mut Vec<SlotStep>) -> usize {
         let mut slot = 0;
         for other in 1..FILTER_BLOCKS {
@@ -129,20 +128,20 @@ pub(super) mod tests {
     use testkit::references::{filtered, program};
     use types::ReferenceStep;
 
-    /// A program made up from `seed`, as the naive models and as the filter know it.
+    /// A random program, as steps of the naive model and as references for the filter.
     pub fn references(seed: u64, length: usize) -> (Vec<ReferenceStep>, Vec<Reference>) {
         let made = program(seed, length);
-        let taken = made.iter().map(|one| Reference {
-            kind: one.kind,
-            address: one.address,
-            bytes: one.bytes as u32,
+        let taken = made.iter().map(|reference| Reference {
+            kind: reference.kind,
+            address: reference.address,
+            bytes: reference.bytes as u32,
         });
         (filtered(&made), taken.collect())
     }
 
     fn named(references: &[Reference]) -> (Vec<ReferenceStep>, ReferenceTotals) {
         let (mut filter, mut slots, mut steps) = (Filter::new(), Slots::new(), Vec::new());
-        references.iter().for_each(|&one| filter.refer(one, &mut steps));
+        references.iter().for_each(|&reference| filter.refer(reference, &mut steps));
         let named = steps.into_iter().map(|step| slots.enter(step).unwrap()).collect();
         (named, filter.totals())
     }
@@ -151,7 +150,7 @@ pub(super) mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn it_holds_the_blocks_used_last(seed: u64) {
+        fn the_filter_equals_the_naive_lru_list(seed: u64) {
             let (expected, references) = references(seed, 3000);
             let (steps, totals) = named(&references);
             prop_assert_eq!(steps, expected);
@@ -160,23 +159,23 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn blocks_whose_guesses_collide_are_told_apart() {
+    fn blocks_whose_guesses_collide_stay_distinct() {
         let far = GUESSES as u64 * BLOCK_BYTES;
         let read = |address| Reference { kind: ReferenceKind::Read, address, bytes: 1 };
         let (steps, _) = named(&[read(0), read(far), read(0), read(far), read(2 * far)]);
-        let told: Vec<(u64, u64)> =
+        let references_and_blocks: Vec<(u64, u64)> =
             steps.iter().map(|step| (step.references, step.block)).collect();
         let block = GUESSES as u64;
-        assert_eq!(told, [(1, 0), (1, block), (3, 2 * block)]);
+        assert_eq!(references_and_blocks, [(1, 0), (1, block), (3, 2 * block)]);
     }
 
     #[test]
     fn a_reference_that_crosses_a_block_touches_both_and_counts_once() {
         let read = |address, bytes| Reference { kind: ReferenceKind::Read, address, bytes };
         let (steps, totals) = named(&[read(510, 4), read(0, 0), read(u64::MAX, 8)]);
-        let told: Vec<(u64, u64)> =
+        let references_and_blocks: Vec<(u64, u64)> =
             steps.iter().map(|step| (step.references, step.block)).collect();
-        assert_eq!(told, [(1, 0), (0, 1), (2, u64::MAX / BLOCK_BYTES)]);
+        assert_eq!(references_and_blocks, [(1, 0), (0, 1), (2, u64::MAX / BLOCK_BYTES)]);
         assert_eq!(totals, ReferenceTotals { reads: 3, ..ReferenceTotals::default() });
     }
 }

@@ -1,14 +1,14 @@
-//! A frame of steps as bytes, a column after the other, since like compresses with like:
+//! A frame of steps as bytes, column by column, because similar values compress better together:
 //!
 //! | bytes | what |
 //! |---|---|
 //! | 1 | `STEPS` |
 //! | 4 | number of steps, at most [`STEPS_MAX`] |
 //! | 3 x 8 | instructions, reads and writes since the trace began, up to the last step at least |
-//! | 1 each | the kind; 4 is added where the block that left was written |
+//! | 1 each | the kind; plus 4 if the block that left was written |
 //! | 1 each | the slot |
 //! | varint each | references since the step before |
-//! | varint each | the block, as difference to the one before: of instructions and of data apart; zigzag |
+//! | varint each | the difference to the block before, in separate streams for instructions and data; zigzag |
 
 use types::{BLOCK_BYTES, ReferenceKind, ReferenceTotals};
 
@@ -16,7 +16,7 @@ use super::file::STEPS;
 use super::slots::SlotStep;
 use crate::varint::{put_varint, take_varint, unzigzag, zigzag};
 
-/// Most steps of a frame. A cut file loses at most so many.
+/// Largest number of steps in a frame, and the most that a cut file loses.
 pub(super) const STEPS_MAX: usize = 1 << 16;
 
 /// Bytes before the columns.
@@ -25,13 +25,13 @@ const HEAD_BYTES: usize = 1 + 4 + 3 * 8;
 /// Longest varint of 64 bits.
 const VARINT_BYTES_MAX: usize = 10;
 
-/// Most bytes of a frame, unpacked.
+/// Largest size of a frame, unpacked.
 pub(super) const FRAME_BYTES_MAX: usize = HEAD_BYTES + STEPS_MAX * (2 + 2 * VARINT_BYTES_MAX);
 
-/// What is added to the kind where the block that left was written.
+/// Added to the kind if the block that left was written.
 const LEFT_WRITTEN: u8 = 4;
 
-/// The last block of each stream, from frame to frame.
+/// The last block of each stream; it persists from frame to frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Streams {
     instruction: u64,
@@ -44,7 +44,7 @@ impl Streams {
     }
 }
 
-/// Replaces `bytes` by the frame of `steps`, at most `STEPS_MAX`.
+/// Replaces `bytes` by the frame of `steps`, which are at most `STEPS_MAX`.
 pub(super) fn encode(
     steps: &[SlotStep],
     totals: ReferenceTotals,
@@ -74,7 +74,7 @@ pub(super) fn encode(
     }
 }
 
-/// Replaces `steps` by those of a frame; what was expected where they are none.
+/// Replaces `steps` by those of a frame. The error names what is wrong with the frame.
 pub(super) fn decode(
     bytes: &[u8],
     streams: &mut Streams,
@@ -98,7 +98,7 @@ pub(super) fn decode(
     for (&kind, &slot) in kinds.iter().zip(slots) {
         let is_left_written = kind & LEFT_WRITTEN != 0;
         let kind = ReferenceKind::ALL.get(usize::from(kind & !LEFT_WRITTEN));
-        let kind = *kind.ok_or("a step of no known kind")?;
+        let kind = *kind.ok_or("a step of an unknown kind")?;
         let references = take_varint(&mut rest).ok_or(SHORT)?;
         steps.push(SlotStep { references, kind, block: 0, slot, is_left_written });
     }
@@ -110,7 +110,7 @@ pub(super) fn decode(
         }
         step.block = *last;
     }
-    if rest.is_empty() { Ok(totals) } else { Err("a frame that goes on behind its columns") }
+    if rest.is_empty() { Ok(totals) } else { Err("a frame with bytes after its columns") }
 }
 
 #[cfg(test)]
@@ -135,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn steps_survive_and_every_cut_is_refused(
+        fn steps_are_read_back_and_every_cut_is_refused(
             steps in proptest::collection::vec(step(), 0..50),
             totals: (u64, u64, u64),
         ) {

@@ -1,4 +1,4 @@
-//! Import: foreign files of references into a trace, in one pass and bounded memory.
+//! Imports foreign files of references into a trace, in a single pass and bounded memory.
 
 use std::io::BufWriter;
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::lines::Lines;
 use crate::store::{Aside, refuse_existing, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, Position, Reject};
 
-/// What the caller decides about an import.
+/// Options of an import.
 #[derive(Clone, Debug, Default)]
 pub struct ReferenceImportOptions {
-    /// Catalog name of the format; none = recognised by content.
+    /// Catalog name of the format; `None` to recognise it by content.
     pub format: Option<String>,
-    /// A line that cannot be read is an error.
+    /// Whether an unreadable line is an error.
     pub strict: bool,
-    /// An output that exists is replaced.
+    /// Whether to replace an existing output.
     pub force: bool,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReferenceImportReport {
     /// Catalog name of the format.
@@ -38,13 +38,13 @@ pub struct ReferenceImportReport {
     pub instructions: u64,
     /// Data read.
     pub reads: u64,
-    /// Data written, or read and written by one instruction.
+    /// Data written, or modified by one instruction.
     pub writes: u64,
-    /// References that the filter did not absorb.
+    /// Steps: references that the filter did not absorb.
     pub steps: u64,
     /// Lines that could not be read.
     pub rejected: u64,
-    /// The first ten of them.
+    /// The first ten of the unreadable lines.
     pub rejects: Vec<Reject>,
     /// What was lost.
     pub losses: Vec<Loss>,
@@ -68,12 +68,13 @@ impl ReferenceImportReport {
     }
 }
 
-/// Imports `path` (`-` is standard input) into the trace `output`, which appears only once it is
+/// Imports `path` (`-` is standard input) into the trace `output`, which appears only when it is
 /// complete.
 ///
 /// # Errors
-/// What cannot be read, recognised or written, with file and position; `Corrupt` for a file without
-/// a reference; `Cancelled` if `progress` asks to stop. No output is left behind then.
+/// If the input cannot be read or recognised, or the output cannot be written, with file and position;
+/// `Corrupt` for a file without references; `Cancelled` if `progress` asks to stop. In all cases there is
+/// no output.
 pub fn import(
     path: &Path,
     output: &Path,
@@ -112,7 +113,7 @@ pub fn import(
     Ok(ReferenceImportReport::new(format, totals, steps_written, &ledger))
 }
 
-/// Why a file without a reference is refused, at its first bad line.
+/// The error for a file without references, at its first bad line.
 fn nothing_read(path: &Path, format: &Format, ledger: &Ledger) -> Error {
     let nothing = format!("no line is a reference of the format {}", format.name);
     match ledger.rejects().1 {
@@ -128,7 +129,7 @@ fn choose(input: &mut Input, name: Option<&str>) -> Result<&'static Format, Erro
     let Some(name) = name else { return formats::recognise(input) };
     formats::by_name(name).ok_or_else(|| {
         let names = formats::names();
-        let message = format!("no format of references is called {name:?}; there are {names}");
+        let message = format!("no format of references is called {name:?}; formats are {names}");
         Error::new(ErrorKind::Usage, input.path(), message)
     })
 }

@@ -1,4 +1,4 @@
-//! What a trace of references holds.
+//! A summary of a trace of references.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,10 +8,10 @@ use super::ended::{Ended, cut};
 use super::{Origin, Reader};
 use crate::Error;
 
-/// What a trace of references holds.
+/// A summary of a trace of references.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Info {
-    /// Where it comes from.
+    /// Origin of the trace.
     pub origin: Origin,
     /// All references.
     pub references: u64,
@@ -19,11 +19,11 @@ pub struct Info {
     pub instructions: u64,
     /// Data read.
     pub reads: u64,
-    /// Data written, or read and written by one instruction.
+    /// Data written, or modified by one instruction.
     pub writes: u64,
-    /// References that the filter did not absorb.
+    /// Steps: references that the filter did not absorb.
     pub steps: u64,
-    /// Bytes of the file; 0 where that is not known.
+    /// Bytes of the file; 0 if unknown.
     pub file_bytes: u64,
     /// How it ends; null if the file was cut, so that the counts go up to its last whole frame.
     pub ending: Option<Ended>,
@@ -31,10 +31,10 @@ pub struct Info {
     pub cut: Option<String>,
 }
 
-/// Reads the rest of `reader` for what it holds.
+/// Reads `reader` to its end and summarizes the trace.
 ///
 /// # Errors
-/// What cannot be read, with its offset; `Cancelled` if `progress` asks to stop.
+/// If the trace cannot be read, with the offset; `Cancelled` if `progress` asks to stop.
 pub fn info(reader: &mut Reader, progress: &dyn Progress) -> Result<Info, Error> {
     let (mut batch, mut steps) = (Vec::new(), 0);
     while reader.next_steps(&mut batch)? {

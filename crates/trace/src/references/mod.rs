@@ -1,9 +1,8 @@
-//! Traces of memory references: what a program did at which address, thinned by a filter that keeps
-//! every page size comparable.
+//! Traces of memory references, thinned by a filter that keeps results exact for every page size.
 //!
-//! References enter from a running program (`capture/`) or from a foreign file (`formats`), pass
-//! the [`Filter`], and become a trace of [`SlotStep`]s that [`Writer`] stores. [`Reader`] gives them
-//! out as [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
+//! References come from a running program (`capture/`) or from a foreign file (`formats`), pass the
+//! [`Filter`], and become [`SlotStep`]s, which [`Writer`] stores. [`Reader`] returns them as
+//! [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
 
 mod capture;
 mod ended;

@@ -1,4 +1,4 @@
-//! A `.pwf` file to steps.
+//! Reads the steps of a `.pwf` file.
 
 use std::path::Path;
 
@@ -14,13 +14,12 @@ use crate::checksum::{WRONG_HEAD, head_sum};
 use crate::input::Input;
 use crate::{Error, ErrorKind, Position};
 
-/// Bytes of a length, and of the checksum behind it.
+/// Bytes of a length, and of the checksum after it.
 const WORD_BYTES: usize = size_of::<u32>();
 
 /// Reads a trace of references a frame at a time, in bounded memory.
 ///
-/// Steps are such as the filter makes, except that it is not checked whether a block that enters was
-/// held already.
+/// It checks that a filter can make these steps, but not that a block that enters was not held before.
 pub struct Reader {
     input: Input,
     /// Whether lengths have a checksum.
@@ -42,23 +41,23 @@ impl Reader {
     /// Opens the trace at `path`, or on standard input if that is `-`.
     ///
     /// # Errors
-    /// What cannot be read, or is no trace of references.
+    /// If the file cannot be read or is no trace of references.
     pub fn open(path: &Path) -> Result<Reader, Error> {
         Reader::of_input(Input::open(path, false)?)
     }
 
-    /// A trace that lies in memory; `name` stands for its path.
+    /// Opens a trace in memory; `name` replaces its path.
     ///
     /// # Errors
-    /// As `open`.
+    /// Those of `open`.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Reader, Error> {
         Reader::of_input(Input::from_bytes(name, bytes)?)
     }
 
-    /// A trace that is open already, nothing of it read.
+    /// Opens a trace from an input at its beginning.
     ///
     /// # Errors
-    /// As `open`.
+    /// Those of `open`.
     pub fn of_input(input: Input) -> Result<Reader, Error> {
         let decompressor = Decompressor::new().map_err(|error| {
             Error::new(ErrorKind::Io, input.path(), format!("cannot decompress: {error}"))
@@ -81,37 +80,36 @@ impl Reader {
         Ok(reader)
     }
 
-    /// The path it was opened by.
+    /// The path as it was opened.
     pub fn path(&self) -> &Path {
         self.input.path()
     }
 
-    /// Where the trace comes from.
+    /// The origin of the trace.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// How many references there are up to the last step read at least; all of them once
-    /// `next_steps` has returned false.
+    /// References at least up to the last step read; all references after `next_steps` returns false.
     pub fn totals(&self) -> ReferenceTotals {
         self.totals
     }
 
-    /// How the trace ends, once `next_steps` has returned false; none where the file was cut.
+    /// How the trace ends, known after `next_steps` returns false; `None` if the file was cut.
     pub fn ending(&self) -> Option<&Ending> {
         self.ending.as_ref()
     }
 
-    /// Bytes of the file that were read, and its length; 0 where that is not known.
+    /// Bytes read, and length of the file (0 if unknown).
     pub fn progress(&self) -> (u64, u64) {
         (self.input.meter().bytes(), self.input.file_bytes())
     }
 
-    /// Replaces `steps` by the next batch; false at the end of the trace, or of the last whole
-    /// frame of a file that was cut.
+    /// Replaces `steps` by the next batch; false at the end of the trace, or after the last complete
+    /// frame of a cut file.
     ///
     /// # Errors
-    /// What cannot be read, or is not what the layout demands, with its offset.
+    /// If the file cannot be read or violates the layout, with the offset.
     pub fn next_steps(&mut self, steps: &mut Vec<ReferenceStep>) -> Result<bool, Error> {
         steps.clear();
         if self.ending.is_some() {
@@ -121,7 +119,7 @@ impl Reader {
         if !self.next_frame(FRAME_BYTES_MAX)? {
             return match self.totals.all() {
                 Some(0) => {
-                    Err(self.corrupt(start, "the file was cut off before its first whole frame"))
+                    Err(self.corrupt(start, "the file was cut off before its first complete frame"))
                 }
                 _ => Ok(false),
             };
@@ -133,7 +131,7 @@ impl Reader {
         };
         answer.map_err(|what| self.corrupt(start, &what))?;
         if self.ending.is_some() && !self.input.fill()?.is_empty() {
-            return Err(self.input.corrupt("expected nothing behind the end"));
+            return Err(self.input.corrupt("expected nothing after the end"));
         }
         Ok(self.ending.is_none())
     }
@@ -143,7 +141,7 @@ impl Reader {
             .map_err(|what| format!("found {what}"))?;
         for &step in &self.steps {
             let references = self.references.checked_add(step.references);
-            self.references = references.ok_or("found more references than a number holds")?;
+            self.references = references.ok_or("found more references than 64 bits can count")?;
             let step = self.slots.enter(step).ok_or("found a step that no filter makes")?;
             steps.push(step);
         }
@@ -206,7 +204,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The origin as JSON; none where the file ends before.
+    /// The origin as JSON; `None` if the file ends within it.
     fn first_frame(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let start = self.input.offset();
         if !self.next_frame(ORIGIN_BYTES_MAX)? {
@@ -218,7 +216,7 @@ impl Reader {
         }
     }
 
-    /// The origin of a file whose lengths have no checksum.
+    /// The origin of a file without checksums of lengths; `None` if the file ends within it.
     fn bare_origin(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let mut length = [0; WORD_BYTES];
         if self.input.read_into(&mut length)? < length.len() {
@@ -230,7 +228,7 @@ impl Reader {
         Ok(is_whole.then_some(origin))
     }
 
-    /// Unpacks the next frame, of at most `bytes_max`; false where the file ends, be it within a frame.
+    /// Unpacks the next frame, of at most `bytes_max`; false at the end of the file or within a frame.
     fn next_frame(&mut self, bytes_max: usize) -> Result<bool, Error> {
         let start = self.input.offset();
         let mut head = [0; 2 * WORD_BYTES];
@@ -243,7 +241,7 @@ impl Reader {
             return Err(self.corrupt(start, WRONG_HEAD));
         }
         let length = u32::from_le_bytes(length.try_into().expect("a word")) as usize;
-        // What zstd makes of bytes that it cannot compress is little more.
+        // zstd expands incompressible bytes only slightly.
         if length > bytes_max + bytes_max / 128 {
             return Err(self.corrupt(start, &format!("expected a frame, found {length} bytes")));
         }
@@ -280,7 +278,7 @@ mod tests {
         let origin = Origin::new("capture", vec!["true".to_owned()]);
         let mut writer = Writer::new(Vec::new(), &origin).unwrap();
         let (mut filter, mut steps) = (Filter::new(), Vec::new());
-        references.into_iter().for_each(|one| filter.refer(one, &mut steps));
+        references.into_iter().for_each(|reference| filter.refer(reference, &mut steps));
         writer.write(&steps, filter.totals()).unwrap();
         let ending = Ending::new(filter.totals(), Stop::Limit, None);
         (writer.finish(&ending).unwrap(), expected, filter.totals())
@@ -296,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_trace_is_read_back() {
         let (whole, expected, totals) = stored();
         let (steps, reader) = read(&whole).unwrap();
         assert_eq!(steps, expected);
@@ -306,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_is_read_up_to_its_last_whole_frame() {
+    fn a_cut_file_is_read_up_to_its_last_complete_frame() {
         let (whole, expected, _) = stored();
         for left in [1, 100, whole.len() / 4, whole.len() / 2] {
             let (steps, reader) = read(&whole[..whole.len() - left]).unwrap();
@@ -317,16 +315,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_whole_frame_is_refused() {
+    fn a_file_without_a_complete_frame_is_refused() {
         let (whole, ..) = stored();
         for length in [400, 1000, 5000] {
             let error = read(&whole[..length]).err().unwrap().to_string();
-            assert!(error.contains("cut off before its first whole frame"), "{length}: {error}");
+            assert!(error.contains("cut off before its first complete frame"), "{length}: {error}");
         }
     }
 
     #[test]
-    fn damage_has_a_place() {
+    fn errors_have_the_offset_of_the_damage() {
         let (whole, ..) = stored();
         let wrong = |bytes: &[u8]| read(bytes).err().unwrap();
         for at in [0, 7, 20, 2000, whole.len() / 2, whole.len() - 3] {
@@ -335,7 +333,7 @@ mod tests {
             assert!(wrong(&spoilt).to_string().starts_with("t at byte "), "{}", wrong(&spoilt));
         }
         let longer = [&whole[..], b"x"].concat();
-        let message = format!("t at byte {}: expected nothing behind the end", whole.len());
+        let message = format!("t at byte {}: expected nothing after the end", whole.len());
         assert_eq!(wrong(&longer).to_string(), message);
         assert_eq!(wrong(b"").to_string(), "t at byte 0: is empty");
         assert_eq!(wrong(b"I  0400,4\n I 1").kind(), ErrorKind::UnknownFormat);

@@ -1,5 +1,5 @@
-//! Reads bytes as a trace of references and checks what must hold of any; the fuzz targets and the
-//! tests that replay their seeds share it.
+//! Reads bytes as a trace of references and checks its invariants. The fuzz targets and the tests that
+//! replay their seeds share it.
 
 use super::formats::{self, Format};
 use super::{Filter, Reader};
@@ -7,15 +7,15 @@ use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::{Error, input::Input};
 
-/// The target that reads a trace of ours; the others are named after foreign formats.
+/// The target that reads a pagewise trace; the others are named after foreign formats.
 const TRACE: &str = "pwf";
 
-/// Reads `bytes` as the fuzz target called `name` does.
+/// Reads `bytes` like the fuzz target `name`.
 ///
 /// # Panics
-/// When the target does not exist, or what was read contradicts itself.
+/// If the target does not exist, or an invariant does not hold.
 pub fn replay(name: &str, bytes: &[u8]) {
-    // An error is a fine answer to arbitrary bytes.
+    // An error is a valid result for arbitrary bytes.
     if name == TRACE {
         let _ = read_trace(bytes);
     } else {
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn every_seed_is_survived_and_has_its_target() {
+    fn every_seed_replays_and_every_target_exists() {
         let manifest = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).unwrap();
         for name in CATALOG.iter().map(|format| format.name).chain([TRACE]) {
             assert!(manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n")), "{name}");

@@ -1,9 +1,8 @@
-//! Where the filter keeps its blocks, known from its steps alone.
+//! The slots of the filter, reconstructed only from its steps.
 
 use types::{FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
 
-/// A step as the filter makes it and the file keeps it: the block that left is named by the slot
-/// that it left.
+/// A step as the filter makes it and the file stores it: a slot identifies the block that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotStep {
     /// References since the step before, as in [`ReferenceStep`].
@@ -12,13 +11,13 @@ pub struct SlotStep {
     pub kind: ReferenceKind,
     /// The block that entered.
     pub block: u64,
-    /// The slot that it took, below [`FILTER_BLOCKS`].
+    /// The slot of the block, below [`FILTER_BLOCKS`].
     pub slot: u8,
-    /// Whether the block that left was written; false where none left.
+    /// Whether the block that left was written; false if the slot was empty.
     pub is_left_written: bool,
 }
 
-/// The block in each slot. Slots fill from the first to the last, and stay full.
+/// The block in each slot. Slots fill in order and stay full.
 #[derive(Clone, Debug)]
 pub struct Slots {
     blocks: [u64; FILTER_BLOCKS],
@@ -26,12 +25,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// No block held.
+    /// Empty slots.
     pub fn new() -> Slots {
         Slots { blocks: [0; FILTER_BLOCKS], filled: 0 }
     }
 
-    /// Takes a step, and names the block that left for it; none where no filter makes such a step.
+    /// Applies a step and adds the block that left; `None` if no filter makes such a step.
     pub fn enter(&mut self, step: SlotStep) -> Option<ReferenceStep> {
         let SlotStep { references, kind, block, slot, is_left_written } = step;
         let is_next = usize::from(slot) == self.filled;

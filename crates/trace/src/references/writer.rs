@@ -1,4 +1,4 @@
-//! Steps to a `.pwf` file.
+//! Writes steps to a `.pwf` file.
 
 use std::io::{Error, Write};
 
@@ -30,7 +30,7 @@ impl<W: Write> Writer<W> {
     /// Begins a trace.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn new(mut output: W, origin: &Origin) -> Result<Writer<W>, Error> {
         let version = VERSION.to_le_bytes();
         output.write_all(MAGIC)?;
@@ -52,7 +52,7 @@ impl<W: Write> Writer<W> {
     /// Appends steps; `totals` counts all references up to now.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn write(&mut self, mut steps: &[SlotStep], totals: ReferenceTotals) -> Result<(), Error> {
         while !steps.is_empty() {
             let room = STEPS_MAX - self.pending.len();
@@ -66,10 +66,10 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Ends the trace, and gives back what it was written to.
+    /// Ends the trace and returns the output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn finish(mut self, ending: &Ending) -> Result<W, Error> {
         if !self.pending.is_empty() {
             self.flush(ending.totals())?;

@@ -1,39 +1,39 @@
-//! Ids that count up, numbered eight at a time.
+//! Numbers consecutive ids eight at a time.
 //!
-//! A group of eight ids has its home in one line of the cache (see `table::home`), so a request of
-//! many pages asks once per line: whether all its pages are known there, or all are new there.
-//! What is neither goes the exact way, id by id, and so does an id alone.
+//! A group of eight ids has its home in a single cache line (see `table::home`), so a request of many
+//! pages looks once per line whether all its pages there are known, or all are new. All other cases,
+//! and single ids, take the exact path, id by id.
 
 use super::table::{GROUP, hash, home};
 use super::{Full, Renumber};
 use types::prefetch;
 
-/// Ids that count up from `first`, in the order in which they are asked for.
+/// Consecutive ids from `first`, in the order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// The first id.
     pub first: u64,
-    /// How many there are; `first + count` must fit.
+    /// Number of ids; `first + count` must not overflow.
     pub count: u32,
 }
 
 /// The ids of an extent that share a group.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part {
-    /// Hash of the group's first id.
+    /// Hash of the first id of the group.
     pub(super) hash: u64,
     pub(super) first: u64,
     pub(super) count: usize,
 }
 
-/// Parts between asking for their memory and using it: they and their lines stay in the cache.
+/// Parts between the prefetch and the use of their memory: they and their lines stay in the cache.
 const BLOCK_PARTS: usize = 512;
 
 impl Renumber {
-    /// Appends the number of every id of `extents` to `out`, as [`Renumber::number_batch`] would.
+    /// Appends the number of every id of `extents` to `out`, like [`Renumber::number_batch`].
     ///
     /// # Errors
-    /// As `number_batch`.
+    /// Those of `number_batch`.
     pub fn number_extents(
         &mut self,
         extents: impl Iterator<Item = Extent>,

@@ -1,9 +1,8 @@
-//! Ids of a recording (u64) to dense page numbers (u32), in order of first appearance.
+//! Maps ids of a recording (u64) to dense page numbers (u32), in order of first appearance.
 //!
 //! Every simulator indexes arrays by page, so this runs once per access of every foreign trace and
-//! decides how fast they are read. `table` holds the hash table in safe code; `probe` is its hot
-//! loop: with prefetch and unchecked indexing on x86-64, and in safe code elsewhere and as the
-//! oracle of the tests.
+//! decides how fast they are read. `table` is the hash table, in safe code. `probe` is its hot loop: with
+//! prefetch and unchecked indexing on x86-64, and in safe code elsewhere and as the oracle of the tests.
 
 mod extents;
 mod probe;
@@ -19,7 +18,7 @@ pub use extents::Extent;
 use extents::Part;
 use table::Table;
 
-/// The table would exceed its limit of bytes; the caller has to go on with raw ids.
+/// The table would exceed its limit of bytes; the caller must continue with raw ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -35,15 +34,15 @@ impl std::error::Error for Full {}
 #[derive(Debug)]
 pub struct Renumber {
     table: Table,
-    /// Positions of a batch whose id was not at its home slot; kept to spare an allocation.
+    /// Positions of a batch whose id was not at its home slot; kept to save an allocation.
     unsettled: Vec<u32>,
-    /// The parts of a block of extents; kept as well.
+    /// The parts of a block of extents; kept to save an allocation.
     parts: Vec<Part>,
 }
 
 impl Renumber {
     /// A numbering whose table stays within `bytes`: 22 to 40 bytes per id,
-    /// 9.4 M ids in 200 MiB. At least the smallest table is always allowed.
+    /// 9.4 M ids in 200 MiB. The smallest table is always allowed.
     pub fn with_limit(bytes: usize) -> Renumber {
         Renumber { table: Table::with_limit(bytes), unsettled: Vec::new(), parts: Vec::new() }
     }
@@ -53,16 +52,16 @@ impl Renumber {
         Renumber::with_limit(usize::MAX)
     }
 
-    /// Appends the number of each of `keys` to `out`. Batches of some thousand keys are fastest:
-    /// the work on one key overlaps with fetching the table's memory for later ones.
+    /// Appends the number of each of `keys` to `out`. Batches of several thousand keys are fastest,
+    /// because the work on a key overlaps with the prefetch for later keys.
     ///
     /// # Errors
-    /// `Full` when a new id does not fit; `out` is then as it was, and ids seen up to that point
-    /// keep their numbers.
+    /// `Full` if a new id does not fit; `out` is then unchanged, and ids seen up to that point keep their
+    /// numbers.
     pub fn number_batch(&mut self, keys: &[u64], out: &mut Vec<u32>) -> Result<(), Full> {
         let start = out.len();
         out.reserve(keys.len());
-        // Bounds the scratch memory and keeps it, the keys and the numbers in the second-level
+        // Blocks bound the scratch memory, and keep it, the keys and the numbers in the second-level
         // cache between the two passes.
         for block in keys.chunks(probe::BLOCK_KEYS) {
             if self.number_block(block, out).is_err() {
@@ -73,15 +72,15 @@ impl Renumber {
         Ok(())
     }
 
-    /// Sets another limit on the bytes of the table, which may be less than it has.
+    /// Sets a new limit on the bytes of the table, which may be below its size.
     ///
     /// # Errors
-    /// `Full` where it has more: then it should go.
+    /// `Full` if the table is larger than the limit: the caller should then drop it.
     pub fn set_limit(&mut self, bytes: usize) -> Result<(), Full> {
         self.table.set_limit(bytes)
     }
 
-    /// Memory that the table takes.
+    /// Bytes of memory that the table takes.
     pub fn bytes(&self) -> usize {
         self.table.bytes()
     }
@@ -91,17 +90,17 @@ impl Renumber {
         self.table.ids().len()
     }
 
-    /// Whether no id was seen yet.
+    /// Whether no id was seen so far.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The ids by their number: `ids()[number]` is the id that got it.
+    /// The ids by number: `ids()[number]` is the id with this number.
     pub fn ids(&self) -> &[u64] {
         self.table.ids()
     }
 
-    /// First the ids at their home slot, which is nearly all of them and needs no branch; then the
+    /// Numbers first the ids at their home slot, which are nearly all and need no branch; then the
     /// rest in order, so that new ids are numbered in order of appearance.
     fn number_block(&mut self, keys: &[u64], out: &mut Vec<u32>) -> Result<(), Full> {
         let start = out.len();

@@ -1,11 +1,11 @@
-//! The hot loop: which keys of a block sit at their home slot, and under which number.
+//! The hot loop: finds the keys of a block at their home slots, with their numbers.
 
 use super::table::Table;
 
-/// Keys handled between two looks at the rest: their numbers and positions stay in the cache.
+/// Keys per pass of the loop: their numbers and positions stay in the cache until the pass over the rest.
 pub(super) const BLOCK_KEYS: usize = 4096;
 
-/// How many keys ahead a slot is fetched: 48 to 96 measured alike, 24 a tenth slower.
+/// Distance of the prefetch in keys: 48 to 96 are equally fast, 24 is a tenth slower.
 pub(super) const AHEAD: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,7 @@ pub(super) use unchecked::settle;
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use checked::settle;
 
-/// The same in safe code: the fallback, and the oracle of `unchecked`.
+/// The loop in safe code: the fallback, and the oracle of `unchecked`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) mod checked {
     use crate::renumber::table::{Table, hash, home};
@@ -75,19 +75,19 @@ pub(super) mod unchecked {
         let out_base = out.spare_capacity_mut().as_mut_ptr();
         let unsettled_base = unsettled.spare_capacity_mut().as_mut_ptr();
         let mut unsettled_length = 0usize;
-        let mut one = |position: usize, key: u64| {
+        let mut settle_key = |position: usize, key: u64| {
             let hash = hash(key);
-            // SAFETY: `home` is a 64-bit hash shifted right by 64 - bits, so below 1 << bits, with its
-            // lowest three bits changed: below 1 << bits still, which is a multiple of eight and the
-            // length of `slots`, both asserted above. `position` counts the keys from 0, and room for all of them
-            // was reserved in `out`. `unsettled_length` never exceeds `position`, which is below
-            // BLOCK_KEYS, the room reserved in `unsettled`.
+            // SAFETY: `home` is a 64-bit hash shifted right by 64 - bits, so it is below 1 << bits.
+            // Changing its lowest three bits keeps it below 1 << bits, which is a multiple of eight
+            // and the length of `slots`, both asserted above. `position` counts the keys from 0, and
+            // `out` has room for all of them. `unsettled_length` never exceeds `position`, which is
+            // below BLOCK_KEYS, the room reserved in `unsettled`.
             unsafe {
                 let slot = *base.add(home(hash, bits));
                 let number = (slot ^ (hash << bits)).wrapping_sub(1);
                 (*out_base.add(position)).write(number as u32);
                 (*unsettled_base.add(unsettled_length)).write(position as u32);
-                // Counted, not branched on: a miss is too rare and too random to predict.
+                // Count without a branch: a miss is too rare and too random to predict.
                 unsettled_length =
                     unsettled_length.wrapping_add(usize::from(number >= numbers - 1));
             }
@@ -95,13 +95,13 @@ pub(super) mod unchecked {
         let ahead = keys.get(AHEAD..).unwrap_or_default();
         for (position, (&key, &later)) in keys.iter().zip(ahead).enumerate() {
             prefetch(slots, home(hash(later), bits));
-            one(position, key);
+            settle_key(position, key);
         }
         for (position, &key) in keys.iter().enumerate().skip(ahead.len()) {
-            one(position, key);
+            settle_key(position, key);
         }
-        // SAFETY: the two loops wrote one number for each key after the old length of `out`, and
-        // the first `unsettled_length` positions of `unsettled`; both fit the reserved room.
+        // SAFETY: the two loops wrote a number for each key after the old length of `out`, and the first
+        // `unsettled_length` positions of `unsettled`; both fit into the reserved room.
         unsafe {
             out.set_len(out.len() + keys.len());
             unsettled.set_len(unsettled_length);

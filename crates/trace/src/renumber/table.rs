@@ -1,11 +1,11 @@
-//! Open addressing, eight bytes per slot, at most half full; linear probing, but round each line of
-//! the cache before the next.
+//! Open addressing with eight bytes per slot, at most half full. Probing is linear, but wraps around
+//! within each cache line before it continues with the next line.
 //!
-//! Hash and home together are a bijection, so a slot at its home needs only the hash bits that the
-//! index does not give: with 2^p slots those are 64 - p bits, a number takes p - 1 (half full), and one bit is
-//! left to say that the entry sits off its home, where the index gives nothing away. An entry at
-//! home is thus exact without a second memory access; one off its home is verified through `ids`.
-//! After each doubling ids go back in order of first appearance: frequent ids appear early, so
+//! Hash and home together are a bijection, so an entry at its home needs only the hash bits that the
+//! index does not contain: with 2^p slots these are 64 - p bits, a number takes p - 1 (half full), and
+//! the last bit marks entries off their home, whose index has no hash bits. An entry at home is
+//! therefore exact without a second memory access; an entry off its home is verified through `ids`.
+//! Each doubling inserts the ids again in order of first appearance. Frequent ids appear early, so
 //! they find their home free (on a Zipf trace 4 of 100 accesses meet an entry off its home).
 
 use super::Full;
@@ -21,9 +21,9 @@ const SMALLEST_BITS: u32 = 12;
 const LARGEST_BITS: u32 = 32;
 
 /// Slot = `hash << bits | off_home << (bits - 1) | number + 1`; 0 is empty. Off its home, where ids
-/// are compared anyway, the lowest bit of the hash makes room for one more of the number. A table
-/// that may not grow goes on past half full with numbers which need that bit, and calls them off
-/// home wherever they are: ids up to there are found as quickly as ever.
+/// are compared anyway, the number also uses the lowest bit of the hash. A table that must not grow
+/// continues past half full with numbers that need this bit, and marks them as off home in any slot;
+/// earlier ids are found as quickly as before.
 ///
 /// Invariants: `slots.len() == 1 << bits`; `ids.len() <= crowd(bits)`; the slot of `ids[n]` holds
 /// `n + 1` and is reached from its home without crossing an empty slot.
@@ -32,29 +32,29 @@ pub(super) struct Table {
     slots: Slots,
     bits: u32,
     ids: Vec<u64>,
-    /// How many ids fit before the table has to grow or to refuse.
+    /// Ids that fit before the table must grow or refuse.
     room: usize,
     limit_bytes: usize,
 }
 
-/// Bits of an id that choose the place within a group of slots.
+/// Bits of an id that choose the slot within its group.
 const LANE_BITS: u32 = 3;
 const LANES: u64 = (1 << LANE_BITS) - 1;
 
 /// Ids, and slots, per group.
 pub(super) const GROUP: usize = 1 << LANE_BITS;
 
-/// The hash of an id: a bijection of u64. Its lowest bits are those of the id, the others depend on
-/// the id's group of eight alone. The first step folds the high half in, so that ids made of two
-/// fields (process and page) spread as well as plain numbers.
+/// The hash of an id: a bijection of u64. Its lowest bits are those of the id; the other bits depend only
+/// on the id's group of eight. The first step folds the high half in, so that ids made of two fields
+/// (process and page) spread as well as plain numbers.
 #[inline(always)]
 pub(super) fn hash(id: u64) -> u64 {
     let group = id >> LANE_BITS;
     (group ^ (group >> 32)).wrapping_mul(MULTIPLIER << LANE_BITS) | (id & LANES)
 }
 
-/// The slot after `index` in which an id is looked for: round the line of its home first, which is
-/// fetched already, then round the next lines.
+/// The slot to probe after `index`: around the cache line of the home, which is already fetched, then
+/// around the next lines.
 #[inline(always)]
 fn next_slot(index: usize, home: usize, mask: usize) -> usize {
     let lanes = GROUP - 1;
@@ -62,30 +62,30 @@ fn next_slot(index: usize, home: usize, mask: usize) -> usize {
     if (next ^ home) & lanes == 0 { (next + GROUP) & mask } else { next }
 }
 
-/// The home slot in a table of `1 << bits`. Eight neighbouring ids share a group of eight slots,
-/// which is a line of the cache: requests of many pages fetch one line for eight of them. Their
-/// order within the line is the group's own, so that ids which differ in higher bits alone spread.
+/// The home slot in a table of `1 << bits` slots. Eight neighbouring ids share a group of eight slots,
+/// which is a cache line: requests of many pages fetch a line for eight of them. The order within the
+/// line depends on the group, so that ids which differ only in higher bits spread.
 #[inline(always)]
 pub(super) fn home(hash: u64, bits: u32) -> usize {
     ((hash >> (u64::BITS - bits)) ^ (hash & LANES)) as usize
 }
 
-/// How many ids a table with this many index bits may hold: half of its slots, less one because
-/// slot value 0 is empty.
+/// Ids that a table with these index bits may hold: half of its slots, less one because slot value 0
+/// means empty.
 const fn capacity(bits: u32) -> usize {
     (1 << (bits - 1)) - 1
 }
 
-/// How many ids a table may hold that may not grow: chains get long beyond.
+/// Ids that a table may hold if it must not grow: beyond this, chains get long.
 const fn crowd(bits: u32) -> usize {
     (1 << bits) / 8 * 5
 }
 
 /// The homes of a part's ids.
 struct Lanes {
-    /// Where their line begins.
+    /// First slot of their cache line.
     line: usize,
-    /// What the group makes of the order within the line.
+    /// The group's permutation of the order within the line.
     turn: u64,
     /// The lane of the first id.
     first: u64,
@@ -101,13 +101,13 @@ impl Lanes {
         Lanes { line, turn, first: part.first & LANES, hash: part.hash, bits }
     }
 
-    /// The place in the line of a lane's home.
+    /// The slot within the line that is the home of a lane.
     #[inline(always)]
     fn slot(&self, lane: u64) -> usize {
         ((self.turn ^ lane) & LANES) as usize
     }
 
-    /// What else than the number the slot holds of an id at home.
+    /// The bits of an id's slot at home except for the number.
     #[inline(always)]
     fn tag(&self, lane: u64) -> u64 {
         (self.hash | lane) << self.bits
@@ -120,7 +120,7 @@ impl Table {
             slots: Slots::new(1 << SMALLEST_BITS, limit_bytes / size_of::<u64>()),
             bits: SMALLEST_BITS,
             ids: Vec::with_capacity(ASIDE_MAX.min(limit_bytes / size_of::<u64>())),
-            // The smallest table may always be filled.
+            // The smallest table is always allowed.
             room: capacity(SMALLEST_BITS),
             limit_bytes,
         }
@@ -138,7 +138,8 @@ impl Table {
         self.bits
     }
 
-    /// The number of `id`, a new one if it was never seen. The exact way; `probe` is the quick one.
+    /// The number of `id`; a new id gets the next number. This is the exact path; `probe` is the fast
+    /// path.
     #[inline]
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);
@@ -166,7 +167,7 @@ impl Table {
         }
     }
 
-    /// Whether all ids of a part are known and at home; their numbers, if so.
+    /// Whether all ids of a part are known and at home; if so, fills in their numbers.
     #[inline]
     pub(super) fn find_part(&self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
         let lanes = Lanes::of(part, self.bits);
@@ -183,8 +184,8 @@ impl Table {
         greatest < self.off_home() - 1
     }
 
-    /// Inserts the ids of a part if their homes are all empty and the table need not grow; their
-    /// numbers, if so.
+    /// Inserts the ids of a part if all their homes are empty and the table need not grow; if so, returns
+    /// true and fills in their numbers.
     #[inline]
     pub(super) fn insert_part(&mut self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
         let next = self.ids.len();
@@ -198,7 +199,7 @@ impl Table {
         true
     }
 
-    /// Puts the numbers from `next` on into the homes of a part, if they are all empty.
+    /// Puts the numbers from `next` on into the homes of a part, if all homes are empty.
     #[inline]
     fn fill_part(&mut self, part: &Part, next: usize) -> bool {
         let lanes = Lanes::of(part, self.bits);
@@ -228,7 +229,7 @@ impl Table {
         Ok(number as u32)
     }
 
-    /// As `insert`, where the table grows, goes on past half full, or is full.
+    /// The slow path of `insert`: the table grows, continues past half full, or is full.
     #[cold]
     fn insert_beyond(&mut self, id: u64, empty: usize) -> Result<u32, Full> {
         let has_grown = self.ids.len() == capacity(self.bits) && self.double().is_ok();
@@ -282,7 +283,7 @@ impl Table {
         };
     }
 
-    /// The bit of a slot that says so.
+    /// The bit of a slot that marks an entry off its home.
     #[inline(always)]
     fn off_home(&self) -> u64 {
         1 << (self.bits - 1)
@@ -296,7 +297,7 @@ impl Table {
         if bits > LARGEST_BITS || bytes > self.limit_bytes {
             return Err(Full);
         }
-        // Everything needed is in `ids`.
+        // `ids` has everything to fill the slots again.
         self.slots.grow(1 << bits);
         self.bits = bits;
         let ids_max = self.limit_bytes / size_of::<u64>() - self.slots.len();

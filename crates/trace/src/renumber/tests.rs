@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::probe::{BLOCK_KEYS, checked, settle};
 use super::{Extent, Full, Renumber};
 
-/// The obvious way.
+/// The naive numbering.
 fn naive(keys: &[u64]) -> Vec<u32> {
     let mut numbers = HashMap::new();
     keys.iter()
@@ -25,7 +25,7 @@ fn numbered(keys: &[u64], batch: usize) -> (Vec<u32>, Renumber) {
     (out, renumber)
 }
 
-/// Ids as recordings have them: few or many, near or far, of one field or two.
+/// Ids as in recordings: few or many, near or far, of one field or two.
 fn keys() -> impl Strategy<Value = Vec<u64>> {
     let id = prop_oneof![
         Just(0u64),
@@ -42,7 +42,7 @@ fn ids(extent: &Extent) -> std::ops::Range<u64> {
     extent.first..extent.first + u64::from(extent.count)
 }
 
-/// Extents as requests have them: near each other, overlapping, in several name spaces.
+/// Extents as of requests: near each other, overlapping, in several name spaces.
 fn extents() -> impl Strategy<Value = Vec<Extent>> {
     let extent = (0u64..3, prop_oneof![0u64..300, 0u64..1 << 18], 1u32..40)
         .prop_map(|(space, first, count)| Extent { first: space << 44 | first, count });
@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn equals_the_obvious_way(keys in keys(), batch in 1usize..6000) {
+    fn numbers_equal_the_naive_numbering(keys in keys(), batch in 1usize..6000) {
         let (numbers, renumber) = numbered(&keys, batch);
         prop_assert_eq!(&numbers, &naive(&keys));
         for (&key, &number) in keys.iter().zip(&numbers) {
@@ -62,12 +62,12 @@ proptest! {
     }
 
     #[test]
-    fn extents_equal_the_obvious_way(extents in extents(), batch in 1usize..400) {
+    fn numbers_of_extents_equal_the_naive_numbering(extents in extents(), batch in 1usize..400) {
         let keys: Vec<u64> = extents.iter().flat_map(ids).collect();
         let (mut renumber, mut numbers) = (Renumber::unlimited(), Vec::new());
         for (index, part) in extents.chunks(batch).enumerate() {
             if index % 3 == 2 {
-                // Both ways share one table.
+                // Keys and extents share a table.
                 let keys: Vec<u64> = part.iter().flat_map(ids).collect();
                 renumber.number_batch(&keys, &mut numbers).expect("there is room");
             } else {
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn unchecked_equals_checked(keys in keys(), probed in keys()) {
+    fn unchecked_and_checked_probes_agree(keys in keys(), probed in keys()) {
         let (_, renumber) = numbered(&keys, 1000);
         for block in probed.chunks(BLOCK_KEYS).chain(keys.chunks(BLOCK_KEYS)) {
             let (mut fast, mut fast_rest) = (vec![7], vec![1, 2, 3]);
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn grows_through_many_doublings() {
+fn numbers_survive_many_doublings() {
     let mut state = 1u64;
     let keys: Vec<u64> = (0..300_000)
         .map(|_| {
@@ -109,7 +109,7 @@ fn grows_through_many_doublings() {
 }
 
 #[test]
-fn full_leaves_the_output_and_the_numbers_alone() {
+fn a_full_table_keeps_the_output_and_the_numbers() {
     let limit = 200_000;
     let mut renumber = Renumber::with_limit(limit);
     let mut out = vec![9];
@@ -123,8 +123,8 @@ fn full_leaves_the_output_and_the_numbers_alone() {
         }
     };
     assert_eq!(refusal, (Full, out.len()));
-    // 16,384 slots and 8,616 ids of 8 bytes are 200,000 bytes; the next doubling is not allowed, so
-    // the table is more than half full, with numbers on both sides of the half.
+    // 16,384 slots and 8,616 ids of 8 bytes are 200,000 bytes. The table may not double again, so it
+    // is more than half full, with numbers below and above the half.
     assert_eq!(renumber.len(), 8616);
     out.clear();
     renumber.number_batch(&[5, 8190, 8191, 8615], &mut out).expect("known ids have their number");
@@ -139,7 +139,7 @@ fn full_leaves_the_output_and_the_numbers_alone() {
 }
 
 #[test]
-fn a_crowded_table_numbers_as_any_other() {
+fn a_crowded_table_gives_the_same_numbers() {
     let mut state = 7u64;
     let keys: Vec<u64> = (0..40_000)
         .map(|_| {
@@ -157,7 +157,7 @@ fn a_crowded_table_numbers_as_any_other() {
 }
 
 #[test]
-fn nothing_in_nothing_out() {
+fn an_empty_batch_gives_no_numbers() {
     let (numbers, renumber) = numbered(&[], 10);
     assert!(numbers.is_empty());
     assert!(renumber.is_empty());

@@ -1,9 +1,9 @@
-//! A file that has no name until it is complete, so that whatever ends the program, SIGKILL
-//! included, leaves nothing behind.
+//! A file that has no name until it is complete, so that no incomplete file remains after the program
+//! ends, even by SIGKILL.
 //!
-//! Linux makes a file without a name (O_TMPFILE) and names it later (linkat, through /proc). Where
-//! a file system or a sandbox has no such files, a hidden name beside the target stands in, which
-//! goes away when the file is dropped.
+//! Linux creates a file without a name (O_TMPFILE) and names it later (linkat, through /proc). If the
+//! file system or sandbox does not support this, a temporary file with a hidden name beside the target
+//! replaces it; dropping it removes the file.
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions};
@@ -15,28 +15,28 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, OFlags, linkat};
 use tempfile::TempPath;
 
-/// What a new file may be, before the user's umask.
+/// Mode of a new file, before the user's umask.
 const MODE: u32 = 0o666;
 
-/// The way from the number of an open file to the file.
+/// Folder that maps the numbers of open files to files.
 const OPEN_FILES: &str = "/proc/self/fd";
 
-/// How names that stand in begin.
+/// Prefix of temporary names.
 const PREFIX: &str = ".pagewise-";
 
-/// A file beside its target that vanishes unless it is given the target's name.
+/// A file that vanishes unless it gets the name of its target.
 pub(crate) struct Aside {
     file: File,
     folder: PathBuf,
-    /// Its name, where a file must have one.
+    /// The temporary name, if the file system does not support unnamed files.
     stand_in: Option<TempPath>,
 }
 
 impl Aside {
-    /// An empty file that can become `target`.
+    /// Creates an empty file that can become `target`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses to create the file.
     pub(crate) fn create(target: &Path) -> Result<Aside, Error> {
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
@@ -55,12 +55,12 @@ impl Aside {
         let permissions = Permissions::from_mode(MODE);
         let mut builder = tempfile::Builder::new();
         let made = builder.prefix(PREFIX).permissions(permissions).tempfile_in(&folder);
-        // Of the name that stands in nobody knows, so the error is told without it.
+        // The user does not know the temporary name, so leave it out of the error.
         let (file, path) = made.map_err(|error| Error::from(error.kind()))?.into_parts();
         Ok(Aside { file, folder, stand_in: Some(path) })
     }
 
-    /// The file, to be read and written at any place.
+    /// The file, for reading and writing at any offset.
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -68,8 +68,7 @@ impl Aside {
     /// Gives the file the name `target`, in the folder it was created for.
     ///
     /// # Errors
-    /// `AlreadyExists` if there is one and it is not to be replaced, or what the operating system
-    /// refuses.
+    /// `AlreadyExists` if `target` exists and `replaces` is false; any error of the operating system.
     pub(crate) fn persist(self, target: &Path, replaces: bool) -> Result<(), Error> {
         let source = Path::new(OPEN_FILES).join(self.file.as_raw_fd().to_string());
         let link = |name: &Path| {
@@ -78,7 +77,8 @@ impl Aside {
         let stand_in = match self.stand_in {
             Some(path) => path,
             None if !replaces => return link(target),
-            // A link replaces nothing, a rename does: the name is there for that moment alone.
+            // A link replaces no file but a rename does, so the temporary name exists only for the
+            // rename.
             None => tempfile::Builder::new()
                 .prefix(OsStr::new(PREFIX))
                 .make_in(&self.folder, link)?
@@ -90,10 +90,10 @@ impl Aside {
     }
 }
 
-/// Writes `bytes` to the file `path`, which appears whole or not; a file that is there is replaced.
+/// Writes `bytes` to the file `path`, which appears complete or not at all; an existing file is replaced.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// If the operating system refuses the write.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let mut aside = Aside::create(path)?;
     aside.write_all(bytes)?;
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_appears_when_it_is_complete_and_replaces_only_if_told() {
+    fn a_file_appears_when_it_is_complete_and_replaces_only_if_requested() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("target");
         let named = |_: &Path| Aside::named(folder.path().to_owned()).unwrap();
@@ -141,10 +141,10 @@ mod tests {
         for create in [&named as &dyn Fn(&Path) -> Aside, &best] {
             drop(with(create(&target), b"half"));
             assert_eq!(names(folder.path()), [""; 0]);
-            with(create(&target), b"one").persist(&target, false).unwrap();
+            with(create(&target), b"first").persist(&target, false).unwrap();
             let refused = with(create(&target), b"two").persist(&target, false).unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
-            assert_eq!(std::fs::read(&target).unwrap(), b"one");
+            assert_eq!(std::fs::read(&target).unwrap(), b"first");
             with(create(&target), b"two").persist(&target, true).unwrap();
             assert_eq!(std::fs::read(&target).unwrap(), b"two");
             assert_eq!(names(folder.path()), ["target"]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_written_through() {
+    fn a_symlink_is_replaced_and_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (link, other) = (folder.path().join("link"), folder.path().join("other"));
         std::fs::write(&other, "untouched").unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_told_without_the_name_that_stands_in() {
+    fn errors_do_not_contain_the_temporary_name() {
         let folder = tempfile::tempdir().unwrap();
         let absent = folder.path().join("absent");
         let refused = Aside::create(&absent.join("target")).err().unwrap();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_name_meanwhile_where_the_file_system_can() {
+    fn an_incomplete_file_has_no_name_if_the_file_system_supports_it() {
         let folder = tempfile::tempdir().unwrap();
         if unnamed(folder.path()).is_err() {
             testkit::skipped("this file system has no files without a name");

@@ -1,4 +1,4 @@
-//! One column of a row group, encoded as its rows come, and what the file's footer says about it.
+//! A column of a row group, encoded as its rows arrive, and its entry in the file's footer.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
@@ -13,10 +13,10 @@ use parquet::schema::types::ColumnDescPtr;
 use super::column::Column;
 use super::delta::{Encoder, Number};
 
-/// Values per page of the file: a page is decoded while it lies in the second-level cache.
+/// Values per page of the file: a page fits into the second-level cache while it is decoded.
 const PAGE_VALUES: usize = 1 << 16;
 
-/// Numbers of one of the two widths that the file has.
+/// Numbers of the two widths in the file.
 pub(super) trait Stored: Number {
     fn range(least: Self, greatest: Self) -> Statistics;
 }
@@ -33,12 +33,12 @@ impl Stored for i64 {
     }
 }
 
-/// A chunk.
+/// An encoded column chunk.
 pub(super) struct Written {
     pub(super) bytes: Bytes,
-    /// Its entry in the footer.
+    /// Entry of the chunk in the footer.
     pub(super) close: ColumnCloseResult,
-    /// How many of the bytes belong together: the header of a page, the page, and so on.
+    /// Lengths of the parts of `bytes`: the header of a page, the page, and so on.
     pub(super) lengths: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Written {
 pub(super) struct DeltaChunk<T> {
     column: Column,
     encoder: Encoder<T>,
-    /// The whole pages, each with its number of values.
+    /// The complete pages, each with its number of values.
     pages: Vec<(Bytes, usize)>,
     range: Option<(T, T)>,
 }
@@ -58,8 +58,8 @@ impl<T: Stored> DeltaChunk<T> {
         DeltaChunk { column, encoder, pages: Vec::new(), range: None }
     }
 
-    /// Appends runs that have `rows` values together, each given by its first value and its length
-    /// of at least one: the same value, or addresses that count up.
+    /// Appends runs with `rows` values in total, each given by its first value and its length of at least
+    /// one. The values of a run are equal, or count up in a column of addresses.
     #[inline]
     pub(super) fn extend(&mut self, runs: impl Iterator<Item = (T, usize)> + Clone, rows: usize) {
         if self.column.has_range() {
@@ -72,7 +72,7 @@ impl<T: Stored> DeltaChunk<T> {
             return runs.for_each(|(value, count)| self.push_across(value, count));
         }
         match self.encoder.constant() {
-            // Most columns of most recordings hardly ever change.
+            // Most columns of most recordings rarely change.
             Some(last) if runs.clone().all(|(value, _)| value == last) => {
                 self.encoder.push_run(last, rows);
             }
@@ -99,7 +99,7 @@ impl<T: Stored> DeltaChunk<T> {
         self.pages.push((bytes.into(), count));
     }
 
-    /// Takes the chunk, described by `descriptor`, and leaves an empty one.
+    /// Returns the chunk, described by `descriptor`, and begins an empty chunk.
     pub(super) fn take(&mut self, descriptor: ColumnDescPtr) -> Result<Written, ParquetError> {
         if self.encoder.count() > 0 {
             self.end_page();
@@ -110,7 +110,7 @@ impl<T: Stored> DeltaChunk<T> {
     }
 }
 
-/// A column of 32-bit numbers as they are: no work to read.
+/// A column of 32-bit numbers without encoding, which needs no decoding.
 #[derive(Default)]
 pub(super) struct PlainChunk {
     bytes: Vec<u8>,
@@ -132,12 +132,12 @@ impl PlainChunk {
         self.bytes.resize(count * size_of::<u32>(), 0);
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub(super) fn count(&self) -> usize {
         self.bytes.len() / size_of::<u32>()
     }
 
-    /// Takes the chunk, described by `descriptor`, and leaves an empty one.
+    /// Returns the chunk, described by `descriptor`, and begins an empty chunk.
     pub(super) fn take(&mut self, descriptor: ColumnDescPtr) -> Result<Written, ParquetError> {
         let whole = Bytes::from(std::mem::take(&mut self.bytes));
         let page_bytes = PAGE_VALUES * size_of::<u32>();
@@ -151,7 +151,7 @@ impl PlainChunk {
     }
 }
 
-/// A chunk of these pages, each with its number of values.
+/// A chunk of `pages`, each with its number of values.
 fn write(
     descriptor: ColumnDescPtr,
     encoding: Encoding,
@@ -181,12 +181,12 @@ fn write(
     Ok(Written { bytes: bytes.into(), close, lengths })
 }
 
-/// The pages with their headers, and the length of each of both.
+/// The bytes of the pages with their headers, and the length of each header and page.
 fn bytes_of(
     pages: Vec<(Bytes, usize)>,
     encoding: Encoding,
 ) -> Result<(Vec<u8>, Vec<usize>), ParquetError> {
-    /// More than the header of a page takes.
+    /// Larger than the header of a page.
     const HEADER_BYTES: usize = 64;
     let capacity = pages.iter().map(|(bytes, _)| bytes.len() + HEADER_BYTES).sum();
     let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
@@ -198,7 +198,7 @@ fn bytes_of(
             buf: bytes,
             num_values: count as u32,
             encoding,
-            // Required columns have no levels; the format wants a word for them all the same.
+            // Required columns have no levels, but the format requires these fields.
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::store::column;
 
-    /// A file with this one column, and its reader by the library.
+    /// Writes a file with only this column, and opens it with the library's reader.
     fn read_back(
         column: Column,
         take: impl FnOnce(ColumnDescPtr) -> Result<Written, ParquetError>,
@@ -246,7 +246,8 @@ mod tests {
         for part in runs.chunks(100) {
             chunk.extend(part.iter().copied(), rows(part));
         }
-        let ColumnReader::Int64ColumnReader(mut reader) = read_back(column, |one| chunk.take(one))
+        let ColumnReader::Int64ColumnReader(mut reader) =
+            read_back(column, |descriptor| chunk.take(descriptor))
         else {
             panic!("{} has another type", column.name());
         };
@@ -267,7 +268,7 @@ mod tests {
         back
     }
 
-    /// What the runs stand for.
+    /// The values of the runs.
     fn naive(runs: &[(i64, usize)], step: i64) -> Vec<i64> {
         let values = |&(value, count): &(i64, usize)| {
             (0..count as i64).map(move |place| value.wrapping_add(step * place))
@@ -304,14 +305,17 @@ mod tests {
                 let mut chunk = DeltaChunk::new(column);
                 let narrow = runs.iter().map(|&(value, count)| (value as i32, count));
                 chunk.extend(narrow, values.len());
-                prop_assert_eq!(&narrow_back(column, |one| chunk.take(one)), &values);
+                prop_assert_eq!(&narrow_back(column, |descriptor| chunk.take(descriptor)), &values);
                 chunk.extend([(7, 1)].into_iter(), 1);
-                prop_assert_eq!(narrow_back(column, |one| chunk.take(one)), vec![7]);
+                prop_assert_eq!(narrow_back(column, |descriptor| chunk.take(descriptor)), vec![7]);
             }
             let mut plain = PlainChunk::default();
             plain.extend(&values.iter().map(|&value| value as u32).collect::<Vec<u32>>());
             prop_assert_eq!(plain.count(), values.len());
-            prop_assert_eq!(&narrow_back(Column::Page, |one| plain.take(one)), &values);
+            prop_assert_eq!(
+                &narrow_back(Column::Page, |descriptor| plain.take(descriptor)),
+                &values
+            );
         }
     }
 

@@ -62,12 +62,12 @@ impl Column {
         }
     }
 
-    /// Whether a file without the column is damaged.
+    /// Whether every file must have the column.
     pub(super) const fn is_required(self) -> bool {
         !matches!(self, Column::Time | Column::Bytes | Column::Duration)
     }
 
-    /// Whether rows of this shape have the column.
+    /// Whether rows of this shape have this column.
     pub(super) const fn is_in(self, shape: Shape) -> bool {
         match self {
             Column::Time => shape.has_clock,
@@ -77,7 +77,7 @@ impl Column {
         }
     }
 
-    /// Whether row groups carry the least and the greatest value.
+    /// Whether row groups store the minimum and maximum of the column.
     pub(super) const fn has_range(self) -> bool {
         matches!(self, Column::Time | Column::Event)
     }
@@ -96,7 +96,7 @@ pub(super) fn schema(columns: &[Column]) -> TypePtr {
     Arc::new(parse_message_type(&message).expect("the catalog of columns is well formed"))
 }
 
-/// How the file around the chunks is written.
+/// Properties of the file around the chunks.
 pub(super) fn properties() -> WriterProperties {
     WriterProperties::builder()
         .set_created_by(format!("pagewise {}", env!("CARGO_PKG_VERSION")))

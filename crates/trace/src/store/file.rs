@@ -1,8 +1,7 @@
-//! The file as the Parquet library reads it: in pieces at given offsets, into buffers that are used
-//! again.
+//! The file as the Parquet library reads it: in pieces at given offsets, into reused buffers.
 //!
-//! The library's own way allocates each piece. Those are large enough that the allocator fetches
-//! them from the system and gives them back, which cost a fifth of the time to read a trace.
+//! The library's own reader allocates each piece. The pieces are so large that the allocator maps and
+//! unmaps memory for each, which took a fifth of the time to read a trace.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -15,16 +14,16 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::seal::Pieces;
 
-/// Buffers kept for later pieces: one or two for each column that is read.
+/// Largest number of buffers kept for later pieces: one or two for each column that is read.
 const BUFFERS_MAX: usize = 16;
 
-/// A larger one is not kept: no column of ours has as much in a row group, but a header may.
+/// Largest buffer that is kept: no column chunk needs more, but a header may.
 const BUFFER_BYTES_MAX: usize = 8 << 20;
 
-/// Larger than any page header of ours, and far smaller than a page.
+/// Larger than any page header in our files, and far smaller than a page.
 const HEADER_BYTES: usize = 256;
 
-/// A file that is read piece by piece. What has a checksum is compared with it.
+/// A file that is read piece by piece. Pieces with a checksum are compared with it.
 pub(super) struct PooledFile {
     file: Arc<File>,
     length: u64,
@@ -37,14 +36,14 @@ struct Pool {
     buffers: Mutex<Vec<Vec<u8>>>,
 }
 
-/// A piece of the file. Its buffer returns to the pool with it.
+/// A piece of the file. Dropping it returns its buffer to the pool.
 struct Piece {
     buffer: Vec<u8>,
     length: usize,
     pool: Arc<Pool>,
 }
 
-/// Reads on from a position of its own.
+/// A reader with its own position.
 pub(super) struct Cursor {
     file: Arc<File>,
     position: u64,
@@ -70,7 +69,7 @@ impl ChunkReader for PooledFile {
     type T = BufReader<Cursor>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
-        // What is read from here is the header of a page, or the footer.
+        // The library reads page headers and the footer this way.
         let header = self.pieces.as_ref().map(|pieces| pieces.length_at(start)).transpose()?;
         if let Some(length) = header.flatten() {
             self.get_bytes(start, length)?;
@@ -80,7 +79,7 @@ impl ChunkReader for PooledFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
-        // A damaged file must not make us ask for memory that it has no bytes for.
+        // Do not allocate memory for bytes beyond the end of a damaged file.
         let end = start.checked_add(length as u64);
         if end.is_none_or(|end| end > self.length) {
             let why = format!("{length} bytes at {start} of a file of {}", self.length);
@@ -138,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_keep_their_bytes_while_buffers_are_used_again() {
+    fn pieces_keep_their_bytes_while_buffers_are_reused() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&(0..200).collect::<Vec<u8>>()).unwrap();
         let file = PooledFile::new(file).unwrap();
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_memory_for_bytes_beyond_the_end() {
+    fn a_read_beyond_the_end_allocates_no_memory() {
         let file = PooledFile::new(tempfile::tempfile().unwrap()).unwrap();
         for (start, length) in [(0, 1), (u64::MAX, 2), (0, usize::MAX >> 1)] {
             assert!(matches!(file.get_bytes(start, length), Err(ParquetError::EOF(_))));

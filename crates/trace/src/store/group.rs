@@ -1,4 +1,4 @@
-//! One row group: its columns, decoded a batch at a time, and what its metadata say about them.
+//! A row group: its columns, decoded a batch at a time, and their metadata.
 
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -11,19 +11,19 @@ use types::{EventKind, PageId};
 use super::column::Column;
 use super::plain::PlainColumn;
 
-/// Where each column is in the file; by `Column`.
+/// Index of each column in the file, by `Column`.
 pub(super) type Positions = [Option<usize>; Column::ALL.len()];
 
 /// A row group that is being read.
 pub(super) struct Group {
     rows_left: usize,
     columns: Vec<(Column, ColumnReader)>,
-    /// The pages, if they are stored as they are; then they are not among `columns`.
+    /// The column of pages if it is stored without encoding; it is then not in `columns`.
     plain_pages: Option<PlainColumn>,
 }
 
 impl Group {
-    /// The columns `wanted` that the file has, each at its first row.
+    /// Opens the columns `wanted` that the file has, each at its first row.
     pub(super) fn open(
         group: &dyn RowGroupReader,
         positions: &Positions,
@@ -44,20 +44,21 @@ impl Group {
         Ok(Group { rows_left, columns, plain_pages })
     }
 
-    /// Takes up to `rows_max` rows off the group; every open column has to be read for as many.
+    /// Takes up to `rows_max` rows off the group and returns their number. The caller must read this
+    /// number of rows from every open column.
     pub(super) fn take_rows(&mut self, rows_max: usize) -> usize {
         let rows = self.rows_left.min(rows_max);
         self.rows_left -= rows;
         rows
     }
 
-    /// Whether the column is open: wanted, and in the file.
+    /// Whether the column is open: wanted and in the file.
     pub(super) fn has(&self, column: Column) -> bool {
         let is_plain = column == Column::Page && self.plain_pages.is_some();
         is_plain || self.columns.iter().any(|(open, _)| *open == column)
     }
 
-    /// Replaces `pages` by those of the next `rows`, 0 each where they are not open.
+    /// Replaces `pages` by those of the next `rows`, or by zeros if the column is not open.
     pub(super) fn read_pages(
         &mut self,
         rows: usize,
@@ -73,7 +74,7 @@ impl Group {
         Ok(())
     }
 
-    /// Replaces `values` by the next `rows` of a 32-bit column, 0 each where it is not open.
+    /// Replaces `values` by the next `rows` of a 32-bit column, or by zeros if it is not open.
     pub(super) fn read_narrow(
         &mut self,
         column: Column,
@@ -93,7 +94,7 @@ impl Group {
         }
     }
 
-    /// Replaces `values` by the next `rows` of a 64-bit column, 0 each where it is not open.
+    /// Replaces `values` by the next `rows` of a 64-bit column, or by zeros if it is not open.
     pub(super) fn read_wide(
         &mut self,
         column: Column,
@@ -128,7 +129,7 @@ fn read<T: DataType>(
     if read == rows { Ok(()) } else { Err(invalid("a column is shorter than its row group")) }
 }
 
-/// Whether every row of the group is an access, as far as its metadata tell.
+/// Whether the metadata show that every row of the group is an access.
 pub(super) fn is_all_accesses(group: &RowGroupMetaData, positions: &Positions) -> bool {
     let Some((least, greatest)) = range(group, positions, Column::Event) else {
         return false;
@@ -149,7 +150,7 @@ pub(super) fn may_overlap(
         .is_none_or(|(least, greatest)| least < times.end && greatest >= times.start)
 }
 
-/// Least and greatest value of a column, where the metadata have them.
+/// Minimum and maximum of a column, if the metadata have them.
 fn range(group: &RowGroupMetaData, positions: &Positions, column: Column) -> Option<(i64, i64)> {
     match group.column(positions[column as usize]?).statistics()? {
         Statistics::Int32(values) => {

@@ -1,8 +1,8 @@
-//! The seam to the Parquet library: its errors and its panics become errors of this crate.
+//! The boundary to the Parquet library: its errors and its panics become errors of this crate.
 //!
-//! The library checks most of what a damaged file can claim, but not all of it, and its decoders
-//! assert the rest. A reader must never panic on its input, so every call that decodes goes
-//! through here. Nothing is shared across the seam but a reader that is dropped after an error.
+//! The library checks most claims of a damaged file, but its decoders assert the rest. A reader must
+//! never panic on its input, so every call that decodes goes through here. Only the reader is shared
+//! across the boundary, and it is dropped after an error.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) fn decoding<T>(
     }
 }
 
-/// What the library refused, as an error of this crate.
+/// Converts an error of the library to an error of this crate.
 pub(super) fn translate(path: &Path, error: ParquetError) -> Error {
     match error {
         ParquetError::External(cause) if cause.is::<std::io::Error>() => {
@@ -32,7 +32,7 @@ pub(super) fn translate(path: &Path, error: ParquetError) -> Error {
     }
 }
 
-/// A trace file that is not what its layout demands.
+/// The error for a trace file that violates its layout.
 pub(super) fn damaged(path: &Path, why: &str) -> Error {
     Error::new(ErrorKind::Corrupt, path, format!("damaged or truncated trace file: {why}"))
 }

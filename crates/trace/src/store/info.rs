@@ -1,4 +1,4 @@
-//! What is inside a trace, and what cannot be learnt from it.
+//! A summary of a trace, and the analyses that it does not allow.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,82 +11,83 @@ use crate::recording::moments;
 use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
-/// A trace in numbers and words.
+/// A summary of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Events")]
 pub struct Info {
-    /// What the trace says about itself; complete, also of a foreign recording.
+    /// Header of the trace, complete also for a foreign recording.
     pub header: Header,
-    /// What the recording holds by the names of its own events, used or not; of what moves pages, the
-    /// pages.
+    /// Counts of all events of the recording, used or not, by the recording's own names. Events that move
+    /// pages count their pages.
     pub events: BTreeMap<String, u64>,
-    /// How much was lost, as `header.losses` lists it.
+    /// Sum of `header.losses`.
     pub lost: u64,
-    /// What was recorded, by the names of the recorder's sources; none where it was not ours.
+    /// Names of the recorder's sources; `None` if the recording is not of `pagewise-agent`.
     pub sources: Option<Vec<String>>,
     /// Events of each kind that occurs, by name.
     pub kinds: Vec<(&'static str, u64)>,
     /// Events that the analyses count as accesses.
     pub accesses: u64,
-    /// Accesses that carry data towards storage; none where the recording does not tell.
+    /// Accesses that write data to storage; `None` if the recording does not distinguish them.
     pub writes: Option<u64>,
-    /// Pages of zeros; none if the recording does not mark them.
+    /// Pages of zeros; `None` if the recording does not mark them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
-    /// Seconds from the first event to the last; without events, those that the recorder ran; none without a clock.
+    /// Seconds from the first event to the last; without events, seconds that the recorder ran; `None`
+    /// without a clock.
     #[schemars(range(min = 0))]
     pub duration_s: Option<f64>,
-    /// The same without idle gaps.
+    /// Active time: the duration without idle gaps, in seconds.
     #[schemars(range(min = 0))]
     pub active_s: Option<f64>,
-    /// Idle gaps: times without an event of a minute or more, the first thousand.
+    /// The first thousand idle gaps.
     pub gaps: Vec<Gap>,
-    /// How many recordings it seems to join, one after the other; 0 without a clock.
+    /// Number of recordings that the trace seems to join; 0 without a clock.
     pub recordings: u64,
-    /// The processes with how many events each has; of very many those that have most.
+    /// Processes with their number of events; of very many, those with most events.
     pub processes: Vec<ProcessInfo>,
-    /// How many processes there are.
+    /// Number of all processes.
     pub processes_all: usize,
-    /// What the recording does not have, in words.
+    /// Data that the recording lacks, in words.
     pub absent: Vec<String>,
-    /// What therefore cannot be analysed, in words.
+    /// Analyses that are therefore impossible, in words.
     pub ruled_out: Vec<String>,
 }
 
-/// Processes that are told, here and in the header.
+/// Largest number of processes that are listed, here and in the header.
 pub(super) const PROCESSES_TOLD: usize = 1 << 16;
 
-/// Swap-outs and swap-ins of pages of zeros, as recorded and as the kernel counted them; the kernel's are
-/// none if its counters cover more than the recording, or less.
+/// SwapOuts and SwapIns of pages of zeros, as recorded and as counted by the kernel. The kernel's counts
+/// are `None` if its counters have another scope than the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ZeroPagesBesideKernel")]
 pub struct ZeroPages {
-    /// Page-outs.
+    /// Recorded page-outs.
     pub outs: u64,
-    /// Page-ins.
+    /// Recorded page-ins.
     pub ins: u64,
-    /// Page-outs, by the kernel.
+    /// Page-outs counted by the kernel.
     pub kernel_outs: Option<u64>,
-    /// Page-ins, by the kernel.
+    /// Page-ins counted by the kernel.
     pub kernel_ins: Option<u64>,
 }
 
-/// One process of a trace.
+/// A process of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "ProcessEvents")]
 pub struct ProcessInfo {
-    /// The kernel's number for it; 0 where the recording has none.
+    /// Pid of the process; 0 if the recording has none.
     pub pid: u32,
-    /// Its command name; empty where the recording has none.
+    /// Command name of the process; empty if the recording has none.
     pub name: String,
     /// Events of its pages or requests.
     pub events: u64,
 }
 
-/// Reads `source` to its end and tells what is in it.
+/// Reads `source` to its end and summarizes it.
 ///
 /// # Errors
-/// What cannot be read, or a caller that stops.
+/// If the source cannot be read, or `progress` asks to stop.
 pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Error> {
     let mut counts = Counts::default();
     let mut events = Events::default();
@@ -173,7 +174,7 @@ impl Counts {
         }
     }
 
-    /// The processes that are told, by their numbers.
+    /// The processes to list, by number.
     fn busiest(&self, header: &Header) -> Vec<ProcessInfo> {
         let events = |number: usize| self.processes.get(number).copied().unwrap_or(0);
         let mut numbers: Vec<usize> = (0..header.processes.len()).collect();
@@ -184,15 +185,15 @@ impl Counts {
             numbers.truncate(PROCESSES_TOLD);
             numbers.sort_unstable();
         }
-        let told = numbers.into_iter().filter_map(|number| {
+        let listed = numbers.into_iter().filter_map(|number| {
             let process = header.processes.get(number)?;
             let name = process.name.to_owned();
             Some(ProcessInfo { pid: process.pid, name, events: events(number) })
         });
-        told.collect()
+        listed.collect()
     }
 
-    /// What is missing, and what that rules out.
+    /// The missing data, and the analyses that need it.
     fn missing(&self, header: &Header, accesses: u64) -> (Vec<String>, Vec<String>) {
         let (mut absent, mut ruled_out) = (Vec::new(), Vec::new());
         let mut gap = |is_missing: bool, what: &str, analyses: &str| {
@@ -205,13 +206,13 @@ impl Counts {
         let has = |kind: EventKind| self.kinds[kind as usize] > 0;
         let uncounted = match has_source(header, moments::SOURCE) {
             true => "every analysis of pages; pagewise replay-kills reads the kills and moments",
-            false => "every analysis: there is nothing to count",
+            false => "every analysis: the trace has no accesses",
         };
         gap(accesses == 0, "accesses", uncounted);
         gap(!header.has_clock, "time", "re-access intervals, wear per day, slice");
         gap(
             !header.has_operations,
-            "operations: reads are not told from writes",
+            "operations: reads and writes are not distinguished",
             "written pages, dirty copies, wear by writes",
         );
         gap(
@@ -238,7 +239,7 @@ impl Counts {
     }
 }
 
-/// Whether our recorder recorded `source`.
+/// Whether the recording is of `pagewise-agent` and has this source.
 fn has_source(header: &Header, source: &str) -> bool {
     header.recorder.iter().any(|recorder| recorder.sources.iter().any(|name| name == source))
 }

@@ -1,4 +1,4 @@
-//! Slices of one trace, as one trace again.
+//! Joins slices of a trace into a trace again.
 
 use std::path::{Path, PathBuf};
 
@@ -12,27 +12,27 @@ use crate::rows::page_numbers;
 use crate::runs::Shape;
 use crate::{Error, ErrorKind, Header, Part, Rows, Shortage, Source, TraceKind};
 
-/// What a join wrote.
+/// The result of a join.
 #[derive(Debug)]
 pub struct Joined {
-    /// Of the new trace.
+    /// Header of the new trace.
     pub header: Header,
     /// Events that are accesses.
     pub accesses: u64,
-    /// Accesses that carry data towards storage.
+    /// Accesses that write data to storage.
     pub writes: u64,
     /// Nanoseconds from the first event to the latest.
     pub duration_ns: i64,
-    /// Events that a slice holds although one before it has their time; they are written once.
+    /// Events in overlaps, which an earlier slice has too; they are written once.
     pub repeated: u64,
 }
 
-/// Writes the events of slices of one trace, at least one, in order of time to a new trace at `output`.
-/// Where slices overlap, the one that begins first has the time; both hold the same events there.
+/// Writes the events of slices of the same trace, at least one, in order of time to a new trace at
+/// `output`. Where slices overlap, the slice that begins first is read; both have the same events there.
 ///
 /// # Errors
-/// A file that is no slice, or not of the same trace as the first; an output that exists or cannot be
-/// written; a caller that stops. Then no output is left.
+/// If a file is no slice or of another trace than the first, if `output` exists or cannot be written, or
+/// if `progress` asks to stop. In all cases there is no output.
 pub fn join(
     paths: &[PathBuf],
     output: &Path,
@@ -63,7 +63,7 @@ pub fn join(
     Ok(Joined { repeated: total.saturating_sub(joined.header.events), ..joined })
 }
 
-/// The headers of the files, which are slices of one trace.
+/// The headers of the files, after a check that they are slices of the same trace.
 fn headers_of(paths: &[PathBuf]) -> Result<Vec<Header>, Error> {
     let header = |path: &PathBuf| Ok(Reader::open(path)?.header().clone());
     let headers: Vec<Header> = paths.iter().map(header).collect::<Result<_, Error>>()?;
@@ -80,24 +80,24 @@ fn headers_of(paths: &[PathBuf]) -> Result<Vec<Header>, Error> {
     Ok(headers)
 }
 
-/// Whether two slices are of one trace, in which a number means the same process, device or file.
-fn is_of_same(one: &Header, other: &Header) -> bool {
+/// Whether two slices are of the same trace and number processes, devices and files alike.
+fn is_of_same(first: &Header, other: &Header) -> bool {
     let whole = |header: &Header| header.part.as_ref().map(|part| part.of.clone());
-    whole(one) == whole(other)
-        && one.kind == other.kind
-        && one.processes == other.processes
-        && one.devices == other.devices
-        && one.files == other.files
+    whole(first) == whole(other)
+        && first.kind == other.kind
+        && first.processes == other.processes
+        && first.devices == other.devices
+        && first.files == other.files
 }
 
-/// A time of the recording that is read from one slice.
+/// A time range of the recording that is read from one slice.
 struct Stretch {
     slice: usize,
     from_ns: i64,
     to_ns: i64,
 }
 
-/// All times that the slices have, in order, each from the slice that begins first.
+/// All time ranges of the slices, in order, each from the slice that begins first.
 fn stretches(headers: &[Header]) -> Vec<Stretch> {
     let times = |header: &Header| header.part.clone().map(|part| part.times_ns).unwrap_or_default();
     let mut all: Vec<Stretch> = (headers.iter().enumerate())
@@ -115,7 +115,7 @@ fn stretches(headers: &[Header]) -> Vec<Stretch> {
     all
 }
 
-/// The slices, and what they come from.
+/// The sources of the new trace: the slices and their own sources.
 fn sources(
     paths: &[PathBuf],
     headers: &[Header],
@@ -134,7 +134,7 @@ fn sources(
     Ok(sources)
 }
 
-/// The trace as it grows.
+/// The state of the new trace.
 struct Joint {
     kind: TraceKind,
     renumber: Renumber,
@@ -165,7 +165,7 @@ impl Joint {
         }
     }
 
-    /// Gives rows whose clock began at `start_ns` the times and page numbers of the new trace.
+    /// Converts the times and page numbers of rows, whose clock began at `start_ns`, to the new trace.
     fn take(&mut self, path: &Path, rows: &mut Rows, start_ns: i64) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -191,7 +191,7 @@ impl Joint {
         Ok(())
     }
 
-    /// Numbers pages by what identifies them in every slice.
+    /// Numbers pages by their key, which is the same in every slice.
     fn number(&mut self, path: &Path, rows: &mut Rows) -> Result<(), Error> {
         let kinds = &rows.events.kind;
         let places = rows.space.iter().zip(&rows.address).zip(kinds);
@@ -205,20 +205,20 @@ impl Joint {
         Ok(())
     }
 
-    /// The header of the slices, of which there is at least one, as that of the new trace.
+    /// The header of the new trace, from those of the slices, of which there is at least one.
     fn describe(self, headers: Vec<Header>, sources: Vec<(String, String)>) -> Joined {
-        let times_ns = stretches(&headers).iter().map(|one| (one.from_ns, one.to_ns)).fold(
-            Vec::new(),
-            |mut times: Vec<(i64, i64)>, (from_ns, to_ns)| {
+        let times_ns = stretches(&headers)
+            .iter()
+            .map(|stretch| (stretch.from_ns, stretch.to_ns))
+            .fold(Vec::new(), |mut times: Vec<(i64, i64)>, (from_ns, to_ns)| {
                 match times.last_mut() {
                     Some(last) if last.1 == from_ns => last.1 = to_ns,
                     _ => times.push((from_ns, to_ns)),
                 }
                 times
-            },
-        );
+            });
         let mut headers = headers.into_iter();
-        let mut first = headers.next().expect("there is a slice");
+        let mut first = headers.next().expect("a join has at least one slice");
         let others: Vec<Shortage> = headers.filter_map(|header| header.shortage).collect();
         for other in others {
             first.shortage.get_or_insert_default().join(other);

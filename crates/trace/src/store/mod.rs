@@ -3,20 +3,20 @@
 //!
 //! | column | type | what |
 //! |---|---|---|
-//! | `time_ns` | i64 | nanoseconds since the first event; absent where the recording has no clock |
+//! | `time_ns` | i64 | nanoseconds since the first event; absent if the recording has no clock |
 //! | `event` | u8 | number of the [`EventKind`](types::EventKind) |
 //! | `flags` | u8 | bits of [`EventFlags`](types::EventFlags) |
-//! | `page` | u32 | dense page number in order of first appearance; 0 and void on an exit, and in the whole file where the header's `pages` is none |
+//! | `page` | u32 | dense page number in order of first appearance; 0 and void on an exit, and in the whole file if the header's `pages` is null |
 //! | `process` | u32 | index into the header's `processes` |
 //! | `space` | u32 | name space of `address`: see [`Rows`](crate::Rows) |
 //! | `address` | u64 | page, block or object as the recording names it |
-//! | `bytes` | u32 | bytes moved; absent where the recording has no sizes |
-//! | `duration_ns` | u64 | how long it took, 0 where unknown; absent where the recording has no durations |
+//! | `bytes` | u32 | bytes moved; absent if the recording has no sizes |
+//! | `duration_ns` | u64 | duration, 0 if unknown; absent if the recording has no durations |
 //!
 //! `page` is stored plain and uncompressed, so that a simulator reads it at the speed of a copy. A
 //! column that never changes costs a few bytes per row group. Row groups have about
-//! `ROW_GROUP_ROWS` rows and carry the range of their times and events, which `slice` and the
-//! reading of pages alone use to skip what they need not look at.
+//! `ROW_GROUP_ROWS` rows and store the range of their times and events. `slice` uses it to skip row
+//! groups, and readers of pages to skip columns.
 
 mod aside;
 mod chunk;
@@ -47,11 +47,11 @@ pub use slice::slice;
 pub use writer::Writer;
 pub(crate) use writer::{refuse_existing, refuse_inputs};
 
-/// Version of the layout above, which headers carry as `schema`.
+/// Version of the layout above; the `schema` of headers.
 pub const SCHEMA: u32 = 1;
 
 /// Metadata key of the header.
 const HEADER_KEY: &str = "pagewise";
 
-/// Rows gathered before they are written: bounds the memory of writer and reader, about 10 MB.
+/// Rows per row group: bounds the memory of writer and reader to about 10 MB.
 const ROW_GROUP_ROWS: usize = 1 << 18;

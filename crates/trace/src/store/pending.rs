@@ -1,5 +1,5 @@
-//! The rows of the next row group, encoded as they come. Signed and unsigned numbers share their
-//! bits in the file.
+//! The rows of the next row group, encoded as they arrive. The file stores unsigned numbers as signed
+//! numbers with the same bits.
 
 use std::io::Write;
 
@@ -12,9 +12,9 @@ use super::column::Column;
 use crate::runs::Run;
 use crate::seal::Pieces;
 
-/// A row group in the making.
+/// The row group that is being filled.
 pub(super) struct Pending {
-    /// The columns that the file has.
+    /// The columns of the file.
     columns: Vec<Column>,
     rows: usize,
     time: DeltaChunk<i64>,
@@ -29,7 +29,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// No rows yet of a file with these columns.
+    /// An empty row group of a file with these columns.
     pub(super) fn new(columns: Vec<Column>) -> Pending {
         Pending {
             columns,
@@ -46,15 +46,15 @@ impl Pending {
         }
     }
 
-    /// Rows that wait to be written.
+    /// Number of pending rows.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Appends rows; `pages` has a number for each of them, or none at all.
+    /// Appends rows; `pages` has a number for each row, or is empty.
     ///
     /// # Panics
-    /// When `pages` has another length.
+    /// If `pages` has another length.
     pub(super) fn append(&mut self, runs: &[Run], pages: &[u32]) {
         let rows = runs.iter().map(|run| run.count as usize).sum();
         for &column in &self.columns {
@@ -76,13 +76,13 @@ impl Pending {
         }
         self.rows += rows;
         if pages.is_empty() {
-            // Pages without a number: the column is there, and the header says it is void.
+            // Without page numbers the column exists all the same, and the header marks it as void.
             self.page.pad(self.rows);
         }
         assert_eq!(self.page.count(), self.rows, "every row has a page, or none has");
     }
 
-    /// Writes the rows as a row group of `file`, whose next `pieces` it is, and has none then.
+    /// Writes the rows as a row group of `file`, adds its parts to `pieces`, and becomes empty.
     pub(super) fn write<W: Write + Send>(
         &mut self,
         file: &mut SerializedFileWriter<W>,
@@ -116,7 +116,7 @@ impl Pending {
     }
 }
 
-/// A field of each run, with how many rows it holds for.
+/// A field of each run, with the number of rows of the run.
 fn each<'runs, T>(
     runs: &'runs [Run],
     field: impl Fn(&Run) -> T + Clone + 'runs,
@@ -124,7 +124,7 @@ fn each<'runs, T>(
     runs.iter().map(move |run| (field(run), run.count as usize))
 }
 
-/// Appends the bytes of each row: whole pages between the ends of a run.
+/// Appends the bytes of each row: complete pages between the ends of a run.
 fn extend_bytes(bytes: &mut DeltaChunk<i32>, runs: &[Run], rows: usize) {
     const WHOLE: i32 = PAGE_BYTES as i32;
     let parts = runs.iter().flat_map(|run| {

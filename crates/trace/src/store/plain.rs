@@ -1,7 +1,7 @@
-//! A 32-bit column that is stored as it is, read without the library's decoder.
+//! Reads a 32-bit column without encoding, without the library's decoder.
 //!
-//! The decoder would fill its buffer with zeros, copy the values there, and leave another copy to
-//! us: reading pages is a fifth of what the fastest simulator takes.
+//! The decoder would fill its buffer with zeros and copy the values twice; reading pages is a fifth of
+//! the time of the fastest simulator.
 
 use bytes::{Buf, Bytes};
 use parquet::basic::{Encoding, Type};
@@ -14,17 +14,18 @@ use super::group::invalid;
 
 const VALUE_BYTES: usize = size_of::<u32>();
 
-/// Reads the values of one chunk in order.
+/// Reads the values of a chunk in order.
 pub(super) struct PlainColumn {
     pages: Box<dyn PageReader>,
-    /// What is left of the current page of the file: a whole number of values.
+    /// The rest of the current page of the file: a whole number of values.
     values: Bytes,
 }
 
 impl PlainColumn {
-    /// Whether a chunk can be read this way. It must be of a required column.
+    /// Whether this reader can read a chunk. The column must be required.
     pub(super) fn fits(chunk: &ColumnChunkMetaData) -> bool {
-        chunk.column_type() == Type::INT32 && chunk.encodings().all(|one| one == Encoding::PLAIN)
+        chunk.column_type() == Type::INT32
+            && chunk.encodings().all(|encoding| encoding == Encoding::PLAIN)
     }
 
     pub(super) fn new(pages: Box<dyn PageReader>) -> PlainColumn {
@@ -40,7 +41,7 @@ impl PlainColumn {
         values.clear();
         while values.len() < rows {
             if self.values.is_empty() {
-                // Before the next is read, so that its buffer serves again.
+                // Drop the old page first, so that its buffer can be reused.
                 self.values = Bytes::new();
                 let page = self.pages.get_next_page()?;
                 self.values = bytes_of(page.ok_or_else(|| invalid("a column is too short"))?)?;
@@ -55,7 +56,7 @@ impl PlainColumn {
     }
 }
 
-/// The values of a page of the file. A required column has no levels before them.
+/// The values of a page of the file. In a required column no levels precede them.
 fn bytes_of(page: Page) -> Result<Bytes, ParquetError> {
     let (Page::DataPage { buf, num_values, encoding, .. }
     | Page::DataPageV2 { buf, num_values, encoding, .. }) = page
@@ -64,7 +65,7 @@ fn bytes_of(page: Page) -> Result<Bytes, ParquetError> {
     };
     let length = num_values as usize * VALUE_BYTES;
     if encoding != Encoding::PLAIN || buf.len() < length {
-        return Err(invalid("a plain column is not what its metadata say"));
+        return Err(invalid("a plain column contradicts its metadata"));
     }
     Ok(buf.slice(..length))
 }

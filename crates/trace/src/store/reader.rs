@@ -1,4 +1,4 @@
-//! A trace file to events, or to the pages of its accesses alone.
+//! Reads the events of a trace file, or only the pages of its accesses.
 
 use std::fs::File;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const BATCH_ROWS: usize = 1 << 15;
 /// Reads a trace file from its beginning, once, in one of three ways: `next_batch` (events),
 /// `next_rows` (everything) or `next_accesses` (pages only, fastest).
 ///
-/// Pages that the file has no numbers for are numbered while reading.
+/// If the file has no page numbers, pages are numbered during reading.
 pub struct Reader {
     path: PathBuf,
     file: SerializedFileReader<PooledFile>,
@@ -35,12 +35,12 @@ pub struct Reader {
     group: Option<Group>,
     /// The columns of `group`, so that the ways of reading cannot be mixed.
     wanted: &'static [Column],
-    /// Set where the file has no numbers.
+    /// Set if the file has no page numbers.
     renumber: Option<Renumber>,
     buffers: Buffers,
 }
 
-/// Kept from batch to batch to spare allocations.
+/// Buffers, kept from batch to batch to save allocations.
 #[derive(Default)]
 struct Buffers {
     narrow: Vec<i32>,
@@ -51,13 +51,14 @@ struct Buffers {
     rows: Rows,
 }
 
-/// What events need, with numbers in the file and without.
+/// Columns for events, if the file has page numbers and if not.
 const OF_EVENTS: &[Column] =
     &[Column::Time, Column::Event, Column::Flags, Column::Page, Column::Process];
 const OF_RAW_EVENTS: &[Column] =
     &[Column::Time, Column::Event, Column::Flags, Column::Process, Column::Space, Column::Address];
 
-/// What pages need: where a row group has accesses alone, and where not.
+/// Columns for pages: if a row group has only accesses, if it has other events too, and if the file has
+/// no page numbers.
 const OF_ACCESSES: &[Column] = &[Column::Page];
 const OF_MIXED: &[Column] = &[Column::Event, Column::Page];
 const OF_RAW: &[Column] = &[Column::Event, Column::Space, Column::Address];
@@ -66,7 +67,7 @@ impl Reader {
     /// Opens a trace file.
     ///
     /// # Errors
-    /// A file that cannot be read, is damaged, is Parquet of another origin, or has a newer layout.
+    /// If the file cannot be read, is damaged, is Parquet of another program, or has a newer layout.
     pub fn open(path: &Path) -> Result<Reader, Error> {
         let file =
             File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
@@ -88,7 +89,7 @@ impl Reader {
         })
     }
 
-    /// Skips row groups without an event in `times`; events outside may still come.
+    /// Skips row groups without an event in `times`; other row groups may still have events outside it.
     pub(super) fn skip_outside(&mut self, times: Range<i64>) {
         self.times = times;
     }
@@ -108,7 +109,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Numbers the pages of rows that the file has no numbers for, and checks those that it has.
+    /// Numbers the pages of rows, or checks their numbers if the file has numbers.
     fn number_pages(&mut self, rows: &mut Rows) -> Result<(), Error> {
         let Some(renumber) = &mut self.renumber else {
             return check_pages(&self.path, &rows.events.page, &self.header);
@@ -129,8 +130,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Opens the next row group if needed, with the columns that `choose` wants of it, and takes a
-    /// batch of rows off it; none at the end.
+    /// Opens the next row group if necessary, with the columns that `choose` returns for it, and takes a
+    /// batch of rows off it; `None` at the end.
     fn next_row_count(
         &mut self,
         choose: impl Fn(bool) -> &'static [Column],
@@ -172,7 +173,7 @@ impl Source for Reader {
 
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
         let wanted = if self.renumber.is_some() { OF_RAW_EVENTS } else { OF_EVENTS };
-        // The caller's buffers serve this batch, and the rest of the rows stays here.
+        // Use the caller's buffers for this batch; the other columns of the rows stay here.
         let mut rows = std::mem::take(&mut self.buffers.rows);
         std::mem::swap(&mut rows.events, events);
         let result = self.next_of(wanted, &mut rows);
@@ -214,7 +215,7 @@ impl Source for Reader {
                 places
                     .map(|(&space, &address)| key(self.header.kind, space as u32, address as u64)),
             );
-            // Exits are told apart before numbering, device traffic after it: it has pages too.
+            // Remove exits before numbering, but device traffic after it, because it has pages too.
             let mut kind = kinds.iter();
             keys.retain(|_| kind.next() != Some(&EventKind::Exit));
             kinds.retain(|&kind| kind != EventKind::Exit);
@@ -232,7 +233,7 @@ impl Source for Reader {
     }
 }
 
-/// Appends the next `count` values of every open column to `rows`; the kinds are left in `narrow`.
+/// Appends the next `count` values of every open column to `rows`; the kinds stay in `narrow`.
 fn read_columns(
     group: &mut Group,
     count: usize,
@@ -268,7 +269,7 @@ fn read_columns(
     group.read_narrow(Column::Event, count, narrow)
 }
 
-/// What every header has, whatever its layout.
+/// The common part of headers of every layout.
 #[derive(Deserialize)]
 struct Version {
     schema: u64,
@@ -276,12 +277,22 @@ struct Version {
 
 fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {
     let metadata = file.metadata().file_metadata().key_value_metadata();
-    let entry = metadata.into_iter().flatten().find(|entry| entry.key == HEADER_KEY);
-    let Some(json) = entry.and_then(|entry| entry.value.as_ref()) else {
+    let value = |key: &str| {
+        let entry = metadata.into_iter().flatten().find(|entry| entry.key == key);
+        entry.and_then(|entry| entry.value.as_ref())
+    };
+    if let Some(kind) = value("schema").and_then(|schema| schema.strip_prefix("pagewise.")) {
+        let kind = kind.split('/').next().unwrap_or_default();
+        let why = format!(
+            "holds results of pagewise {kind}, not a trace; to see them: pagewise report FILE -o page.html"
+        );
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    }
+    let Some(json) = value(HEADER_KEY) else {
         let why = "is Parquet, but not a pagewise trace: it has no header of ours";
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     };
-    // The version first: what a newer layout's header looks like is not known here.
+    // Read the version first: the header of a newer layout is unknown here.
     let Ok(Version { schema }) = serde_json::from_str(json) else {
         return Err(damaged(path, "its header has no schema version"));
     };
@@ -296,7 +307,7 @@ fn positions_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<
     let schema = file.metadata().file_metadata().schema_descr();
     let mut positions = Positions::default();
     for column in Column::ALL {
-        let found = schema.columns().iter().position(|one| one.name() == column.name());
+        let found = schema.columns().iter().position(|field| field.name() == column.name());
         if let Some(position) = found {
             let found = schema.column(position);
             if found.max_def_level() != 0 || found.max_rep_level() != 0 {
@@ -311,7 +322,7 @@ fn positions_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<
     Ok(positions)
 }
 
-/// What identifies a page of the trace; see [`page_key`].
+/// The key of a page of the trace; see [`page_key`].
 pub(super) fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
     if kind == TraceKind::Objects { address } else { page_key(space, address) }
 }
@@ -332,17 +343,17 @@ fn kinds_of(path: &Path, numbers: &[i32], kinds: &mut Vec<EventKind>) -> Result<
     kinds.clear();
     let greatest = EventKind::ALL.len() - 1;
     if numbers.iter().any(|&number| number as u32 as usize > greatest) {
-        return Err(damaged(path, "an event is of no known kind"));
+        return Err(damaged(path, "an event has an unknown kind"));
     }
     kinds.extend(numbers.iter().map(|&number| EventKind::ALL[(number as usize).min(greatest)]));
     Ok(())
 }
 
-/// Arrays are indexed by page: a number beyond the header's count must not get out of here.
+/// Refuses page numbers beyond the header's count, because callers index arrays by page.
 fn check_pages(path: &Path, pages: &[PageId], header: &Header) -> Result<(), Error> {
-    // A trace of exits alone has no page, and their column holds 0.
+    // A trace of only exits has no page, and its column holds zeros.
     let bound = header.pages.unwrap_or(0).max(1);
-    // A greatest number costs four times as much to find as whether one is out of bounds.
+    // Searching for the maximum takes four times as long as checking for any number out of bounds.
     let is_outside = pages.iter().fold(false, |outside, page| outside | (page.0 >= bound));
     if is_outside {
         let greatest = pages.iter().map(|page| page.0).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Any source of numbered events to a trace file.
+//! Writes any source of numbered events to a trace file.
 
 use std::path::Path;
 
@@ -9,11 +9,12 @@ use crate::{Error, Header, Rows, Source, TraceKind};
 
 /// Writes the events of `source` to `path`, replacing what is there, and returns the header written.
 ///
-/// A page's dense number stands for its address, since a source knows no other: `has_addresses`. Anonymous pages of
-/// a swap trace get the name space of their process, as `Rows` demands; all others share one.
+/// A source has no addresses, so a page's dense number replaces its address and `has_addresses` is
+/// false. Anonymous pages of a swap trace get the name space of their process, as `Rows` requires; all
+/// other pages share a name space.
 ///
 /// # Errors
-/// What reading `source` or writing `path` gives; `Cancelled` if `progress` asks to stop.
+/// If `source` cannot be read or `path` cannot be written; `Cancelled` if `progress` asks to stop.
 pub fn save(
     source: &mut dyn Source,
     path: &Path,

@@ -1,4 +1,4 @@
-//! A part of a trace by time, as a trace of its own.
+//! Cuts a part of a trace by time, as a separate trace.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::{Error, ErrorKind, Header, Part, Rows, Source, Zeros};
 /// with its sha256 and the range as the first of its sources. `replaces` allows `output` to exist.
 ///
 /// # Errors
-/// A trace that cannot be read or has no clock, an empty range, an output that exists or cannot be
-/// written, or a caller that stops. Then no output is left.
+/// If the trace cannot be read or has no clock, the range is empty, `output` exists or cannot be written,
+/// or `progress` asks to stop. In all cases there is no output.
 pub fn slice(
     path: &Path,
     times: Range<i64>,
@@ -53,8 +53,8 @@ pub fn slice(
         shortage.keep(times.map_or((0, 0), |(first, last)| (first.0, last.1)));
     }
     header.pagewise = env!("CARGO_PKG_VERSION").to_owned();
-    // What the recording held and lost as a whole says nothing about a part of it; the losses
-    // stay, because the part may be the one that suffered.
+    // Counts of the whole recording do not apply to a part. The losses stay, because they may have
+    // occurred in this part.
     header.seen.clear();
     header.recorded_ns = None;
     header.zeros = header.zeros.map(|_| Zeros::default());
@@ -65,7 +65,7 @@ pub fn slice(
     Ok(header)
 }
 
-/// The trace at `path`, of which `times` can be cut out for `output`.
+/// Opens the trace at `path` after checking that `times` can be cut out of it into `output`.
 fn open(path: &Path, times: &Range<i64>, output: &Path) -> Result<Reader, Error> {
     if times.is_empty() {
         let why = format!("the range from {} ns to {} ns is empty", times.start, times.end);
@@ -73,7 +73,7 @@ fn open(path: &Path, times: &Range<i64>, output: &Path) -> Result<Reader, Error>
     }
     refuse_inputs([path], output)?;
     if path.is_file() && !is_parquet(path) {
-        let why = "is no trace file: make one of it first, with pagewise import";
+        let why = "is no trace file: convert it first, with pagewise import";
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     }
     let reader = Reader::open(path)?;
@@ -91,7 +91,7 @@ struct Cut {
 }
 
 impl Cut {
-    /// Keeps the rows within the range, with new page numbers and times.
+    /// Keeps the rows within the range and changes their page numbers and times.
     fn apply(&mut self, rows: &mut Rows) {
         keep(rows, &self.times);
         let Some(&first) = rows.events.time_ns.first() else { return };
@@ -131,7 +131,7 @@ pub(super) fn keep(rows: &mut Rows, times: &Range<i64>) {
     }
 }
 
-/// Keeps the values whose flag is set; an absent column stays absent.
+/// Keeps the values whose flag is set. An absent column stays absent.
 fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
     let mut flags = kept.iter();
     values.retain(|_| flags.next() == Some(&true));

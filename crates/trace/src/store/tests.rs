@@ -47,7 +47,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
     }
 }
 
-/// Rows as an importer makes them: pages numbered by first appearance, exits without a page.
+/// Rows as in an import: pages numbered by first appearance, exits without a page.
 fn rows_of(seeds: &[(u8, u8, u16, u8)], has_optional: bool) -> (Rows, u32) {
     let mut rows = Rows::default();
     let mut renumber = Renumber::unlimited();
@@ -165,7 +165,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read_back(
+    fn a_written_trace_is_read_back(
         seeds in seeds(2000), has_optional: bool, batch in 1usize..700, is_objects: bool,
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -192,15 +192,15 @@ proptest! {
         write(&path, &raw, &header(TraceKind::Swap, &raw, None), 500);
         prop_assert_eq!(&read_events(&path).unwrap().page, &numbered.events.page);
         prop_assert_eq!(&read_rows(&path).unwrap().events.page, &numbered.events.page);
-        // Numbers count the pages of accesses and of device traffic alike.
+        // Pages of accesses and of device traffic are numbered together.
         let accesses = accesses_of(&numbered.events);
         prop_assert!(accesses.iter().all(|page| page.0 < pages));
         prop_assert_eq!(read_accesses(&path).unwrap(), accesses);
     }
 
     #[test]
-    fn a_slice_is_the_events_of_its_time(seeds in seeds(600), from in 0i64..3000, length in 1i64..6000) {
-        // Without an event there is no time to cut by, which is refused.
+    fn a_slice_has_the_events_of_its_times(seeds in seeds(600), from in 0i64..3000, length in 1i64..6000) {
+        // A trace without events has no times and is refused.
         prop_assume!(!seeds.is_empty());
         let folder = tempfile::tempdir().unwrap();
         let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn slices_joined_are_the_events_of_their_times(
+    fn joined_slices_have_the_events_of_their_times(
         seeds in seeds(600),
         cuts in prop::collection::vec((0i64..700, 1i64..500), 1..6),
         again in prop::option::of((0i64..700, 1i64..500)),
@@ -232,7 +232,7 @@ proptest! {
         let path = |name: &str| folder.path().join(name);
         let (rows, pages) = rows_of(&seeds, true);
         write(&path("whole"), &rows, &header(TraceKind::Swap, &rows, Some(pages)), 100);
-        // Row i has time 10 i. A slice may be of a slice, whose times count from its first event.
+        // Row i has time 10 i. A slice may be cut from a slice, whose times count from its first event.
         let mut is_kept = vec![false; rows.len()];
         let mut pieces = Vec::new();
         for (number, &(from, length)) in cuts.iter().enumerate() {
@@ -272,7 +272,7 @@ proptest! {
         if !times.is_empty() {
             prop_assert_eq!(joined.header.start_ns, 1_000 + first);
         }
-        // What is joined is a slice as well, and has no more than it has.
+        // A joined trace is a slice too, and joining it with its own part adds nothing.
         let twice = [path("joined"), pieces[0].clone()];
         let same = join(&twice, &path("again"), false, &NoProgress).unwrap();
         prop_assert_eq!(&same.header.part, &joined.header.part);
@@ -390,7 +390,7 @@ fn foreign_files_and_newer_layouts_are_refused_by_name() {
 }
 
 #[test]
-fn a_header_that_promises_fewer_pages_is_found_out() {
+fn a_header_with_too_few_pages_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], false);
@@ -400,7 +400,7 @@ fn a_header_that_promises_fewer_pages_is_found_out() {
 }
 
 #[test]
-fn info_counts_and_names_the_gaps() {
+fn info_counts_events_and_lists_gaps() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (rows, pages) = rows_of(&[(7, 0, 1, 1), (8, 0, 2, 1), (7, 0, 1, 2)], true);
@@ -416,7 +416,7 @@ fn info_counts_and_names_the_gaps() {
 }
 
 #[test]
-fn what_was_not_recorded_is_absent_with_its_reason() {
+fn sources_that_were_not_recorded_are_absent_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (rows, pages) = rows_of(&[(7, 0, 1, 1)], true);
@@ -430,7 +430,7 @@ fn what_was_not_recorded_is_absent_with_its_reason() {
 }
 
 #[test]
-fn a_slice_keeps_the_machine() {
+fn a_slice_keeps_the_description_of_the_machine() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
     let root = Some(Disk { class: "emmc".to_owned(), ..Disk::default() });
@@ -445,7 +445,7 @@ fn a_slice_keeps_the_machine() {
 }
 
 #[test]
-fn info_of_nothing_rules_everything_out() {
+fn info_of_an_empty_trace_rules_out_every_analysis() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let rows = Rows::default();
@@ -457,7 +457,7 @@ fn info_of_nothing_rules_everything_out() {
 }
 
 #[test]
-fn whoever_stops_a_slice_gets_no_file() {
+fn a_cancelled_slice_leaves_no_file() {
     struct Stop;
     impl Progress for Stop {
         fn advance(&self, _done: u64, _total: u64) -> Result<(), Cancelled> {
@@ -492,7 +492,7 @@ fn only_slices_of_one_trace_are_joined() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let (rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], true);
-    for (whole, pid) in [("one", 1), ("other", 2)] {
+    for (whole, pid) in [("first", 1), ("other", 2)] {
         let processes = [(pid, "")].into_iter().collect();
         let header = Header { processes, ..header(TraceKind::Block, &rows, Some(pages)) };
         write(&path(whole), &rows, &header, 2);
@@ -504,25 +504,25 @@ fn only_slices_of_one_trace_are_joined() {
         assert_eq!(error.kind(), ErrorKind::Usage);
         error.to_string()
     };
-    let told = refused(["slice of one", "slice of other"]);
-    assert!(told.contains("slice of other: is a slice of another trace than"), "{told}");
-    let told = refused(["slice of one", "one"]);
-    assert!(told.contains("one: is not a slice"), "{told}");
+    let error = refused(["slice of first", "slice of other"]);
+    assert!(error.contains("slice of other: is a slice of another trace than"), "{error}");
+    let error = refused(["slice of first", "first"]);
+    assert!(error.contains("first: is not a slice"), "{error}");
     let mut names = names_in(folder.path());
     names.sort();
-    assert_eq!(names, ["one", "other", "slice of one", "slice of other"]);
+    assert_eq!(names, ["first", "other", "slice of first", "slice of other"]);
 }
 
 #[test]
-fn times_that_no_clock_tells_are_survived() {
+fn impossible_times_cause_no_panic() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
     let (mut rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], true);
     rows.events.time_ns = vec![-5, i64::MAX - 1];
     let header = Header { start_ns: i64::MIN, ..header(TraceKind::Block, &rows, Some(pages)) };
     write(&whole, &rows, &header, 2);
-    let told = info(&mut Reader::open(&whole).unwrap(), &NoProgress).unwrap();
-    assert_eq!(told.duration_s, Some(i64::MAX as f64 / 1e9));
+    let info = info(&mut Reader::open(&whole).unwrap(), &NoProgress).unwrap();
+    assert_eq!(info.duration_s, Some(i64::MAX as f64 / 1e9));
     let made = slice(&whole, i64::MIN..i64::MAX, &piece, false, &NoProgress).unwrap();
     assert_eq!(made.start_ns, i64::MIN);
     assert_eq!(read_rows(&piece).unwrap().events.time_ns, [0, i64::MAX]);
@@ -538,7 +538,7 @@ fn only_regular_files_are_replaced() {
 }
 
 #[test]
-fn what_is_saved_from_a_source_has_the_same_events() {
+fn a_saved_source_has_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("1"), folder.path().join("2"));
     let seeds: Vec<_> = (0..500u16).map(|n| (n as u8, (n / 3) as u8, n % 50, n as u8)).collect();
@@ -553,7 +553,7 @@ fn what_is_saved_from_a_source_has_the_same_events() {
 }
 
 #[test]
-fn what_is_saved_from_a_source_has_numbers() {
+fn a_saved_source_has_page_numbers() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("1"), folder.path().join("2"));
     let seeds: Vec<_> = (0..500u16).map(|n| (n as u8, (n / 3) as u8, n % 50, n as u8)).collect();
@@ -566,7 +566,7 @@ fn what_is_saved_from_a_source_has_numbers() {
 }
 
 #[test]
-fn info_tells_the_busiest_of_very_many_processes() {
+fn info_lists_the_busiest_of_very_many_processes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (rows, pages) = rows_of(&[(7, 0, 1, 3), (8, 0, 2, 3), (7, 0, 1, 2)], true);

@@ -1,4 +1,4 @@
-//! Rows to a trace file, a row group at a time.
+//! Writes rows to a trace file, a row group at a time.
 
 use std::io::BufWriter;
 use std::os::unix::fs::MetadataExt;
@@ -18,27 +18,27 @@ use crate::runs::{Run, Shape};
 use crate::seal::{Pieces, seal};
 use crate::{Error, ErrorKind, Header, Rows};
 
-/// Bytes per call of the operating system: the library hands on 8 KiB at a time.
+/// Bytes per system call: the library itself writes 8 KiB at a time.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Writes a trace file aside, and under its name once it is complete.
+/// Writes a trace file that gets its name when it is complete.
 ///
-/// Dropped before `finish`, it leaves nothing behind.
+/// If the writer is dropped before `finish`, no file remains.
 pub struct Writer {
     target: PathBuf,
     replaces: bool,
-    /// None until the first rows tell which columns there are.
+    /// `None` until the first rows, which decide the columns.
     started: Option<Started>,
-    /// Kept from batch to batch to spare allocations.
+    /// Buffer, kept from batch to batch to save allocations.
     runs: Vec<Run>,
     pages: Vec<u32>,
 }
 
-/// A file whose columns are known.
+/// A file with known columns.
 struct Started {
     shape: Shape,
     file: SerializedFileWriter<BufWriter<Aside>>,
-    /// Those of `file` so far.
+    /// The pieces of `file` so far.
     pieces: Pieces,
     pending: Pending,
 }
@@ -47,11 +47,11 @@ impl Writer {
     /// A writer of `path`, which must not exist unless `replaces`.
     ///
     /// # Errors
-    /// A file that is there already, anything there that is no regular file (renaming over a
-    /// device would replace it), or a folder that cannot be written to.
+    /// If `path` exists and `replaces` is false, `path` is no regular file (renaming over a device would
+    /// replace it), or the folder is not writable.
     pub fn create(path: &Path, replaces: bool) -> Result<Writer, Error> {
         refuse_existing(path, replaces)?;
-        // Fails early where the folder is missing or read-only, not after an hour of import.
+        // Fail early if the folder is missing or read-only, not after an hour of import.
         drop(aside(path)?);
         Ok(Writer {
             target: path.to_owned(),
@@ -62,13 +62,13 @@ impl Writer {
         })
     }
 
-    /// Appends rows. The first batch that has any decides which columns the file has.
+    /// Appends rows. The first batch with rows decides the columns of the file.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     ///
     /// # Panics
-    /// When a column is empty in one batch and not in another, or of another length than `event`.
+    /// If a column is empty in one batch but not in another, or its length differs from `event`.
     pub fn write(&mut self, rows: &Rows) -> Result<(), Error> {
         if rows.is_empty() {
             return Ok(());
@@ -85,13 +85,13 @@ impl Writer {
     }
 
     /// Appends the rows of `runs`, which have the columns of `shape`; `pages` has a number for each
-    /// row, or none at all.
+    /// row, or is empty.
     ///
     /// # Errors
-    /// As `write`.
+    /// Those of `write`.
     ///
     /// # Panics
-    /// When `shape` is not that of the first runs, or `pages` has another length.
+    /// If `shape` differs from that of the first runs, or `pages` has another length.
     pub(crate) fn write_runs(
         &mut self,
         shape: Shape,
@@ -116,7 +116,7 @@ impl Writer {
     /// Completes the file with its header and gives it its name.
     ///
     /// # Errors
-    /// What the operating system refuses, or a file that appeared under the name meanwhile.
+    /// If the operating system refuses the write, or a file with this name appeared in the meantime.
     pub fn finish(self, header: &Header) -> Result<(), Error> {
         let target = &self.target;
         let started = match self.started {
@@ -153,7 +153,7 @@ impl Started {
         }
     }
 
-    /// Writes what is left, the header and the checksums.
+    /// Writes the remaining rows, the header and the checksums.
     fn complete(mut self, header: String) -> Result<Aside, ParquetError> {
         self.flush()?;
         self.file.append_key_value_metadata(KeyValue::new(HEADER_KEY.to_owned(), header));
@@ -170,15 +170,15 @@ fn aside(target: &Path) -> Result<Aside, Error> {
     Aside::create(target).map_err(|error| Error::new(ErrorKind::Io, target, error.to_string()))
 }
 
-/// Refuses to write `output` over one of the files it is made from.
+/// Refuses to write `output` over an input.
 ///
 /// # Errors
-/// `Usage`, if both names lead to the same file.
+/// `Usage` if both names refer to the same file.
 pub(crate) fn refuse_inputs<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
     output: &Path,
 ) -> Result<(), Error> {
-    // The file itself, whatever links name it.
+    // Compare the files themselves, because links give them other names.
     let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let Some(target) = file(output) else { return Ok(()) };
     if inputs.into_iter().any(|input| file(input) == Some(target)) {
@@ -187,14 +187,14 @@ pub(crate) fn refuse_inputs<'a>(
     Ok(())
 }
 
-/// Refuses to write over what is there, unless it is a regular file that is to be replaced.
+/// Refuses to write over an existing file, unless it is a regular file and `replaces` is true.
 ///
 /// # Errors
-/// `Usage`, with what to do.
+/// `Usage`, naming the option that helps.
 pub(crate) fn refuse_existing(path: &Path, replaces: bool) -> Result<(), Error> {
     let name = path.as_os_str();
     if name.is_empty() || name == "-" {
-        let message = "name a file: it appears whole or not at all, so not on standard output";
+        let message = "name a file: an output on standard output could be incomplete";
         return Err(Error::new(ErrorKind::Usage, format!("{path:?}"), message));
     }
     if path.exists() && !path.is_file() {

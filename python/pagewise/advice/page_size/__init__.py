@@ -1,4 +1,4 @@
-"""The catalog of targets: what page sizes each has, and how a size is set there and taken back."""
+"""The catalog of targets: the page sizes of each, the settings for a size, and their undo."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pagewise.units import PAGE_BYTES
 KIB = 1024
 X86, ARM64 = "x86_64", "aarch64"
 MTHP = {X86: "x86-mthp", "i386": "x86-mthp", ARM64: "arm64-4k-mthp", "arm": "arm64-4k-mthp"}
-"""By architecture, the target of transparent huge pages; others have none of their own."""
+"""The target of transparent huge pages by architecture; other architectures have none."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a page size can be set. ``sizes`` in bytes, the base page of today first."""
+    """A place to set a page size. ``sizes`` are in bytes, with today's base page first."""
 
     name: str
     summary: str
     sizes: Callable[[], list[int]]
     larger: Callable[[int], list[Setting]]
-    """How to have a size other than the first."""
+    """The settings for any size but the first."""
     is_transparent: bool = False
-    """Its larger pages are split when they leave memory."""
+    """Whether its larger pages are split when they leave memory."""
 
     def settings(self, size_bytes: int) -> list[Setting]:
-        """How to have this size; nothing for pages of today."""
+        """The settings for this size; none for today's pages."""
         return [] if size_bytes == self.sizes()[0] else self.larger(size_bytes)
 
 
@@ -41,54 +41,54 @@ def _all_mthp(size_bytes: int) -> list[Setting]:
 
 
 def _is_here(machine: str) -> bool:
-    """Whether this machine is of that kind, with base pages of 4 KiB."""
+    """Whether this machine has that architecture and base pages of 4 KiB."""
     return platform.machine() == machine and mmap.PAGESIZE == PAGE_BYTES
 
 
 TARGETS = [
     Target(
         "x86-mthp",
-        "x86-64 Linux 6.8 or newer: transparent huge pages of one size",
+        "x86-64 Linux 6.8 or later: transparent huge pages of one size",
         lambda: mthp.sizes(_is_here(X86)),
         _all_mthp,
         is_transparent=True,
     ),
     Target(
         "x86-thp",
-        "x86-64 Linux of any age: transparent huge pages of 2 MiB",
+        "x86-64, any version of Linux: transparent huge pages of 2 MiB",
         lambda: [PAGE_BYTES, mthp.PMD_BYTES],
         lambda _size: mthp.whole_thp(),
         is_transparent=True,
     ),
     Target(
         "arm64-4k-mthp",
-        "arm64 Linux 6.8 or newer with base pages of 4 KiB: transparent huge pages of one size",
+        "arm64 Linux 6.8 or later with base pages of 4 KiB: transparent huge pages of one size",
         lambda: mthp.sizes(_is_here(ARM64)),
         _all_mthp,
         is_transparent=True,
     ),
     Target(
         "arm64-16k",
-        "arm64: a kernel with base pages of 16 KiB instead of 4",
+        "arm64: a kernel with base pages of 16 KiB instead of 4 KiB",
         lambda: [PAGE_BYTES, 16 * KIB],
         lambda _size: arm64.kernel_16k(),
     ),
     Target(
         "arm64-64k",
-        "arm64: a kernel with base pages of 64 KiB instead of 4",
+        "arm64: a kernel with base pages of 64 KiB instead of 4 KiB",
         lambda: [PAGE_BYTES, 64 * KIB],
         lambda _size: arm64.kernel_64k(),
     ),
     Target(
         "glibc",
-        "one process with glibc's malloc, on a kernel as x86-mthp",
+        "one process with glibc's malloc, on the same kernels as x86-mthp",
         lambda: mthp.sizes(is_here=mmap.PAGESIZE == PAGE_BYTES),
         lambda size: [mthp.for_process(size)],
         is_transparent=True,
     ),
     Target(
         "boot-line",
-        "arguments of a kernel as x86-mthp, from 6.12",
+        "kernel arguments, for the same kernels as x86-mthp from Linux 6.12 on",
         lambda: mthp.sizes(is_here=mmap.PAGESIZE == PAGE_BYTES),
         lambda size: [mthp.at_boot(size)],
         is_transparent=True,
@@ -109,8 +109,11 @@ TARGETS = [
 
 
 def target(name: str | None = None, architecture: str | None = None) -> Target:
-    """The target of this name; by default the one that needs no restart of a machine that runs
-    programs for ``architecture`` (QEMU's name), or else of this one."""
+    """The target of this name.
+
+    The default needs no restart: transparent huge pages of ``architecture`` (QEMU's name), or else
+    of this machine.
+    """
     if name is None:
         name = MTHP.get(architecture or platform.machine(), "glibc")
     for row in TARGETS:

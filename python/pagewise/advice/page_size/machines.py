@@ -1,7 +1,7 @@
-"""Memory of a virtual machine in huge pages of its host, with QEMU and with libvirt.
+"""Memory of a virtual machine in huge pages of its host, for QEMU and libvirt.
 
 Source: qemu(1) of QEMU 7.2, "Memory backing" of libvirt's domain format, hugetlbpage.rst of Linux
-6.18. Translations of a guest go through both tables, so guest and host should both be large.
+6.18. A guest's translations go through the tables of guest and host, so both should be large.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from textwrap import indent
 from pagewise.advice.setting import Setting
 
 HUGE_BYTES = 2 << 20
-"""Of a page that the host sets aside."""
+"""Size of a page in the host's pool."""
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 BEFORE = "~/huge-pages-pool.before"
 NOTE = (
-    "On the host; MEMORY_MIB is the guest's memory, which the host then keeps set aside. "
-    "The guest's own page size is another choice: take the advice for its target as well."
+    "Run this on the host. MEMORY_MIB is the guest's memory, which the host then reserves. "
+    "The guest's own page size is a separate choice: get the advice for the guest's target too."
 )
 RESERVE = f"""\
 MEMORY_MIB=4096
@@ -32,7 +32,7 @@ LIBVIRT = """\
 
 
 def qemu_options(memory: str) -> str:
-    """Options that give a guest of this memory (``4096M``) huge pages of 2 MiB of the host."""
+    """QEMU options for a guest with this memory (``4096M``) in the host's 2 MiB pages."""
     return (
         f"-m {memory} -machine memory-backend=ram -object memory-backend-memfd,id=ram,"
         f"size={memory},hugetlb=on,hugetlbsize=2M,prealloc=on"
@@ -40,7 +40,7 @@ def qemu_options(memory: str) -> str:
 
 
 def qemu() -> list[Setting]:
-    """Options of the command line."""
+    """Settings for the command line of QEMU."""
     return [
         Setting(
             title="QEMU with 2 MiB pages of the host",
@@ -52,12 +52,12 @@ def qemu() -> list[Setting]:
 
 
 def libvirt() -> list[Setting]:
-    """An element of the domain."""
+    """Settings for a libvirt domain."""
     return [
         Setting(
             title="libvirt with 2 MiB pages of the host",
             note=NOTE,
-            apply=f"{RESERVE}\n# to be put below <domain>:\n{indent(LIBVIRT, '#   ')}\n"
+            apply=f"{RESERVE}\n# put this below <domain>:\n{indent(LIBVIRT, '#   ')}\n"
             "virsh edit DOMAIN",
             undo=f"virsh edit DOMAIN   # remove <memoryBacking>\n{RELEASE}",
         )

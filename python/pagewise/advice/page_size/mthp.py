@@ -1,4 +1,4 @@
-"""Transparent huge pages of one size: for a process, for a machine, and from its start.
+"""Transparent huge pages of one size: for a process, for a machine, and from boot on.
 
 Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18 (a switch per size since 6.8,
 ``thp_anon=`` since 6.12), the glibc manual on tunables (2.35), tmpfiles.d(5).
@@ -12,14 +12,14 @@ from pagewise.huge_pages.settings import SWITCHES
 from pagewise.units import PAGE_BYTES, format_size_short
 
 PMD_BYTES = 2 << 20
-"""The size that a kernel is on by default, and may prefer to a smaller one."""
+"""The size that kernels enable by default, and may prefer to a smaller size."""
 USUAL = (PAGE_BYTES, *(16 * 1024 << step for step in range(8)))
-"""Base pages, and what a kernel with base pages of 4 KiB gives: 16 KiB to 2 MiB, never 8 KiB."""
+"""Sizes of a kernel with base pages of 4 KiB: 4 KiB, and 16 KiB to 2 MiB; never 8 KiB."""
 BEFORE = "~/huge-pages.before"
 TMPFILES = "/etc/tmpfiles.d/pagewise-page-size.conf"
 GRUB = "/etc/default/grub.d/pagewise-page-size.cfg"
 
-# Only once, so that lines pasted twice still know what was there first.
+# Only once, so that pasting the lines twice keeps the first record.
 RECORD = (
     f"[ -e {BEFORE} ] || grep -H . {SWITCHES}/enabled {SWITCHES}/hugepages-*/enabled > {BEFORE}"
 )
@@ -32,12 +32,12 @@ NONE_OTHER = f"for file in {SWITCHES}/hugepages-*/enabled; do echo never > $file
 
 
 def sizes(is_here: bool) -> list[int]:
-    """Base pages and the huge pages of this kernel if it is the one in question, else the usual."""
+    """The page sizes of this kernel if ``is_here``, else the usual ones."""
     return [PAGE_BYTES, *settings.sizes()] if is_here else list(USUAL)
 
 
 def for_process(size_bytes: int) -> Setting:
-    """One program, without a change to it."""
+    """Settings for one program, without changing it."""
     return Setting(
         title="For one process, until the next restart",
         note="glibc's malloc asks for huge pages by madvise (glibc 2.35); other programs get "
@@ -54,11 +54,11 @@ echo madvise > {SWITCHES}/{settings.switch(size_bytes)}
 
 
 def for_machine(size_bytes: int) -> Setting:
-    """All programs now."""
+    """Settings for all programs, until the next restart."""
     return Setting(
         title="For all programs, until the next restart",
-        note="Check with hugepages-*/stats/anon_fault_alloc and anon_fault_fallback how many the "
-        "kernel could give.",
+        note="To see how many pages the kernel could provide, read anon_fault_alloc and "
+        "anon_fault_fallback in hugepages-*/stats/.",
         apply=f"""\
 {RECORD}
 {NONE_OTHER}
@@ -68,17 +68,17 @@ echo always > {SWITCHES}/{settings.switch(size_bytes)}""",
 
 
 def tmpfiles(size_bytes: int) -> str:
-    """The lines of systemd-tmpfiles that give this size, and not the one on by default."""
+    """The systemd-tmpfiles lines that enable this size and disable the default one."""
     words = {PMD_BYTES: "never"} | {size_bytes: "always"}
     lines = [f"w {SWITCHES}/{settings.switch(size)} - - - - {word}" for size, word in words.items()]
     return "\n".join(lines)
 
 
 def by_tmpfiles(size_bytes: int) -> Setting:
-    """All programs, at every start of the system."""
+    """Settings for all programs, applied at every boot by systemd."""
     return Setting(
         title="For all programs, kept over restarts, with systemd",
-        note="systemd-tmpfiles sets it early at every start.",
+        note="systemd-tmpfiles sets it early at every boot.",
         apply=f"""\
 {RECORD}
 cat > {TMPFILES} <<'END'
@@ -90,15 +90,15 @@ systemd-tmpfiles --create {TMPFILES}""",
 
 
 def boot_arguments(size_bytes: int) -> str:
-    """The kernel's own words; sizes that are not named are never given."""
+    """The kernel arguments for this size; they disable all other sizes."""
     return f"thp_anon={format_size_short(size_bytes)}:always"
 
 
 def at_boot(size_bytes: int) -> Setting:
-    """All programs from the first one on."""
+    """Settings for all programs, from the first program on."""
     return Setting(
         title="For all programs, from the first one on, with GRUB of Debian or Ubuntu",
-        note="Needs Linux 6.12 and a restart; with other boot loaders add the words to theirs.",
+        note="Needs Linux 6.12 and a restart; with another boot loader, add the words to its own.",
         apply=f"""\
 cat > {GRUB} <<'END'
 GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT {boot_arguments(size_bytes)}"
@@ -109,7 +109,7 @@ update-grub""",
 
 
 def whole_thp() -> list[Setting]:
-    """2 MiB on kernels of any age."""
+    """Settings for 2 MiB pages on any version of Linux."""
     return [
         Setting(
             title="For one process, until the next restart",
@@ -123,7 +123,7 @@ echo madvise > {SWITCHES}/{settings.GENERAL}
         ),
         Setting(
             title="For all programs, until the next restart",
-            note="The losers can be barred: prctl(PR_SET_THP_DISABLE) in a program.",
+            note="To exclude a program that loses by it, call prctl(PR_SET_THP_DISABLE) there.",
             apply=f"{RECORD}\necho always > {SWITCHES}/{settings.GENERAL}",
             undo=PUT_BACK,
         ),

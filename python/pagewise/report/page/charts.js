@@ -1,6 +1,6 @@
 // Draws the report's charts from their specifications, and gives every table its CSV button.
-// Runs without network; everything comes from the JSON embedded in the page. No markup is ever
-// built from data: names go through textContent, or through echarts as text.
+// Needs no network: all data is in the JSON embedded in the page. Never builds markup from data:
+// names go through textContent, or through echarts as text.
 "use strict";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -12,7 +12,7 @@ function embedded(id) {
   return JSON.parse(document.getElementById(id).textContent);
 }
 
-/** A figure in its unit; `isShort` for axes, where space is dear. */
+/** A figure with its unit; `isShort` for axes, which have little space. */
 function format(value, unit, isShort) {
   if (value === null || value === undefined || value === "-") return "unknown";
   if (unit === "text" || typeof value === "string") return String(value);
@@ -56,7 +56,7 @@ function theme() {
   };
 }
 
-/** Colour, symbol and dash of a series; references are grey, what the right axis measures is black. */
+/** Colour, symbol and dash of a series; references are grey, series of the right axis black. */
 function look(series, styles, colors) {
   if (series.is_moment) return { color: colors.bad, symbol: "rect", dash: [2, 2], width: 1.5 };
   if (series.is_right) return { color: series.is_reference ? colors.soft : colors.ink, symbol: "rect", dash: series.is_reference ? [3, 3] : [], width: 1.5 };
@@ -65,12 +65,12 @@ function look(series, styles, colors) {
   return { color: colors.series[style.color], symbol: style.symbol, dash: style.dash, width: 2 };
 }
 
-/** A power of two, a few of which make up a span of bytes. */
+/** The distance of marks for a span of bytes: a power of two. */
 function byteInterval(span) {
   return 2 ** Math.ceil(Math.log2(span / 5));
 }
 
-/** Round marks on a linear axis of bytes: their distance, a power of two, and where it ends. */
+/** Round marks on a linear axis of bytes: their distance, a power of two, and the end of the axis. */
 function byteMarks(series, side, isStacked) {
   const valuesOf = (some) => some.map((one) => one.points.map((point) => point[side] || 0));
   const stacked = valuesOf(series.filter((one) => isStacked && !one.is_line));
@@ -81,13 +81,13 @@ function byteMarks(series, side, isStacked) {
   return { interval, max: interval * Math.ceil(highest / interval) };
 }
 
-/** Where the values on a side begin and end, which is where an axis of x does. */
+/** The first and last value on a side, which are the ends of an x axis. */
 function ends(series, side) {
   const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => typeof value === "number");
   return values.length ? { min: Math.min(...values), max: Math.max(...values) } : {};
 }
 
-/** Marks at the ends of an axis, and at the round values between that leave room for them. */
+/** Marks at the ends of an axis, and at round values between that leave space for their labels. */
 function roundMarks({ min, max, interval }) {
   const marks = [min];
   for (let value = interval * Math.ceil(min / interval); value < max; value += interval)
@@ -99,7 +99,7 @@ const TIME_UNITS = [[1, "s"], [60, "min"], [3600, "h"]];
 const ROUND_TIMES = [1, 2, 5, 10, 15, 30];
 const TIME_MARKS = 6;
 
-/** Round marks on a linear axis of seconds over a span: their distance, and how each is written. */
+/** Round marks on a linear axis of seconds over a span: their distance and their format. */
 function timeMarks(span) {
   const [seconds, name] = TIME_UNITS.filter(([length]) => length === 1 || span >= 10 * length).at(-1);
   const wanted = span / seconds / TIME_MARKS;
@@ -110,7 +110,7 @@ function timeMarks(span) {
   return { interval: interval * seconds, formatter: (value) => `${trimmed(value / seconds, digits)} ${name}` };
 }
 
-/** Labels of the part of a linear axis of bytes or seconds that is shown: round, and at its ends. */
+/** Labels of the visible part of a linear axis of bytes or seconds: round, and at its ends. */
 function roundLabels(spec, from, to) {
   if (spec.scale !== "linear" || !(to > from)) return {};
   if (spec.unit === "seconds") {
@@ -154,7 +154,7 @@ function categoryLabels(shown, colors, chartWidth) {
   return { width, overflow: "break", interval: 0, depth: lines * LINE_HEIGHT };
 }
 
-/** Lines that words take one after the other. */
+/** The lines that words fill. */
 function linesOf(name, width, measured) {
   let lines = 1;
   let line = "";
@@ -179,7 +179,7 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
     : spec.scale === "log" && !isX
       ? logMarks(shown, side, logBase)
       : {};
-  // An axis of x begins and ends with its data; one of y begins at 0, so that heights compare.
+  // An x axis begins and ends with its data; a y axis begins at 0, so that heights compare.
   if (isX && !isCategory) Object.assign(marks, ends(shown, side));
   const [from, to] = [spec.low === null ? marks.min : spec.low, spec.high === null ? marks.max : spec.high];
   return {
@@ -210,7 +210,7 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
 
 const NEAR = 0.01;
 
-/** The marks across a chart that are near to an x: their labels. */
+/** The labels of the marks near an x. */
 function nearMarks(spec, shown, x) {
   const { min, max } = ends(shown, 0);
   const marks = shown.filter((series) => series.is_moment);
@@ -220,7 +220,7 @@ function nearMarks(spec, shown, x) {
   );
 }
 
-/** What the pointer shows: built as nodes, so that no name is read as markup. */
+/** The tooltip, built as nodes, so that names are never parsed as markup. */
 function tooltip(spec, shown) {
   return (given) => {
     const rows = Array.isArray(given) ? given : [given];
@@ -255,12 +255,12 @@ function tooltip(spec, shown) {
   };
 }
 
-/** How a series is drawn: as its chart, unless it is a line over bars or marks across the chart. */
+/** The kind of a series: that of its chart, unless it is a line over bars or marks. */
 function kindOf(series, spec) {
   return series.is_line || series.is_moment ? "line" : spec.kind;
 }
 
-/** Whether a series is an area on top of others. */
+/** Whether a series is a stacked area. */
 function isArea(series, spec) {
   return spec.is_stacked && spec.kind === "line" && !series.is_line && !series.is_moment;
 }
@@ -307,7 +307,7 @@ function drawn(series, spec, styles, colors) {
   };
 }
 
-/** The axis of y, and the one on the right where there is one. */
+/** The y axis, and the right axis if there is one. */
 function yAxes(spec, shown, colors, chartWidth) {
   const measured = (isRight) => shown.filter((series) => !series.is_moment && series.is_right === isRight);
   const left = axis(spec.y, measured(false), spec.is_stacked, colors, false, chartWidth);
@@ -397,7 +397,7 @@ class Group {
       chart.setOption(options(spec, this.styles, this.view, this.off, node.clientWidth), true);
   }
 
-  /** Round labels for the part of the axis that is zoomed into. */
+  /** Round labels for the zoomed part of the axis. */
   relabel({ chart, spec }) {
     const [zoom] = chart.getOption().dataZoom;
     const labels = roundLabels(spec.x, zoom.startValue, zoom.endValue);
@@ -411,7 +411,7 @@ class Group {
     this.draw();
   }
 
-  /** One button per series: works with the keyboard, wraps on a phone, prints. */
+  /** A button per series: works with the keyboard, wraps on a phone, prints. */
   drawLegend() {
     const colors = theme();
     const series = new Map();
@@ -443,7 +443,7 @@ const MARKS = {
   diamond: ["path", { d: "M14 1.5 L18 6 L14 10.5 L10 6 Z" }],
 };
 
-/** The line and symbol of a series as a small drawing; lines to compare with have no symbols. */
+/** The line and symbol of a series as a small drawing; reference lines have no symbols. */
 function swatch(series, { color, symbol, dash, width }, kind) {
   const make = (tag, attributes) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -459,7 +459,7 @@ function swatch(series, { color, symbol, dash, width }, kind) {
   return drawing;
 }
 
-/** A cell for a CSV file; text that a spreadsheet would run as a formula is made harmless. */
+/** A cell for a CSV file; text that a spreadsheet would run as a formula is escaped. */
 function csvCell(value) {
   if (value === null || value === undefined) return "";
   let text = String(value);
@@ -497,7 +497,7 @@ printing.addEventListener("change", () => {
   groups.forEach((group) => group.resize());
   redraw();
 });
-// Paper unfolds nothing: settings and their undo are printed open, and folded again afterwards.
+// Unfolds settings and their undo for printing, and folds them again afterwards.
 window.addEventListener("beforeprint", () => {
   for (const folded of document.querySelectorAll(".verdict details:not([open])")) {
     folded.open = true;

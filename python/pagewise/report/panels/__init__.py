@@ -1,7 +1,6 @@
 """The catalog of panels, in the order of the page: one module and one row each.
 
-A panel is a function of the inputs that returns a Panel, or None where the inputs hold nothing for
-it.
+A panel is a function of the inputs. It returns a Panel, or None if the inputs have no data for it.
 """
 
 from __future__ import annotations

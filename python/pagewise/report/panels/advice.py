@@ -1,4 +1,4 @@
-"""The advice in full: every candidate over the size of the fast tier, and what it saves."""
+"""The advice in detail: I/O time of every candidate over the size of the fast tier."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One view per advice: I/O time as a share of the slow device's alone."""
+    """A chart with one view per advice: I/O time as a share of that without a fast tier."""
     if not inputs.advice:
         return None
     views = [View(name(advice), candidates(advice)) for advice in inputs.advice]
@@ -47,7 +47,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def name(advice: Result) -> str:
-    """The recording and the devices the advice is about."""
+    """The recording and the devices of an advice."""
     devices = f"{advice['fast']['name']} before {advice['slow']['name']}"
     return f"{recording_name(advice['trace'])} with {devices}"
 
@@ -64,7 +64,7 @@ def candidates(advice: Result) -> list[Series]:
 
 
 def finding(inputs: Inputs) -> str:
-    """What each advice says, and the reference it was held against."""
+    """A sentence for each advice, with its reference."""
     return " ".join(sentence(advice) for advice in inputs.advice)
 
 
@@ -73,7 +73,7 @@ def sentence(advice: Result) -> str:
     today, reference = taken(advice), advice["reference"]
     evidence = advice.get("evidence")
     if evidence and evidence["verdict"] != "enough":
-        text = f"{name(advice)} sizes no fast tier: {evidence['reason']}."
+        text = f"{name(advice)} has too little evidence for a fast tier: {evidence['reason']}."
     elif today is None:
         text = f"On {name(advice)} no size of fast tier saves I/O time."
     else:
@@ -92,5 +92,5 @@ def sentence(advice: Result) -> str:
     size = reference["fast_tier_bytes"]
     goal = f"{format_size(reference['io_bytes'])} of slow I/O ({reference['what']})"
     if size is None:
-        return f"{text} No size comes down to {goal}."
-    return f"{text} To come down to {goal} takes {format_size(size)}."
+        return f"{text} No size reaches {goal}."
+    return f"{text} {format_size(size)} reaches {goal}."

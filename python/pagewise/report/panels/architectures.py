@@ -1,4 +1,4 @@
-"""Every swap architecture over the size of the fast tier: time, flash accesses, writes, wear."""
+"""Every swap architecture over the size of the fast tier: I/O time, accesses, writes, wear."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEASURES: tuple[tuple[str, str, Unit, Measure], ...] = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """Connected charts with one legend; one view per recording and pair of devices."""
+    """Linked charts with one legend, and one view per recording and pair of devices."""
     if not inputs.cells:
         return None
     setups = by_setup(inputs.cells)
@@ -52,9 +52,9 @@ def panel(inputs: Inputs) -> Panel | None:
         if any(measure(cell) is not None for cell in inputs.cells)
     ]
     rows = [row(cell) for cell in sorted_cells(inputs.cells)]
-    notes = ["Wear is before write amplification: bytes given to the device, day and night."]
+    notes = ["Wear is before write amplification, if this traffic continues day and night."]
     if not any(yearly_wear(cell) is not None for cell in inputs.cells):
-        notes = ["Wear is unknown: it needs a clock in the recording and a rated device."]
+        notes = ["Wear is unknown: it needs a clock in the recording, and a device with a rating."]
     return Panel(
         "architectures",
         "Architectures over the size of the fast tier",
@@ -66,7 +66,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def lines(cells: list[Result], measure: Measure) -> list[Series]:
-    """One line per architecture and option set; flash has no fast tier and is a reference."""
+    """One line per architecture and option set; flash-only is a reference line."""
     by_label: dict[str, dict[float, float | None]] = {}
     for cell in sorted_cells(cells):
         by_label.setdefault(label(cell), {})[cell["fast_tier_bytes"]] = measure(cell)
@@ -82,7 +82,7 @@ def lines(cells: list[Result], measure: Measure) -> list[Series]:
 
 
 def finding(setups: dict[Setup, list[Result]]) -> str:
-    """The best architecture of the first setup, at the size in the middle of the range."""
+    """The best architecture of the first setup at a medium size."""
     setup, cells = next(iter(setups.items()))
     contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     sizes = sorted({cell["fast_tier_bytes"] for cell in contenders})

@@ -1,4 +1,4 @@
-"""What the recordings hold, lack and lost: how far the rest of the page can be trusted."""
+"""What the recordings hold, lack and lost, and so how far to trust the rest of the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COLUMNS = (
     Column("absent", "not recorded"),
 )
 ZEROS = "pages of zeros"
-"""How the line begins with which an analysis says that pages of zeros are not marked."""
+"""The start of the line in which an analysis says that pages of zeros are not marked."""
 LOSSES = (
     Column("recording", "recording"),
     Column("what", "what"),
@@ -30,7 +30,7 @@ LOSSES = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """A table of the recordings, and of what each lost."""
+    """A table of the recordings, and a table of what each lost."""
     if not inputs.headers:
         return None
     rows = [row(name, header, inputs) for name, header in inputs.headers.items()]
@@ -40,7 +40,7 @@ def panel(inputs: Inputs) -> Panel | None:
         for loss in header["losses"]
     ]
     noun = nouns(inputs)
-    columns = [replace(one, label=noun) if one.name == "pages" else one for one in COLUMNS]
+    columns = [replace(each, label=noun) if each.name == "pages" else each for each in COLUMNS]
     tables = [Table("recordings", "Recordings", columns, rows, is_open=True)]
     if losses:
         tables.append(Table("losses", "What was lost or skipped", LOSSES, losses))
@@ -48,7 +48,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
-    """One recording in the columns of the table."""
+    """A recording as a row of the table."""
     columns = (
         ("time", "has_clock"),
         ("reads apart from writes", "has_operations"),
@@ -74,7 +74,7 @@ def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
 
 
 def idle(analysis: Result) -> str:
-    """How many idle gaps there are, how long they are, and how many recordings they join."""
+    """The number and length of idle gaps, and how many recordings the recording joins."""
     gaps, count = analysis.get("gaps") or [], analysis.get("recordings") or 1
     if not gaps:
         return "none"
@@ -84,12 +84,12 @@ def idle(analysis: Result) -> str:
 
 
 def lost(header: Result) -> int:
-    """Records lost or unreadable."""
+    """How many records were lost or unreadable."""
     return sum(loss["count"] for loss in header["losses"])
 
 
 def finding(inputs: Inputs) -> str:
-    """Whether the recordings can carry the conclusions."""
+    """How much of all records is used."""
     events = sum(header["events"] for header in inputs.headers.values())
     missing = sum(lost(header) for header in inputs.headers.values())
     if missing == 0:

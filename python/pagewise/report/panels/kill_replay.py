@@ -1,4 +1,4 @@
-"""A recording replayed against kill policies: memory over time, decisions, who else there was."""
+"""Kill policies replayed on a recording: memory over time, decisions, and the candidates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REASON_COLUMNS = (
     Column("policy", "policy"),
     Column("from_s", "from", "seconds"),
     Column("to_s", "to", "seconds"),
-    Column("why", "why nobody died"),
+    Column("why", "why no kill"),
 )
 TOTAL_COLUMNS = (
     Column("recording", "recording"),
@@ -38,7 +38,7 @@ TOTAL_COLUMNS = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One view per recording; none where nothing was replayed."""
+    """A chart with one view per recording; None without replays."""
     replays = inputs.kill_replays
     if not replays:
         return None
@@ -56,34 +56,34 @@ def panel(inputs: Inputs) -> Panel | None:
         Table("kill-replay-reasons", "Why not", REASON_COLUMNS, rows(replays, reasons)),
     ]
     notes = [
-        "The recording goes on as it was, less what each victim had; how much tasks stalled is as "
-        "recorded."
+        "The replay follows the recording, except that the memory of victims counts as free; "
+        "stalls are as recorded."
     ]
     title = "Would this killer have fired"
     return Panel("kill-replay", title, finding(replays[-1]), [chart], tables, notes)
 
 
 def series(replay: Result) -> list[Series]:
-    """Memory as a line, and a point for each decision at the memory that it found."""
+    """Memory as a line, and each decision as a point at the available memory it saw."""
     memory = [(point["time_s"], point["available_bytes"]) for point in replay["memory"]]
     return [
         Series("available", memory, is_reference=True, is_line=True),
         *(
             Series(
-                one["policy"],
-                [(made["time_s"], made["available_bytes"]) for made in one["decisions"]],
-                [label(made) for made in one["decisions"]],
+                replayed["policy"],
+                [(made["time_s"], made["available_bytes"]) for made in replayed["decisions"]],
+                [label(made) for made in replayed["decisions"]],
             )
-            for one in replay["policies"]
-            if one["decisions"]
+            for replayed in replay["policies"]
+            if replayed["decisions"]
         ),
     ]
 
 
 def label(decision: Result) -> str:
-    """Who dies, why, and who would have been next."""
-    dying = ", ".join(named(one) for one in decision["victims"])
-    others = ", ".join(named(one) for one in decision["spared"])
+    """The victims, the reason, and the next candidates."""
+    dying = ", ".join(named(candidate) for candidate in decision["victims"])
+    others = ", ".join(named(candidate) for candidate in decision["spared"])
     return f"{dying} dies: {decision['why']}" + (f"; next {others}" if others else "")
 
 
@@ -96,52 +96,53 @@ def named(candidate: Result) -> str:
 def rows(
     replays: Sequence[Result], of: Callable[[Result, Result], list[Sequence[Cell]]]
 ) -> list[Sequence[Cell]]:
-    """Lines of every policy of every recording."""
+    """Rows of every policy of every recording."""
     return [
-        (replay["name"], one["policy"], *line)
+        (replay["name"], policy["policy"], *line)
         for replay in replays
-        for one in replay["policies"]
-        for line in of(replay, one)
+        for policy in replay["policies"]
+        for line in of(replay, policy)
     ]
 
 
 def totals(replay: Result, policy: Result) -> list[Sequence[Cell]]:
-    """How often it decided, and how often wrongly."""
+    """The number of decisions and of wrong ones."""
     counts = (len(policy["decisions"]), policy["false_alarms"], policy["missed_freezes"])
     return [(*counts, len(replay["freezes"]))]
 
 
 def decisions(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
-    """A line for each victim, and one for each of those next in the ranking."""
+    """A row for each victim, and for each candidate next in the ranking."""
     return [
         (
             made["time_s"],
             place,
-            one["process"],
-            one["name"],
-            one["adj"],
-            one["resident_bytes"] + one["swapped_bytes"],
+            candidate["process"],
+            candidate["name"],
+            candidate["adj"],
+            candidate["resident_bytes"] + candidate["swapped_bytes"],
             made["why"],
             made["judgement"],
         )
         for made in policy["decisions"]
         for place, candidates in (("dies", made["victims"]), ("next", made["spared"]))
-        for one in candidates
+        for candidate in candidates
     ]
 
 
 def reasons(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
-    """Why nobody died, as long as the reason stayed."""
-    return [(one["from_s"], one["to_s"], one["why"]) for one in policy["reasons"]]
+    """Each reason not to kill, with the time it lasted."""
+    return [(reason["from_s"], reason["to_s"], reason["why"]) for reason in policy["reasons"]]
 
 
 def finding(replay: Result) -> str:
-    """How the policies stand beside what was recorded."""
-    told = [
-        f"{one['policy']} would have killed {format_counted(len(one['decisions']), 'time')}, with "
-        f"{format_counted(one['false_alarms'], 'false alarm')}, and missed "
-        f"{format_counted(one['missed_freezes'], 'freeze')}"
-        for one in replay["policies"]
+    """The results of each policy."""
+    results = [
+        f"{policy['policy']} would have killed "
+        f"{format_counted(len(policy['decisions']), 'time')}, with "
+        f"{format_counted(policy['false_alarms'], 'false alarm')}, and missed "
+        f"{format_counted(policy['missed_freezes'], 'freeze')}"
+        for policy in replay["policies"]
     ]
     freezes = format_counted(len(replay["freezes"]), "freeze")
-    return f"{replay['name']} has {freezes}: {'; '.join(told)}."
+    return f"{replay['name']} has {freezes}: {'; '.join(results)}."

@@ -1,4 +1,4 @@
-"""Phases of kills: of a study's victims, and of each kill that `killtrace --json` told of."""
+"""Phases of kills: victims of a study, and kills in outputs of `killtrace --json`."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ COLUMNS = (
     Column("killer", "killer"),
 )
 KILLS_SHOWN = 40
-"""Bars and lines of one chart; the table has every kill."""
+"""How many kills a chart shows; the table has every kill."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """Both, where there are both; None where there is neither."""
+    """Charts of the study, of the kills, or of both; None without either."""
     studies = [study for study in inputs.studies if study["study"] == STUDY]
     kills = list(named(inputs.kills))
     if not studies and not kills:
@@ -49,7 +49,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def named(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:
-    """Every kill by a name of its own: two may be of the same process number."""
+    """Every kill with a unique name: two kills may have the same process number."""
     seen: dict[str, int] = {}
     for result in results:
         for kill in result["kills"]:
@@ -59,8 +59,8 @@ def named(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:
 
 
 def study_charts(study: Result) -> list[Chart]:
-    """The study's figures, their times in seconds."""
-    figures = {str(one["name"]).removeprefix(f"{STUDY}-"): one for one in study["figures"]}
+    """The figures of the study, with times in seconds."""
+    figures = {str(each["name"]).removeprefix(f"{STUDY}-"): each for each in study["figures"]}
     return [
         Chart(
             f"{STUDY}-{name}",
@@ -91,11 +91,13 @@ def scaled(figure: Result, x_factor: float | None, y_factor: float) -> list[Seri
     found = series(figure, y_factor)
     if x_factor is None:
         return found
-    return [replace(one, points=[(float(x) * x_factor, y) for x, y in one.points]) for one in found]
+    return [
+        replace(line, points=[(float(x) * x_factor, y) for x, y in line.points]) for line in found
+    ]
 
 
 def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
-    """Phases and falling memory of each kill."""
+    """Charts of the phases and of the falling memory of each kill."""
     phases = [
         Series(label, [(name, seconds(kill[phase])) for name, kill in kills])
         for phase, label in PHASES.items()
@@ -132,12 +134,12 @@ def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
 
 
 def seconds(value: float | None) -> float | None:
-    """Microseconds in seconds, if they were told."""
+    """Microseconds as seconds; None if not recorded."""
     return None if value is None else value * MICROSECONDS
 
 
 def row(name: str, kill: Result) -> list[str | float | None]:
-    """One kill in the columns of the table."""
+    """A kill as a row of the table."""
     killer = kill["killer"]
     return [
         name,
@@ -152,10 +154,10 @@ def row(name: str, kill: Result) -> list[str | float | None]:
 
 
 def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> str:
-    """How long kills take, and how much of it is the memory's return."""
-    said = []
+    """How long kills take, and which share of that the reclaim takes."""
+    sentences = []
     for study in studies:
-        table = next(one for one in study["tables"] if one["name"] == f"{STUDY}-paper")
+        table = next(each for each in study["tables"] if each["name"] == f"{STUDY}-paper")
         victim, share = (table["columns"].index(name) for name in ("victim", "reclaim share"))
         shares = [
             f"{format_share(row[share])} ({row[victim]})"
@@ -163,11 +165,11 @@ def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> s
             if row[share] is not None and not str(row[victim]).startswith("paper")
         ]
         if shares:
-            said.append(f"Of a kill, giving back the memory takes {', '.join(shares)}.")
-    told = [kill for _, kill in kills if kill["total_us"] and kill["reclaim_us"]]
-    if told:
-        typical = format_seconds(median(kill["total_us"] for kill in told) * MICROSECONDS)
-        share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in told))
+            sentences.append(f"Of a kill, freeing the memory takes {', '.join(shares)}.")
+    whole = [kill for _, kill in kills if kill["total_us"] and kill["reclaim_us"]]
+    if whole:
+        typical = format_seconds(median(kill["total_us"] for kill in whole) * MICROSECONDS)
+        share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in whole))
         count = "One kill" if len(kills) == 1 else f"{len(kills)} kills"
-        said.append(f"{count}, {typical} each (median), {share} of it for the memory.")
-    return " ".join(said) or "No kill was told from beginning to end."
+        sentences.append(f"{count}, {typical} each (median), {share} of it for the memory.")
+    return " ".join(sentences) or "No kill was recorded from beginning to end."

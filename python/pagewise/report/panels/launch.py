@@ -1,4 +1,4 @@
-"""Where slow launches spend their time: each launch taken apart, from the study of launches."""
+"""Where slow launches spend their time: launches split into parts, from the study of launches."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pagewise.units import format_share
 
 OWN_TIME = "own time"
 AMPLE = "ample memory"
-"""The view that others are compared with."""
+"""The view to compare the others with."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """A chart of stacked bars, one per kind of launch, for each study that takes launches apart."""
+    """A chart of stacked bars, one bar per kind of launch, for each study that splits launches."""
     found = [
-        one
+        each
         for study in inputs.studies
-        for one in grouped(study, [figure for figure in study["figures"] if has_own_panel(figure)])
+        for each in grouped(study, [figure for figure in study["figures"] if has_own_panel(figure)])
     ]
     if not found:
         return None
@@ -31,9 +31,9 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def finding(figures: list[Result]) -> str:
-    """The bar that waits longest beside its own time, and for what."""
+    """The bar with the longest wait, and what it waits for."""
     bars: dict[str, dict[str, float]] = {}
-    for figure in [one for one in figures if one.get("view") != AMPLE] or figures:
+    for figure in [each for each in figures if each.get("view") != AMPLE] or figures:
         x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
         view = f", {figure['view']}" if figure.get("view") else ""
         for row in figure["rows"]:

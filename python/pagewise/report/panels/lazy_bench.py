@@ -1,4 +1,4 @@
-"""Lazy unmapping beside other allocators, measured: traps, resident memory, one swipe in time."""
+"""Measurements of lazy unmapping and other allocators: page faults, resident memory, a swipe."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VERDICTS = {True: "holds", False: "does not hold", None: ""}
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """The comparison given last; none where there is none."""
+    """Charts and tables of the last comparison given; None without one."""
     if not inputs.lazy_benches:
         return None
     bench = inputs.lazy_benches[-1]
@@ -62,11 +62,11 @@ def panel(inputs: Inputs) -> Panel | None:
             "One swipe, frame by frame: traps since the input event",
             Axis("time", "seconds", low=0),
             Axis("traps", low=0),
-            [View("", [Series(one["allocator"], one["frames"]) for one in bench["timelines"]])],
+            [View("", [Series(line["allocator"], line["frames"]) for line in bench["timelines"]])],
         ),
     ]
     tables = [
-        Table("lazy-bench-claims", "What must be reached", CLAIM_COLUMNS, claims(bench), True),
+        Table("lazy-bench-claims", "Goals", CLAIM_COLUMNS, claims(bench), True),
         Table("lazy-bench", "Every program and allocator", ROW_COLUMNS, rows(bench)),
         Table("lazy-bench-pressure", "Who survives the burst", PRESSURE_COLUMNS, pressure(bench)),
     ]
@@ -81,18 +81,18 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def rows_of(bench: Result, program: str) -> list[Result]:
-    """Those of one program that did not fail."""
+    """The rows of a program, without runs that failed."""
     return [row for row in bench["rows"] if row["program"] == program and row["failure"] is None]
 
 
 def typical(row: Result, name: str) -> float | None:
-    """The median of a figure, if it was measured."""
+    """The median of a figure; None if it was not measured."""
     spread = row.get(name)
     return None if spread is None else spread["typical"]
 
 
 def trap_bars(rows: Sequence[Result]) -> list[Series]:
-    """A bar each, in one colour for the peers and one for ours."""
+    """A bar for each allocator, in one colour for the others and another for ours."""
     kinds = (("others", False), ("pagewise", True))
     return [
         Series(
@@ -107,7 +107,7 @@ def trap_bars(rows: Sequence[Result]) -> list[Series]:
 
 
 def memory_bars(rows: Sequence[Result]) -> list[Series]:
-    """Bars side by side: at the peak, after the work, idle; without what nobody has."""
+    """Bars side by side: at the peak, after the work, idle; only those that a run measured."""
     return [
         Series(label, [(row["allocator"], typical(row, name)) for row in rows])
         for name, label in MEMORY.items()
@@ -116,7 +116,7 @@ def memory_bars(rows: Sequence[Result]) -> list[Series]:
 
 
 def rows(bench: Result) -> list[Sequence[Cell]]:
-    """Medians; what was not measured is empty."""
+    """Medians; a cell is empty if it was not measured."""
     figures = [column.name for column in ROW_COLUMNS[2:]]
     return [
         (row["program"], row["allocator"], *(typical(row, name) for name in figures))
@@ -125,7 +125,7 @@ def rows(bench: Result) -> list[Sequence[Cell]]:
 
 
 def claims(bench: Result) -> list[Sequence[Cell]]:
-    """Each with its verdict; the page has no bold text."""
+    """The claims with verdicts, without Markdown's marks for bold text."""
     return [
         (
             claim["what"],
@@ -138,7 +138,7 @@ def claims(bench: Result) -> list[Sequence[Cell]]:
 
 
 def pressure(bench: Result) -> list[Sequence[Cell]]:
-    """Runs that lived, and how long the burst took them."""
+    """How many runs survived the burst, and how long it took them."""
     return [
         (row["allocator"], row["survived"], row["runs"], typical(row, "burst_s"))
         for row in bench["pressure"]

@@ -13,11 +13,11 @@ RESIDENT = f"{STUDY}-resident-"
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One view per program in each chart."""
+    """Charts with one view per program."""
     studies = [study for study in inputs.studies if study["study"] == STUDY]
     if not studies:
         return None
-    figures = {str(one["name"]): one for study in studies for one in study["figures"]}
+    figures = {str(each["name"]): each for study in studies for each in study["figures"]}
     faults = figures[f"{STUDY}-faults"]
     charts = [
         Chart(
@@ -50,7 +50,7 @@ def views(figures: dict[str, Result]) -> list[View]:
 
 
 def finding(faults: Result) -> str:
-    """What is left of the faults of each program."""
+    """The share of faults that our pool leaves, by program."""
     program, allocator, y = (faults["columns"].index(name) for name in ("x", "series", "y"))
     left = [
         f"{row[program]} {format_share(row[y])}" for row in faults["rows"] if row[allocator] == OURS

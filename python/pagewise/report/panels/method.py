@@ -1,4 +1,4 @@
-"""How this page was made, so that it can be made again."""
+"""How this page was made, and how to make it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """Versions, seeds, the command line, and the sha256 of every input."""
+    """Tables of versions, seeds, the command line, and the sha256 of every input."""
     facts: list[list[Cell]] = [
         ["pagewise", _core.version()],
         ["Python", platform.python_version()],
@@ -44,13 +44,13 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def how(inputs: Inputs) -> str:
-    """What was replayed and what was measured."""
+    """How the figures were computed or measured."""
     is_replayed = any(source.what != "bench-lazy" for source in inputs.sources)
     return " ".join([REPLAYED] * is_replayed + [MEASURED] * bool(inputs.lazy_benches))
 
 
 def seeds(inputs: Inputs) -> str:
-    """Every seed that the results name."""
+    """The seeds in the results."""
     found = {str(cell["seed"]) for cell in inputs.cells if cell.get("seed") is not None}
     found |= {
         str(row[figure["columns"].index("seed")])

@@ -1,4 +1,4 @@
-"""Time over page size, translation and data apart, by memory; and what larger pages cost in it."""
+"""Time per reference by page size, split into translation and data; and the memory it takes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ COLUMNS = (
     Column("sampled_ns", "from four sizes, ns", "ratio"),
 )
 SHOWN_UP_TO = 5.0
-"""Sizes that take more times the best one's time are in the table alone: beside them nothing of the
-others would be seen."""
+"""A size that takes more than this many times the best time appears only in the table: its bar
+would dwarf all others."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One view per program and memory."""
+    """A chart with one view per program and memory."""
     if not inputs.page_sizes:
         return None
     time = Chart(
@@ -40,7 +40,7 @@ def panel(inputs: Inputs) -> Panel | None:
     )
     footprint = Chart(
         "page-size-footprint",
-        "Memory that holds every page, times that in pages of 4 KiB",
+        "Memory with each page size, as a multiple of that in 4 KiB pages",
         Axis("page size", "bytes", "log"),
         Axis("", "ratio", low=0),
         [View("", [factors(answer) for answer in inputs.page_sizes])],
@@ -57,9 +57,9 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def ordered(answer: Result) -> list[Result]:
-    """The memory that was asked about, then the others ascending."""
-    asked = [one for one in answer["memories"] if one["memory_bytes"] == answer["memory_bytes"]]
-    return [*asked, *(one for one in answer["memories"] if one not in asked)]
+    """The requested memory, then the others in ascending order."""
+    asked = [each for each in answer["memories"] if each["memory_bytes"] == answer["memory_bytes"]]
+    return [*asked, *(each for each in answer["memories"] if each not in asked)]
 
 
 def view_name(answer: Result, memory: Result) -> str:
@@ -69,7 +69,7 @@ def view_name(answer: Result, memory: Result) -> str:
 
 
 def bars(memory: Result) -> list[Series]:
-    """Translation and data stacked, and T_TOTAL of both fits as lines."""
+    """Stacked translation and data, and the T_TOTAL of both fits as lines."""
     totals = [sum(parts) for parts in zip(memory["translation_ns"], memory["data_ns"], strict=True)]
     shown = [at for at, total in enumerate(totals) if total <= SHOWN_UP_TO * min(totals)]
 
@@ -89,7 +89,7 @@ def bars(memory: Result) -> list[Series]:
 
 
 def factors(answer: Result) -> Series:
-    """The footprint over page size."""
+    """The footprint by page size, relative to 4 KiB."""
     given = answer["program"]["footprint_factors"]
     return Series(
         recording_name(answer["trace"]),
@@ -98,7 +98,7 @@ def factors(answer: Result) -> Series:
 
 
 def rows(inputs: Inputs) -> list[tuple[str | int | float | None, ...]]:
-    """Every size judged at every memory."""
+    """A row for each judged size at each memory."""
     return [
         (
             recording_name(answer["trace"]),
@@ -116,7 +116,7 @@ def rows(inputs: Inputs) -> list[tuple[str | int | float | None, ...]]:
 
 
 def sentence(answer: Result) -> str:
-    """What is advised for one program."""
+    """The advice for one program."""
     advice = answer["advice"]
     gain, memory = advice["gain"], format_size(answer["memory_bytes"])
     text = (
@@ -127,14 +127,14 @@ def sentence(answer: Result) -> str:
         text += f": {format_share(gain['typical'])} less time per reference than in 4 KiB"
     if advice["regret"] > 0:
         text += (
-            f"; {format_size(advice['ideal_bytes'])} would be ideal, and not having it costs "
-            f"{format_share(advice['regret'])}"
+            f"; {format_size(advice['ideal_bytes'])} would be ideal, and this size takes "
+            f"{format_share(advice['regret'])} more time"
         )
     return f"{text}."
 
 
 def notes(inputs: Inputs) -> list[str]:
-    """What the times count, once per way of counting."""
+    """What the times count, once for each set of terms."""
     found = []
     for answer in inputs.page_sizes:
         terms = answer["assumed"]["terms"]

@@ -1,4 +1,4 @@
-"""The papers' figures beside ours, and the verdict on each of their statements."""
+"""The papers' figures and ours, and a verdict on each of their statements."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ VERDICTS = (
     Column("why", "why"),
 )
 WITH_PANEL = ("lazy-unmap", "kill-anatomy")
-"""Studies whose figures and tables have a panel of their own."""
+"""Studies whose figures and tables have their own panels."""
 OWN_PANEL = ("launch-simulated-parts", "launch-parts")
-"""How the names of figures begin that a panel of their own shows."""
+"""Prefixes of the names of figures that have their own panels."""
 ROWS_OPEN = 12
-"""Longer tables of a study are folded, so that the page can be read from top to bottom."""
+"""A study's table with more rows is folded, so that the page stays readable."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """The table of verdicts and those of a study's own, then the charts of the papers' figures."""
+    """The table of verdicts, the other tables of the studies, and charts of their figures."""
     if not inputs.studies:
         return None
     own = [study for study in inputs.studies if study["study"] not in WITH_PANEL]
@@ -51,17 +51,17 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def by_chart(study: Result) -> list[tuple[Result, list[Result]]]:
-    """The study with the figures of each of its charts, save those of panels of their own."""
+    """The study with its figures by chart, without figures that have their own panels."""
     return grouped(study, [figure for figure in study["figures"] if not has_own_panel(figure)])
 
 
 def has_own_panel(figure: Result) -> bool:
-    """Whether a panel of its own shows it."""
+    """Whether a figure has its own panel."""
     return str(figure["name"]).startswith(OWN_PANEL)
 
 
 def grouped(study: Result, figures: Sequence[Result]) -> list[tuple[Result, list[Result]]]:
-    """The study with these figures by the charts that they are views of."""
+    """The study with these figures, grouped by the charts whose views they are."""
     charts: dict[str, list[Result]] = {}
     for figure in figures:
         charts.setdefault(chart_title(figure), []).append(figure)
@@ -69,17 +69,17 @@ def grouped(study: Result, figures: Sequence[Result]) -> list[tuple[Result, list
 
 
 def chart_title(figure: Result) -> str:
-    """Of the chart that a figure is a view of."""
+    """The title of the chart that has the figure as a view."""
     return str(figure.get("chart") or figure["title"])
 
 
 def identifier(study: Result, figure: Result) -> str:
-    """The figure's name on the page."""
+    """The identifier of a figure on the page."""
     return f"figure-{study['study']}-{figure['name']}".replace(" ", "-")
 
 
 def chart(study: Result, figures: list[Result]) -> Chart:
-    """Bars over names, lines over numbers and over names that have an order."""
+    """Bars over names; lines over numbers and over ordered names."""
     first = figures[0]
     is_named = bool(first["is_categorical"])
     is_bar = is_named and not first.get("is_joined")
@@ -99,8 +99,8 @@ def chart(study: Result, figures: list[Result]) -> Chart:
 
 
 def series(figure: Result, factor: float = 1, reference: str = "paper") -> list[Series]:
-    """The points of a figure by series, y times ``factor``; those whose names begin with
-    ``reference`` are something to compare with."""
+    """The points of a figure by series, with y times ``factor``; a series named ``reference...``
+    is one to compare with."""
     rows: list[dict[str, Any]] = [
         dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
     ]
@@ -123,7 +123,7 @@ def series(figure: Result, factor: float = 1, reference: str = "paper") -> list[
 
 
 def data(study: Result, figures: list[Result]) -> Table:
-    """The points of a chart, those of several views under each other."""
+    """The points of a chart as a table, view after view."""
     columns = list(figures[0]["columns"])
     rows = []
     for figure in figures:
@@ -141,7 +141,7 @@ def data(study: Result, figures: list[Result]) -> Table:
 
 
 def measured(study: Result, table: Result) -> Table:
-    """A table that a study made beside its figures."""
+    """A table of the study besides its figures."""
     columns, rows = table["columns"], table["rows"]
     cells = list(zip(*rows, strict=True)) or [()] * len(columns)
     shares = table.get("shares") or []
@@ -159,13 +159,13 @@ def measured(study: Result, table: Result) -> Table:
 
 
 def unit(column: Sequence[object]) -> Unit:
-    """Of a column of a study's table that is no share: figures, or words."""
+    """The unit of a column that is not a share: a ratio or text."""
     is_figures = any(isinstance(cell, (int, float)) for cell in column)
     return "ratio" if is_figures else "text"
 
 
 def sensitivity(study: Result) -> Table:
-    """What each choice that the papers leave open changes: shares of what it is without."""
+    """The effect of each choice that the papers leave open, as a share of the value without it."""
     rows = study["sensitivity"]
     names = list(rows[0])
     return Table(
@@ -184,7 +184,7 @@ def sensitivity(study: Result) -> Table:
 
 
 def finding(verdicts: Sequence[Sequence[str]]) -> str:
-    """How many statements hold."""
+    """How many statements have each verdict."""
     counts = Counter(
         "need a certain reading" if row[5].startswith("needs") else row[5] for row in verdicts
     )

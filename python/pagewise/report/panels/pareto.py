@@ -1,4 +1,4 @@
-"""What less waiting costs in wear: each architecture and size as one point."""
+"""The trade-off between I/O time and wear, with each architecture and size as one point."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagewise.units import format_size
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """A scatter of time against wear; the table holds the points that no other beats in both."""
+    """A scatter of time against wear; the table has the points that no other beats in both."""
     cells = [cell for cell in inputs.cells if cell["architecture"] not in catalog.bounds()]
     if len(cells) < 2:
         return None
@@ -46,7 +46,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
-    """The columns of the frontier."""
+    """The columns of the table."""
     return (
         Column("setup", "recording and devices"),
         Column("architecture", "architecture"),
@@ -57,7 +57,7 @@ def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
 
 
 def cost(cell: Result, is_worn: bool) -> float:
-    """Wear per year, or pages written where wear is not known."""
+    """Wear per year, or pages written if wear is unknown."""
     wear = yearly_wear(cell)
     if is_worn and wear is not None:
         return wear
@@ -65,7 +65,7 @@ def cost(cell: Result, is_worn: bool) -> float:
 
 
 def points(cells: list[Result], is_worn: bool) -> list[Series]:
-    """One set of points per architecture, each labelled with its size."""
+    """A series per architecture, each point labelled with its size."""
     by_label: dict[str, list[Result]] = {}
     for cell in sorted_cells(cells):
         by_label.setdefault(label(cell), []).append(cell)
@@ -81,7 +81,7 @@ def points(cells: list[Result], is_worn: bool) -> list[Series]:
 
 
 def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
-    """The cells that no other beats in both time and wear, by time."""
+    """The cells that no other cell beats in both time and wear, by time."""
     best: list[Result] = []
     lowest = float("inf")
     for cell in sorted(cells, key=lambda cell: (cell["io_time_s"], cost(cell, is_worn))):
@@ -92,12 +92,12 @@ def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
 
 
 def finding(rows: Sequence[Sequence[Cell]]) -> str:
-    """Which architectures are worth considering at all."""
+    """The architectures on the frontier."""
     setup = rows[0][0]
     names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setup))
     if len(names) == 1:
         return f"On {setup}, no other choice beats {names[0]} in waiting or in wear."
     return (
-        f"On {setup}, every sensible compromise between waiting and wear is one of: "
+        f"On {setup}, every choice that no other beats in both waiting and wear is one of: "
         f"{', '.join(names)}."
     )

@@ -1,4 +1,4 @@
-"""How long a page waits for its next access, and what a memory of each size would miss."""
+"""How long pages wait for their next access, and the misses at each size of memory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MEMORY = {
     PAGES.unit: Column("memory_bytes", "memory", "bytes"),
     OBJECTS.unit: Column("objects", "room for objects", "count"),
 }
-"""The size of a memory, by the unit in which it is told."""
+"""The column for the size of a memory, by the unit of its pages."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """Miss-ratio curves of every policy known, and the distribution of reuse distances."""
+    """Miss-ratio curves of every known policy, and the distribution of reuse distances."""
     charts: list[Chart] = []
     tables: list[Table] = []
-    # Memory is told in bytes, that of caches in objects: a page may have both.
+    # Swap counts memory in bytes, caches count objects; a report may have both.
     for kind, suffix in ((PAGES, ""), (OBJECTS, "-objects")):
         curves = miss_series(inputs, kind)
         if curves:
@@ -51,7 +51,7 @@ def miss_chart(curves: list[Series], kind: Kind, suffix: str) -> Chart:
 
 
 def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
-    """Re-accesses by reuse distance; nothing where there is no analysis."""
+    """Re-accesses by reuse distance; None without analyses."""
     distances = [
         Series(name, cumulative(analysis["reuse_distance"], kind.bytes_each))
         for name, analysis in of_kind(inputs, kind)
@@ -73,7 +73,7 @@ def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
 
 
 def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
-    """The recordings whose memory is told in the unit of ``kind``."""
+    """The recordings whose unit is that of ``kind``."""
     return [
         (name, analysis)
         for name, analysis in inputs.accessed().items()
@@ -82,12 +82,12 @@ def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
 
 
 def miss_series(inputs: Inputs, kind: Kind) -> list[Series]:
-    """The LRU curve of each analysis, then the counted sizes of each policy."""
+    """The LRU curve of each analysis, then the misses of each policy at the counted sizes."""
     series = [
         Series(f"{name}, lru", thin(lru_points(analysis)))
         for name, analysis in of_kind(inputs, kind)
     ]
-    known = {one.name for one in series}
+    known = {line.name for line in series}
     for result in inputs.misses:
         of_result = kind_of(inputs.analyses.get(result["name"], result))
         for policy, counts in result["misses"].items():
@@ -102,7 +102,7 @@ def miss_series(inputs: Inputs, kind: Kind) -> list[Series]:
 
 
 def finding(inputs: Inputs) -> str:
-    """The memory at which misses have fallen half way to what no memory avoids."""
+    """The memory that halves the avoidable misses."""
     parts = []
     for name, analysis in list(inputs.accessed().items())[:3]:
         kind, points = kind_of(analysis), lru_points(analysis)
@@ -120,7 +120,7 @@ def finding(inputs: Inputs) -> str:
 
 
 def halving(points: list[tuple[float, float]]) -> float | None:
-    """The memory at which misses are half way down to what no memory avoids, in its unit."""
+    """The memory that halves the avoidable misses, in its unit."""
     if not points:
         return None
     floor = min(ratio for _, ratio in points)
@@ -129,6 +129,6 @@ def halving(points: list[tuple[float, float]]) -> float | None:
 
 
 def lru_points(analysis: Result) -> list[tuple[float, float]]:
-    """Memory against miss ratio; a size of 0 has no place on a logarithmic axis."""
+    """Memory against miss ratio, without a memory of 0: the axis is logarithmic."""
     each = kind_of(analysis).bytes_each
     return [(frames * each, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames]

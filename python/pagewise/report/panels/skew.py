@@ -13,7 +13,7 @@ EVEN = Series("evenly spread", ((0, 0), (1, 1)), is_reference=True)
 
 
 def columns(noun: str) -> tuple[Column, ...]:
-    """The columns of the table; ``noun`` is what is accessed."""
+    """The columns of the table; ``noun`` names what is accessed."""
     return (
         Column("recording", "recording"),
         Column("accesses", "accesses", "count"),
@@ -26,7 +26,7 @@ def columns(noun: str) -> tuple[Column, ...]:
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """The skew curve of each recording, and its shares in a table."""
+    """The skew curve of each recording, and a table of its shares."""
     analyses = inputs.accessed()
     if not analyses:
         return None
@@ -72,7 +72,7 @@ def volume_chart(inputs: Inputs) -> list[Chart]:
 
 
 def row(name: str, analysis: Result) -> list[Cell]:
-    """One recording or process in the columns of the table."""
+    """A recording or process as a row of the table."""
     single = analysis["single_access"]
     return [
         name,
@@ -86,7 +86,7 @@ def row(name: str, analysis: Result) -> list[Cell]:
 
 
 def by_process(inputs: Inputs) -> Table | None:
-    """The same shares per process, where the analyses hold them."""
+    """The shares of each process, if the analyses have them."""
     rows = [
         [f"{name}: {process['name'] or process['pid']}", *row("", process)[1:]]
         for name, analysis in inputs.analyses.items()
@@ -96,7 +96,7 @@ def by_process(inputs: Inputs) -> Table | None:
 
 
 def finding(inputs: Inputs) -> str:
-    """The two shares, recording by recording."""
+    """The share of the busiest tenth, and that of single accesses, for each recording."""
     parts = [
         f"on {name} the busiest tenth of {kind_of(analysis).noun} takes "
         f"{format_share(analysis['top_share']['0.1'])} of accesses, and "
@@ -109,5 +109,5 @@ def finding(inputs: Inputs) -> str:
 
 
 def skew_points(analysis: Result) -> list[tuple[float, float]]:
-    """Share of pages against share of accesses, from the origin."""
+    """Share of pages against share of accesses, starting at the origin."""
     return [(0.0, 0.0), *((pages, accesses) for pages, accesses in analysis["skew_curve"])]

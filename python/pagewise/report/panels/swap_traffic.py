@@ -1,4 +1,4 @@
-"""What leaves for swap, what returns, how long faults wait: recordings of swap only."""
+"""What leaves for swap, what returns, and how long faults wait, for recordings of swap."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pagewise.units import format_share
 NANOSECONDS = 1e9
 COLUMNS = (
     Column("recording", "recording"),
-    Column("outs", "times a page left", "count"),
-    Column("ins", "times one came back", "count"),
+    Column("outs", "swap-outs", "count"),
+    Column("ins", "swap-ins", "count"),
     Column("single_out_pages", "out once, of pages", "share"),
     Column("never_returned_pages", "never back, of pages", "share"),
-    Column("never_returned_outs", "not read again, of times one left", "share"),
+    Column("never_returned_outs", "never read again, of swap-outs", "share"),
     Column("readahead_share", "readahead, of device reads", "share"),
     Column("fault_time_s", "time in faults that read the device", "seconds"),
 )
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """Distributions of fault times and of the time until a page is used again."""
+    """Distributions of fault times and of re-access intervals."""
     analyses = {
         name: analysis for name, analysis in inputs.accessed().items() if analysis.get("swap")
     }
@@ -34,7 +34,7 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def row(name: str, analysis: Result) -> list[Cell]:
-    """One recording in the columns of the table."""
+    """A recording as a row of the table."""
     swap = analysis["swap"]
     reads, faults = swap.get("device_reads"), analysis.get("fault_time")
     return [
@@ -50,7 +50,7 @@ def row(name: str, analysis: Result) -> list[Cell]:
 
 
 def fault_chart(analyses: dict[str, Result]) -> list[Chart]:
-    """Share of faults that took at most a time; nothing where no recording has durations."""
+    """Share of faults that took at most a time; None if no recording has durations."""
     series = [
         Series(f"{name}, {label}", cumulative(faults[kind]["distribution_ns"], 1 / NANOSECONDS))
         for name, analysis in analyses.items()
@@ -62,7 +62,7 @@ def fault_chart(analyses: dict[str, Result]) -> list[Chart]:
 
 
 def interval_chart(analyses: dict[str, Result]) -> list[Chart]:
-    """Share of re-accesses within a time; nothing where no recording has a clock."""
+    """Share of re-accesses within a time; None if no recording has a clock."""
     series = [
         Series(name, cumulative(analysis["reaccess_interval_ns"], 1 / NANOSECONDS))
         for name, analysis in analyses.items()
@@ -72,7 +72,7 @@ def interval_chart(analyses: dict[str, Result]) -> list[Chart]:
 
 
 def chart(identifier: str, title: str, what: str, series: list[Series]) -> list[Chart]:
-    """One cumulative distribution over time, if there is a series for it."""
+    """A cumulative distribution over time; None without series."""
     if not series:
         return []
     y = Axis(f"share of {what}", "share", low=0, high=1)
@@ -81,7 +81,7 @@ def chart(identifier: str, title: str, what: str, series: list[Series]) -> list[
 
 
 def finding(analyses: dict[str, Result]) -> str:
-    """How much of what leaves never returns."""
+    """The share of pages that never returned."""
     parts = [
         f"On {name}, {format_share(analysis['swap']['never_returned']['pages'])} of the pages that "
         "left never came back"

@@ -1,4 +1,4 @@
-"""Who caused how much traffic when, with the kills and the stalls for memory of the same time."""
+"""Traffic over time by process name, with the kills and the stalls for memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NANOSECONDS = 1e9
 MICROSECONDS = 1e6
 KILLS = "kills"
 OTHERS = "others"
-"""The name of those without a series of their own, as the analysis has it."""
+"""The name of the series for all other processes, as in the analysis."""
 SOME, FULL = "some tasks stalled", "all tasks stalled"
 STALLED = Axis("stalled for memory", "share", low=0)
 COLUMNS = (
@@ -40,28 +40,28 @@ KILL_COLUMNS = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One chart by recording and direction; None where no recording has a clock."""
+    """A chart for each recording; None if no recording has a clock."""
     timed = {
         name: Timed(name, analysis, inputs.headers.get(name, {}))
         for name, analysis in inputs.analyses.items()
     }
-    shown = [one for one in timed.values() if one.traffic or one.stalls or one.kills]
+    shown = [each for each in timed.values() if each.traffic or each.stalls or each.kills]
     if not shown:
         return None
-    charts = [chart(f"traffic-{place}", one) for place, one in enumerate(shown)]
+    charts = [chart(f"traffic-{place}", each) for place, each in enumerate(shown)]
     tables = [Table("traffic", "Traffic by name of process", COLUMNS, list(rows(shown)))]
-    if kills := [row for one in shown for row in one.kill_rows()]:
+    if kills := [row for each in shown for row in each.kill_rows()]:
         tables.append(Table("traffic-kills", "Kills", KILL_COLUMNS, kills, is_open=len(kills) < 20))
     tables = [table for table in tables if table.rows]
-    finding = " ".join(sentence for one in shown for sentence in one.sentences())
-    notes = [one.left_out() for one in shown]
+    finding = " ".join(sentence for each in shown for sentence in each.sentences())
+    notes = [each.left_out() for each in shown]
     return Panel(
         "traffic", "Traffic over time", finding, charts, tables, [note for note in notes if note]
     )
 
 
 class Timed:
-    """What one recording tells with times; seconds from its first event."""
+    """The parts of an analysis that have times, in seconds from the first event."""
 
     def __init__(self, name: str, analysis: Result, header: Result) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class Timed:
         start_ns = header.get("start_ns") or 0
         stalls = shortage.get("stalls") or []
         if not self.traffic and stalls:
-            # Without events the clock has no start.
+            # Without events, there is no start to count from.
             start_ns, end_ns = stalls[0]["time_ns"], stalls[-1]["time_ns"]
             self.end_s = (end_ns - start_ns) / NANOSECONDS
         self.stalls = list(self._stalls(stalls, start_ns))
@@ -87,11 +87,11 @@ class Timed:
         self.is_of_cgroup = bool(shortage.get("is_of_cgroup"))
 
     def _stalls(self, stalls: Sequence[Result], start_ns: int) -> Iterator[Result]:
-        """Shares of time stalled between two sums, within the time of the events."""
+        """Shares of time stalled between two readings, within the time of the events."""
         for before, after in pairwise(stalls):
             from_s, to_s = (
-                min(max((one["time_ns"] - start_ns) / NANOSECONDS, 0), self.end_s)
-                for one in (before, after)
+                min(max((reading["time_ns"] - start_ns) / NANOSECONDS, 0), self.end_s)
+                for reading in (before, after)
             )
             length_us = (after["time_ns"] - before["time_ns"]) / NANOSECONDS * MICROSECONDS
             if to_s > from_s and length_us > 0:
@@ -109,18 +109,18 @@ class Timed:
         return sum(series["reads"]) + sum(series["writes"])
 
     def rate(self, count: float) -> float:
-        """Accesses in one step as bytes, or objects, in a second."""
+        """Accesses in one step, as bytes or objects per second."""
         return count * self.kind.bytes_each / self.step_s
 
     def kill_rows(self) -> list[tuple[str | float, ...]]:
-        """The kills in the columns of the table."""
+        """The kills as rows of the table."""
         return [
             (self.name, kill["time_s"], named(kill), kill["pid"], killer(kill))
             for kill in self.kills
         ]
 
     def sentences(self) -> Iterator[str]:
-        """What stands out in the chart."""
+        """The main findings of the chart."""
         if self.traffic:
             yield self.busiest()
         if self.kills:
@@ -135,16 +135,18 @@ class Timed:
                 yield f"No task of {who} stalled for memory."
                 return
             yield (
-                f"Some task of {who} stalled for memory at most {format_share(worst['some_us'])} "
-                f"of the time, at {format_seconds(worst['from_s'])}."
+                f"At worst, at {format_seconds(worst['from_s'])}, some task of {who} stalled for "
+                f"memory {format_share(worst['some_us'])} of the time."
             )
 
     def busiest(self) -> str:
-        """Who has most of the traffic, and when there is most of it."""
+        """The process name with the most traffic, and the time of the peak."""
         total = max(1, sum(map(self.accesses, self.traffic)))
         first = self.traffic[0]
         steps = range(len(first["reads"]))
-        sums = [sum(one["reads"][at] + one["writes"][at] for one in self.traffic) for at in steps]
+        sums = [
+            sum(each["reads"][at] + each["writes"][at] for each in self.traffic) for at in steps
+        ]
         peak = max(steps, key=sums.__getitem__)
         rate = self.rate(sums[peak])
         amount = self.kind.figure(rate)
@@ -158,99 +160,103 @@ class Timed:
         )
 
     def left_out(self) -> str:
-        """That more were killed than are shown; nothing if none were."""
+        """A note on kills that the chart leaves out; empty if it shows all."""
         if not self.kills_left_out:
             return ""
         return f"{self.name}: {format_counted(self.kills_left_out, 'later kill')} are not shown."
 
 
-def chart(identifier: str, one: Timed) -> Chart:
-    """Traffic as stacked areas; beside it on the same axis of time, stalls and kills."""
-    x = Axis("time", "seconds", low=0, high=one.end_s)
-    aside = [*stalled(one), *killed(one)]
-    if not one.traffic:
-        view = View(one.name, aside)
-        title = f"Stalls for memory and kills on {one.name}"
+def chart(identifier: str, timed: Timed) -> Chart:
+    """Traffic as stacked areas, with stalls and kills on the same axis of time."""
+    x = Axis("time", "seconds", low=0, high=timed.end_s)
+    aside = [*stalled(timed), *killed(timed)]
+    if not timed.traffic:
+        view = View(timed.name, aside)
+        title = f"Stalls for memory and kills on {timed.name}"
         return Chart(identifier, title, x, STALLED, [view], is_stepped=True)
     views = [
-        View(label, [*(area(one, series, counts) for series in one.traffic), *aside])
-        for label, counts in directions(one).items()
+        View(label, [*(area(timed, series, counts) for series in timed.traffic), *aside])
+        for label, counts in directions(timed).items()
     ]
     return Chart(
         identifier,
-        f"Traffic on {one.name}" + (" by name of process" if len(one.traffic) > 1 else ""),
+        f"Traffic on {timed.name}" + (" by name of process" if len(timed.traffic) > 1 else ""),
         x,
-        Axis("in a second", one.kind.unit, low=0),
+        Axis("in a second", timed.kind.unit, low=0),
         views,
         is_stacked=True,
         is_stepped=True,
-        y_right=STALLED if one.stalls else None,
+        y_right=STALLED if timed.stalls else None,
     )
 
 
-def directions(one: Timed) -> dict[str, tuple[str, ...]]:
-    """What the reader can choose to see: what is counted under which label."""
-    labels = {"writes": one.kind.writes, "reads": one.kind.reads}
+def directions(timed: Timed) -> dict[str, tuple[str, ...]]:
+    """The directions that the reader can select: what to count, by label."""
+    labels = {"writes": timed.kind.writes, "reads": timed.kind.reads}
     apart: dict[str, tuple[str, ...]] = {
         label: (count,)
         for count, label in labels.items()
-        if any(any(series[count]) for series in one.traffic)
+        if any(any(series[count]) for series in timed.traffic)
     }
-    both: dict[str, tuple[str, ...]] = {f"{one.kind.reads} and {one.kind.writes}": tuple(labels)}
+    both: dict[str, tuple[str, ...]] = {
+        f"{timed.kind.reads} and {timed.kind.writes}": tuple(labels)
+    }
     return both | apart if len(apart) > 1 else apart
 
 
-def area(one: Timed, series: Result, counts: Sequence[str]) -> Series:
-    """Rates at the start of each step, and the last once more at its end."""
-    rates = [one.rate(sum(step)) for step in zip(*(series[count] for count in counts), strict=True)]
-    points: list[Point] = [(place * one.step_s, rate) for place, rate in enumerate(rates)]
+def area(timed: Timed, series: Result, counts: Sequence[str]) -> Series:
+    """The rate at the start of each step, and the last rate again at the end."""
+    rates = [
+        timed.rate(sum(step)) for step in zip(*(series[count] for count in counts), strict=True)
+    ]
+    points: list[Point] = [(place * timed.step_s, rate) for place, rate in enumerate(rates)]
     is_rest = series["name"] == OTHERS
-    return Series(series["name"], [*points, (one.end_s, rates[-1])], is_reference=is_rest)
+    return Series(series["name"], [*points, (timed.end_s, rates[-1])], is_reference=is_rest)
 
 
-def stalled(one: Timed) -> Iterator[Series]:
+def stalled(timed: Timed) -> Iterator[Series]:
     """The share of time in which tasks stalled for memory."""
     for name, what in ((SOME, "some_us"), (FULL, "full_us")):
-        points: list[Point] = [(stall["from_s"], stall[what]) for stall in one.stalls]
+        points: list[Point] = [(stall["from_s"], stall[what]) for stall in timed.stalls]
         if points:
-            last = one.stalls[-1]
+            last = timed.stalls[-1]
             yield Series(
                 name,
                 [*points, (last["to_s"], last[what])],
                 is_reference=name == SOME,
                 is_line=True,
-                is_right=bool(one.traffic),
+                is_right=bool(timed.traffic),
             )
 
 
-def killed(one: Timed) -> Iterator[Series]:
+def killed(timed: Timed) -> Iterator[Series]:
     """A mark at the time of each kill."""
-    if one.kills:
-        points: list[Point] = [(kill["time_s"], None) for kill in one.kills]
-        labels = [f"{named(kill)} killed by {killer(kill)}" for kill in one.kills]
+    if timed.kills:
+        points: list[Point] = [(kill["time_s"], None) for kill in timed.kills]
+        labels = [f"{named(kill)} killed by {killer(kill)}" for kill in timed.kills]
         yield Series(KILLS, points, labels, is_moment=True)
 
 
 def named(kill: Result) -> str:
-    """The name of a victim."""
+    """The name of a victim, or its number."""
     return str(kill["name"] or f"pid {kill['pid']}")
 
 
 def killer(kill: Result) -> str:
-    """Who killed, as far as the recording tells."""
+    """Who sent the SIGKILL, as far as the recording shows."""
     return "the kernel (out of memory)" if kill["is_of_kernel"] else "a process"
 
 
 def rows(shown: Sequence[Timed]) -> Iterator[tuple[str | int | float, ...]]:
-    """Names with their traffic in the columns of the table."""
-    for one in shown:
-        total = max(1, sum(map(one.accesses, one.traffic)))
-        for series in one.traffic:
+    """A row for each name, with its traffic."""
+    for timed in shown:
+        total = max(1, sum(map(timed.accesses, timed.traffic)))
+        for series in timed.traffic:
             yield (
-                one.name,
+                timed.name,
                 series["name"],
                 series["processes"],
                 sum(series["reads"]),
                 sum(series["writes"]),
-                one.accesses(series) / total,
+                timed.accesses(series) / total,
             )

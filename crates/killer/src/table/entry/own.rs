@@ -5,7 +5,7 @@ use types::{Bytes, Nanos};
 
 use super::Entry;
 
-/// A weight is valid for this long, however the process changes.
+/// A weight is valid for this long even if the process changes.
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
 
 impl Entry {

@@ -1,6 +1,6 @@
-//! Residents of one class and kind of copy in the order in which they came to be that.
+//! Residents of one class and kind of copy, in the order in which they became so.
 //!
-//! Whatever happens to a page makes it young again, so an order by birth is a log that grows at one end,
+//! Any event of a page makes it young again, so an order by birth is a log that grows at one end,
 //! and the pages of an age bin are a stretch of it between the beginnings of two epochs. Ageing moves
 //! the ends of stretches, not pages.
 
@@ -10,19 +10,19 @@ use super::page::{Copy, Page};
 use std::collections::VecDeque;
 use types::{PageId, prefetch};
 
-/// Entries a log has room for at least, whatever the number of its pages.
+/// Minimum capacity of a log, for any number of pages.
 const ENTRIES_MIN: usize = 64;
-/// So many entries before one is looked at, its page is asked for, and before one is written, its place.
+/// Distance in entries at which a page, or the place of an entry to write, is prefetched.
 const AHEAD: usize = 48;
 
-/// A page and when it came to be what it is.
+/// A page and its birth: the time of its last change.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     page: PageId,
     born: EventNumber,
 }
 
-/// Entries in the order of their births. An entry is stale once its page is something else.
+/// Entries in the order of their births. An entry is stale once its page has changed again.
 ///
 /// Invariant: the entries of a bin are `ends[bin + 1]..ends[bin]`; `ends[0]` is the number of entries,
 /// and `ends[BINS]` is 0.
@@ -34,14 +34,14 @@ pub(super) struct AgeLog {
     /// Number of entries when each epoch began, the current one first; 0 in the epochs before.
     starts: VecDeque<u32>,
     ends: [u32; BINS + 1],
-    /// Entries of each bin before this one are known to be stale.
+    /// For each bin, an entry before which all entries are known to be stale.
     oldest: [u32; BINS],
-    /// Bins with an entry that is not known to be stale, as a set of bits.
+    /// Bit set of the bins with an entry that is not known to be stale.
     occupied: u64,
 }
 
 impl AgeLog {
-    /// Of residents of `class` whose copy is such a one.
+    /// A log for residents of `class` with this kind of copy.
     pub fn of(class: Class, copy: Copy) -> AgeLog {
         AgeLog {
             class,
@@ -54,7 +54,7 @@ impl AgeLog {
         }
     }
 
-    /// `page`, whose last event is the current one, joins.
+    /// Adds `page`, whose last event is the current one.
     #[inline]
     pub fn push(&mut self, page: PageId, pages: &[Page]) {
         if self.entries.len() == self.entries.capacity() {
@@ -76,7 +76,7 @@ impl AgeLog {
         self.find_stretches();
     }
 
-    /// The bins that may have a live entry, as a set of bits.
+    /// Bit set of the bins that may have a live entry.
     #[inline]
     pub fn occupied(&self) -> u64 {
         self.occupied
@@ -98,8 +98,8 @@ impl AgeLog {
         None
     }
 
-    /// Whether the page is still what it was when the entry joined. All is compared, whatever the first
-    /// says: a branch on it would be mistaken too often.
+    /// Whether the page has not changed since the entry was added. All conditions are evaluated: a branch
+    /// on the first would be mispredicted too often.
     #[inline(always)]
     fn is_live(&self, entry: Entry, pages: &[Page]) -> bool {
         let page = &pages[entry.page.index()];
@@ -118,7 +118,7 @@ impl AgeLog {
     fn find_stretches(&mut self) {
         self.occupied = 0;
         for bin in (0..BINS).rev() {
-            // What is as old was there when a younger epoch began.
+            // Entries of that age or older existed when a younger epoch began.
             self.ends[bin] = match LEAST_AGES[bin] {
                 0 => self.entries.len() as u32,
                 age => self.starts.get(age as usize - 1).copied().unwrap_or(0),
@@ -128,11 +128,11 @@ impl AgeLog {
         }
     }
 
-    /// Drops the stale entries, and the memory that they took. Returns how many are left.
+    /// Drops the stale entries and frees their memory. Returns the number of entries left.
     pub fn drop_stale(&mut self, pages: &[Page]) -> usize {
         let (mut seen, mut kept) = (0, 0);
         for epoch in (0..=self.starts.len()).rev() {
-            // The last stretch is that since the current epoch began.
+            // The last stretch starts with the current epoch.
             let end = match epoch {
                 0 => self.entries.len(),
                 epoch => self.starts[epoch - 1] as usize,
@@ -156,8 +156,8 @@ impl AgeLog {
     }
 }
 
-/// Entries that a log of `entries` has room for beyond them: a share of them, so that a push costs a
-/// constant.
+/// Spare capacity for a log of `entries`: a fixed share, so that a push costs amortised constant
+/// time.
 fn spare(entries: usize) -> usize {
     entries / 4 + ENTRIES_MIN
 }
@@ -178,7 +178,7 @@ mod tests {
         let mut state = 7u64;
         for event in 0..60_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            // So that a run sees many epochs, most of which nothing happens in.
+            // Makes a run span many epochs, most of them without an event.
             let skipped = if event % 97 == 0 { 1 << (state >> 59) } else { 1 };
             for _ in 0..skipped.min(1 << 15) {
                 if clock.tick() {

@@ -1,21 +1,21 @@
-//! How old pages are: epochs since their last event, told apart in bins.
+//! The age of a page: epochs since its last event, grouped in bins.
 //!
-//! Ages have bins of their own while they are small, then four per doubling.
+//! Each small age has its own bin; larger ages have four bins per doubling.
 
-/// Epochs in as many events as the fast tier has frames, as far as that leaves them within bounds.
+/// Epochs per as many events as the fast tier has frames, unless the bounds below apply.
 const EPOCHS_PER_TIER: u64 = 16;
-/// Fewer events would say too little ...
+/// Lower bound: fewer events would be too small a sample.
 const EPOCH_EVENTS_MIN: u64 = 512;
-/// ... and with more a large tier would learn too late.
+/// Upper bound: with more events a large tier would learn too late.
 const EPOCH_EVENTS_MAX: u64 = 4096;
 /// Age bins per doubling of the age, as a power of two.
 const BINS_PER_OCTAVE_LOG2: u32 = 2;
-/// Pages at least as many epochs old share the last bin.
+/// Age from which pages share the last bin.
 pub(super) const EPOCHS: u32 = 4096;
-/// Bins of ages.
+/// Number of age bins.
 pub(super) const BINS: usize = bin(EPOCHS) + 1;
 
-/// Number of an event. Numbers start again below 2^32: an age beyond that is taken for a small one.
+/// Number of an event. Numbers restart below 2^32, so an older age appears as a small one.
 pub(super) type EventNumber = u32;
 
 /// The bin of an age in epochs.
@@ -29,7 +29,7 @@ pub(super) const fn bin(age: u32) -> usize {
     ((octave << BINS_PER_OCTAVE_LOG2) + (age >> octave)) as usize
 }
 
-/// How many epochs wide a bin is.
+/// Width of a bin in epochs.
 pub(super) const fn bin_width(bin: usize) -> u32 {
     let bins_per_octave = 1 << BINS_PER_OCTAVE_LOG2;
     if bin < 2 * bins_per_octave { 1 } else { 1 << (bin / bins_per_octave - 1) }
@@ -50,7 +50,7 @@ pub(super) const LEAST_AGES: [u32; BINS] = {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     epoch_events: u32,
-    /// After so many epochs numbers start again: below 2^32 events, and at a multiple of `EPOCHS`, so
+    /// Epochs after which numbers restart: below 2^32 events, and at a multiple of `EPOCHS`, so
     /// that an epoch's number modulo `EPOCHS` follows the last one's.
     epochs: u32,
     now: EventNumber,
@@ -59,7 +59,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// Before the first event, for a fast tier of `capacity` frames.
+    /// A clock before the first event, for a fast tier of `capacity` frames.
     pub fn new(capacity: u64) -> Clock {
         let events = (capacity / EPOCHS_PER_TIER).clamp(EPOCH_EVENTS_MIN, EPOCH_EVENTS_MAX);
         let epoch_events = events as u32;
@@ -67,7 +67,7 @@ impl Clock {
         Clock { epoch_events, epochs, now: 0, epoch: 0, events_left: epoch_events }
     }
 
-    /// The next event begins; whether an epoch begins with it.
+    /// Begins the next event. Returns whether an epoch begins with it.
     #[inline(always)]
     pub fn tick(&mut self) -> bool {
         self.now += 1;
@@ -94,7 +94,7 @@ impl Clock {
         self.now
     }
 
-    /// Epochs between that of an event and the current one.
+    /// Epochs from the epoch of an event to the current one.
     #[inline(always)]
     pub fn age(&self, event: EventNumber) -> u32 {
         let epoch = event / self.epoch_events;
@@ -107,7 +107,7 @@ impl Clock {
         self.epoch
     }
 
-    /// How much of a change that is due once per `EPOCHS_PER_TIER`th of a tier is due in an epoch.
+    /// Share of a change due once per `EPOCHS_PER_TIER`th of a tier that is due in one epoch.
     pub fn pace(&self, capacity: u64) -> f64 {
         (f64::from(self.epoch_events) * EPOCHS_PER_TIER as f64 / capacity.max(1) as f64).min(1.0)
     }

@@ -1,13 +1,13 @@
-//! What happened to a page lately.
+//! The recent history of a page, as one of a few classes.
 
-/// Reads since the last page-out that are told apart: 0, 1, 2, 3 and more.
+/// Distinguished counts of reads since the last page-out: 0, 1, 2, and 3 or more.
 pub(super) const READS: usize = 4;
-/// Pasts that are told apart; see `past`.
+/// Number of distinguished pasts; see `past`.
 pub(super) const PASTS: usize = 5;
 /// Classes: reads since the last page-out, and what went before it.
 pub(super) const CLASSES: usize = READS * PASTS;
-/// What went before a page's last page-out: the page was never written while it was known, or this was
-/// its first page-out, or it came back 0, 1, 2 and more times between the last two page-outs.
+/// What preceded a page's last page-out: the page was never written while it was known, or that was
+/// its first page-out, or it was read 0, 1, or 2 and more times between its last two page-outs.
 mod past {
     pub(super) const NEVER_WRITTEN: u8 = 0;
     pub(super) const FIRST: u8 = 1;
@@ -15,12 +15,12 @@ mod past {
     pub(super) const RETURNED_MOST: u8 = 2;
 }
 
-/// What happened to a page lately, as a number below `CLASSES`: reads * PASTS + past.
+/// The recent history of a page, as a number below `CLASSES`: reads * PASTS + past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Class(u8);
 
 impl Class {
-    /// Of a page of which nothing is known.
+    /// Class of a page without known history.
     pub const UNKNOWN: Class = Class(u8::MAX);
 
     /// The class of this number.
@@ -60,13 +60,13 @@ impl Class {
         Class(past::RETURNED_0 + self.reads().min(past::RETURNED_MOST))
     }
 
-    /// Whether pages of the class came back between their last two page-outs.
+    /// Whether pages of the class were read between their last two page-outs.
     pub fn has_returned(self) -> bool {
         self.past() > past::RETURNED_0
     }
 
     /// Whether pages of the class are in memory: their last event was a read. Page-outs that write
-    /// nothing pass unseen, so some of them have left it.
+    /// nothing are not observed, so some of these pages have left memory.
     pub fn is_in_memory(self) -> bool {
         self.reads() > 0
     }

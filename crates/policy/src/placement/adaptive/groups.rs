@@ -1,23 +1,23 @@
-//! Ages in groups: neighbouring epochs of birth whose pages are told apart no longer.
+//! Groups of ages: neighbouring epochs of birth that are no longer distinguished.
 //!
-//! Every epoch begins a group, and neighbours become one as soon as both fit into one age bin. So a page
-//! never moves as it ages: its group does, and two groups that become one join their lists. The number
-//! of groups does not depend on that of pages or epochs.
+//! Every epoch begins a group, and two neighbours merge as soon as both fit into one age bin. So a page
+//! never moves as it ages: its group does, and a merge joins the lists of two groups. The number
+//! of groups depends neither on the pages nor on the epochs.
 
 use super::ages::{EPOCHS, bin, bin_width};
 
-/// At most so many groups exist at a time: eight of one epoch, at most five for each doubling of the age
+/// Maximum number of groups at a time: eight of one epoch, at most five for each doubling of the age
 /// up to `EPOCHS`, and those that wait for a neighbour.
 pub(super) const GROUPS: usize = 64;
 
-/// Two neighbours that become one.
+/// A merge of two neighbouring groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Merge {
-    /// The rank of the younger in the order of age.
+    /// Rank of the younger group in the order of age.
     pub rank: usize,
-    /// The slot of the younger, which remains.
+    /// Slot of the younger group, which remains.
     pub into: usize,
-    /// The slot of the older, which is free afterwards.
+    /// Slot of the older group, which becomes free.
     pub from: usize,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct Merge {
 struct Group {
     /// Age of its youngest epoch.
     age: u32,
-    /// Epochs.
+    /// Width in epochs.
     width: u32,
     slot: u8,
 }
 
-/// The groups, in the order of their ages, each with a slot that it keeps.
+/// The groups, in the order of their ages; each keeps its slot.
 ///
 /// Invariant: group 0 is the current epoch; a group begins where the one before ends.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// The first epoch.
+    /// A single group with the first epoch.
     pub fn new() -> Groups {
         let mut groups =
             Groups { groups: [Group::default(); GROUPS], len: 0, free_slots: u64::MAX };
@@ -49,19 +49,19 @@ impl Groups {
         groups
     }
 
-    /// The slot of the group of this rank.
+    /// Slot of the group with this rank.
     #[inline(always)]
     pub fn slot(&self, rank: usize) -> usize {
         usize::from(self.groups[rank].slot)
     }
 
-    /// The age bin in which the middle of the group of this rank lies.
+    /// Age bin that contains the middle of the group with this rank.
     pub fn bin(&self, rank: usize) -> usize {
         let group = self.groups[rank];
         bin(group.age + group.width / 2)
     }
 
-    /// The next epoch begins, in a group of its own.
+    /// Begins the next epoch, in a group of its own.
     pub fn begin_epoch(&mut self) {
         for group in &mut self.groups[..self.len] {
             group.age += 1;
@@ -69,7 +69,7 @@ impl Groups {
         self.begin();
     }
 
-    /// The next two groups that become one, of rank `from` on.
+    /// Merges the next pair of groups, from rank `from` on.
     pub fn merge(&mut self, from: usize) -> Option<Merge> {
         let rank = (from..self.len.saturating_sub(1)).find(|rank| self.fits_one_bin(*rank))?;
         let (younger, older) = (self.groups[rank], self.groups[rank + 1]);

@@ -1,4 +1,4 @@
-//! What happens to pages next, by their class and age, learned from a sample of them.
+//! The next events of pages by class and age, learned from a sample.
 
 use super::ages::{BINS, Clock, EPOCHS, LEAST_AGES, bin};
 use super::class::{CLASSES, Class};
@@ -8,10 +8,10 @@ use types::PageId;
 /// One page in this many feeds the frequencies.
 const SAMPLING: usize = 4;
 
-/// A figure of each class.
+/// A number for each class.
 pub(super) type ByClass = [f64; CLASSES];
 
-/// How pages left the age bins, by bin and class. Fractions, because old observations fade.
+/// How pages leave the age bins, by bin and class. Fractions, because old observations fade.
 #[derive(Clone, Debug)]
 pub(super) struct Frequencies {
     /// Pages that reached the bin.
@@ -38,15 +38,15 @@ impl Frequencies {
 /// Invariant: a sampled page is counted in `entered` of its class for every bin up to that of its age.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    /// What remains of the frequencies after an epoch.
+    /// Share of the frequencies that remains after an epoch.
     remaining: f64,
-    /// Sampled pages that wait for their next event, by the epoch of their last one and their class.
+    /// Sampled pages that wait for their next event, by the epoch of their last event and their class.
     waiting: Vec<[u32; CLASSES]>,
     frequencies: Box<Frequencies>,
 }
 
 impl History {
-    /// Nothing seen yet; `remaining` of the frequencies remains after an epoch.
+    /// An empty history whose frequencies keep a share of `remaining` after an epoch.
     pub fn new(remaining: f64) -> History {
         History {
             remaining,
@@ -60,28 +60,28 @@ impl History {
         &self.frequencies
     }
 
-    /// `page` is written somewhere, which gives it a new class.
+    /// Records a write of `page`, which gives it a new class.
     #[inline(always)]
     pub fn written(&mut self, id: PageId, page: Page, clock: &Clock) -> Page {
         let next = page.class.after_write();
         self.changed(id, page, next, clock, |frequencies| &mut frequencies.written)
     }
 
-    /// `page` is read from somewhere, which gives it a new class.
+    /// Records a read of `page`, which gives it a new class.
     #[inline(always)]
     pub fn read(&mut self, id: PageId, page: Page, clock: &Clock) -> Page {
         let next = page.class.after_read();
         self.changed(id, page, next, clock, |frequencies| &mut frequencies.read)
     }
 
-    /// `page` ceases to exist.
+    /// Records that `page` ceases to exist.
     pub fn dropped(&mut self, id: PageId, page: Page, clock: &Clock) {
         if is_sampled(id) {
             self.count(page, clock, |frequencies| &mut frequencies.dropped);
         }
     }
 
-    /// An epoch begins: pages that are still waiting and reach a bin count there, so that long waits
+    /// Begins an epoch: counts each waiting page in the bin that it reaches, so that long waits
     /// weigh before they end.
     pub fn begin_epoch(&mut self, clock: &Clock) {
         for (age, entered) in LEAST_AGES.iter().zip(&mut self.frequencies.entered).skip(1) {
@@ -93,7 +93,7 @@ impl History {
         self.waiting[(clock.epoch() % EPOCHS) as usize] = [0; CLASSES];
     }
 
-    /// Lets old observations weigh less.
+    /// Reduces the weight of old observations.
     pub fn fade(&mut self) {
         let Frequencies { entered, read, written, dropped } = &mut *self.frequencies;
         for by_bin in [entered, read, written, dropped] {
@@ -101,7 +101,7 @@ impl History {
         }
     }
 
-    /// The page's age starts again, in its `next` class; a sampled page counts as having left the last.
+    /// Restarts the page's age in its `next` class; a sampled page counts as having left its last class.
     #[inline(always)]
     fn changed(
         &mut self,
@@ -119,7 +119,7 @@ impl History {
         Page { class: next, last_event: clock.now(), ..page }
     }
 
-    /// Counts what ends the wait of a sampled page.
+    /// Counts the event that ends the wait of a sampled page.
     fn count(
         &mut self,
         page: Page,
@@ -138,7 +138,7 @@ impl History {
     }
 }
 
-/// Whether a page feeds the frequencies: one of each group of neighbours, which one is drawn from the
+/// Whether a page feeds the frequencies: one page of each group of neighbours, drawn from the
 /// group's number, so that neither a stride nor a run of pages escapes or fills the sample.
 #[inline(always)]
 fn is_sampled(page: PageId) -> bool {
@@ -147,7 +147,7 @@ fn is_sampled(page: PageId) -> bool {
     page.index() % SAMPLING == drawn as usize
 }
 
-/// Spreads numbers (splitmix64's finaliser).
+/// Mixes the bits of a number (splitmix64's finaliser).
 #[inline(always)]
 fn mix(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,5 +1,5 @@
-//! Lists of pages through one array of links, so that a page leaves its list, and two lists become one,
-//! without a look at any other page than the neighbours.
+//! Lists of pages through one array of links: removing a page and joining two lists touch only
+//! the neighbouring pages.
 
 use types::{HugeVec, PageId, prefetch};
 
@@ -9,18 +9,18 @@ struct Links {
     after: u32,
 }
 
-/// A fixed number of lists, each a ring through a node of its own; nodes of pages follow those.
+/// A fixed number of lists, each a ring through a node of its own; the nodes of pages follow those.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
     links: HugeVec<Links>,
     lists: usize,
-    /// Nodes of pages that were looked at or changed: what a test holds the work of an event to.
+    /// Nodes of pages that were read or changed; a test bounds the work of an event by it.
     #[cfg(test)]
     pub touched: std::cell::Cell<u64>,
 }
 
 impl Lists {
-    /// So many empty lists.
+    /// Creates `lists` empty lists.
     pub fn new(lists: usize) -> Lists {
         let mut links = HugeVec::default();
         links.grow(lists, Links { before: 0, after: 0 });
@@ -40,13 +40,13 @@ impl Lists {
         self.links.grow(self.lists + pages, Links { before: 0, after: 0 });
     }
 
-    /// Asks for the links of a page that will be named.
+    /// Prefetches the links of a page that is used soon.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         prefetch(&self.links, self.lists + page.index());
     }
 
-    /// `page`, which must be in no list, becomes the last of `list`.
+    /// Appends `page`, which must be in no list, to `list`.
     #[inline(always)]
     pub fn push(&mut self, list: usize, page: PageId) {
         let node = self.lists + page.index();
@@ -56,7 +56,7 @@ impl Lists {
         self.links[node] = Links { before: last, after: list as u32 };
     }
 
-    /// Takes `page` out of the list in which it must be.
+    /// Removes `page` from its list; it must be in one.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
         let Links { before, after } = self.links[self.lists + page.index()];
@@ -72,7 +72,7 @@ impl Lists {
         first.checked_sub(self.lists).map(|page| PageId(page as u32))
     }
 
-    /// Puts all pages of `front`, which is empty afterwards, before those of `list`.
+    /// Moves all pages of `front` before those of `list`; `front` is empty afterwards.
     pub fn prepend(&mut self, list: usize, front: usize) {
         let Links { before: last, after: first } = self.links[front];
         if first as usize == front {

@@ -1,14 +1,14 @@
 //! Places a page where its expected future costs least, learning that future from the trace itself.
 //!
-//! Ours; no paper describes it. Every page with a copy has a class (what happened to it since it was
-//! last written, and before) and an age (events since). A sample of the pages tells how often a page
+//! Ours; no paper describes it. Every page with a copy has a class (its events since it was
+//! last written, and before) and an age (events since). A sample of the pages shows how often a page
 //! of a class, at an age, is read, overwritten or dropped next (`History`). From that and the
-//! latencies of both tiers follows what holding a copy in the fast tier is worth when a frame costs
-//! `price` per event (`Valuation`); the price rises while admissions push out pages of worth and falls
-//! otherwise. A page enters if it is worth more than the cheapest resident by all the writes its
+//! latencies of both tiers follows the value of a copy in the fast tier when a frame costs
+//! `price` per event (`Valuation`); the price rises while admissions push out pages of value and falls
+//! otherwise. A page enters if its value exceeds that of the cheapest resident by all the writes its
 //! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`).
 //! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
-//! with a small one only pages with evidence of a return do.
+//! with a small tier only pages with evidence of a return do.
 
 mod ages;
 mod class;
@@ -32,35 +32,35 @@ use valuation::{Terms, Valuation};
 
 pub use valuation::Latencies;
 
-/// Chance of a read per age bin that a page without evidence is credited with while it stays.
+/// Assumed chance of a read per age bin for a page in the fast tier without evidence.
 const PRIOR_READ_KEEP: f64 = 1.0 / 32.0;
-/// The same for a page that wants to enter: entering needs more evidence than staying.
+/// Assumed chance for a page that wants to enter: entering needs more evidence than staying.
 const PRIOR_READ_ENTER: f64 = 0.022;
-/// By how much the price of a frame rises or falls in an epoch, at full pace.
+/// Step by which the price of a frame rises or falls in an epoch, at full pace.
 const PRICE_STEP: f64 = 0.25;
-/// How much of the frequencies is forgotten in an epoch, at full pace.
+/// Share of the frequencies that fades in an epoch, at full pace.
 const FADING: f64 = 0.02;
 /// The price of a frame stays within this factor of a slow read per fast tier of events.
 const PRICE_RANGE: f64 = 1e3;
 
-/// How the last admissions since the price was set went.
+/// Results of the admissions since the price was last set.
 #[derive(Clone, Copy, Debug, Default)]
 struct Demand {
-    /// Admissions that pushed out a page of worth.
+    /// Admissions that pushed out a page of value.
     contested: u64,
-    /// Admissions that cost nothing, and refusals of pages that were worth nothing.
+    /// Admissions that cost nothing, and refusals of pages without value.
     idle: u64,
 }
 
-/// What the placement knows of its surroundings.
+/// Parameters of the placement.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveOptions {
     /// Frames of the fast tier.
     pub capacity: u64,
-    /// What operations cost.
+    /// Cost of each operation.
     pub latencies: Latencies,
-    /// The driver takes a frame from a page that is in memory without writing its data; unless a
-    /// page-out overwrites it, such a page is written late.
+    /// Whether the driver takes a frame from a page that is in memory without writing its data; such a
+    /// page is written late unless a page-out overwrites it first.
     pub drops_in_memory: bool,
 }
 
@@ -74,16 +74,16 @@ pub struct Adaptive {
     pages: HugeVec<Page>,
     history: History,
     residents: Residents,
-    /// Values of pages that are in the fast tier.
+    /// Values of pages in the fast tier.
     keep: Valuation,
-    /// Values of pages that want to enter it.
+    /// Values of pages that want to enter the fast tier.
     enter: Valuation,
     price: f64,
     demand: Demand,
     regret: Regret,
-    /// The page whose frame the last admission took, until the driver asks for it.
+    /// The page whose frame the last admission took, until the driver calls `victim`.
     chosen: Option<PageId>,
-    /// What the copy of the page being admitted is.
+    /// Kind of copy of the page being admitted.
     admitted: Copy,
 }
 
@@ -113,7 +113,7 @@ impl Adaptive {
         adaptive
     }
 
-    /// Time passes by one event, before which a frame was free or not.
+    /// Advances time by one event; `has_room` says whether a frame was free before it.
     #[inline(always)]
     fn tick(&mut self, has_room: bool) {
         if self.clock.tick() {
@@ -121,7 +121,7 @@ impl Adaptive {
         }
     }
 
-    /// Sets the price of a frame by the demand in the last epoch, and all values by the price.
+    /// Sets the price of a frame from the demand in the last epoch, and all values from the price.
     #[cold]
     #[inline(never)]
     fn begin_epoch(&mut self, has_room: bool) {
@@ -151,9 +151,9 @@ impl Adaptive {
         self.history.fade();
     }
 
-    /// Whether a page whose entry is worth `gain` nanoseconds and takes `spending` now gets a frame
-    /// although none is free: that of a resident worth less, which becomes the chosen victim. What the
-    /// regret forbids is still demand.
+    /// Whether a page whose entry gains `gain` nanoseconds and spends `spending` now gets a frame
+    /// although none is free: it takes that of a resident of less value, which becomes the chosen
+    /// victim. A page that the regret refuses still counts as demand.
     fn takes_frame(&mut self, gain: f64, spending: f64) -> bool {
         if gain <= 0.0 {
             self.demand.idle += 1;
@@ -175,9 +175,9 @@ impl Adaptive {
         true
     }
 
-    /// The tier that a page which must be written goes to.
+    /// The tier for a page that must be written.
     fn place_written(&mut self, out: PageOut, class: Class) -> Tier {
-        // What writing to the fast tier saves against writing to the slow one.
+        // Saving of a write to the fast tier over a write to the slow one.
         let saved = self.latencies.slow_write - self.latencies.fast_write;
         if out.is_resident {
             let page = &mut self.pages[out.page.index()];
@@ -201,7 +201,7 @@ impl Adaptive {
             return gain > 0.0 && gain >= self.regret.asked_return() * spending;
         }
         let gain = self.enter.of_young(class, Copy::Clean) - spending;
-        // Without gain a page is not filled in, which says nothing about the demand for frames.
+        // A page without gain is not filled in; it does not count as demand for frames.
         gain > 0.0 && self.takes_frame(gain, spending)
     }
 }
@@ -218,8 +218,8 @@ impl Placement for Adaptive {
         self.residents.prefetch(page);
     }
 
-    /// A clean page-out moves nothing and says nothing about the page's return, so it passes unseen.
-    /// Until its next event such a page is taken for being in memory.
+    /// A clean page-out moves nothing and gives no evidence of the page's return, so it is not observed.
+    /// Until its next event the placement assumes such a page to be in memory.
     #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if !out.must_write {

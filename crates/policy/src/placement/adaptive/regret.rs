@@ -1,22 +1,22 @@
-//! How far the placement is behind the simplest one, and what return it therefore asks of spending.
+//! How far the placement is behind the simplest one, and the return it therefore demands on spending.
 //!
-//! `priority`, which fills the tier once and moves nothing, runs beside as a shadow: a bit per page,
-//! no data. Moving a page spends time now for reads saved later, and where the forecast is wrong that is
-//! regret. The nearer the regret comes to a credit, the more must be expected per nanosecond spent; there
-//! is a limit to that, because only spending can win back what was lost. The idea is that of combining a
+//! `priority`, which fills the tier once and moves nothing, is replayed as a shadow: a bit per page,
+//! no data. Moving a page spends time now to save reads later; where the forecast is wrong that is
+//! regret. The nearer the regret comes to a credit, the larger the demanded return per nanosecond spent.
+//! The return is limited, because only spending can win back what was lost. The idea is that of combining a
 //! forecast with a rule that needs none: Antoniadis et al., "Online metric algorithms with untrusted
 //! predictions", ICML 2020; the credit and the return are ours.
 
 use super::valuation::Latencies;
 use crate::placement::Tier;
 
-/// Regret is counted from this share below the shadow's cost, and may reach the same share above it, as
-/// far as it has to do with that cost; the rest of the credit is what filling the tier once takes.
+/// Regret is counted from this share below the shadow's cost, and its credit reaches the same share
+/// above it; the rest of the credit is the cost of filling the tier once.
 const MARGIN: f64 = 0.03;
-/// The most that must be expected per nanosecond spent.
+/// Largest demanded return per nanosecond spent.
 const RETURN_MAX: f64 = 3.0;
 
-/// Page operations of both tiers.
+/// Counts of page operations on both tiers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Operations {
     slow_reads: u64,
@@ -48,17 +48,17 @@ impl Operations {
     }
 }
 
-/// What the shadow, and the count of late writes, know of a page.
+/// State of a page in the shadow and in the late-write count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shadow {
-    /// The shadow holds it in its fast tier.
+    /// Whether the shadow holds it in its fast tier.
     pub is_fast: bool,
-    /// Its only copy was dropped while it was in memory: it counts as written to the slow tier until a
-    /// page-out takes that back.
+    /// Whether its only copy was dropped while it was in memory: it counts as written to the slow tier
+    /// until a page-out takes that back.
     pub is_owed: bool,
 }
 
-/// What the placement did so far, and what the shadow would have done.
+/// Operations of the placement so far, and those that the shadow would have done.
 ///
 /// Invariant: `capacity - shadow_free` pages are in the shadow's fast tier.
 #[derive(Clone, Debug)]
@@ -83,13 +83,13 @@ impl Regret {
         }
     }
 
-    /// What must be expected, beyond the spending itself, per nanosecond spent.
+    /// Expected gain demanded per nanosecond spent, beyond the spending itself.
     #[inline(always)]
     pub fn asked_return(&self) -> f64 {
         self.asked_return
     }
 
-    /// Sets the return to ask by what both did so far.
+    /// Sets the demanded return from the operations of both so far.
     pub fn settle(&mut self) {
         let simplest = self.shadow.cost(&self.latencies);
         let regret = self.own.cost(&self.latencies) - (1.0 - MARGIN) * simplest;
@@ -104,7 +104,7 @@ impl Regret {
         };
     }
 
-    /// A modified page leaves memory and is written to `tier`.
+    /// Records that a modified page leaves memory and is written to `tier`.
     #[inline(always)]
     pub fn written(&mut self, page: &mut Shadow, tier: Tier) {
         self.own.written(tier);
@@ -117,7 +117,7 @@ impl Regret {
         self.shadow.written(if page.is_fast { Tier::Fast } else { Tier::Slow });
     }
 
-    /// A page is read from `tier`.
+    /// Records a read of a page from `tier`.
     #[inline(always)]
     pub fn read(&mut self, page: &mut Shadow, tier: Tier) {
         self.own.read(tier);
@@ -125,18 +125,18 @@ impl Regret {
         self.shadow.read(if page.is_fast { Tier::Fast } else { Tier::Slow });
     }
 
-    /// A page that was just read from the slow tier is copied to the fast one.
+    /// Records that a page just read from the slow tier is copied to the fast one.
     pub fn filled(&mut self) {
         self.own.fast_writes += 1;
     }
 
-    /// A page's only copy leaves the fast tier: for the slow one, or for nowhere.
+    /// Records that a page's only copy leaves the fast tier, for the slow tier or dropped.
     pub fn given_up(&mut self, page: &mut Shadow, is_dropped: bool) {
         self.own.slow_writes += 1;
         page.is_owed |= is_dropped;
     }
 
-    /// A page ceases to exist.
+    /// Records that a page ceases to exist.
     pub fn dropped(&mut self, page: &Shadow) {
         self.shadow_free += u64::from(page.is_fast);
     }
@@ -150,7 +150,7 @@ mod tests {
         Latencies { slow_read: 90.0, slow_write: 40.0, fast_read: 4.0, fast_write: 5.0 };
     const FRAMES: u64 = 10;
 
-    /// The regret after one page-out each to `tier` of `count` pages, and those pages.
+    /// The regret after `count` pages are each paged out once to `tier`, and those pages.
     fn after_page_outs(count: usize, tier: Tier) -> (Regret, Vec<Shadow>) {
         let mut regret = Regret::new(FRAMES, LATENCIES);
         let mut pages = vec![Shadow::default(); count];
@@ -160,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn who_does_what_the_shadow_does_is_asked_for_little() {
-        // Neither is ahead: the regret is the margin, of a credit of a tier's filling more.
+    fn a_placement_that_equals_the_shadow_is_asked_for_a_small_return() {
+        // Neither is ahead: the regret equals the margin, and the credit is larger by a tier's filling.
         let (regret, _) = after_page_outs(FRAMES as usize, Tier::Fast);
         assert_eq!(regret.shadow.fast_writes, FRAMES);
         let (margin, filling) = (0.03 * 50.0, 50.0);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_ahead_may_spend_and_who_is_behind_is_asked_for_the_most() {
+    fn a_placement_ahead_may_spend_and_one_behind_is_asked_for_the_largest_return() {
         let (ahead, _) = after_page_outs(FRAMES as usize + 10, Tier::Fast);
         assert_eq!(ahead.shadow.slow_writes, 10);
         assert_eq!(ahead.asked_return(), 0.0);

@@ -1,8 +1,8 @@
-//! The pages of the fast tier by what giving them up would lose, and the cheapest of them.
+//! The pages of the fast tier by the loss of giving them up, and the cheapest of them.
 //!
-//! What a page is worth depends on its class, its age bin and whether its copy is clean, so pages that
-//! agree in those are worth the same, and the cheapest is found among some thousand cells rather than
-//! among all pages. Worths and ages change between epochs only; within one pages leave and join.
+//! The worth of a page depends on its class, its age bin and whether its copy is clean. Pages that
+//! agree in those are worth the same, so the cheapest is found among some thousand cells instead of
+//! all pages. Worths and ages change only between epochs; within an epoch pages leave and join.
 
 use super::ages::BINS;
 use super::class::{CLASSES, Class};
@@ -13,23 +13,23 @@ use types::PageId;
 
 /// Kinds of residents: dirty and clean ones of each class.
 const KINDS: usize = 2 * CLASSES;
-/// So many kinds are compared at once.
+/// Kinds compared at once.
 const LANES: usize = 8;
 const _: () = assert!(KINDS.is_multiple_of(LANES));
 
-/// A page and what giving it up would lose, in nanoseconds.
+/// A page and the loss of giving it up, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
     pub page: PageId,
     pub worth: f64,
 }
 
-/// The residents, one list per kind and group of ages, each in the order in which its pages came to be
-/// that.
+/// The residents, one list per kind and group of ages, each in the order in which its pages reached
+/// that kind.
 ///
 /// Invariant: a list that is not empty has its bit in `occupied[kind]`, by the rank of its group.
-/// `cheapest_ranks[kind]` is the cheapest of the bits, and `cheapest_worths[kind]` what its pages are
-/// worth, infinite if there is none; `least` is the first kind whose cheapest is the cheapest of all.
+/// `cheapest_ranks[kind]` is the cheapest of the bits, and `cheapest_worths[kind]` the worth of its
+/// pages, infinite if there is none; `least` is the first kind whose cheapest is the cheapest of all.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
     groups: Groups,
@@ -61,13 +61,13 @@ impl Residents {
         self.lists.grow(pages);
     }
 
-    /// Asks for what is kept about a page that will be named.
+    /// Prefetches what is kept about a page that is used soon.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         self.lists.prefetch(page);
     }
 
-    /// `page`, whose class was just decided and which must not be a resident, becomes one.
+    /// Adds `page`, whose class was just decided and which must not be a resident.
     #[inline]
     pub fn insert(&mut self, id: PageId, copy: Copy, page: &mut Page) {
         page.copy = Some(copy);
@@ -84,7 +84,7 @@ impl Residents {
         }
     }
 
-    /// `page` is no resident from now on; what its copy was, if it was one.
+    /// Removes `page` from the residents. Returns its kind of copy if it was one.
     #[inline]
     pub fn remove(&mut self, id: PageId, page: &mut Page) -> Option<Copy> {
         let copy = page.copy.take();
@@ -94,7 +94,7 @@ impl Residents {
         copy
     }
 
-    /// Sets what residents are worth by class, copy and age bin. `begin_epoch` must follow.
+    /// Sets the worth of residents by class, copy and age bin. `begin_epoch` must follow.
     pub fn set_worths(&mut self, worth: impl Fn(Class, Copy, usize) -> f64) {
         for (kind, worths) in self.worths.iter_mut().enumerate() {
             let (class, copy) = (class_of_kind(kind), copy_of_kind(kind));
@@ -102,7 +102,7 @@ impl Residents {
         }
     }
 
-    /// An epoch begins: all residents are an epoch older.
+    /// Begins an epoch: all residents are an epoch older.
     pub fn begin_epoch(&mut self) {
         self.groups.begin_epoch();
         self.occupied.iter_mut().for_each(|ranks| *ranks <<= 1);
@@ -119,8 +119,8 @@ impl Residents {
         self.find_least();
     }
 
-    /// The resident that is worth least; of several the one of the lowest class, the dirty one, the one
-    /// of the youngest group, and the oldest in that.
+    /// The resident of the least worth; among equals the one of the lowest class, then the dirty one,
+    /// then the one of the youngest group, then the oldest in that group.
     pub fn cheapest(&mut self) -> Option<Candidate> {
         loop {
             let kind = self.least;
@@ -153,7 +153,7 @@ impl Residents {
     }
 
     fn find_least(&mut self) {
-        // In lanes that do not wait for each other; a search for the first of the least would guess.
+        // In independent lanes; a branchy search for the first minimum would be mispredicted.
         let mut lanes = [f64::INFINITY; LANES];
         for worths in self.cheapest_worths.chunks_exact(LANES) {
             for (lane, &worth) in lanes.iter_mut().zip(worths) {
@@ -189,7 +189,7 @@ mod tests {
     use super::super::ages::Clock;
     use super::*;
 
-    /// Ages and widths of the groups, by the rule alone.
+    /// Ages and widths of the groups, computed directly from the rule.
     fn age_all(groups: &mut Vec<(u32, u32)>) {
         use super::super::ages::{bin, bin_width};
         groups.iter_mut().for_each(|group| group.0 += 1);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_is_what_a_search_through_all_finds() {
+    fn the_cheapest_resident_equals_that_of_a_full_search() {
         use super::super::ages::bin;
         const PAGES: usize = 200;
         let mut clock = Clock::new(0);
@@ -221,7 +221,7 @@ mod tests {
         for _ in 0..40_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             let id = (state >> 33) as usize % PAGES;
-            // One event, or as many as make an epoch.
+            // One event, or as many as an epoch has.
             for _ in 0..if state.is_multiple_of(50) { clock.epoch_events() } else { 1 } {
                 if clock.tick() {
                     factor = 1 + (state >> 40) as usize % 30;
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The most nodes of pages that one event between epochs and one that begins an epoch touch, when
+    /// Most nodes of pages that one event between epochs, and one that begins an epoch, touch when
     /// `count` residents change class at random.
     fn most_touched(count: usize) -> [u64; 2] {
         let mut residents = Residents::default();
@@ -284,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn an_event_touches_few_pages_however_many_there_are() {
-        // Each list that joins another touches its two ends and the one it joins at.
+    fn an_event_touches_few_pages_of_any_number() {
+        // Each list that joins another touches its own two ends and the end it joins.
         const MERGES: usize = 12;
         for count in [1_000, 300_000] {
             let [between, beginning] = most_touched(count);

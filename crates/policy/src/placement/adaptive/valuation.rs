@@ -1,4 +1,4 @@
-//! What holding a page's copy in the fast tier is worth, by class and age.
+//! The value of holding a page's copy in the fast tier, by class and age.
 
 use super::ages::{BINS, bin_width};
 use super::class::{CLASSES, Class, PASTS, READS};
@@ -9,15 +9,15 @@ use super::page::Copy;
 const PRIOR_WEIGHT: f64 = 4.0;
 /// Prior chance per age bin that a page ceases to exist.
 const PRIOR_DROPPED: f64 = 1.0 / 32.0;
-/// Factor on the prior chance of a read for pages that came back before.
+/// Factor on the prior chance of a read for pages that were read before.
 const RETURNED_FACTOR: f64 = 2.0;
-/// How fast the prior of never-written pages follows what was seen at younger ages.
+/// Rate at which the prior of never-written pages follows observations at younger ages.
 const EXTRAPOLATION: f64 = 0.125;
-/// Classes follow each other at most three reads far and then repeat, and values start from the last
-/// ones, so they settle in few rounds.
+/// Classes follow each other at most three reads far and then repeat, and the computation starts from
+/// the last values, so they settle in few rounds.
 const ROUNDS: usize = 2;
 
-/// What one operation on one page costs, in nanoseconds.
+/// Cost of one operation on one page, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Latencies {
     /// Reading a page from the slow tier.
@@ -26,28 +26,28 @@ pub struct Latencies {
     pub slow_write: f64,
     /// Reading a page from the fast tier.
     pub fast_read: f64,
-    /// Writing a page to the fast tier, with whatever its wear is deemed to cost.
+    /// Writing a page to the fast tier, including the cost assigned to its wear.
     pub fast_write: f64,
 }
 
-/// What values depend on beside what pages did.
+/// Parameters of the values beside the observed frequencies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub latencies: Latencies,
-    /// A page in memory gives up its frame unwritten, and is written late unless a page-out overwrites
-    /// its copy first.
+    /// Whether a page in memory gives up its frame unwritten, and is written late unless a page-out
+    /// overwrites its copy first.
     pub drops_in_memory: bool,
-    /// Nanoseconds per frame and epoch.
+    /// Price of a frame, in nanoseconds per epoch.
     pub price: f64,
-    /// Chance of a read per age bin where nothing was seen yet.
+    /// Chance of a read per age bin without observations.
     pub prior_read: f64,
 }
 
-/// A figure of the classes with the same number of reads, by past. They do not depend on each other, so
-/// that a loop over them computes several at once.
+/// A number for each class with the same number of reads, by past. They are independent, so a loop over
+/// them computes several at once.
 type ByPast = [f64; PASTS];
 
-/// Chances of what matters to a page within each age bin, by class; the rest of the pages end there.
+/// Chances of the events of a page within each age bin, by class; the rest of the pages end there.
 struct Chances {
     read: [ByClass; BINS],
     dropped: [ByClass; BINS],
@@ -55,7 +55,7 @@ struct Chances {
 }
 
 impl Chances {
-    /// A page written again is worth the same in both tiers, so that chance only ends the wait.
+    /// A page written again has the same value in both tiers, so that chance only ends the wait.
     fn new(seen: &Frequencies, prior_read: f64) -> Chances {
         let mut chances = Chances {
             read: prior_reads(seen, prior_read),
@@ -79,15 +79,15 @@ impl Chances {
     }
 }
 
-/// Values by age bin and class, in nanoseconds, relative to the page being on the slow tier only.
+/// Values by age bin and class, in nanoseconds, relative to a page that is only on the slow tier.
 #[derive(Clone, Debug)]
 pub(super) struct Valuation {
-    /// Of a copy that the slow tier does not have; at least `given_up`.
+    /// Of a copy that the slow tier lacks; at least `given_up`.
     dirty: Box<[ByClass; BINS]>,
-    /// Of a copy that the slow tier has too; at least 0, because it may be dropped.
+    /// Of a copy that the slow tier has too; at least 0, because the copy may be dropped.
     clean: Box<[ByClass; BINS]>,
     /// Of the page when its only copy, in the fast tier, is given up: minus a slow write, or, while the
-    /// page is in memory, minus the chance that the write must be made up for. Never above 0.
+    /// page is in memory, minus the chance that a late write is needed. Never above 0.
     given_up: Box<[ByClass; BINS]>,
     /// Of a clean copy at age 0 whose frame costs nothing.
     clean_in_free_frame: ByClass,
@@ -106,7 +106,7 @@ impl Default for Valuation {
 }
 
 impl Valuation {
-    /// What a copy is worth to a page that has just come to be of `class`.
+    /// Value of a copy to a page that has just entered `class`.
     #[inline]
     pub fn of_young(&self, class: Class, copy: Copy) -> f64 {
         match copy {
@@ -115,7 +115,7 @@ impl Valuation {
         }
     }
 
-    /// What giving a copy up would lose, the writes that it forces included. Never below 0.
+    /// Loss of giving up a copy, including the writes that this forces. Never below 0.
     pub fn worth(&self, class: Class, copy: Copy, bin: usize) -> f64 {
         match copy {
             Copy::Dirty => self.dirty[bin][class.index()] - self.given_up[bin][class.index()],
@@ -123,12 +123,12 @@ impl Valuation {
         }
     }
 
-    /// Value of a clean copy whose frame nobody else wants, to a page that has just been read.
+    /// Value of a clean copy in a free frame, to a page that has just been read.
     pub fn of_young_in_free_frame(&self, class: Class) -> f64 {
         self.clean_in_free_frame[class.index()]
     }
 
-    /// Values under these terms.
+    /// Computes the values for these terms.
     pub fn compute(&mut self, history: &History, terms: Terms) {
         let chances = Chances::new(history.frequencies(), terms.prior_read);
         for _ in 0..ROUNDS {
@@ -138,15 +138,15 @@ impl Valuation {
         }
     }
 
-    /// The classes with this number of reads, backward over the ages: a page is read, or ends, or lives
-    /// on to the next bin, where its copy is kept if that is worth more than giving it up.
+    /// Computes the classes with this number of reads, backward over the ages: a page is read, or ends, or
+    /// lives on to the next bin, where its copy is kept if its value exceeds that of giving it up.
     fn compute_classes(&mut self, reads: usize, chances: &Chances, terms: Terms) {
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
         let after_read = (reads + 1).min(READS - 1);
         let next_dirty = of_reads(&self.dirty[0], after_read);
         let next_clean = of_reads(&self.clean[0], after_read);
         let next_free = of_reads(&self.clean_in_free_frame, after_read);
-        // After the read a page on the slow tier could be filled in; that much is not lost.
+        // After the read a page on the slow tier could be filled in, so that gain is not lost.
         let refill = |next: f64| at_least(next - fast_write, 0.0);
         let saved = slow_read - fast_read;
         let after_read_dirty: ByPast =
@@ -184,7 +184,7 @@ impl Valuation {
     }
 }
 
-/// The classes with this number of reads.
+/// The figures of the classes with this number of reads.
 fn of_reads(figures: &ByClass, reads: usize) -> ByPast {
     std::array::from_fn(|past| figures[reads * PASTS + past])
 }
@@ -194,10 +194,10 @@ fn set_of_reads(figures: &mut ByClass, reads: usize, of_reads: ByPast) {
 }
 
 /// Prior chance of a read for every class and age bin. Bins widen with age, so a constant chance per
-/// bin is one that falls with age, as reuse does. Pages that were never written are blocks and files
-/// rather than heaps: theirs follows what the younger bins showed. A page that came back once more than
-/// others is at least as likely to come again, so what those did counts where nothing was seen of its
-/// own class: in a rotation that takes as long as the next return.
+/// bin falls with age, as reuse does. Pages that were never written are blocks and files
+/// rather than heaps: their prior follows the observations of younger bins. A page that was read once
+/// more than others is at least as likely to be read again, so their observations count where its own
+/// class has none: in a rotation that takes as long as the next return.
 fn prior_reads(seen: &Frequencies, prior_read: f64) -> [ByClass; BINS] {
     let mut priors = [[0.0; CLASSES]; BINS];
     let mut own: ByClass = std::array::from_fn(|class| {
@@ -224,12 +224,12 @@ fn chance_of_read(read: f64, entered: f64, prior: f64) -> f64 {
     at_most((read + PRIOR_WEIGHT * prior) / (entered + PRIOR_WEIGHT), 1.0)
 }
 
-/// The smaller of two numbers of which none is NaN: one instruction, unlike `f64::min`.
+/// The smaller of two numbers, neither NaN: one instruction, unlike `f64::min`.
 fn at_most(number: f64, bound: f64) -> f64 {
     if number < bound { number } else { bound }
 }
 
-/// The larger of two numbers of which none is NaN: one instruction, unlike `f64::max`.
+/// The larger of two numbers, neither NaN: one instruction, unlike `f64::max`.
 fn at_least(number: f64, bound: f64) -> f64 {
     if number > bound { number } else { bound }
 }
@@ -242,7 +242,7 @@ mod tests {
     use types::PageId;
 
     #[test]
-    fn what_pages_read_once_did_is_expected_of_those_read_twice() {
+    fn the_future_of_pages_read_once_is_expected_of_those_read_twice() {
         const PAGES: usize = 40;
         const ROUND: u32 = 20;
         let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
@@ -266,6 +266,6 @@ mod tests {
         let sampled = PAGES as f64 / 4.0;
         assert_eq!(prior(once, ROUND), 0.02);
         assert_eq!(prior(twice, ROUND), (sampled + 4.0 * 0.02) / (sampled + 4.0));
-        assert_eq!(prior(twice, 4 * ROUND), 0.02, "nobody was seen to wait as long");
+        assert_eq!(prior(twice, 4 * ROUND), 0.02, "no page waited as long");
     }
 }

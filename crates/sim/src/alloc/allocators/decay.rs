@@ -1,8 +1,8 @@
-//! Freed extents whose pages decay, as jemalloc 5.3 has them (src/decay.c): of what becomes unused in
-//! one of 200 epochs, a share stays that falls from all to none over ten seconds by a smooth step; what
-//! is above that goes, the oldest first. Time is looked at when something is allocated or freed.
+//! Freed extents whose pages decay, as in jemalloc 5.3 (src/decay.c): of the pages that become unused in
+//! one of 200 epochs, a share stays that falls from all to none over ten seconds by a smooth step; pages
+//! above that share go, the oldest first. Decay advances only when something is allocated or freed.
 //!
-//! As there, blocks of 8 MiB and more go at once, memory that must read as zero is discarded rather
+//! As in jemalloc, blocks of 8 MiB and more go at once, memory that must read as zero is discarded rather
 //! than cleared, and address space is never given back.
 
 use std::collections::BTreeSet;
@@ -22,18 +22,18 @@ const EPOCH_NS: u64 = 10_000_000_000 / EPOCHS as u64;
 /// oversize_threshold: 8 MiB.
 const OVERSIZE_PAGES: u32 = 2048;
 
-/// dirty_pages = pages of all spans of class `Hot`.
+/// Invariant: dirty_pages = pages of all spans of class `Hot`.
 pub struct Decay {
     spans: Spans,
-    /// Hot spans by age: a running number, and the span's.
+    /// Hot spans by age: a running number, and the span's number.
     by_age: BTreeSet<(u64, u32)>,
     ages: Vec<u64>,
     deposits: u64,
     dirty_pages: u64,
-    /// Pages that became dirty in each epoch, the present one last.
+    /// Pages that became dirty in each epoch, the current epoch last.
     backlog: [u64; EPOCHS],
     epoch: u64,
-    /// Dirty pages when the present epoch began.
+    /// Dirty pages at the start of the current epoch.
     dirty_before: u64,
 }
 
@@ -106,7 +106,7 @@ impl Decay {
         self.dirty_before = self.dirty_pages;
     }
 
-    /// Pages that may still be dirty: of each epoch's the share that its age leaves.
+    /// Limit of dirty pages: of each epoch's pages the share that its age leaves.
     fn limit(&self) -> u64 {
         /// 6 x^5 - 15 x^4 + 10 x^3 of x = step / `EPOCHS`, times `EPOCHS`^5.
         fn smooth_step(step: u128) -> u128 {

@@ -1,5 +1,5 @@
-//! glibc's malloc for large blocks (malloc/malloc.c, 2.36): blocks above the threshold are mappings of
-//! their own, others lie in a heap that grows at its top and shrinks when much of its top is free.
+//! glibc's malloc for large blocks (malloc/malloc.c, 2.36): a block above the threshold is a mapping of
+//! its own, others are in a heap that grows at its top and shrinks when much of its top is free.
 //!
 //! Departs from it: one heap for all threads, nothing below 64 KiB in it, resizing in the heap always
 //! copies, and calloc in the heap clears only pages that were written.
@@ -28,7 +28,7 @@ const TOP_PAD_PAGES: u32 = 32;
 /// DEFAULT_MMAP_THRESHOLD_MAX: 32 MiB.
 const THRESHOLD_PAGES_MAX: u32 = 8192;
 
-/// The heap is from `HEAP` to `end`; what is free below `top` is in `free`, and the rest is free.
+/// The heap is from `HEAP` to `end`. Free ranges below `top` are in `free`; everything from `top` on is free.
 pub struct Glibc {
     is_dynamic: bool,
     threshold_pages: u32,

@@ -1,4 +1,4 @@
-//! Ways to hand out blocks from 64 KiB on: one file each, one row each.
+//! Allocators for blocks of 64 KiB and more: one file each, one row each.
 
 mod decay;
 mod glibc;
@@ -10,16 +10,16 @@ use types::Bytes;
 
 use super::kernel::Kernel;
 
-/// What a program asks for.
+/// A program's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub pages: u32,
     pub is_zeroed: bool,
-    /// By mmap, past malloc.
+    /// Whether the request is an mmap, past malloc.
     pub is_mapped: bool,
 }
 
-/// A block, or what is left of one.
+/// A block, or the rest of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Held {
     pub first: u32,
@@ -27,11 +27,11 @@ pub(super) struct Held {
     pub is_mapped: bool,
 }
 
-/// Where a block lies.
+/// Place of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub first: u32,
-    /// Pages from its first on that the kernel fills before they are touched.
+    /// Pages from its first on that the kernel fills before their touch.
     pub populated_pages: u32,
 }
 
@@ -41,24 +41,24 @@ pub(super) trait Allocator: Send {
 
     fn free(&mut self, held: Held, kernel: &mut Kernel<'_>);
 
-    /// Moves a block with its pages; none where only copying does.
+    /// Moves a block with its pages; none if only copying can.
     fn resize(&mut self, held: Held, wanted: Wanted, kernel: &mut Kernel<'_>) -> Option<u32>;
 
-    /// What a thread of its own does when time passes.
+    /// Work of the allocator's own thread when time passes.
     fn pass_time(&mut self, _kernel: &mut Kernel<'_>) {}
 
-    /// Memory is short, and the allocator has heard of it in time.
+    /// Reacts to memory pressure, reported in time.
     fn pressure(&mut self, _kernel: &mut Kernel<'_>) {}
 }
 
 /// One allocator.
 #[derive(Clone, Copy)]
 pub struct Row {
-    /// Its name everywhere.
+    /// Name on the command line, in Python and in results.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// One line that describes it.
     pub summary: &'static str,
-    /// Makes one for a process, which may use so much memory.
+    /// Makes one for a process that may use this much memory.
     pub(super) build: fn(Bytes) -> Box<dyn Allocator>,
 }
 
@@ -74,7 +74,7 @@ pub const ALLOCATORS: &[Row] = &[
     decay::ROW,
 ];
 
-/// The row of that name.
+/// The row with this name.
 pub fn find(name: &str) -> Option<&'static Row> {
     ALLOCATORS.iter().find(|row| row.name == name)
 }

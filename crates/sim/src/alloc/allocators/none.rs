@@ -1,5 +1,5 @@
 //! Every block is a mapping of its own that ends when it is freed: the allocator of S3's phones above
-//! their threshold of 64 KiB, and what was recorded.
+//! their threshold of 64 KiB, and the one under which histories are recorded.
 
 use super::{Allocator, Held, Placed, Row, Wanted};
 use crate::alloc::kernel::Kernel;

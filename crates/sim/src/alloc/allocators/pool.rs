@@ -1,10 +1,10 @@
 //! Pools of freed spans under `policy::retention`, the object that the preload library drives: the
 //! paper's (S3.4) and ours. Best fit, split, merged with neighbours of the same class.
 //!
-//! The paper's pool lies in the kernel: its calls stay, every page handed out reads as zero, what a
-//! miss maps is filled at once, and so are holes. Ours lies in the program, fills what is foreseen to be
-//! touched, and clears only what must read as zero. Departs from the library: what a block grows by is
-//! not filled ahead.
+//! The paper's pool is in the kernel: its calls stay, every page handed out reads as zero, and the kernel
+//! fills the pages of a miss at once, including holes. Ours is in the program, fills pages that it expects
+//! to be touched, and clears only memory that must read as zero. Departs from the library: pages by which a
+//! block grows are not filled ahead.
 
 use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span, Stretch, hot_bytes_for};
 use types::Nanos;
@@ -34,25 +34,25 @@ pub const DECAY: Row = Row {
 /// S3.4, practical: 1 MiB.
 const PREMAP_PAGES_MAX: u32 = 256;
 
-/// More than this is not cleared but discarded: 8 MiB, as in the library.
+/// Memory above this is discarded instead of cleared: 8 MiB, as in the library.
 const ZERO_PAGES_MAX: u32 = 2048;
 
 /// Address space that our library reserves by one call: 1 GiB.
 const CHUNK_PAGES: u64 = 1 << 18;
 
-/// Pages that our library looks at of what was left to the program, at its end.
+/// Pages that our library examines at the end of the part left unmapped.
 const LOOKED_AT_MAX: u32 = 512;
 
 pub struct Pool {
     retention: Retention,
     entries: Vec<Entry>,
     spans: Spans,
-    /// Pages of a block that are filled when it is given; none: the pool is in the program.
+    /// Pages of a block to fill when it is given; none: the pool is in the program.
     premap_pages: Option<u32>,
-    /// Address space that our library took so far.
+    /// Address space that our library has reserved so far.
     reserved_pages: u64,
     foresight: Foresight,
-    /// Pages of the space that may hold something, or were filled ahead; a block's others are fresh.
+    /// Whether a page of the space may have content, or was filled ahead; other pages of a block are fresh.
     known: Vec<bool>,
 }
 
@@ -79,13 +79,13 @@ impl Pool {
         number
     }
 
-    /// Takes a span out of everything.
+    /// Removes a span from all lists.
     fn remove(&mut self, number: u32) -> Option<FreeSpan> {
         self.retention.take(&mut self.entries, Span(number));
         self.spans.remove(number)
     }
 
-    /// Takes the front of a span; the rest stays at its age.
+    /// Takes the front of a span; the rest keeps its age.
     fn cut(&mut self, number: u32, pages: u32) -> Option<FreeSpan> {
         let span = self.spans.get(number)?;
         let rest = span.pages.saturating_sub(pages);
@@ -115,7 +115,7 @@ impl Pool {
         }
     }
 
-    /// What the rules demand by now.
+    /// Performs the actions that the rules demand by now.
     fn act(&mut self, kernel: &mut Kernel<'_>) {
         let now = Nanos(kernel.now as i64);
         while let Some(action) = self.retention.next_action(&mut self.entries, now) {
@@ -144,7 +144,7 @@ impl Pool {
         }
     }
 
-    /// A span with so many pages, from the pool if there is one.
+    /// A span of this many pages, from the pool if possible.
     fn take(&mut self, pages: u32, kernel: &mut Kernel<'_>) -> FreeSpan {
         if let Some(span) = self.spans.best(pages).and_then(|number| self.cut(number, pages)) {
             return span;
@@ -157,7 +157,7 @@ impl Pool {
         FreeSpan { first: kernel.space.reserve(pages), pages, class: Class::Clean }
     }
 
-    /// Pages of a fresh block to fill before they are touched, from its first on.
+    /// Pages of a fresh block to fill before their touch, from its first on.
     fn foreseen(&mut self, fresh: Stretch, kernel: &mut Kernel<'_>) -> u32 {
         if u64::from(fresh.pages) > self.retention.rules().hot_bytes.pages() {
             return 0;
@@ -178,7 +178,7 @@ impl Pool {
         pages
     }
 
-    /// Learns whether the program touched what was left to it of a block that it frees.
+    /// Learns whether the program touched the part left unmapped of a block that it frees.
     fn look_back(&mut self, first: u32, pages: u32, kernel: &mut Kernel<'_>) {
         let is_known = |&page: &u32| self.known.get(page as usize).copied().unwrap_or(false);
         let mut before_end = (first..first + pages).rev().skip_while(is_known);
@@ -189,7 +189,7 @@ impl Pool {
         }
     }
 
-    /// Pages are free, with their frames or without.
+    /// Records that pages are free; `is_known` if they may have content.
     fn note_free(&mut self, first: u32, pages: u32, is_known: bool) {
         self.note_known(first, pages, is_known);
         self.foresight.freed(first, pages);
@@ -235,7 +235,7 @@ impl Allocator for Pool {
     fn free(&mut self, held: Held, kernel: &mut Kernel<'_>) {
         if self.is_in_kernel() {
             kernel.counts.calls += 1;
-            // What the kernel may take is known to it at once, so that merging keeps it.
+            // The kernel knows at once which pages it may take, so that merging keeps them.
             kernel.make_lazy(held.first, held.pages);
         } else {
             self.look_back(held.first, held.pages, kernel);
@@ -246,7 +246,7 @@ impl Allocator for Pool {
         self.act(kernel);
     }
 
-    /// The pages move to address space without frames; the old place is clean then.
+    /// Moves the pages to address space without frames; the old place is clean then.
     fn resize(&mut self, held: Held, wanted: Wanted, kernel: &mut Kernel<'_>) -> Option<u32> {
         let clean = self.spans.best_of(Class::Clean, wanted.pages);
         let first = match clean.and_then(|number| self.cut(number, wanted.pages)) {
@@ -278,7 +278,7 @@ impl Allocator for Pool {
     }
 }
 
-/// About how many pages have a frame, by those at their end.
+/// Estimates how many pages have a frame, from those at their end.
 fn touched_of(left: Stretch, kernel: &mut Kernel<'_>) -> u32 {
     let looked_at = left.pages.min(LOOKED_AT_MAX);
     kernel.counts.calls += 1;

@@ -1,7 +1,7 @@
-//! A cache of whole mappings as scudo's secondary allocator has it (compiler-rt/lib/scudo/standalone/
+//! A cache of whole mappings, as in scudo's secondary allocator (compiler-rt/lib/scudo/standalone/
 //! secondary.h) with the settings of Android: 32 entries of at most 2 MiB, each for requests that waste
-//! at most four pages of it, its frames released when it is older than a second, which is looked at
-//! when something is freed.
+//! at most four pages of it. The frames of an entry are released once it is older than a second, which is
+//! checked at each free.
 //!
 //! Departs from it: a full cache gives up its oldest entry, as newer versions do; no guard pages.
 
@@ -26,7 +26,7 @@ struct Entry {
     is_released: bool,
 }
 
-/// The oldest entry first.
+/// Entries are in order of age, the oldest first.
 pub struct Scudo {
     entries: Vec<Entry>,
 }
@@ -50,7 +50,7 @@ impl Allocator for Scudo {
             None => kernel.map(wanted.pages),
             Some(place) => {
                 let entry = self.entries.remove(place);
-                // The pages that are too many stay mapped in scudo; here they go, which is cheaper.
+                // scudo keeps the excess pages mapped; here they are unmapped, which is cheaper.
                 if entry.pages > wanted.pages {
                     let rest = entry.pages - wanted.pages;
                     kernel.unmap(entry.first + wanted.pages, rest);

@@ -1,10 +1,10 @@
 //! A lower bound on the time of any placement, by pricing frames instead of limiting them.
 //!
-//! Lagrangian relaxation: where every frame costs `price` per event instead of being one of `capacity`,
-//! pages do not compete, and the best fate of each follows from a backward pass over its own life. The
-//! cheapest total, less what a full fast tier would pay, is at most the time of every placement that
-//! keeps to the capacity, whatever the prices (weak duality). Prices are constant over a block of
-//! events and move towards where the demand for frames meets the capacity.
+//! Lagrangian relaxation: if every frame costs `price` per event instead of being one of `capacity`,
+//! pages do not compete, and a backward pass over each page's life gives its best fate. The
+//! cheapest total, less the payment for a full fast tier, is at most the time of every placement
+//! within the capacity, for any prices (weak duality). Prices are constant over a block of
+//! events and move towards the point where the demand for frames equals the capacity.
 
 use super::lives::Lives;
 use super::prices::Prices;
@@ -14,32 +14,32 @@ use crate::error::Error;
 use policy::placement::Latencies;
 use types::Progress;
 
-/// Rounds of price adjustment by a sample of the lives: the prices of many are those of all, nearly.
+/// Rounds of price adjustment on a sample of the lives, whose prices are nearly those of all lives.
 const ROUNDS_SAMPLED: usize = 80;
-/// Lives in a sample, if there are as many.
+/// Lives in a sample, or all lives if there are fewer.
 const SAMPLE: usize = 1 << 15;
-/// Rounds of price adjustment by all lives; the bound of a later round differs in the fourth digit.
+/// Rounds of price adjustment on all lives; further rounds change the bound in the fourth digit.
 const ROUNDS: usize = 10;
-/// First steps of both, as exponents.
+/// First steps of both adjustments, as exponents.
 const STEP_SAMPLED: f64 = 1.0;
 const STEP: f64 = 0.1;
-/// First factor on the prices tried in the search for a schedule at the bound; each next is squared.
+/// First factor on the prices in the search for a schedule at the bound; each next factor is the square.
 const FACTOR: f64 = 1.05;
 /// Highest factor tried.
 const FACTOR_MAX: f64 = 1024.0;
-/// Halvings of that search.
+/// Number of halvings in that search.
 const HALVINGS: usize = 2;
-/// A price nobody pays, in nanoseconds: where there is no frame.
+/// A prohibitive price in nanoseconds, for a capacity of no frames.
 const PRICE_PROHIBITIVE: f64 = 1e15;
 /// Times are whole nanoseconds, so a schedule this much above the bound is still at most the optimum.
 const ROUNDING: f64 = 0.5;
 
 /// Books a schedule whose time is at most that of any placement within `capacity` frames and just
-/// below the bound, which is returned in nanoseconds. It is no placement: it may hold more frames than
-/// there are.
+/// below the bound, which is returned in nanoseconds. It is not a placement: it may hold more frames than
+/// the capacity.
 ///
 /// # Errors
-/// `Cancelled` where `progress`, which is asked now and then, says so.
+/// `Cancelled` if `progress`, which is called now and then, cancels.
 pub(super) fn book_bound(
     story: &mut Story,
     capacity: u64,
@@ -59,7 +59,7 @@ pub(super) fn book_bound(
     let mut left = bound + ROUNDING - within.time();
     let mut times = within.times.iter().zip(&beyond.times);
     relaxation.for_each_life(1, |relaxation, life| {
-        let (cheap, dear) = times.next().expect("every life has its times");
+        let (cheap, dear) = times.next().expect("every life has times");
         let is_dear = dear > cheap && dear - cheap <= left;
         if is_dear {
             left -= dear - cheap;
@@ -72,7 +72,7 @@ pub(super) fn book_bound(
     Ok(bound)
 }
 
-/// The highest bound that price adjustment finds, and its prices.
+/// The highest bound of the price adjustment, and its prices.
 fn best_bound(
     relaxation: &mut Relaxation<'_>,
     capacity: u64,
@@ -100,7 +100,7 @@ fn best_bound(
     Ok(best)
 }
 
-/// What each life takes at these prices.
+/// Times of all lives at these prices.
 struct Timed {
     factor: f64,
     prices: Prices,
@@ -113,9 +113,9 @@ impl Timed {
     }
 }
 
-/// The lives at two factors on the prices, close to each other, so that their time is within `limit` at
-/// the first and beyond it at the second. The time rises with the factor; at zero it is that of a fast
-/// tier for everything, which no placement goes below.
+/// Finds two factors on the prices, close to each other, such that the time of the lives is within `limit`
+/// at the first and beyond it at the second. The time rises with the factor; at zero it is that of a fast
+/// tier for everything, a lower bound of every placement.
 fn bracket(
     relaxation: &mut Relaxation<'_>,
     prices: &Prices,

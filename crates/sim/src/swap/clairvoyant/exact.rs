@@ -1,5 +1,5 @@
 //! The true optimum on small traces: every reachable combination of places of all pages, moment by
-//! moment, with the least time that leads there.
+//! moment, with the least time that leads to it.
 
 use super::moves::{Move, Place, moves};
 use super::story::{Moment, Story};
@@ -7,15 +7,15 @@ use crate::error::Error;
 use policy::placement::Latencies;
 use std::collections::BTreeMap;
 
-/// Pages that are told apart: two bits each.
+/// Pages in a combination at most: two bits each.
 const PAGES_MAX: usize = 12;
-/// Moments whose combinations are remembered.
+/// Moments whose combinations are kept, at most.
 const MOMENTS_MAX: usize = 2_000;
 
 /// Places of all pages, two bits each.
 type Combination = u32;
 
-/// The combinations that can be reached at a moment.
+/// The combinations reachable at a moment.
 type Layer = BTreeMap<Combination, Reached>;
 
 struct Reached {
@@ -27,7 +27,7 @@ struct Reached {
 /// Books a schedule of least time within `capacity` frames.
 ///
 /// # Errors
-/// `Usage` where the trace is too large for this.
+/// `Usage` if the trace is too large for this method.
 pub(super) fn book_optimum(
     story: &mut Story,
     capacity: u64,
@@ -67,7 +67,7 @@ pub(super) fn book_optimum(
     Ok(())
 }
 
-/// What was chosen at each moment on the way that takes least time.
+/// The choices at each moment on the way of least time.
 fn cheapest(layers: &[Layer]) -> Vec<&Reached> {
     let Some(last) = layers.last() else { return Vec::new() };
     let best = last.iter().min_by(|left, right| left.1.time.total_cmp(&right.1.time));
@@ -82,7 +82,7 @@ fn cheapest(layers: &[Layer]) -> Vec<&Reached> {
     schedule
 }
 
-/// Where the page of a moment is before it.
+/// The place of a moment's page before that moment.
 fn place_before(moment: &Moment, combination: Combination) -> Place {
     moment.begins_at.unwrap_or_else(|| place_of(combination, moment.page.index()))
 }

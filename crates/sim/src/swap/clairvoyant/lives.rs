@@ -6,22 +6,22 @@ use std::ops::Range;
 
 /// Lives of all pages, those of one page after another.
 pub(super) struct Lives {
-    /// Where each life starts in `when` and `steps`, and where the last one ends.
+    /// Start of each life in `when` and `steps`, and the end of the last one.
     starts: Vec<u32>,
-    /// Where the page of each life is before it.
+    /// Place of each life's page before its first moment.
     places: Vec<Place>,
     when: Vec<u32>,
     steps: Vec<Step>,
 }
 
-/// What one page meets from its first event to the end of its process or of the trace.
+/// Events of one page, from its first to the end of its process or of the trace.
 #[derive(Clone, Copy)]
 pub(super) struct Life<'a> {
-    /// Where the page is before its first moment.
+    /// Place of the page before its first moment.
     pub begins_at: Place,
-    /// The numbers of its moments among those of all pages.
+    /// Indexes of its moments among those of all pages.
     pub when: &'a [u32],
-    /// What happens to the page at each of them.
+    /// Step of the page at each of them.
     pub steps: &'a [Step],
 }
 
@@ -59,7 +59,7 @@ impl Lives {
         self.places.len()
     }
 
-    /// The lives of these numbers.
+    /// The lives with these numbers.
     pub fn range(&self, numbers: Range<usize>) -> impl Iterator<Item = Life<'_>> {
         let bounds = self.starts[numbers.start..=numbers.end].windows(2);
         bounds.zip(&self.places[numbers]).map(|(bounds, &begins_at)| {

@@ -1,9 +1,9 @@
-//! `clairvoyant`: what no placement of this catalog can go below, with the whole trace known.
+//! `clairvoyant`: a lower bound for every placement of this catalog, with the whole trace known.
 //!
 //! It bounds the I/O time of every placement of whole pages on the two tiers that keeps to the rules
 //! of the driver: a page that leaves memory without a valid copy is written to one tier; a page read
 //! from the slow tier may be copied to the fast one; a page leaves the fast tier with a write to the
-//! slow one unless a valid copy is there, or with none while it is in memory and its slots are freed.
+//! slow one unless a valid copy is there, or without any while it is in memory and its slots are freed.
 //! `method=bound` gives a lower bound and the counts of a schedule that reaches it by holding too many
 //! frames at some moments; `method=exact` gives the optimum itself, on small traces.
 

@@ -1,17 +1,17 @@
-//! What can become of one page at one event, whoever decides: the rules of the driver as a table.
+//! The possible moves of a page at one event, under any placement: the rules of the driver as a table.
 
 use policy::placement::Latencies;
 
-/// Where a page's copies are between two of its events.
+/// The valid copies of a page between two of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// A valid copy on the slow tier only, or a page nobody has written yet.
+    /// A valid copy on the slow tier only, or a page that was never written.
     Slow = 0,
     /// A valid copy in the fast tier only.
     FastOnly = 1,
     /// Valid copies in both tiers.
     Both = 2,
-    /// No tier has it: its slots were freed when it was swapped in, or it holds zeros.
+    /// No copy: its slots were freed at its swap-in, or it holds zeros.
     Memory = 3,
 }
 
@@ -23,7 +23,7 @@ impl Place {
         matches!(self, Place::FastOnly | Place::Both)
     }
 
-    /// What a stay here costs where holding a frame for as long costs `price`.
+    /// Cost of staying here while holding a frame costs `price`.
     #[inline(always)]
     pub fn price_of_stay(self, price: f64) -> f64 {
         if self.is_fast() { price } else { 0.0 }
@@ -33,15 +33,15 @@ impl Place {
 /// One event of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It leaves memory and must be written.
+    /// The page leaves memory and must be written.
     Out = 0,
-    /// It leaves memory unmodified.
+    /// The page leaves memory unmodified.
     CleanOut = 1,
-    /// It comes back.
+    /// The page comes back.
     In = 2,
-    /// Its process ends.
+    /// The page's process ends.
     End = 3,
-    /// It leaves or comes back as a page of zeros, so that no copy is valid.
+    /// The page leaves or comes back as a page of zeros, so that no copy is valid.
     Void = 4,
 }
 
@@ -49,7 +49,7 @@ impl Step {
     pub const ALL: [Step; 5] = [Step::Out, Step::CleanOut, Step::In, Step::End, Step::Void];
 }
 
-/// One thing that can happen to a page at a step, and what it costs.
+/// A possible move of a page at a step, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub to: Place,
@@ -57,12 +57,12 @@ pub(super) struct Move {
     pub fast_writes: u8,
     pub slow_reads: u8,
     pub slow_writes: u8,
-    /// A swap-in waits for the fast write.
+    /// Whether a swap-in waits for the fast write.
     pub fills: bool,
 }
 
 impl Move {
-    /// The time that it takes.
+    /// Time of the move.
     pub fn time_ns(&self, latencies: &Latencies) -> f64 {
         f64::from(self.fast_reads) * latencies.fast_read
             + f64::from(self.fast_writes) * latencies.fast_write
@@ -97,8 +97,8 @@ const fn fill(before: Move) -> Move {
 
 const WRITTEN: &[Move] = &[slow_write(free(Place::Slow)), fast_write(free(Place::FastOnly))];
 
-/// Everything that can happen to a page at `place` in `step`. Moves that another one of the same
-/// outcome beats are left out: a clean copy is never written back early, no copy is freed for nothing.
+/// All useful moves of a page at `place` in `step`. A move is omitted if another one with the same
+/// outcome is cheaper: a clean copy is never written back early, no copy is freed for nothing.
 pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
     match (step, place) {
         (Step::Out, _) | (Step::CleanOut, Place::Memory) => WRITTEN,
@@ -136,7 +136,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
                 ]
             }
         }
-        // It left memory unseen, and without a copy it was written to the slow tier in leaving.
+        // It left memory unrecorded, and without a copy it was written to the slow tier then.
         (Step::In, Place::Memory) => {
             const {
                 &[
@@ -151,7 +151,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
     }
 }
 
-/// Where a page is before the first step of its life.
+/// Place of a page before the first step of its life.
 pub(super) fn first_place(first: Step, is_anonymous: bool) -> Place {
     if first == Step::CleanOut && is_anonymous { Place::Memory } else { Place::Slow }
 }

@@ -1,15 +1,15 @@
-//! What holding a frame costs over time, and how many frames are held at these prices.
+//! The price of holding a frame over time, and the frames held at these prices.
 
-/// Blocks of constant price. More follow the demand closer and cost memory only.
+/// Blocks of constant price. More blocks follow the demand closer and cost only memory.
 const BLOCKS: usize = 400;
-/// Least price of a frame and event in nanoseconds: zero could never rise again.
+/// Least price per frame and event in nanoseconds: from zero it could never rise.
 const PRICE_MIN: f64 = 1e-6;
 
 /// Price of a frame per event, by block of events.
 pub(super) struct Prices {
     by_block: Vec<f64>,
     events_per_block: f64,
-    /// What holding a frame from the start to the start of each block costs.
+    /// Cost of holding a frame from the start to the start of each block.
     sums: Vec<f64>,
 }
 
@@ -33,7 +33,7 @@ impl Prices {
         }
     }
 
-    /// What holding a frame from the start to `moment` costs.
+    /// Cost of holding a frame from the start to `moment`.
     #[inline(always)]
     pub fn sum_to(&self, moment: u32) -> f64 {
         let position = f64::from(moment) / self.events_per_block;
@@ -41,12 +41,12 @@ impl Prices {
         self.sums[block] + (position - block as f64) * self.events_per_block * self.by_block[block]
     }
 
-    /// What holding a frame all the time costs.
+    /// Cost of holding a frame all the time.
     pub fn total(&self) -> f64 {
         self.sums[self.by_block.len()]
     }
 
-    /// Every price times `factor`.
+    /// These prices multiplied by `factor`.
     pub fn scaled(&self, factor: f64) -> Prices {
         let by_block = self.by_block.iter().map(|price| price * factor).collect();
         let sums = self.sums.iter().map(|sum| sum * factor).collect();
@@ -63,13 +63,13 @@ impl Prices {
         }
     }
 
-    /// Steps of the same size for every block.
+    /// Steps of equal size for every block.
     pub fn steps(&self, first: f64) -> Steps {
         let first = Step { exponent: first, last_excess: 0.0 };
         Steps { by_block: vec![first; self.by_block.len()], rounds: 0 }
     }
 
-    /// Raises prices where more frames were wanted than there are, lowers them elsewhere.
+    /// Raises prices of blocks that wanted more frames than `capacity`, and lowers the others.
     pub fn adjust(&mut self, frames: &Frames, capacity: f64, steps: &mut Steps) {
         let least = steps.least(capacity);
         let blocks = self.by_block.iter_mut().zip(frames.by_block()).zip(&mut steps.by_block);
@@ -81,8 +81,8 @@ impl Prices {
     }
 }
 
-/// How far each block's price moves next: farther while it moves in one direction, half as far when it
-/// has gone too far.
+/// Size of each block's next price step: it grows while the price moves in one direction, and halves
+/// after the price has overshot.
 pub(super) struct Steps {
     by_block: Vec<Step>,
     rounds: u32,
@@ -99,8 +99,8 @@ impl Steps {
     const LEAST: f64 = 0.5;
     const ROUNDS_TO_HALVE_LEAST: f64 = 12.0;
 
-    /// The least step of the next round. Demand changes by whole frames: where they are few it jumps
-    /// from too little to too much however small the step, and halving would end far from the best
+    /// The least step of the next round. Demand changes by whole frames: if they are few, it jumps
+    /// from too little to too much at any step size, and halving would end far from the best
     /// price.
     fn least(&mut self, capacity: f64) -> f64 {
         let age = 1.0 + f64::from(self.rounds) / Steps::ROUNDS_TO_HALVE_LEAST;
@@ -113,7 +113,7 @@ impl Step {
     const GROWTH: f64 = 1.3;
     const SHRINKAGE: f64 = 0.5;
     const MAX: f64 = 3.0;
-    /// From this excess on a step is taken in full, below it in part.
+    /// Excess from which a step is taken in full; below it, in part.
     const EXCESS_FULL: f64 = 0.25;
 
     /// The exponent by which the price moves.
@@ -135,7 +135,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// A frame is held from one moment to another.
+    /// Records that a frame is held from one moment to another.
     #[inline(always)]
     pub fn hold(&mut self, from: u32, to: u32) {
         let last_block = self.partial.len() - 2;
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(means, [1.5, 3.0, 1.5, 0.0]);
         let mut steps = prices.steps(1.0);
         prices.adjust(&frames, 2.0, &mut steps);
-        assert!(prices.sum_to(8) - prices.sum_to(4) > 8.0, "three wanted two frames");
+        assert!(prices.sum_to(8) - prices.sum_to(4) > 8.0, "three pages wanted two frames");
         assert!(prices.sum_to(4) < 8.0 && prices.sum_to(16) - prices.sum_to(12) < 8.0);
         assert_eq!(prices.total(), prices.sum_to(4 * BLOCKS as u32));
     }

@@ -1,4 +1,4 @@
-//! The best fate of each page where frames have a price and no limit: a backward pass over its life.
+//! The best fate of each page if frames have a price and no limit: a backward pass over its life.
 
 use super::lives::{Life, Lives};
 use super::moves::{Move, Place, Step, moves};
@@ -7,14 +7,14 @@ use crate::error::Error;
 use policy::placement::Latencies;
 use types::Progress;
 
-/// Lives between two questions whether to go on: some tens of milliseconds.
+/// Lives between two checks for cancellation: some tens of milliseconds.
 const LIVES_PER_QUESTION: usize = 1 << 18;
 
-/// Most moves there are from one place at one step.
+/// Most moves from one place at one step.
 const MOVES_MAX: usize = 3;
 
-/// What can become of a page at one step and place: where it goes and what that takes, endless where
-/// there are fewer moves.
+/// The moves of a page at one step and place: their targets and costs, infinite for
+/// missing moves.
 #[derive(Clone, Copy)]
 struct Candidates {
     to: [Place; MOVES_MAX],
@@ -32,8 +32,8 @@ impl Candidates {
         candidates
     }
 
-    /// The cheapest one if going on from each place costs `later`; the first of equals. Without a
-    /// branch: which one it is cannot be foretold.
+    /// The cheapest move if continuing from each place costs `later`; the first among equals. Without a
+    /// branch, which would be mispredicted.
     #[inline(always)]
     fn best(&self, later: &[f64; 4]) -> (u8, f64) {
         let cost = |index: usize| self.cost[index] + later[self.to[index] as usize];
@@ -45,21 +45,21 @@ impl Candidates {
     }
 }
 
-/// The fates of all pages at given prices.
+/// The fates of the pages at given prices.
 pub(super) struct Fates {
-    /// Their time, and the price of the frames they hold.
+    /// Their time, plus the price of the frames they hold.
     pub priced: f64,
     /// The frames they hold.
     pub frames: Frames,
 }
 
-/// Lives whose best fates are sought.
+/// The lives to optimise.
 pub(super) struct Relaxation<'a> {
     lives: &'a Lives,
     /// Moments of the trace.
     moments: u32,
     candidates: [[Candidates; 4]; Step::ALL.len()],
-    /// The best move at each moment of the life decided last: two bits for each place before it.
+    /// Best move at each moment of the life decided last: two bits for each place before it.
     choices: Vec<u8>,
     progress: &'a dyn Progress,
 }
@@ -70,7 +70,7 @@ impl<'a> Relaxation<'a> {
         self.lives.len()
     }
 
-    /// For `moments` moments in all.
+    /// A relaxation for `moments` moments in total.
     pub fn new(
         lives: &'a Lives,
         moments: usize,
@@ -82,10 +82,10 @@ impl<'a> Relaxation<'a> {
         Relaxation { lives, moments: moments as u32, candidates, choices: Vec::new(), progress }
     }
 
-    /// One life in `stride` at these prices.
+    /// The fates of one life in `stride` at these prices.
     ///
     /// # Errors
-    /// `Cancelled` where the progress says so; so do the other passes over lives.
+    /// `Cancelled` if the progress cancels; the same holds for the other passes over lives.
     pub fn fates(&mut self, prices: &Prices, stride: usize) -> Result<Fates, Error> {
         let mut priced = 0.0;
         let mut frames = prices.no_frames();
@@ -96,7 +96,7 @@ impl<'a> Relaxation<'a> {
         Ok(Fates { priced, frames })
     }
 
-    /// Time of each life at these prices.
+    /// The time of each life at these prices.
     pub fn times(&mut self, prices: &Prices) -> Result<Vec<f64>, Error> {
         let mut times = Vec::with_capacity(self.lives.len());
         self.for_each_life(1, |relaxation, life| {
@@ -106,7 +106,7 @@ impl<'a> Relaxation<'a> {
         Ok(times)
     }
 
-    /// One life in `stride`, in turn.
+    /// Visits one life in `stride`, in order.
     pub fn for_each_life(
         &mut self,
         stride: usize,
@@ -121,7 +121,7 @@ impl<'a> Relaxation<'a> {
         Ok(())
     }
 
-    /// Backward over a life: the best move at each moment. Returns the life's time and price.
+    /// Decides the best move at each moment, backward over a life. Returns the life's time and price.
     #[inline(always)]
     pub fn decide(&mut self, life: Life<'_>, prices: &Prices) -> f64 {
         let mut later = [0.0f64; 4];
@@ -137,7 +137,7 @@ impl<'a> Relaxation<'a> {
                 Place::ALL.map(|place| later[place as usize] + place.price_of_stay(stay));
             let candidates = &self.candidates[step as usize];
             if step == Step::Out {
-                // What a page that must be written can do does not depend on where it was.
+                // The moves of a page that must be written do not depend on its place before.
                 let (choice, cost) = candidates[0].best(&continued);
                 later = [cost; 4];
                 *choices = choice * 0b01_01_01_01;
@@ -150,7 +150,7 @@ impl<'a> Relaxation<'a> {
         later[life.begins_at as usize]
     }
 
-    /// Forward over the life decided last; names each stay in the fast tier. Returns its time.
+    /// Follows the life decided last, and reports each stay in the fast tier. Returns its time.
     #[inline(always)]
     fn follow(&self, life: Life<'_>, mut hold: impl FnMut(u32, u32)) -> f64 {
         let (mut place, mut time) = (life.begins_at, 0.0);
@@ -168,7 +168,7 @@ impl<'a> Relaxation<'a> {
         time
     }
 
-    /// The moves of the life decided last: when, from where, and which.
+    /// The moves of the life decided last: moment, place before, and move.
     pub fn moves_of(
         &self,
         life: Life<'a>,

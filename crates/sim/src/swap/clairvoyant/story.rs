@@ -1,4 +1,4 @@
-//! The trace as the lives of its pages: what every page will meet, known from the start.
+//! The trace as the lives of its pages: every future event of each page, known from the start.
 
 use super::moves::{Move, Place, Step, first_place};
 use crate::swap::tally::Tally;
@@ -6,13 +6,13 @@ use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
 const NONE: u32 = u32::MAX;
 
-/// One event of one page, at the moment that is its index.
+/// One event of one page; its index is the moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moment {
     pub page: PageId,
     pub process: ProcessId,
     pub step: Step,
-    /// First of its page's life; where the page is before it.
+    /// For the first moment of a life, the place of the page before it.
     pub begins_at: Option<Place>,
 }
 
@@ -22,7 +22,7 @@ struct PageNow {
     is_in_memory: bool,
 }
 
-/// Collects moments; nothing is decided before the last one.
+/// Collects moments; decisions come after the last one.
 #[derive(Default)]
 pub(super) struct Story {
     pub moments: Vec<Moment>,
@@ -33,7 +33,7 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Appends the events of a batch. `infers_clean` and `counts_readahead` are those of the run.
+    /// Appends the events of a batch, under the run's `infers_clean` and `counts_readahead`.
     pub fn extend(&mut self, events: &Events, infers_clean: bool, counts_readahead: bool) {
         let named =
             events.page.iter().zip(&events.kind).filter(|(_, kind)| **kind != EventKind::Exit);
@@ -104,12 +104,12 @@ impl Story {
         }
     }
 
-    /// Pages are numbered below this.
+    /// Upper bound of the page numbers.
     pub fn pages(&self) -> usize {
         self.now.len()
     }
 
-    /// Books what happened to a page at a moment.
+    /// Books the move of a page at a moment.
     pub fn book(&mut self, moment: Moment, from: Place, chosen: &Move) {
         self.tally.fast_writes_stalling += u64::from(chosen.fills);
         let is_new = moment.begins_at.is_some() && moment.step != Step::In;

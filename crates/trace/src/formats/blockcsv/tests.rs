@@ -4,7 +4,7 @@ use super::*;
 use crate::formats::tests::{read_text, read_with};
 use crate::lines::trimmed;
 
-/// Lines of the phone's columns, and what damage makes of them.
+/// Lines with the columns of the phone's header, some of them damaged.
 fn texts() -> impl Strategy<Value = String> {
     let field = prop_oneof![
         "[0-9]{1,17}",
@@ -67,9 +67,22 @@ fn the_caller_names_columns() {
     }
 }
 
+#[test]
+fn an_offset_in_bytes_is_an_address() {
+    let text = "time,op,offset,size\n1,R,8192,4096\n2,W,1000,100\n3,R,x,1\n4,R, 512 ,0\n";
+    assert_eq!(sniff(text.as_bytes()), Confidence::Likely);
+    let (records, ledger) = read_text(&FORMAT, text);
+    let found: Vec<_> = records.iter().map(|record| (record.address, record.bytes)).collect();
+    assert_eq!(found, [(16, 4096), (1, 488 + 100), (1, 0)]);
+    assert_eq!(ledger.rejects().1[0].expected, "a number of bytes as offset");
+    // Where both stand, the sector is the address.
+    let (records, _) = read_text(&FORMAT, "op,offset,sector\nR,8192,7\n");
+    assert_eq!(records[0].address, 7);
+}
+
 proptest! {
     #[test]
-    fn usual_lines_read_like_any_other(texts in prop::collection::vec(texts(), 1..4)) {
+    fn the_fast_path_reads_the_same_values(texts in prop::collection::vec(texts(), 1..4)) {
         let header = "proces,device,rw_flag,sector,size,timestamp";
         let parser = BlockCsv::new(Columns::by_name(header), Mapping::Block);
         let text = texts.concat();
@@ -82,7 +95,7 @@ proptest! {
     }
 }
 
-/// The processes of the records, their sectors, and the lines that were refused.
+/// The processes and sectors of the records, and the refused lines.
 fn brief(text: &str) -> (Vec<(String, u64)>, Vec<u64>) {
     let (records, ledger) = read_text(&FORMAT, text);
     let name = |record: &Record| {
@@ -96,7 +109,7 @@ fn brief(text: &str) -> (Vec<(String, u64)>, Vec<u64>) {
 const PHONE: &str = "proces,device,rw_flag,sector,size,timestamp\n";
 
 #[test]
-fn comments_and_empty_lines_are_passed_over_wherever_they_are() {
+fn comments_and_empty_lines_are_skipped_everywhere() {
     // A comment may look like a line of this file.
     let text = format!("# recorded\n\n{PHONE}#x-3,8,R,8,8,1\na-1,8,R,8,8,1\n#x-3,8,R,8,8,1\n \n");
     assert_eq!(sniff(text.as_bytes()), Confidence::Certain);

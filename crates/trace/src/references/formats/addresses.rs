@@ -1,7 +1,7 @@
 //! `addresses`: delimited text (comma, semicolon, tab) with a header line that has a column
-//! `address`, decimal or hexadecimal after `0x`; columns `type` (`i`, `r` or `w`, or a word that
-//! begins with it) and `size` in bytes may be there. Without a type all are reads, without a size
-//! each is of one byte. Any tool can write it.
+//! `address`, decimal or hexadecimal after `0x`. Columns `type` (`i`, `r` or `w`, or a word that
+//! begins with it) and `size` in bytes are optional. Without a type all references are reads; without a
+//! size each has one byte. Any tool can write this format.
 
 use types::ReferenceKind;
 
@@ -36,7 +36,7 @@ fn open(mut lines: Lines) -> Result<Box<dyn ReferenceReader>, Error> {
     Ok(Box::new(Addresses { lines, columns }))
 }
 
-/// Which column holds what, counted from 0.
+/// Index of each column, from 0.
 struct Columns {
     delimiter: u8,
     address: usize,
@@ -79,7 +79,7 @@ impl Columns {
     }
 }
 
-/// The field at this place, counted from 0, without blanks and quotes around it.
+/// The field at index `place`, from 0, without blanks and quotes around it.
 fn nth_field(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
     let mut rest = Some(line);
     for _ in 0..place {

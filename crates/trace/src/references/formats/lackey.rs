@@ -1,6 +1,6 @@
-//! `lackey`: what `valgrind --tool=lackey --trace-mem=yes` prints: `I  04016b80,3`, ` L`, ` S` and
-//! ` M` for data read, written and modified, the address in hexadecimal, the size in decimal. A
-//! modification is one instruction's: one reference, a write. Valgrind's own lines begin with `==`.
+//! `lackey`: the output of `valgrind --tool=lackey --trace-mem=yes`: `I  04016b80,3`, and ` L`, ` S` and
+//! ` M` for data read, written and modified, with the address in hexadecimal and the size in decimal. A
+//! modification by one instruction is one reference, a write. Valgrind's own lines begin with `==`.
 
 use types::ReferenceKind;
 
@@ -18,7 +18,7 @@ pub const FORMAT: Format = Format {
     open: |lines| Ok(Box::new(LineReader { lines, parse })),
 };
 
-/// Lines that recognition looks at.
+/// Lines that recognition checks.
 const LINES_SNIFFED: usize = 1000;
 
 const EXPECTED: Expected =
@@ -28,7 +28,7 @@ fn sniff(head: &[u8]) -> Confidence {
     let lines = head_lines(head, LINES_SNIFFED);
     let is_reference = |line: &&[u8]| matches!(parse(line), Ok(Some(_)));
     let references = lines.iter().filter(|line| is_reference(line)).count();
-    // The program may print among them: a program's words must not hide its trace.
+    // The output of the program may be mixed with its trace and must not hide it.
     Confidence::Likely.when(references > 0 && 2 * references >= lines.len())
 }
 

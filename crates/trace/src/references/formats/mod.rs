@@ -1,4 +1,4 @@
-//! Foreign formats of memory references: one file and one row each.
+//! Foreign formats of memory references: a file and a catalog row for each.
 
 mod addresses;
 mod lackey;
@@ -12,33 +12,33 @@ use crate::{Error, ErrorKind, Position};
 
 use super::filter::Reference;
 
-/// The longest reference that is believed: an instruction that saves all registers writes some
-/// kilobytes, and every 512 bytes are a step.
+/// The longest reference accepted. An instruction that saves all registers writes several kilobytes, and
+/// every 512 bytes are a step.
 const REFERENCE_BYTES_MAX: u32 = 64 * 1024;
 
-/// Delivers the references of one file, in order.
+/// Reads the references of a file, in order.
 pub trait ReferenceReader: Send {
     /// Appends the next references; false at the end of the file.
     ///
     /// # Errors
-    /// What cannot be read, with its position.
+    /// If the file cannot be read, with the position.
     fn read(&mut self, references: &mut Vec<Reference>, ledger: &mut Ledger)
     -> Result<bool, Error>;
 }
 
-/// One foreign format of references.
+/// A foreign format of references.
 pub struct Format {
-    /// Its name everywhere.
+    /// Name of the format on the command line, in files and in docs.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the format in one line.
     pub summary: &'static str,
-    /// How surely a file is of this format, by its first bytes.
+    /// Judges by the first bytes how surely a file has this format.
     pub sniff: Sniff,
-    /// Starts reading.
+    /// Opens a reader of the file's lines.
     pub open: fn(Lines) -> Result<Box<dyn ReferenceReader>, Error>,
 }
 
-/// Every format. The order matters where two are equally sure.
+/// Every format. If two formats are equally sure, the first is chosen.
 pub const CATALOG: &[Format] = &[lackey::FORMAT, refs3::FORMAT, addresses::FORMAT];
 
 /// The format with this name.
@@ -46,12 +46,12 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
     CATALOG.iter().find(|format| format.name == name)
 }
 
-/// The names of all formats, for people.
+/// The names of all formats, for messages.
 pub fn names() -> String {
     CATALOG.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a file that begins with these bytes (decompressed) is of one of these formats.
+/// Whether a file that begins with these decompressed bytes has any of these formats.
 pub fn is_recognised(head: &[u8]) -> bool {
     CATALOG.iter().any(|format| (format.sniff)(head) > Confidence::No)
 }
@@ -59,7 +59,7 @@ pub fn is_recognised(head: &[u8]) -> bool {
 /// The format of a file, by its content.
 ///
 /// # Errors
-/// `UnknownFormat` where no format recognises it.
+/// `UnknownFormat` if no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let message = format!("no known format of references; formats are {}", names());
@@ -67,10 +67,10 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     })
 }
 
-/// Reads a file whose lines speak for themselves, by the rules of one.
+/// Reads a file with a reference per line, without state between lines.
 struct LineReader {
     lines: Lines,
-    /// What a line refers to; none of a line that is no reference and none that is missed.
+    /// Parses a line; `None` for a line that may be skipped.
     parse: fn(&[u8]) -> Result<Option<Reference>, Expected>,
 }
 
@@ -92,7 +92,7 @@ fn size(bytes: u64) -> Option<u32> {
     u32::try_from(bytes).ok().filter(|&bytes| bytes <= REFERENCE_BYTES_MAX)
 }
 
-/// The hexadecimal number that `text` begins with, and what follows it.
+/// The hexadecimal number that `text` begins with, and the rest of the text.
 fn take_hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     let length = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
     let digits = std::str::from_utf8(&text[..length]).ok()?;

@@ -1,5 +1,5 @@
-//! `refs3`: three columns set apart by blanks: `readi`, `readd` or `write`, the address in
-//! hexadecimal, the size in bytes. The traces of github.com/oslab-ewha/memtrace have it.
+//! `refs3`: three columns separated by blanks: `readi`, `readd` or `write`, the address in
+//! hexadecimal, and the size in bytes. It is the format of github.com/oslab-ewha/memtrace.
 
 use types::ReferenceKind;
 
@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
     open: |lines| Ok(Box::new(LineReader { lines, parse })),
 };
 
-/// Lines that recognition looks at.
+/// Lines that recognition checks.
 const LINES_SNIFFED: usize = 1000;
 
 const EXPECTED: Expected =
@@ -26,7 +26,7 @@ const EXPECTED: Expected =
 fn sniff(head: &[u8]) -> Confidence {
     let lines = head_lines(head, LINES_SNIFFED);
     let references = lines.iter().filter(|line| reference(line).is_some()).count();
-    // A line that was cut or mixed with another is a bad line, not another format.
+    // A line that is cut or mixed with another line is a bad line, not another format.
     Confidence::Likely.when(references > 0 && 2 * references >= lines.len())
 }
 

@@ -1,10 +1,10 @@
-//! The conformance test of the catalog, and the cases of single formats.
+//! The conformance test of the catalog, and tests of each format.
 
 use super::*;
 use crate::references::replay;
 use types::ReferenceKind::{Instruction, Read, Write};
 
-/// Every reference of `text`, and the numbers of the lines that cannot be read.
+/// Every reference of `text`, and the numbers of its bad lines.
 fn read(format: &Format, text: &str) -> (Vec<Reference>, Vec<u64>) {
     let lines = Lines::new(Input::from_bytes("sample", text.as_bytes().to_vec()).unwrap());
     let mut reader = (format.open)(lines).unwrap();
@@ -19,7 +19,7 @@ fn by_content(text: &str) -> Result<&'static str, Error> {
 }
 
 #[test]
-fn every_format_recognises_its_own_is_documented_and_survives_anything() {
+fn every_format_recognises_its_own_files_is_documented_and_never_panics() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(folder.join("docs/formats.md")).unwrap();
     for format in CATALOG {
@@ -52,9 +52,12 @@ fn a_modification_of_lackey_is_one_write() {
     let text =
         "==12== Lackey\nI  04016b80,3\n S 1ffeffe7e0,8\n L 00100,1\n M 00200,4\nhello\n I 1,1";
     let (references, rejects) = read(&lackey::FORMAT, text);
-    let told: Vec<_> = references.iter().map(|one| (one.kind, one.address, one.bytes)).collect();
+    let brief: Vec<_> = references
+        .iter()
+        .map(|reference| (reference.kind, reference.address, reference.bytes))
+        .collect();
     assert_eq!(
-        told,
+        brief,
         [
             (Instruction, 0x401_6b80, 3),
             (Write, 0x1f_feff_e7e0, 8),
@@ -66,20 +69,23 @@ fn a_modification_of_lackey_is_one_write() {
 }
 
 #[test]
-fn the_three_columns_are_those_of_their_authors() {
+fn refs3_reads_the_columns_of_memtrace() {
     let text = "readi\t0x04000BE0\t2\nwrite\t0xBEFFFACC\t4\nreadd\t0401582C 4 \nread\t0x1\t1\n\
                 write\t0x1\t65537\nwrite\t0x1g\t1\nreadi\t0x1\t1\t1\n";
     let (references, rejects) = read(&refs3::FORMAT, text);
-    let told: Vec<_> = references.iter().map(|one| (one.kind, one.address, one.bytes)).collect();
+    let brief: Vec<_> = references
+        .iter()
+        .map(|reference| (reference.kind, reference.address, reference.bytes))
+        .collect();
     assert_eq!(
-        told,
+        brief,
         [(Instruction, 0x400_0be0, 2), (Write, 0xbeff_facc, 4), (Read, 0x401_582c, 4)]
     );
     assert_eq!(rejects, [4, 5, 6, 7]);
 }
 
 #[test]
-fn a_bad_line_hides_no_trace_and_words_alone_are_none() {
+fn a_trace_with_a_bad_line_is_recognised_and_text_without_references_is_not() {
     let lines = "readi 4000be0 2\nread\nwrite befffacc 4\n";
     assert_eq!(by_content(lines).unwrap(), "refs3");
     assert_eq!(read(&refs3::FORMAT, lines).1, [2]);
@@ -87,14 +93,14 @@ fn a_bad_line_hides_no_trace_and_words_alone_are_none() {
 }
 
 #[test]
-fn who_takes_references_for_pages_is_told() {
+fn an_import_of_references_as_pages_names_the_right_option() {
     let text = "readi 4000be0 2\n".as_bytes().to_vec();
     let error = crate::formats::recognise(&mut Input::from_bytes("sample", text).unwrap());
     assert!(error.unwrap_err().to_string().contains("import them with --as refs"));
 }
 
 #[test]
-fn addresses_may_stand_below_comments_in_quotes_and_behind_an_index() {
+fn addresses_may_follow_comments_have_quotes_and_an_index_column() {
     let lines = "# tool 1.0\n\n,address,type\n# r\n0,0x1000,w\n\"1\",\"0x2000\",\"r\"\n";
     for delimiter in [",", ";", "\t"] {
         let text = lines.replace(',', delimiter);
@@ -113,7 +119,7 @@ fn addresses_may_have_a_type_and_a_size() {
     assert_eq!(rejects, [6]);
     let text = "time;size;Address;type\n1;8;0x20;W\n1;8;0x20;instruction\n1;8;0x20;x\n1;8\n";
     let (references, rejects) = read(&addresses::FORMAT, text);
-    let one = Reference { kind: Write, address: 0x20, bytes: 8 };
-    assert_eq!(references, [one, Reference { kind: Instruction, ..one }]);
+    let write = Reference { kind: Write, address: 0x20, bytes: 8 };
+    assert_eq!(references, [write, Reference { kind: Instruction, ..write }]);
     assert_eq!(rejects, [4, 5]);
 }

@@ -1,20 +1,20 @@
-//! The two widths of numbers that the file has.
+//! The two widths of numbers in the file.
 
-/// A number that Parquet stores: arithmetic wraps in its own width, as the format demands.
+/// A number that Parquet stores. Arithmetic wraps in its own width, as the format requires.
 pub(in crate::store) trait Number: Copy + Ord + Default {
-    /// 0 or 1.
-    fn small(one: bool) -> Self;
+    /// 1 if `is_one`, otherwise 0.
+    fn small(is_one: bool) -> Self;
     fn minus(self, other: Self) -> Self;
     /// `self` and `count` times `step`, which is 0 or 1.
     fn advanced(self, step: Self, count: usize) -> Self;
-    /// Its bits, zero-extended.
+    /// The bits of the number, zero-extended.
     fn bits(self) -> u64;
     fn widened(self) -> i64;
 }
 
 impl Number for i32 {
-    fn small(one: bool) -> i32 {
-        i32::from(one)
+    fn small(is_one: bool) -> i32 {
+        i32::from(is_one)
     }
     #[inline(always)]
     fn minus(self, other: i32) -> i32 {
@@ -34,8 +34,8 @@ impl Number for i32 {
 }
 
 impl Number for i64 {
-    fn small(one: bool) -> i64 {
-        i64::from(one)
+    fn small(is_one: bool) -> i64 {
+        i64::from(is_one)
     }
     #[inline(always)]
     fn minus(self, other: i64) -> i64 {

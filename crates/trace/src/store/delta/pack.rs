@@ -3,13 +3,13 @@
 /// Values per miniblock.
 pub(super) const MINIBLOCK_VALUES: usize = 32;
 
-/// Appends the lowest `width` bits of each value, least significant first. Higher bits are zero.
+/// Appends the lowest `width` bits of each value, least significant first. Higher bits must be zero.
 ///
-/// Neighbours are joined while two fit into a word, in loops that the compiler turns into vector
-/// code; only what is left is shifted one by one.
+/// Neighbours are joined while two fit into a word, in loops that the compiler vectorizes; only the
+/// remaining values are shifted one by one.
 ///
 /// # Panics
-/// When `width` exceeds 64.
+/// If `width` exceeds 64.
 pub(super) fn pack(values: &[u64; MINIBLOCK_VALUES], width: u32, out: &mut Vec<u8>) {
     if width == 0 {
         return;
@@ -31,13 +31,13 @@ pub(super) fn pack(values: &[u64; MINIBLOCK_VALUES], width: u32, out: &mut Vec<u
     for &value in &joined[..count] {
         sink.put(value, bits, out);
     }
-    // 32 values of `width` bits end with a word of 32 bits, but not always with one of 64.
+    // 32 values of `width` bits end at a multiple of 32 bits, but not always of 64 bits.
     if sink.bits > 0 {
         out.extend_from_slice(&(sink.held as u32).to_le_bytes());
     }
 }
 
-/// Fewer than 64 bits that wait for more.
+/// Fewer than 64 pending bits.
 struct Sink {
     held: u64,
     bits: u32,
@@ -50,7 +50,7 @@ impl Sink {
         let bits = self.bits + width;
         if bits >= u64::BITS {
             out.extend_from_slice(&self.held.to_le_bytes());
-            // Of a value that fits exactly nothing is left, and a shift by 64 is none.
+            // If the value fits exactly, no bits are left, and `checked_shr` by 64 is `None`.
             self.held = value.checked_shr(u64::BITS - self.bits).unwrap_or(0);
             self.bits = bits - u64::BITS;
         } else {

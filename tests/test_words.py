@@ -1,0 +1,65 @@
+"""Phrases that readers had to read twice stay out of prose, help, comments and messages.
+
+A row has a pattern and what to write instead.
+"""
+
+import re
+
+from test_tidy import relative, tracked_files
+
+PHRASES = {
+    r"\b(is|are|was|were|be|been) (told|said)\b": "use the active voice: `info prints`",
+    r"\bnot told\b": "not recorded, not known, unexplained",
+    r"\bso many\b": "this many, N, a number of",
+    r"\bof late\b": "recently",
+    r"\bnobody\b": "name who: no process, no user, no test",
+    r"\b(is|are|was|were) not there\b": "is missing, does not exist",
+    r"\bit is looked\b|\b(is|are) looked (at|for)\b": "check, read, search (active)",
+    r"\bwhoever\b": "name who",
+    r"\b(of )?one's own\b": "your own, its own",
+    r"\bthe same of\b": "a comment stands alone: repeat what it is",
+    r"\b(is|are) taken for\b": "counts as",
+    r"\bto be had\b": "available",
+    r"(?<!\.)\bforet(old|ells?)\b": "forecast, predicted",
+    r"\bhangs on\b": "depends on",
+    r"\bheld against\b": "compared with",
+    r"\bfor want of\b": "because ... is missing",
+    r"\bwhat of\b": "which part of",
+    r"\bgoes? on beside\b": "continues",
+    r"\b(not|cannot be) told apart\b|\bset apart by\b": "cannot be distinguished, separated by",
+    r"\b(some|any)body (dies|stalls|else)\b": "a process dies, another process",
+    r"\boftener\b": "more often",
+    r"\bin truth\b|\bdeemed\b": "leave it out; say what is measured",
+    r"\bbooked as\b": "counted as",
+    r"\bthe pages? alone\b|\bthe (size|device|name|trace) alone\b": "only",
+    r"\bof no account\b": "does not matter",
+}
+SKIPPED = ("tests/golden/", "tests/test_words.py", "Cargo.lock", "lab/package-lock.json", "LICENSE")
+SUFFIXES = (
+    ".md",
+    ".rs",
+    ".py",
+    ".c",
+    ".h",
+    ".sh",
+    ".toml",
+    ".html",
+    ".js",
+    ".service",
+    ".json",
+    "",
+)
+
+
+def test_no_phrase_that_readers_stumble_over() -> None:
+    found = []
+    for path in tracked_files():
+        name = relative(path)
+        if name.startswith(SKIPPED) or path.suffix not in SUFFIXES:
+            continue
+        text = path.read_text(errors="replace")
+        for pattern, instead in PHRASES.items():
+            for match in re.finditer(pattern, text, re.IGNORECASE):
+                line = text.count("\n", 0, match.start()) + 1
+                found.append(f"{name}:{line}: {match[0]!r}; write instead: {instead}")
+    assert not found, f"{len(found)} phrases\n" + "\n".join(found)
