@@ -35,6 +35,7 @@ MAY_DEPEND_ON = {
 }
 
 LINES_MAX = 800
+WRITTEN_BY_TOOLS = ("python/pagewise/types.py",)
 CODE_SUFFIXES = (".rs", ".c", ".h", ".py", ".js", ".css", ".html", ".sh", ".toml")
 UNSAFE_ALLOWED = (
     "crates/types/src/prefetch.rs",
@@ -171,6 +172,7 @@ def test_files_stay_readable() -> None:
         relative(path): lines
         for path in files(*CODE_SUFFIXES)
         if (lines := len(path.read_text().splitlines())) > LINES_MAX
+        and relative(path) not in WRITTEN_BY_TOOLS
     }
     assert not long, f"over {LINES_MAX} lines; which idea in them needs its own file? {long}"
 
@@ -312,7 +314,7 @@ CATALOGS = {
     "policies": ("docs/analyses.md", _core.policies),
     "architectures": ("docs/architectures.md", _core.architectures),
     "allocators": ("docs/allocations.md", _core.allocators),
-    "devices": ("docs/devices.md", _core.devices),
+    "devices": ("docs/devices.md", lambda: _core.devices()["devices"]),
     "kill-policies": ("docs/killd.md", _core.kill_policies),
 }
 
@@ -322,7 +324,7 @@ def test_every_row_of_a_catalog_is_documented(family: str) -> None:
     document, rows = CATALOGS[family]
     text = (ROOT / document).read_text()
     named = set(re.findall(r"^(?:\| `|- `|##+ )([\w.-]+)`?", text, re.MULTILINE))
-    absent = {row["name"] for row in json.loads(rows())} - named
+    absent = {row["name"] for row in rows()} - named
     assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
 
 
@@ -330,7 +332,7 @@ def test_every_option_of_an_architecture_is_documented() -> None:
     text = (ROOT / "docs" / "architectures.md").read_text()
     absent = {
         f"{row['name']}: {option['name']}"
-        for row in json.loads(_core.architectures())
+        for row in _core.architectures()
         for option in row["options"]
         if f"`{option['name']}" not in text
     }

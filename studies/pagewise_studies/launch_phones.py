@@ -6,7 +6,6 @@ and no choice is made to let a figure of a paper appear.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,7 +67,7 @@ class Key:
 
 def file_read_ns(device: str) -> int:
     """A page of a file, read with its neighbours."""
-    latency_ns: int = json.loads(_core.device(device))["read_ns"]["typical"]
+    latency_ns = _core.device(device)["read_ns"]["typical"]
     return round(latency_ns / READ_AROUND + PAGE_BYTES / DEVICES[device] * 1e3)
 
 

@@ -7,6 +7,7 @@
 mod sized;
 
 use crate::error::{Error, ErrorKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 // `BUILTIN`: the name and text of each file of the folder `devices`, as the build script found them.
@@ -17,7 +18,7 @@ include!(concat!(env!("OUT_DIR"), "/builtin_devices.rs"));
 const LATENCY_US_MAX: f64 = 1e9;
 
 /// Origin of a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Provenance {
     /// Source that measured or stated it.
     pub source: String,
@@ -28,7 +29,7 @@ pub struct Provenance {
 }
 
 /// The time one operation on one page takes, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Latency {
     /// The best value of the source.
     #[serde(rename = "low")]
@@ -45,7 +46,7 @@ pub struct Latency {
 }
 
 /// Size of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Capacity {
     /// Bytes.
     pub bytes: u64,
@@ -55,13 +56,16 @@ pub struct Capacity {
 }
 
 /// A figure of a device other than a time, with its range.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// The lowest value of the source.
+    #[schemars(range(min = 0))]
     pub low: f64,
     /// The value that runs use.
+    #[schemars(range(min = 0))]
     pub typical: f64,
     /// The highest value of the source.
+    #[schemars(range(min = 0))]
     pub high: f64,
     /// Origin of the figures.
     #[serde(flatten)]
@@ -69,7 +73,7 @@ pub struct Figure {
 }
 
 /// Time of reading, or writing, any number of bytes: a set-up plus a time for every byte.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transfer {
     /// The part of a read that does not depend on its size.
     #[serde(rename = "setup_ns")]
@@ -82,7 +86,7 @@ pub struct Transfer {
 }
 
 /// A storage device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// Name in the catalog, or the text that described the device.
     pub name: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::Progress;
 
@@ -76,7 +77,7 @@ impl ImportOptions {
 }
 
 /// The result of an import.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ImportReport {
     /// Version of this report's layout.
     pub schema: u32,

@@ -11,7 +11,7 @@ use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
-use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
+use trace::kills::{About, Kill, Killer, Outcome, chrome};
 use types::shown;
 
 use crate::arguments::{parse_size, parse_time};
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> exit::Outcome {
         None => Ok(()),
     };
     match arguments.json {
-        true => print(report(&outcome))?,
+        true => print(json!(outcome.report()))?,
         false => print_table(&outcome)?,
     }
     written?;
@@ -167,18 +167,6 @@ impl Watch for Waiting {
     fn is_over(&mut self) -> bool {
         self.interrupt.came() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
-}
-
-fn report(outcome: &Outcome) -> serde_json::Value {
-    json!({
-        "schema": SCHEMA,
-        "kernel": outcome.about.kernel,
-        "backend": outcome.about.backend,
-        "lost": outcome.lost,
-        "is_cut": outcome.is_cut,
-        "absent": outcome.absent,
-        "kills": outcome.kills,
-    })
 }
 
 fn print_table(outcome: &Outcome) -> Result<(), Exit> {

@@ -20,7 +20,7 @@ mod senders;
 mod typed;
 mod victim;
 
-pub use analysis::{Analysis, Outcome};
+pub use analysis::{Analysis, Outcome, Report};
 pub use block::{About, Block, Ending, Task};
 pub use chrome::chrome;
 pub use decode::{CATALOG, Row};
