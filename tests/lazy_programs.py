@@ -36,7 +36,7 @@ def loaded(**knobs: str) -> dict[str, str]:
 
 
 def compiled(source: str, program: Path, *options: str) -> Path:
-    """The path of the compiled C program, which is built once."""
+    """Compiles a C program, unless it exists, and returns its path."""
     if not program.exists():
         command = [str(CC), "-O1", "-x", "c", "-", "-o", str(program), "-pthread", *options]
         built = subprocess.run(
@@ -48,7 +48,7 @@ def compiled(source: str, program: Path, *options: str) -> Path:
 
 
 def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
-    """The program's exit status under the library, and its standard error."""
+    """Runs a program under the library; returns its exit status and its standard error."""
     environment = loaded(VERBOSE="on", **knobs)
     command = [program, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=HUNG_S)
@@ -89,7 +89,7 @@ def holder(**knobs: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Waits until the condition holds; fails after a time that only a hanging program takes."""
+    """Waits until the condition holds; fails after `HUNG_S`, which only a hanging program takes."""
     hung = time.monotonic() + HUNG_S
     while not is_so() and time.monotonic() < hung:
         time.sleep(0.02)

@@ -9,7 +9,7 @@ DRAWN = random.Random(7)
 SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]
 
 
-def test_a_seed_gives_the_same_interval_and_a_name_its_own() -> None:
+def test_a_seed_and_a_name_determine_the_interval() -> None:
     first = interval(SAMPLES[0], None, 1, "a")
     assert interval(SAMPLES[0], None, 1, "a") == first
     assert interval(SAMPLES[0], None, 2, "a") != first
@@ -31,7 +31,7 @@ def test_19_of_20_intervals_hold_the_true_mean() -> None:
     assert 178 <= held <= 199
 
 
-def test_a_ratio_of_two_samples() -> None:
+def test_the_interval_of_a_ratio_contains_the_ratio() -> None:
     doubled = [2 * value for value in SAMPLES[1]]
     low, high = ratio_interval(doubled, SAMPLES[0], None, 1, "ratio")
     assert 1.7 < low < 2 < high < 2.3

@@ -1,4 +1,4 @@
-"""Figures are written as CSV with exactly the columns of the spec sheets."""
+"""A figure's CSV file has exactly the columns of the spec sheets."""
 
 import csv
 from pathlib import Path
@@ -27,6 +27,6 @@ def test_the_csv_has_the_columns_and_reads_back(tmp_path: Path):
     }
 
 
-def test_the_hash_is_that_of_the_configuration():
+def test_the_hash_depends_on_the_configuration():
     assert figure(a="1").config_hash() == figure(a="1").config_hash()
     assert figure(a="1").config_hash() != figure(a="2").config_hash()

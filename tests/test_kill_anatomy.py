@@ -1,4 +1,4 @@
-"""The study of kills: medians, laws and verdicts of kills with made-up times."""
+"""The study of kills: medians, laws and verdicts from kills with made-up times."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ MIB = 1 << 20
 def kill(
     experiment: str, threads: int, mib: int, others: int = 0, wait: float = 0.0, **changes: Any
 ) -> dict[str, Any]:
-    """A kill: per thread 2 us of delivery and 20 of handling; per MiB 50 us of unmapping, 1 of
-    tables.
+    """A kill with 2 us of delivery and 20 us of handling per thread.
 
-    Each of ``others`` adds a tenth to the unmapping; ``wait`` is time that the threads waited.
+    Per MiB it has 50 us of unmapping and 1 us of page tables. Each of ``others`` adds a tenth to
+    the unmapping; ``wait`` is added to the handling.
     """
     signal, handling = 2.0 * threads, 20.0 * threads + wait
     unmap, tables = 50.0 * mib * (1 + others / 10), 1.0 * mib
@@ -99,9 +99,9 @@ def test_the_study_finds_the_laws_behind_the_times(tmp_path: Path) -> None:
     assert not found["threads", "others dying at once"].grows
 
 
-def test_the_table_of_the_paper_and_its_verdicts(tmp_path: Path) -> None:
+def test_the_study_makes_the_table_of_the_paper_and_its_verdicts(tmp_path: Path) -> None:
     result = study([write(tmp_path / "k", rows())], tmp_path, seed=1)
-    # The third kill of each kind, which waited, moves no median.
+    # The third kill of each kind has a wait, which changes no median.
     assert column(result, "paper", "total")[2:] == [13 * 22 + 3060, 41 * 22 + 3060]
     assert column(result, "paper", "total to")[2] == 13 * 22 + 3060 + 9000
     assert column(result, "paper", "reclaim share")[0] == pytest.approx(10_785 / 11_103)
@@ -124,7 +124,7 @@ def test_the_table_of_the_paper_and_its_verdicts(tmp_path: Path) -> None:
     assert study([tmp_path / "k"], tmp_path, seed=1) == result
 
 
-def test_memory_that_falls_early_is_seen(tmp_path: Path) -> None:
+def test_a_check_needs_a_reading_if_memory_falls_before_reclaim(tmp_path: Path) -> None:
     early = [[0.0, 60 * MIB], [10.0, 30 * MIB], [5000.0, 0]]
     given = [*rows(), *(kill("paper", 5, 60, rss_curve=early) for _ in range(3))]
     result = study([write(tmp_path / "k", given)], tmp_path, seed=1)

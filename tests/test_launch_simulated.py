@@ -1,4 +1,4 @@
-"""The study of simulated launches: end to end on small phones, its parts against hand counts."""
+"""The study of simulated launches: all of it on small phones, and its parts against hand counts."""
 
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def test_the_panel_names_the_longest_wait() -> None:
 
 def test_a_real_run_is_compared_with_a_life_of_its_plan(tmp_path: Path) -> None:
     def visits(cold_s: float) -> list[dict[str, Any]]:
-        """Two apps in two rounds: they need 100 MiB each, and come back after 10 MiB from swap."""
+        """Two apps in two rounds. Each needs 100 MiB, and its second launch swaps in 10 MiB."""
         first = [
             {"round": 0, "app": app, "cold": True, "launch_s": cold_s, "program": app}
             | {"memory_bytes": 100 * MIB * (n + 1), "anonymous_bytes": 80 * MIB * (n + 1)}

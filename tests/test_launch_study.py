@@ -1,4 +1,4 @@
-"""The study of launches in short memory, on runs that can be counted by hand."""
+"""The study of launches in short memory, on runs whose figures are computed by hand."""
 
 import subprocess
 import sys
@@ -19,7 +19,8 @@ KILLS = {"small": 2, "middle": 4, "large": 17}
 
 
 def runs(folder: Path, slowdowns: dict[str, float], **waits: float) -> list[Path]:
-    """A run in ample memory, in which each app needs its `NEEDS` and takes 1 s, and a short run."""
+    """A run in ample memory, in which each app has its `NEEDS` and takes 1 s, and a run in short
+    memory."""
     used = 0
     ample: list[dict[str, Any]] = []
     for app, mib in NEEDS.items():
@@ -66,7 +67,7 @@ def rows(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
 
 
-def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path) -> None:
+def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Path) -> None:
     waits = {"processor_s": 0.5, "ready_s": 0.2, "refault_s": 0.1, "storage_s": 0.3}
     waits |= {"reclaim_s": 0.1, "swap_in_s": 0.0}
     ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0), **waits)
@@ -74,7 +75,7 @@ def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path)
     for name, minfree, launch_s in (
         ("serial", 'minfree = { kills = "serial", reclaim = "never" }', 2.0),
         ("batch", 'minfree = { kills = "batch", reclaim = "never" }', 1.5),
-        # The plan does not give these.
+        # This plan does not set them.
         ("usual", "", 1.2),
     ):
         short = [{"app": app, "cold": True, "launch_s": launch_s, **waits} for app in NEEDS]

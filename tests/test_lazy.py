@@ -151,16 +151,16 @@ int main(void)
 """
 
 
-def test_freed_memory_is_used_again_without_faults_also_after_a_fork(folder: Path) -> None:
+def test_freed_memory_is_used_again_without_faults_and_a_fork_keeps_little(folder: Path) -> None:
     program = compiled(REUSE, folder / "reuse")
     pages = 16 * MIB // 4096
-    # Without the helper, which returns all memory when other programs need it.
+    # The helper is off, since it returns all memory when other programs need it.
     environment = loaded(LAZY_AFTER="1000s", HELPER="off")
     answer = subprocess.check_output([program], env=environment, text=True, timeout=300)
     first, again, forked = map(int, answer.split())
     assert pages <= first < 1.1 * pages
     assert again < 0.1 * pages
-    # Little is kept across the fork, so that little is copied: as much as is fresh.
+    # A fork keeps little, so that little is copied; the next use faults on fresh pages.
     assert forked < 1.2 * pages
 
 
@@ -287,7 +287,7 @@ def test_a_smallest_request_above_the_largest_is_reported_and_ignored(folder: Pa
     assert diagnostics == f"pagewise-lazy: {names}; both ignored\n"
 
 
-def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> None:
+def test_the_shell_runs_a_script_that_names_no_interpreter(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text('case "$LD_PRELOAD" in *pagewise_lazy*) echo "$1" ;; esac\n')
     script.chmod(0o755)
@@ -313,7 +313,7 @@ def test_the_library_stands_aside_if_address_space_is_limited(folder: Path) -> N
     assert done.returncode == 0 and "RLIMIT_AS" in done.stderr
 
 
-# Each frees a block first, so that the arena exists when its address space is taken.
+# Each script frees a block first, so that the arena exists when it loses its address space.
 RETIRED = {
     "a limit of address space": """
 import resource

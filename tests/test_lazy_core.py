@@ -62,5 +62,5 @@ def test_core_files_hold_memory_in_use_and_little_else(
     hasty = loaded(MODE=mode, DISCARD_AFTER="1ms", LAZY_AFTER="1ms", HELPER="off")
     served = core_of(program, tmp_path / "served", hasty)
     assert b"the last words of this program" in plain and b"the last words" in served
-    # More than the block, but at most memory freed before and a quarter ahead, not a 1 GiB chunk.
+    # The core file may add freed memory and a quarter mapped ahead, but not a chunk of 1 GiB.
     assert len(served) < len(plain) + 48 * MIB

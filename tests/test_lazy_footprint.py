@@ -11,7 +11,7 @@ from lazy_programs import LIBRARY, NEEDED, compiled, holder, loaded, running, wa
 pytestmark = NEEDED
 KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
 TABLES_KIB = 128
-"""A limit below the memory kept of 64 MiB in pieces, and above that of a program without blocks."""
+"""More than a program without blocks keeps, and less than the tables for 64 MiB in pieces take."""
 
 USE = r"""
 #include <stdio.h>
@@ -44,7 +44,7 @@ def anonymous_kib(process: int) -> int:
     return int(found[1])
 
 
-def test_a_program_without_blocks_pays_no_memory_for_them(tmp_path: Path) -> None:
+def test_a_program_that_freed_all_blocks_keeps_no_memory_for_them(tmp_path: Path) -> None:
     program = compiled(USE, tmp_path / "use")
     knobs = {"LAZY_AFTER": "10ms", "DISCARD_AFTER": "20ms"}
     with (
@@ -59,7 +59,7 @@ def test_a_program_without_blocks_pays_no_memory_for_them(tmp_path: Path) -> Non
 
 
 def helpers(process: int) -> list[Path]:
-    """The library's threads, once they have their names."""
+    """The library's threads, found by name, which a thread sets after its start."""
     tasks = Path(f"/proc/{process}/task").iterdir()
     return [task for task in tasks if (task / "comm").read_text() == "pagewise-lazy\n"]
 
@@ -70,14 +70,14 @@ def test_the_program_sees_no_file_of_the_library() -> None:
     with holder() as child:
         wait_until(lambda: bool(helpers(child.pid)))
         [helper] = helpers(child.pid)
-        # The descriptor tables of program and library have no file in common.
+        # Wait until the library's thread has its own table of file descriptors.
         wait_until(lambda: not own <= {file.name for file in (helper / "fd").iterdir()})
         for _ in range(20):
             assert {file.name for file in Path(f"/proc/{child.pid}/fd").iterdir()} == own
             time.sleep(0.01)
 
 
-def test_the_library_brings_no_unwinder_along() -> None:
+def test_the_library_needs_no_unwinder() -> None:
     code = LIBRARY.read_bytes()
     assert b"libc.so.6" in code and b"libgcc_s" not in code
     assert b"malloc_usable_size" in code and b"9panicking" not in code

@@ -17,8 +17,8 @@ BLOCKS = 40
 MAPPED = PAGES - PAGES // 16
 """Pages mapped ahead of a fresh block of 1 MiB; the program touches the rest first."""
 
-# Uses a block as the first word says, `whole` or only its `first` page, and frees it. Then takes 40
-# blocks together, and uses them as the second word says.
+# Allocates a block, touches all of it or its first page, as the first word says, and frees it. Then
+# allocates 40 blocks together, and touches them as the second word says.
 USES = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ int main(int count, char **words)
 
 
 def mapped_and_resident(folder: Path, before: str, after: str, **knobs: str) -> tuple[int, int]:
-    """Pages mapped ahead, and bytes of anonymous memory."""
+    """Runs the program; returns the pages mapped ahead, and the bytes of anonymous memory."""
     program = compiled(USES, folder / "uses")
     environment = loaded(LAZY_AFTER="1000s", DISCARD_AFTER="1000s", HELPER="off", **knobs)
     with running([program, before, after], environment) as child:
@@ -72,7 +72,7 @@ def test_blocks_that_are_not_touched_are_not_mapped_ahead(tmp_path: Path) -> Non
     assert mapped == 0 and resident < 8 * MIB
 
 
-def test_a_program_that_changes_its_ways_pays_for_one_block(tmp_path: Path) -> None:
+def test_only_one_block_is_mapped_ahead_if_a_program_stops_touching_blocks(tmp_path: Path) -> None:
     mapped, resident = mapped_and_resident(tmp_path, "whole", "first")
     assert mapped == MAPPED and resident < 8 * MIB
 

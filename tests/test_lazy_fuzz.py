@@ -1,4 +1,4 @@
-"""Random programs of some seeds behave the same with and without the preload library."""
+"""Random programs behave the same with and without the preload library."""
 
 import shutil
 import subprocess
@@ -50,7 +50,7 @@ def test_fixed_differences_stay_fixed(script: Path, program: Path) -> None:
 
 
 def test_a_difference_is_found_and_shortened(program: Path, tmp_path: Path) -> None:
-    """Replaces the library by one that breaks a single call."""
+    """Replaces the library by a library that breaks a single call."""
     broken = tmp_path / "broken.so"
     source = "int msync(void *at, unsigned long length, int flags) { return 0; }"
     command = [str(CC), "-shared", "-fPIC", "-x", "c", "-", "-o", str(broken)]

@@ -31,7 +31,7 @@ MALLOC = (
     *("mxfast", "obstack", "posix_memalign", "pvalloc", "realloc", "reallocarray"),
     *("tcfree1", "tcfree2", "tcfree3", "trim1", "valloc"),
 )
-# Without linux-mremap1: it maps an address that it has just unmapped, which stays mapped here.
+# linux-mremap1 is left out: it maps an address that it has just unmapped, which stays mapped here.
 TESTS = {
     **{name: f"malloc/tst-{name}.c" for name in MALLOC},
     **{name: f"posix/tst-{name}.c" for name in ("mmap", "mmap-offset")},
@@ -43,7 +43,7 @@ TESTS = {
     "mlock2": "sysdeps/unix/sysv/linux/tst-mlock2.c",
 }
 MODES = ("fast", "guarded")
-# glibc's own headers that the tests include; more would hide headers of the machine.
+# The internal headers of glibc that the tests include; more would hide headers of the machine.
 HEADERS = (
     *("include/libc-diag.h", "include/libc-pointer-arith.h", "include/intprops.h"),
     *("include/array_length.h", "sysdeps/x86_64/stackinfo.h"),
@@ -87,8 +87,10 @@ class Sources:
         return subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
 
     def compile_support(self) -> None:
-        """Compiles the test support, except parts that need more of glibc than headers; no test
-        here does."""
+        """Compiles the test support, except parts that need more of glibc than headers.
+
+        No test here uses these parts.
+        """
         objects = self.folder / "objects"
         objects.mkdir()
         roots = objects / "roots.c"
@@ -119,7 +121,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 
 def status(program: Path, folder: Path, environment: dict[str, str]) -> tuple[int, str]:
-    """The exit status of a test; its driver kills a test that hangs, and so does this."""
+    """Runs a test and returns its exit status and output; kills a test that hangs."""
     done = subprocess.run(
         [program],
         cwd=folder,

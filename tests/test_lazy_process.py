@@ -1,5 +1,5 @@
-"""Acts of a program that a library with its own thread and lock could break: to end the main
-thread, enter namespaces, forbid system calls, cancel threads, and fork with handlers."""
+"""Programs that a library with its own thread and lock could break: they end the main thread, enter
+namespaces, forbid system calls, cancel threads, or fork with handlers."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 
-# Frees enough for the library to start its thread at the next call.
+# Frees so much that the library starts its thread at the next call.
 FREES = r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -87,7 +87,7 @@ def test_a_program_with_one_thread_enters_namespaces(tmp_path: Path) -> None:
     assert status(program) == (0, "")
 
 
-# Children in which no fork handler runs: one with its own memory, one with the parent's.
+# Two children in which no fork handler runs: the first has its own memory, the second the parent's.
 RAW_CHILDREN = r"""
 static void confine(int kinds)
 {
@@ -118,7 +118,7 @@ int main(void)
 """
 
 
-def test_a_child_that_libc_knows_nothing_of_gives_up_rights(tmp_path: Path) -> None:
+def test_a_child_made_without_fork_handlers_gives_up_rights(tmp_path: Path) -> None:
     program = compiled(FREES + RAW_CHILDREN, tmp_path / "children")
     assert status(program) == (0, "")
 

@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
 def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
-    """Runs all stressors at the same time, a process each; a failure names its stressor."""
+    """Runs all stressors at the same time, in a process each; a failure names its stressor."""
     command = [str(STRESS), "--timeout", str(SECONDS), "--verify", "--oom-avoid"]
     command += ["--temp-path", str(tmp_path)]
     for stressor, bounds in STRESSORS.items():
@@ -47,5 +47,5 @@ def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
     done = run(loaded(MODE=mode))
     diagnostics = done.stdout + done.stderr
     if done.returncode != 0 and run(None).returncode != 0:
-        pytest.skip(f"it fails here without the library, too: {diagnostics[-300:]}")
+        pytest.skip(f"stress-ng fails here without the library, too: {diagnostics[-300:]}")
     assert done.returncode == 0, diagnostics[-2000:]

@@ -111,7 +111,7 @@ def test_the_study_judges_and_draws(tmp_path: Path) -> None:
 def test_other_files_are_refused_as_recordings_of_allocations(
     recording: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnreadableInput, match="no recording of allocations"):
+    with pytest.raises(UnreadableInput, match="not a recording of allocations"):
         study([recording], tmp_path, seed=1)
     with pytest.raises(UnreadableInput, match="no such file"):
         study([tmp_path / "absent.pgr"], tmp_path, seed=1)

@@ -1,8 +1,8 @@
-"""Never two kills where one would have been enough, over the lives of `study launch --simulated`.
+"""No second kill if the first suffices, in the lives of `study launch --simulated`.
 
-Whether another kill is needed is decided here again for each policy, as in its documentation: from
-the free memory when the victim was chosen and the memory of earlier victims, both in the rows of
-the life. The killer's own decision is not used.
+These tests decide again whether a kill is needed, for each policy as its documentation describes.
+They use the free memory when the victim was chosen and the memory of earlier victims, both from the
+rows of the life, but not the killer's decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Rule = Mapping[str, Any]
 
 
 def once_back(seen: Row) -> dict[str, int]:
-    """What the killer saw, with the memory of dying victims counted as free."""
+    """The memory that the killer saw, with the memory of dying victims counted as free."""
     coming, slots = seen["coming_pages"], seen["coming_swap_pages"]
     return {
         "free": seen["free_pages"] + coming,
@@ -48,7 +48,7 @@ def is_within(part: int, whole: int, percent: str) -> bool:
 
 
 def by_minfree(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
-    """Free memory is below a level whose adj the victim reaches."""
+    """Free memory is below a level whose adj is at most the victim's."""
     now = once_back(kill["seen"])
     pages = now["free"]
     if options["file_cache_counts"] == "true":
@@ -58,8 +58,8 @@ def by_minfree(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
 
 
 def by_lmkd(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
-    """The memory in the rule is short. A rule with only stalls and refaults has its victim, and
-    needs no second one until that is gone."""
+    """The memory that the rule names is short. A rule with only stalls and refaults needs no second
+    victim until the first is gone."""
     now = once_back(kill["seen"])
     low, _, high = life["watermarks"]
     is_swap_low = is_within(now["swap_free"], life["slots"], options["swap_free_low_percentage"])
@@ -95,8 +95,7 @@ def by_pressure(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
 
 
 def by_restart_cost(life: Row, kill: Row, options: Mapping[str, str]) -> bool:
-    """Less is available than kills must restore; less than the minimum, if no victim is dying
-    yet."""
+    """Less is available than kills must restore or, if no victim is dying yet, than the minimum."""
     now = once_back(kill["seen"])
     is_first = kill["seen"]["coming_pages"] == 0
     percent = options["low_percent" if is_first else "high_percent"]
@@ -128,7 +127,7 @@ def is_needed(life: Row, kill: Row, rule: Rule) -> bool:
 
 
 def left_out(life: Row) -> Iterable[Row]:
-    """Victims of `restart-cost` that died together with others that would have been enough."""
+    """Victims of `restart-cost` that died together with others whose memory would have sufficed."""
     options = OPTIONS["restart-cost"]
     target = life["frames"] * int(options["high_percent"]) // 100
     for _, group in groupby(life["kills"], key=lambda kill: kill["at_ns"]):
@@ -141,7 +140,7 @@ def left_out(life: Row) -> Iterable[Row]:
 
 
 def killed_by(life: Life, policy: str, order: str) -> Life:
-    """The phone with another killer."""
+    """The life of the same phone with another killer."""
     killer = {"rule": {"by": "policy", "name": policy}, "order": order}
     return replace(life, phone={**life.phone, "killer": killer})
 
@@ -166,7 +165,7 @@ def assert_none(lives: Mapping[object, Life], least: int) -> None:
     assert kills >= least, f"{kills} kills are too few for a conclusion"
 
 
-def test_each_policy_of_the_catalog_has_a_statement() -> None:
+def test_each_policy_of_the_catalog_has_a_check_here() -> None:
     assert list(POLICIES) == list(OPTIONS)
 
 
@@ -199,7 +198,7 @@ def test_no_policy_kills_needlessly_in_any_order(
 
 
 @pytest.mark.parametrize("policy", ["minfree", "largest", "restart-cost"])
-def test_a_killer_that_does_not_wait_is_caught(
+def test_a_killer_that_does_not_wait_kills_needlessly(
     corpus: Mapping[Key | str, Life], policy: str
 ) -> None:
     lives = [killed_by(life, policy, "impatient") for life in small(corpus).values()]

@@ -1,4 +1,4 @@
-"""The fits of the page-size models, on curves that they can and cannot follow."""
+"""The fits of the page-size models, on curves that they can fit and curves that they cannot."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ SIZES = tuple(int(1024 * size) for size in KIB)
 MEMORY = 16 * 2**20
 
 
-def test_each_fit_finds_its_own_form():
+def test_each_fit_recovers_a_curve_of_its_form():
     assert power(KIB, 3e-3 * KIB**-0.7)(KIB) == pytest.approx(3e-3 * KIB**-0.7)
     both = 4e-4 * np.exp(-0.9 * KIB) + 1e-5 * np.exp(0.05 * KIB)
     assert two_exponentials(KIB, both)(KIB) == pytest.approx(both, rel=1e-3)
@@ -40,7 +40,7 @@ def test_four_samples_keep_both_ends():
 
 @st.composite
 def programs(draw) -> HandCurves:
-    """Arbitrary counts; the larger the pages, the fewer there are."""
+    """Arbitrary counts, with fewer pages at larger sizes."""
     pages = sorted(draw(st.lists(st.integers(1, 5000), min_size=8, max_size=8)), reverse=True)
     depths = st.dictionaries(st.integers(65, 40_000), st.integers(1, 10**6), max_size=6)
     return HandCurves(

@@ -30,7 +30,7 @@ def program(name: str, curves: HandCurves) -> Program:
 
 
 def cliff() -> HandCurves:
-    """A program that goes over 4000 pieces of 2 KiB in a round: half of its 16 MiB holds them in
+    """A program that visits 4000 pieces of 2 KiB in a round. Half of its 16 MiB holds them all in
     pages of 2 KiB, but not in larger pages."""
     return HandCurves(
         {
@@ -50,18 +50,18 @@ def result(tmp_path_factory) -> tuple[dict, object]:
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_command_says_of_the_traces_that_ship(
+def test_the_page_equals_the_result_on_the_traces_that_ship(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(ROOT)
     study = page_size.study(Path("examples"), tmp_path, seeds=1, progress=None)
     page = (ROOT / "docs" / "studies" / "page-size.md").read_text()
-    # The last digit of fits, which come last, depends on the version of SciPy.
+    # The last sections are fits, whose last digit depends on the version of SciPy.
     exact = "\n## Models against counts\n"
     assert markdown(study).split(exact)[0] == page.split(exact)[0]
     assert set(study["inputs"]) == {f"{name}.pwf" for name in page_size.PROGRAMS}
     assert (tmp_path / "page-size.json").is_file()
-    # With one input of each program, there is no other input to carry the choice over to.
+    # Each program has a single input, so no choice can carry over to another input.
     assert "carry-over" not in {each["name"] for each in study["tables"]}
     footprints = {row["program"]: row["footprint"] for row in table(study, "programs")}
     assert footprints["photo"] == "9.9 MiB"
@@ -75,7 +75,7 @@ def test_a_folder_without_traces_says_how_to_make_them(tmp_path: Path):
     assert "make traces" in str(refused.value.hint)
 
 
-def test_a_study_that_fails_leaves_no_folder_of_its_own(tmp_path: Path):
+def test_a_study_that_fails_leaves_no_new_folder(tmp_path: Path):
     for output in (tmp_path / "new" / "study", tmp_path / "there"):
         (tmp_path / "there").mkdir(exist_ok=True)
         asked = ["study", "page-size", "--recordings", str(tmp_path), "-o", str(output)]
@@ -110,7 +110,7 @@ def test_long_traces_lack_nothing():
 
 
 def test_a_check_names_what_its_traces_do_not_cover():
-    # 500 pages: fewer than a second TLB holds, and 6 frames of 32 KiB where office has 10 %.
+    # 500 pages are fewer than a second TLB holds; 10 % of them are 6 frames of 32 KiB.
     lacks = coverage.lacking({**long_enough(), "office": program("office", dense(500))})
     assert "saturation" not in lacks and lacks["hdd_flat"] == (
         "these traces are too short: for 64 frames of 32 KiB the footprint is too small of office "
@@ -118,7 +118,7 @@ def test_a_check_names_what_its_traces_do_not_cover():
     )
     assert "office (20 MiB, has 2.0 MiB)" in lacks["scarce"]
     assert "TLB" not in lacks["model"]
-    # Checks that need only other programs stay judged.
+    # Checks that do not need the short trace stay judged.
     photo = coverage.lacking({**long_enough(), "photo": program("photo", dense(1700))})
     assert photo.keys() == {"monotone", "model", "fit_trust"}
 
@@ -134,7 +134,7 @@ def test_unmeasured_figures_show_those_of_the_long_run(tmp_path: Path):
         assert row["2 G references"] and row["verdict from 2 G"] != "not measured here"
 
 
-def test_figures_of_the_long_run_are_those_of_its_page():
+def test_figures_of_the_long_run_equal_those_of_its_page():
     text = (ROOT / "docs" / "studies" / "page-size-2g.md").read_text()
     cells = (line.split(" | ") for line in text.splitlines() if line.startswith("| ACC-S4"))
     page = {row[0].removeprefix("| "): [row[3], row[2], row[5].removesuffix(" |")] for row in cells}
@@ -143,7 +143,7 @@ def test_figures_of_the_long_run_are_those_of_its_page():
     assert not page
 
 
-def test_the_twelve_machines_stand_beside_the_paper(result):
+def test_the_table_has_the_twelve_machines_with_the_papers_sizes(result):
     rows = table(result[0], "vms")
     assert [row["VM"] for row in rows] == [vm.name for vm in VMS]
     assert rows[1]["paper"] == "1 KiB (19.0 %)"
@@ -152,7 +152,7 @@ def test_the_twelve_machines_stand_beside_the_paper(result):
     assert rows[3]["targets, optane-ssd"].startswith("64 KiB")
 
 
-def test_exact_is_right_everywhere_and_every_form_is_shown(result):
+def test_exact_counts_choose_right_in_every_cell_and_every_model_is_shown(result):
     rows = table(result[0], "fits")
     exact = [row for row in rows if row["model"] == "exact"]
     assert all(row["right"] == row["cells"] and row["regret mean"] == "0.00 %" for row in exact)
@@ -161,7 +161,7 @@ def test_exact_is_right_everywhere_and_every_form_is_shown(result):
     }  # fmt: skip
 
 
-def test_the_same_input_carries_over_without_regret(result):
+def test_a_choice_carries_over_to_an_equal_input_without_regret(result):
     for row in table(result[0], "carry-over"):
         if row["margin"] == "0 %":
             assert row["right"] == row["cells"] > 0 and row["regret mean"] == "0.00 %"

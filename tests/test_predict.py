@@ -1,4 +1,4 @@
-"""Prediction of a visit from the visit before: numbers counted by hand, for both forms of a run."""
+"""Prediction of a visit from the visit before: figures counted by hand, for both forms of a run."""
 
 import json
 import struct
@@ -12,10 +12,10 @@ from pagewise.errors import NothingRecorded, UnreadableInput
 from pagewise.launch_runs import read_run
 from pagewise_studies import predict
 
-# Two applications: a is process 10 (and 11), b is process 20. Pages that come back by visit: a at
-# 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11, at 6 s 3 5; b at 3 s 1, at 5 s
-# 8. Process 20's page 2 comes back during a visit of a, and does not belong to a. Page 1 and
-# another page of a leave between 2 and 4 s.
+# Application a is the processes 10 and 11, application b is process 20. These pages come back at
+# each visit of a: none at 0 s (cold), 1 2 5 7 at 2 s, 1 2 3 and 9 (of process 11) at 4 s, 3 5 at
+# 6 s. At the visits of b come back: 1 at 3 s, 8 at 5 s. Page 2 of process 20 comes back during a
+# visit of a, but belongs to b. Pages 1 and 7 of a leave between 2 and 4 s.
 EVENTS = """\
 time_s,event,process,page,state,kind
 0.0,out,10,1,D,anon
@@ -50,14 +50,14 @@ def run_folder(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES)
 
 
-def test_shares_equal_those_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
+def test_shares_equal_the_figures_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
     a, b, again = predict.predictions(read_run(run_folder), tmp_path)
-    # Of 1 2 5 7, pages 1 2 come back; 3 and the other process's 9, without a neighbour, are new.
+    # Of 1 2 5 7, pages 1 2 come back. Pages 3 and 9 are new; 9, of process 11, has no neighbour.
     assert (a.app, a.round, a.pages) == ("a", 3, 4)
     assert (a.recall, a.precision, a.adjacency) == (2 / 4, 2 / 4, 3 / 4)
-    # 7 left and was not needed; 1 left, and 2 must have left, since it came back.
+    # 7 left and was not needed. 1 left, and so did 2, since it came back.
     assert (a.recall_all, a.precision_out) == (2 / 4, 2 / 3)
-    # 3 came back at the last visit, 5 at the one before that.
+    # 3 came back at the last visit, 5 at the visit before that.
     assert (again.pages, again.recall, again.recall_all) == (2, 1 / 2, 1)
     assert (b.recall_all, b.precision_out) == (0, None)
     assert (b.app, b.pages, b.recall, b.precision, b.adjacency) == ("b", 1, 0, 0, 0)
@@ -82,7 +82,7 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
     assert predict.study([run_folder], tmp_path, seed=1, progress=None) == result
 
 
-def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> None:
+def test_processes_of_a_cut_recording_have_the_names_of_applications(tmp_path: Path) -> None:
     start_ns = 7 * SECOND
     folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
     (folder / "run.pgw.zst").write_bytes(cut(start_ns))
@@ -115,7 +115,7 @@ def cut(start_ns: int) -> bytes:
     return zstd_frame(body)
 
 
-def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path) -> None:
+def test_a_run_without_a_recording_is_refused_with_how_to_make_it(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", VISITS)
     with pytest.raises(UnreadableInput, match="nothing was recorded") as refusal:
         list(predict.predictions(read_run(folder), tmp_path))

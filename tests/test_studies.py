@@ -1,4 +1,4 @@
-"""The studies, from inputs to verdicts, on small generated recordings."""
+"""The studies from inputs to verdicts, on small generated recordings."""
 
 import json
 import sys
@@ -70,7 +70,7 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
 SIMULATED = [study for study in studies() if study.name in (multiswap.NAME, nvm_cache.NAME)]
 
 
-def test_every_row_of_the_catalog_is_the_module_of_its_name() -> None:
+def test_every_row_of_the_catalog_names_its_module() -> None:
     for study in studies():
         assert study.name == sys.modules[study.run.__module__].NAME
         assert study.example.startswith(f"pagewise study {study.name}")
@@ -117,7 +117,7 @@ def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_pat
 
 
 @pytest.mark.slow
-def test_every_acceptance_check_of_both_sheets_has_a_verdict(small, tmp_path: Path):
+def test_every_acceptance_check_of_s0_and_s1_has_a_verdict(small, tmp_path: Path):
     names = set()
     for study in SIMULATED:
         result = study.run(EXAMPLES, tmp_path, seeds=1, progress=None)
@@ -126,7 +126,7 @@ def test_every_acceptance_check_of_both_sheets_has_a_verdict(small, tmp_path: Pa
     assert names == expected
 
 
-def test_the_runs_that_ship_add_up():
+def test_the_runs_that_ship_have_their_visits_kills_and_swap():
     on, off = read_run(EXAMPLES / "phone-1g"), read_run(EXAMPLES / "kill-1g")
     assert [len(on.during(number, number)) for number in on.rounds()] == [9] * 5
     assert [len(off.during(number, number)) for number in off.rounds()] == [9] * 5

@@ -1,4 +1,4 @@
-"""S0's checks on made-up runs with figures computed by hand."""
+"""The thrash study on made-up runs, whose figures are computed by hand."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,8 @@ from pagewise_studies.text import markdown
 from pagewise_studies.thrash_phones import phones_of
 from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
 
-# Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each. So the
-# top 10 %, one block, take 10 of 19 accesses.
+# Ten blocks of 4 KiB: block 0 is read nine times and written once, each other block is read once.
+# So the top 10 %, which are one block, take 10 of 19 accesses.
 BLOCKS = "time,op,sector,size\n" + "".join(
     f"{number},{'W' if number == 18 else 'R'},{8 * max(0, number - 8) * (number < 18)},4096\n"
     for number in range(19)
@@ -25,7 +25,7 @@ BLOCKS = "time,op,sector,size\n" + "".join(
 
 
 def paper_like(folder: Path) -> list[Path]:
-    """Six runs as S0 describes them; 9 and 25 applications become 2 and 16."""
+    """Six runs as in S0, with 2 and 16 applications instead of 9 and 25."""
     small = {"budget": "650MiB"}
     large = {"budget": "1500MiB"}
 
@@ -60,7 +60,7 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
         ("4", "first round"), ("4", "swap off"), ("4", "1 GB"), ("4", "2 GB"),
         ("5", "swap on"), ("5", "swap off"),
     ]  # fmt: skip
-    # 60 MiB against 10 a visit; mean 5.625 s and median 5.5 s against 2 s.
+    # 60 MiB against 10 MiB a visit; mean 5.625 s and median 5.5 s against 2 s.
     assert (found["2", "1 GB"]["ours"], found["2", "2 GB"]["ours"]) == ("6.00x", "1.20x")
     assert found["4", "1 GB"]["ours"] == "2.75x to 2.81x"
     # 10 of 19 accesses go to the top 10 %, so (1 - 0.526) x 6 is left, more than 1.6.
@@ -72,7 +72,7 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
     assert found["1", "swap off"]["why"].startswith("needs block requests recorded")
 
 
-def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
+def test_figure_1_splits_recorded_blocks(tmp_path: Path) -> None:
     result = thrash.study(paper_like(tmp_path), tmp_path, seed=1, progress=None)
     rows = {(row[0], row[1]): row[2] for row in result["figures"][0]["rows"]}
     assert rows["1 GB, 2 apps: swap on", "top 10 % of blocks"] == 10 * 4096 / MIB
@@ -81,7 +81,7 @@ def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
     assert rows["2 GB, 16 apps: swap on", "split not recorded"] == 48 * 70
 
 
-def test_a_run_as_it_ships_has_its_block_requests(tmp_path: Path) -> None:
+def test_a_packed_recording_of_block_requests_is_read(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "on", rounds(2, 2.0, 2.0))
     (folder / "on.blocks.csv.zst").write_bytes(zstd_frame(BLOCKS.encode()))
     result = thrash.study([folder], tmp_path, seed=1, progress=None)
@@ -105,7 +105,7 @@ def test_missing_runs_are_named(tmp_path: Path) -> None:
     assert "lab/plans/kill-1g.toml" in found["1", "swap off"]["why"]
 
 
-def test_the_killer_decides_which_runs_are_compared_and_is_named(tmp_path: Path) -> None:
+def test_a_verdict_names_the_killer_under_which_the_check_holds(tmp_path: Path) -> None:
     folders = [
         write_run(tmp_path / "on", rounds(2, 2.0, 2.0, bytes_in=60)),
         write_run(tmp_path / "tight", rounds(2, 2.0, 2.0, bytes_in=10), mode="kill"),
@@ -160,7 +160,7 @@ def test_the_plan_and_not_the_name_identifies_a_phone(tmp_path: Path) -> None:
     assert [run.name for run in phones.unlimited] == ["free"]
 
 
-def test_launches_without_an_answer_are_counted_apart(tmp_path: Path) -> None:
+def test_unanswered_launches_are_counted_and_left_out_of_the_mean(tmp_path: Path) -> None:
     visits = rounds(2, 1.0, 3.0)
     visits[3]["launch_s"] = None
     folder = write_run(tmp_path / "on", visits)
@@ -170,7 +170,7 @@ def test_launches_without_an_answer_are_counted_apart(tmp_path: Path) -> None:
     assert (later["visits"], later["unanswered"], later["mean"], later["std"]) == (2, 1, 3.0, 0.0)
 
 
-def test_a_run_that_never_answered_breaks_nothing(tmp_path: Path) -> None:
+def test_a_run_without_an_answer_leaves_the_check_unmeasured(tmp_path: Path) -> None:
     visits = rounds(2, 1.0, 1.0)
     for visit in visits:
         visit["launch_s"] = None

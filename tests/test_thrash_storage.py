@@ -1,4 +1,4 @@
-"""How accesses fall on pages, with and without file pages, with `analyze` as the oracle."""
+"""The skew of accesses with and without file pages, with `analyze` as the oracle."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pagewise_studies.thrash_storage import of_pages
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
-# Ten pages swapped once, the first three times more; a file page requested five times.
+# Ten pages go to swap, and page 0 has three more accesses. A file page is requested five times.
 EVENTS = "time_s,event,process,page,state,kind\n" + "\n".join(
     [f"{page},out,1,{page},D,anon" for page in range(10)]
     + ["11,in,1,0,,anon", "12,out,1,0,D,anon", "13,in,1,0,,anon"]
@@ -18,14 +18,14 @@ EVENTS = "time_s,event,process,page,state,kind\n" + "\n".join(
 )
 
 
-def test_files_count_apart(tmp_path: Path) -> None:
+def test_accesses_to_files_count_only_in_swap_and_files(tmp_path: Path) -> None:
     recording = tmp_path / "events.csv"
     recording.write_text(EVENTS)
     found = of_pages(pw.read(recording))
     swap, both = found["swap"], found["swap and files"]
     assert (swap["pages"], swap["accesses"]) == (10, 13)
     assert (swap["top_share"]["0.1"], swap["single_access"]["pages"]) == (4 / 13, 9 / 10)
-    # 80 % of 13 accesses are 11: four of the first page, and one each of seven others.
+    # 80 % of 13 accesses are 11: four to the first page, and one to each of seven others.
     assert swap["pages_for_80_percent"] == 8 / 10
     assert swap["single_out"] == {"pages": 9 / 10, "outs": 9 / 11}
     assert swap["top_10_percent_classes"] == {"anonymous": {"pages": 1, "accesses": 1}}

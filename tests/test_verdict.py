@@ -32,27 +32,27 @@ def readings(outcomes: list[bool]) -> list[Reading]:
     ]
 
 
-def test_a_check_holds_with_all_none_or_no_readings():
+def test_a_check_holds_under_all_readings_and_fails_under_none():
     assert judge(CHECK, "data", readings([True] * 8)).verdict == HOLDS
     assert judge(CHECK, "data", readings([False] * 8)).verdict == FAILS
     assert judge(CHECK, "data", []).verdict == UNMEASURED
 
 
-def test_a_check_that_does_not_always_hold_names_the_cause():
+def test_only_a_check_that_does_not_always_hold_shows_the_cause():
     for outcomes, why in (([True] * 8, "because"), ([False] * 8, "because. Seen here: rain")):
         assert with_cause(judge(CHECK, "data", readings(outcomes)), "rain").why == why
     assert with_cause(judge(CHECK, "data", []), "rain").why == "because"
 
 
-def test_the_one_choice_that_decides_is_named():
-    # Holds exactly where copy = 1.
+def test_a_single_choice_that_decides_is_named():
+    # Holds exactly if copy = 1.
     verdict = judge(CHECK, "data", readings([False, False, True, True] * 2))
     assert (verdict.verdict, verdict.needs) == (NEEDS, (("copy", "1"),))
     assert (verdict.holding, verdict.readings) == (4, 8)
 
 
 def test_two_choices_are_named_if_one_is_not_enough():
-    # Holds exactly where bit = 1 and moment = 0.
+    # Holds exactly if bit = 1 and moment = 0.
     verdict = judge(CHECK, "data", readings([False] * 4 + [True, False, True, False]))
     assert verdict.needs == (("bit", "1"), ("moment", "0"))
 

@@ -1,1 +1,1 @@
-"""The papers' experiments, run again: one module per study, with `pagewise study NAME`."""
+"""The experiments of the papers, run again by `pagewise study NAME`; each study has a module."""

@@ -1,4 +1,4 @@
-"""How sure a figure of few launches is: percentile intervals of the bootstrap (Efron 1979)."""
+"""Confidence intervals of a figure from few launches: bootstrap percentiles (Efron 1979)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from numpy import ndarray
 
 BOOTSTRAP = "95 % intervals by bootstrap over visits"
-"""What the seed of a study of runs is for."""
+"""The use of the seed in a study of runs."""
 RESAMPLES = 2000
 LEVEL = 0.95
 
@@ -20,7 +20,7 @@ def interval(
 ) -> tuple[float, float]:
     """Lower and upper end of the 95 % interval of a mean (``quantile`` None) or a quantile.
 
-    ``name`` gives each figure random numbers of its own. Visits are drawn as if independent.
+    ``name`` separates the random numbers of each figure. Visits are drawn as if independent.
     """
     import numpy
 
@@ -30,7 +30,7 @@ def interval(
 def ratio_interval(
     above: Sequence[float], below: Sequence[float], quantile: float | None, seed: int, name: str
 ) -> tuple[float, float]:
-    """The interval of one sample's mean or quantile over another's."""
+    """The 95 % interval of the mean or quantile of ``above`` over that of ``below``."""
     import numpy
 
     ratios = _resampled(above, quantile, seed, f"{name} above") / _resampled(

@@ -1,4 +1,4 @@
-"""The rows of the catalog; the entry points in pyproject.toml name each of them."""
+"""The catalog of studies; pyproject.toml names each row as an entry point."""
 
 from __future__ import annotations
 

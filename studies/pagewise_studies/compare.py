@@ -1,4 +1,4 @@
-"""One architecture against another over the size of the fast tier."""
+"""Compares two architectures over sizes of the fast tier."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class Changes:
     values: tuple[float, ...]
 
     def up_to(self, size_mib: float) -> Changes:
-        """The part at or below a size; the smallest size at least."""
+        """The changes at or below a size; the smallest size always stays."""
         count = max(1, sum(size <= size_mib for size in self.sizes_mib))
         return Changes(self.sizes_mib[:count], self.values[:count])
 
     def mean(self) -> float:
-        """The mean over the sizes."""
+        """The mean change over the sizes."""
         return statistics.fmean(self.values)
 
     def best(self) -> float:
-        """The lowest value: the largest gain."""
+        """The lowest change, which is the largest gain."""
         return min(self.values)
 
     def at_largest(self) -> float:
-        """The value at the largest size."""
+        """The change at the largest size."""
         return self.values[-1]
 
     def longest_gain(self, threshold: float) -> int:
-        """Number of neighbouring sizes at which the change is below ``-threshold``."""
+        """The largest number of neighbouring sizes with changes below ``-threshold``."""
         longest = current = 0
         for value in self.values:
             current = current + 1 if value < -threshold else 0
@@ -53,9 +53,9 @@ def changes(
     measure: Measure,
     sizes_mib: Sequence[int],
 ) -> Changes:
-    """``ours`` against ``baseline`` on one workload, the mean over its seeds.
+    """Changes of ``ours`` against ``baseline`` on one workload, as means over its seeds.
 
-    Where the baseline measures 0 the change is 0 if ours does too, and 1 otherwise.
+    If the baseline measures 0, the change is 0 if ``ours`` measures 0 too, and 1 otherwise.
     """
     values = []
     for size in sizes_mib:

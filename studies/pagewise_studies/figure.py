@@ -1,4 +1,4 @@
-"""A figure as data: one CSV with the columns x, series, y, std, n, seed, config hash."""
+"""A figure as data: a CSV file with the columns x, series, y, std, n, seed and config_hash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ("x", "series", "y", "std", "n", "seed", "config_hash")
 class Point:
     """One value: the mean of ``n`` runs and their standard deviation (0 for one run).
 
-    ``seed`` is that of the only run, or ``first-last`` of several; empty for recordings.
+    ``seed`` is the seed of a single run, ``first-last`` for several runs, or empty for recordings.
     """
 
     x: float | str
@@ -33,11 +33,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Figure:
-    """A named set of points; ``config`` is everything that decides them.
+    """A named set of points; ``config`` is everything that the points depend on.
 
-    On a page, figures with the same ``chart`` are views of one chart of that title, chosen by
-    ``view``, and charts with the same ``group`` stand together. ``is_joined``: names as x have an
-    order, so lines join their points.
+    A page draws figures with the same ``chart`` as one chart with that title, in which the reader
+    chooses a ``view``. It places charts with the same ``group`` together. ``is_joined``: the names
+    on the x axis have an order, so lines join their points.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Figure:
     group: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The form that results files and the report use."""
+        """The figure as results files and the report have it."""
         config_hash = self.config_hash()
         return {
             "name": self.name,
@@ -81,7 +81,7 @@ class Figure:
         return digest(self.config)[:16]
 
     def to_csv(self) -> str:
-        """The CSV text, with a header line."""
+        """The CSV file as text, with a header line."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(COLUMNS)
@@ -103,7 +103,7 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 def mean_point(
     x: float | str, series: str, values: Sequence[float], seeds: Sequence[int | None] = ()
 ) -> Point:
-    """The point of several values; ``seeds`` are those of the runs that they are of, if any."""
+    """The mean of several values as a point; ``seeds`` are the seeds of their runs, if any."""
     mean, std = spread(values)
     known = [seed for seed in seeds if seed is not None]
     seed = "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"

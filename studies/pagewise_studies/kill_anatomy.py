@@ -1,4 +1,4 @@
-"""S2's table and Fig. 2 on real kills: what a kill is made of, and what each part grows with."""
+"""S2's table and Fig. 2 on real kills: the phases of a kill, and what each phase grows with."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAPER = {
     "paper, 13 threads": (13, 47, 271, 10_785, 11_103),
     "paper, 41 threads": (41, 108, 1_077, 8_965, 10_150),
 }
-"""S2's table, microseconds: threads, delivery, handling, reclaim, total."""
+"""S2's table: threads, then delivery, handling, reclaim and total in microseconds."""
 
 
 def study(
@@ -61,7 +61,7 @@ def study(
 
 
 def losses(runs: KillRuns) -> list[dict[str, Any]]:
-    """Events that the recorder lost, and kills that it did not see."""
+    """Counts of events that the recorder lost, and of kills that it did not see."""
     counts = {
         "events that found the buffer full": runs.lost,
         "kills that were not seen": runs.asked - len(runs.kills),
@@ -70,7 +70,7 @@ def losses(runs: KillRuns) -> list[dict[str, Any]]:
 
 
 def figures(runs: KillRuns) -> list[Figure]:
-    """Phases by victim; phases against memory, threads and others; the falling memory."""
+    """Phases by victim; phases against memory, threads and other victims; memory over time."""
     config = {"kernel": runs.kernel, "machine": runs.machine, "kills": len(runs.kills)}
     memory = [
         Point(kill.rss_mib, label, value / 1000)
@@ -125,7 +125,7 @@ def figures(runs: KillRuns) -> list[Figure]:
 
 
 def phase_points(runs: KillRuns) -> list[Point]:
-    """Medians of every phase by kind of victim, those of the paper beside them."""
+    """The median of each phase by kind of victim, then the times of the paper."""
     ours = [
         Point(name, label, median(values), n=len(values))
         for name, kills in by_victim(runs.of("paper")).items()
@@ -152,7 +152,7 @@ def against(
     x: Callable[[Kill], int],
     config: dict[str, Any],
 ) -> Figure:
-    """Medians of some phases against what was asked for."""
+    """Medians of some phases against ``x``, a requested property of the kill."""
     places = sorted({x(kill) for kill in kills})
     points = [
         Point(place, PHASES[phase], median(values), mean_point(0, "", values).std, len(values))
@@ -165,7 +165,7 @@ def against(
 
 
 def curve_points(runs: KillRuns) -> list[Point]:
-    """How memory falls in the kill of each kind whose total is nearest to the median."""
+    """Memory over time in a typical kill of each kind of victim."""
     return [
         Point(time / 1000, name, size)
         for name, kills in by_victim([*runs.of("paper"), *runs.of("memory")]).items()
@@ -174,14 +174,14 @@ def curve_points(runs: KillRuns) -> list[Point]:
 
 
 def typical(kills: Sequence[Kill]) -> Kill:
-    """The kill nearest to the median of their totals."""
+    """The kill whose total is nearest to the median total."""
     totals = seen(kills, "total")
     middle = median(totals) if totals else 0.0
     return min(kills, key=lambda kill: abs((kill.total_us or 0.0) - middle))
 
 
 def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
-    """S2's table, the sweeps, the laws, the triggers and a timeline."""
+    """S2's table, the sweeps, the laws, the triggers and the timeline of a kill."""
     busy = f"load average {runs.load[0]:.1f} before and {runs.load[1]:.1f} after"
     return [
         Table(
@@ -220,7 +220,7 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
             "How each phase grows",
             "Straight lines by the Theil-Sen estimator, with the 95 % interval of the slope. "
             "*At 0, us*: the intercept. *Correlation*: of ranks.",
-            [law_row(one) for one in found],
+            [law_row(law) for law in found],
         ),
         Table(
             f"{NAME}-triggers",
@@ -234,7 +234,7 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
 
 
 def paper_rows() -> list[Row]:
-    """The paper's two victims."""
+    """The rows of the paper's two victims."""
     return [
         {
             "victim": name,
@@ -257,7 +257,7 @@ def paper_rows() -> list[Row]:
 
 
 def summaries(kills: Sequence[Kill], runs: KillRuns, seed: int) -> list[Row]:
-    """One row per kind of victim and number of others."""
+    """A row for each kind of victim and number of processes that die with it."""
     kinds = dict.fromkeys((kill.victim, kill.others) for kill in kills)
     return [
         summary([kill for kill in kills if (kill.victim, kill.others) == kind], runs, seed, kind)
@@ -266,7 +266,7 @@ def summaries(kills: Sequence[Kill], runs: KillRuns, seed: int) -> list[Row]:
 
 
 def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, int]) -> Row:
-    """Medians of some kills."""
+    """A row of medians over some kills."""
     totals = seen(kills, "total")
     name = f"{runs.name} {kills[0].experiment} {kind}"
     low, high = interval(totals, 0.5, seed, name) if totals else (None, None)
@@ -290,12 +290,12 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
 
 def middle(values: Sequence[float | None]) -> float | None:
     """The median of the recorded values; None if there are none."""
-    told = [value for value in values if value is not None]
-    return float(median(told)) if told else None
+    recorded = [value for value in values if value is not None]
+    return float(median(recorded)) if recorded else None
 
 
 def law_row(law: Law) -> Row:
-    """A law in the columns of its table."""
+    """The row of a law."""
     return {
         "phase": {**PHASES, "reclaim": "reclaim"}[law.phase],
         "against": law.against,
@@ -310,7 +310,7 @@ def law_row(law: Law) -> Row:
 
 
 def trigger_rows(runs: KillRuns) -> list[Row]:
-    """One row per trigger, over all experiments."""
+    """A row for each trigger, over all experiments."""
     triggers = dict.fromkeys(kill.trigger for kill in runs.kills)
     rows: list[Row] = []
     for trigger in triggers:
@@ -329,11 +329,11 @@ def trigger_rows(runs: KillRuns) -> list[Row]:
 
 
 def timeline(runs: KillRuns) -> Table:
-    """The steps of the kill of the fewest threads that is nearest to the median."""
+    """The steps of a typical kill, of the victim with the fewest threads."""
     fewest = min(runs.of("paper"), key=lambda kill: kill.asked_threads)
     shown = typical([kill for kill in runs.of("paper") if kill.victim == fewest.victim])
     threads = {
-        thread: place for place, thread in enumerate(dict.fromkeys(one[1] for one in shown.steps))
+        thread: place for place, thread in enumerate(dict.fromkeys(step[1] for step in shown.steps))
     }
     rows: list[Row] = [
         {

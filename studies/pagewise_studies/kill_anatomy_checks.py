@@ -1,4 +1,4 @@
-"""The acceptance checks of spec sheet S2 that kills taken apart can answer."""
+"""The acceptance checks of spec sheet S2 that need the phases of kills."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ SHARE_LEAST = 0.80
 ORDER_MS = (1.0, 100.0)
 """A factor of ten around the paper's 10 ms."""
 EARLY = 0.10
-"""Memory that may be gone before the last thread has left."""
+"""The share of memory that may be free before the last thread exits."""
 
 
 def verdicts(runs: KillRuns, laws: Sequence[Law]) -> list[Verdict]:
-    """Every check on one measurement."""
+    """The verdict of each check on one measurement."""
     paper = by_victim(runs.of("paper"))
     readings = {
         "share": each(paper, share),
@@ -32,7 +32,7 @@ def verdicts(runs: KillRuns, laws: Sequence[Law]) -> list[Verdict]:
 
 
 def by_victim(kills: Sequence[Kill]) -> dict[str, list[Kill]]:
-    """Kills by what kind of victim they are of."""
+    """Kills by kind of victim."""
     return {
         name: [kill for kill in kills if kill.victim == name]
         for name in dict.fromkeys(kill.victim for kill in kills)
@@ -43,7 +43,7 @@ Test = Callable[[Sequence[Kill]], tuple[bool, float] | None]
 
 
 def each(victims: dict[str, list[Kill]], test: Test) -> list[Reading]:
-    """A reading for each kind of victim of which the kernel tells enough."""
+    """A reading for each kind of victim whose kills have the data of the test."""
     return [
         Reading((("victim", name),), *found)
         for name, kills in victims.items()
@@ -52,20 +52,20 @@ def each(victims: dict[str, list[Kill]], test: Test) -> list[Reading]:
 
 
 def share(kills: Sequence[Kill]) -> tuple[bool, float] | None:
-    """How much of a kill reclaim is."""
+    """The median share of reclaim in a kill."""
     shares = [kill.reclaim_share for kill in kills if kill.reclaim_share is not None]
     return (median(shares) >= SHARE_LEAST, median(shares)) if shares else None
 
 
 def early(kills: Sequence[Kill]) -> tuple[bool, float] | None:
-    """In how many kills memory fell before the last thread had left."""
-    told = [kill for kill in kills if kill.curve and kill.total_us and kill.reclaim_us]
-    fell = sum(fell_early(kill) for kill in told)
-    return (fell == 0, fell / len(told)) if told else None
+    """The share of kills in which memory fell before the last thread exited."""
+    recorded = [kill for kill in kills if kill.curve and kill.total_us and kill.reclaim_us]
+    fell = sum(fell_early(kill) for kill in recorded)
+    return (fell == 0, fell / len(recorded)) if recorded else None
 
 
 def fell_early(kill: Kill) -> bool:
-    """Whether a tenth of the memory was gone before reclaim began."""
+    """Whether a tenth of the memory was free before reclaim began."""
     assert kill.total_us is not None and kill.reclaim_us is not None
     begins = kill.total_us - kill.reclaim_us
     left = [size for time, size in kill.curve if time < begins]
@@ -73,7 +73,7 @@ def fell_early(kill: Kill) -> bool:
 
 
 def order(kills: Sequence[Kill]) -> tuple[bool, float] | None:
-    """How long a kill takes, in milliseconds."""
+    """The median duration of a kill in milliseconds."""
     totals = seen(kills, "total")
     if not totals:
         return None
@@ -82,7 +82,7 @@ def order(kills: Sequence[Kill]) -> tuple[bool, float] | None:
 
 
 def growth(laws: Sequence[Law], phase: str) -> list[Reading]:
-    """Whether a phase surely grows with threads."""
+    """Whether a phase grows with the number of threads, with 95 % confidence."""
     return [
         Reading((("law", f"{law.phase} against {law.against}"),), law.grows, law.slope)
         for law in laws
@@ -91,7 +91,10 @@ def growth(laws: Sequence[Law], phase: str) -> list[Reading]:
 
 
 def concurrent(kills: Sequence[Kill]) -> list[Reading]:
-    """Reclaim among others, over reclaim alone: a reading for each number of others."""
+    """Reclaim of victims that die together, over reclaim of a single victim.
+
+    Each number of other victims is a reading.
+    """
     alone = seen([kill for kill in kills if kill.others == 0], "reclaim")
     among = {
         others: seen([kill for kill in kills if kill.others == others], "reclaim")

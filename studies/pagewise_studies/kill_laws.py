@@ -1,8 +1,8 @@
 """How the phases of a kill grow: straight lines through all kills, with 95 % intervals.
 
-Lines are those of Theil and Sen, the median of the slopes of all pairs, since a busy machine leaves
-kills that waited for a processor; a mean would follow them. ``c_us_per_mib`` and relatives are the
-constants of spec sheet S2.6's model.
+A line is the Theil-Sen estimator, the median slope of all pairs. On a busy machine some kills wait
+for a processor, and such outliers move a mean but not this median. ``c_us_per_mib`` and relatives
+are the constants of spec sheet S2.6's model.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pagewise_studies.kill_runs import Kill, KillRuns
 
 @dataclass(frozen=True)
 class Law:
-    """``y = intercept + slope * x`` over ``kills`` kills; ``low`` and ``high`` are the slope's."""
+    """``y = intercept + slope * x`` over ``kills`` kills; ``low`` and ``high`` bound the slope."""
 
     phase: str
     against: str
@@ -26,11 +26,11 @@ class Law:
     intercept: float
     kills: int
     correlation: float
-    """Of ranks (Spearman)."""
+    """Spearman's rank correlation."""
 
     @property
     def grows(self) -> bool:
-        """Whether it surely grows."""
+        """Whether the phase grows, with 95 % confidence."""
         return self.low > 0
 
 
@@ -39,7 +39,7 @@ Measure = Callable[[Kill], float | None]
 
 @dataclass(frozen=True)
 class Asked:
-    """A law to look for: which experiment, which phase, against what."""
+    """A law to fit: the experiment, the phase, and the quantity that it may grow with."""
 
     experiment: str
     phase: str
@@ -49,17 +49,17 @@ class Asked:
 
 
 def threads_of(kill: Kill) -> float | None:
-    """Threads that handled the signal."""
+    """The number of threads that handled the signal."""
     return kill.threads
 
 
 def memory_of(kill: Kill) -> float | None:
-    """Resident MiB."""
+    """Resident memory of the victim in MiB."""
     return kill.rss_mib
 
 
 def dying_with(kill: Kill) -> float:
-    """Others that died at the same time."""
+    """The number of other processes that died at the same time."""
     return kill.others
 
 
@@ -76,13 +76,13 @@ LAWS = (
 
 
 def laws(runs: KillRuns) -> list[Law]:
-    """Every law that the kills can tell of."""
+    """Every law for which there are enough kills."""
     found = (law(asked, runs.of(asked.experiment)) for asked in LAWS)
-    return [one for one in found if one is not None]
+    return [line for line in found if line is not None]
 
 
 def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
-    """The line through some kills; None of fewer than three, or where nothing varies."""
+    """The line through some kills; None for fewer than three kills or a constant quantity."""
     from scipy import stats
 
     pairs = [
@@ -94,12 +94,12 @@ def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
         return None
     places, times = ([float(value) for value in column] for column in zip(*pairs, strict=True))
     if len(set(times)) == 1:
-        # Neither interval nor correlation is defined of times that are all the same.
+        # If all times are equal, interval and correlation are undefined.
         slope = low = high = correlation = 0.0
         intercept = times[0]
     else:
         line = stats.theilslopes(times, places, alpha=0.95)
-        slope, low, high = (float(one) for one in (line.slope, line.low_slope, line.high_slope))
+        slope, low, high = (float(value) for value in (line.slope, line.low_slope, line.high_slope))
         intercept = float(line.intercept)
         correlation = float(stats.spearmanr(places, times).statistic)
     return Law(

@@ -1,4 +1,4 @@
-"""What `make kills` left: real kills taken apart, each with what was asked of its victim."""
+"""Reads the result of `make kills`: real kills phase by phase, with the requested victim sizes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pagewise.units import MIB
 
 SCHEMA = "pagewise.kill-runs/1"
 FILE = "kills.json"
-AGAIN = "give a folder that `make kills` left, as root: build/kill-anatomy"
+AGAIN = "run `make kills` as root, then give its folder: build/kill-anatomy"
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill; times in microseconds, None where the kernel does not tell.
+    """One kill; times are in microseconds, and None if the kernel does not report them.
 
-    ``asked_threads`` and ``asked_mib`` are the requested size of the victim, the others what was
-    seen; ``others`` died at the same time.
+    ``asked_threads`` and ``asked_mib`` are the requested size of the victim; ``threads`` and
+    ``rss_mib`` were measured. ``others`` is the number of processes that died at the same time.
     """
 
     experiment: str
@@ -39,13 +39,13 @@ class Kill:
     total_us: float | None
     trigger: str
     curve: tuple[tuple[float, float], ...]
-    """Microseconds since the kill began, MiB still resident."""
+    """Pairs: microseconds since the kill began, and MiB still resident."""
     steps: tuple[tuple[str, int, float, float], ...]
-    """What, by which thread, from when, for how long."""
+    """Each step: its name, its thread, its start and its duration."""
 
     @property
     def victim(self) -> str:
-        """What kind of victim it is, in words."""
+        """The kind of the victim in words: its threads and memory."""
         return f"{self.asked_threads} threads, {self.asked_mib} MiB"
 
     @property
@@ -54,14 +54,14 @@ class Kill:
         return self.reclaim_us / self.total_us if self.reclaim_us and self.total_us else None
 
     def phase(self, name: str) -> float | None:
-        """The phase of this name, in microseconds."""
+        """The duration of a phase in microseconds."""
         value: float | None = getattr(self, f"{name}_us")
         return value
 
 
 @dataclass(frozen=True)
 class KillRuns:
-    """All kills of one measurement; ``asked`` is how many there should be."""
+    """All kills of one measurement; ``asked`` is the number of kills that were requested."""
 
     name: str
     path: Path
@@ -69,7 +69,7 @@ class KillRuns:
     machine: str
     backend: str
     load: tuple[float, float]
-    """Load average of a minute before and after."""
+    """Load average over one minute, before and after the measurement."""
     lost: int
     asked: int
     kills: tuple[Kill, ...]
@@ -80,31 +80,31 @@ class KillRuns:
 
 
 def read_kill_runs(folder: Path) -> KillRuns:
-    """What a measurement left. Raises UnreadableInput for what is missing or foreign."""
+    """Reads a measurement. Raises UnreadableInput if its file is missing or has another format."""
     path = folder / FILE if folder.is_dir() else folder
     try:
-        told = json.loads(path.read_bytes())
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"schema {told['schema']!r}, expected {SCHEMA!r}")
-        rows = told["rows"]
-        first, last = told["load"]
+        content = json.loads(path.read_bytes())
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"schema {content['schema']!r}, expected {SCHEMA!r}")
+        rows = content["rows"]
+        first, last = content["load"]
         runs = KillRuns(
             name=path.resolve().parent.name,
             path=path,
-            kernel=str(told["kernel"]),
-            machine=str(told["machine"]),
-            backend=str(told["backend"]),
+            kernel=str(content["kernel"]),
+            machine=str(content["machine"]),
+            backend=str(content["backend"]),
             load=(float(first), float(last)),
-            lost=int(told["lost"]),
+            lost=int(content["lost"]),
             asked=len(rows),
             kills=tuple(kill(row) for row in rows if row["kill"] is not None),
         )
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        said = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise UnreadableInput(
-            f"{path}: not what kills left: {said}", path=str(path), hint=AGAIN
+            f"{path}: not a file of `make kills`: {reason}", path=str(path), hint=AGAIN
         ) from error
     if not runs.kills:
         raise UnreadableInput(f"{path}: no kill was seen", path=str(path), hint=AGAIN)
@@ -112,27 +112,27 @@ def read_kill_runs(folder: Path) -> KillRuns:
 
 
 def kill(row: Mapping[str, Any]) -> Kill:
-    """A row of the file."""
-    told = row["kill"]
+    """The kill of a row of the file."""
+    measured = row["kill"]
     return Kill(
         experiment=str(row["experiment"]),
         asked_threads=int(row["threads"]),
         asked_mib=int(row["mib"]),
         others=int(row["others"]),
         round=int(row["round"]),
-        threads=None if told["threads"] is None else int(told["threads"]),
-        rss_mib=None if told["rss_bytes"] is None else float(told["rss_bytes"]) / MIB,
-        **{name: microseconds(told[name]) for name in TIMES},
-        trigger=str(told["trigger"]),
-        curve=tuple((float(time), float(size) / MIB) for time, size in told["rss_curve"]),
+        threads=None if measured["threads"] is None else int(measured["threads"]),
+        rss_mib=None if measured["rss_bytes"] is None else float(measured["rss_bytes"]) / MIB,
+        **{name: microseconds(measured[name]) for name in TIMES},
+        trigger=str(measured["trigger"]),
+        curve=tuple((float(time), float(size) / MIB) for time, size in measured["rss_curve"]),
         steps=tuple(
             (
-                str(one["name"]),
-                int(one["thread"]),
-                float(one["start_us"]),
-                float(one["duration_us"]),
+                str(step["name"]),
+                int(step["thread"]),
+                float(step["start_us"]),
+                float(step["duration_us"]),
             )
-            for one in told["steps"]
+            for step in measured["steps"]
         ),
     )
 
@@ -141,10 +141,10 @@ TIMES = ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us", "
 
 
 def microseconds(value: object) -> float | None:
-    """A time; None if it was not recorded."""
+    """A time in microseconds; None if it was not recorded."""
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 def seen(kills: Sequence[Kill], phase: str) -> list[float]:
-    """A phase, of the kills in which it was recorded."""
+    """The durations of a phase in the kills that recorded it."""
     return [value for kill in kills if (value := kill.phase(phase)) is not None]

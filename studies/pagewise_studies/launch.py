@@ -1,7 +1,7 @@
-"""S2 Fig. 1 on launch runs: what launches in short memory wait for, beside ample memory.
+"""S2 Fig. 1 on launch runs: what launches wait for in short memory, compared with ample memory.
 
-Runs in mode no-limit are ample memory, every other run is one way of having too little. An app's
-need is what its first launch adds to all memory there (S2: free memory before less after it).
+A run in mode no-limit has ample memory; a run in any other mode has short memory. The need of an
+app is the memory that its first launch adds in ample memory (S2: by how much free memory falls).
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ WAITS = {
     "memory_stall_s": "some task stalled for memory",
     "io_stall_s": "some task stalled for storage",
 }
-"""What visits tell of a launch, and what it is."""
+"""Fields of a visit with the times of a launch, and their names on the page."""
 NEED_MIB_MIN = 32
-"""What needs less is an interpreter without an application."""
+"""An app that needs less is only an interpreter without an application."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An app's cold launches with ample memory and in one run with too little."""
+    """Cold launches of an app in ample memory, and in a run with short memory."""
 
     app: str
     need_mib: int
@@ -58,18 +58,18 @@ class Pair:
 
     @property
     def taken_mib(self) -> float | None:
-        """The need as S2 measures it: what is free less after a launch in ample memory."""
+        """The need as S2 measures it: by how much a launch in ample memory reduces free memory."""
         taken = [visit.taken_bytes / MIB for visit in self.ample if visit.taken_bytes is not None]
         return median(taken) if taken else None
 
     @property
     def slowdown(self) -> float:
-        """Median launch in short memory over that in ample memory."""
+        """The median launch in short memory, over the median launch in ample memory."""
         return median(_seconds(self.short)) / median(_seconds(self.ample))
 
     @property
     def kills(self) -> float:
-        """Kills at a launch, by the killer or the kernel."""
+        """Mean number of kills in a launch, by the killer or the kernel."""
         return fmean(visit.kills + visit.oom_kills for visit in self.short)
 
 
@@ -82,9 +82,9 @@ def study(
     short = [run for run in runs if run.mode != NO_LIMIT]
     if not unlimited or not short:
         raise UsageError(
-            "study launch compares runs with ample memory with others",
-            hint=f"give a run in mode {NO_LIMIT}, such as examples/{UNLIMITED[-1]}, and one with a "
-            "budget",
+            "study launch compares runs in ample memory with runs in short memory",
+            hint=f"give a run in mode {NO_LIMIT}, such as examples/{UNLIMITED[-1]}, and a run with "
+            "a budget",
         )
     by_run = {run.name: pairs(unlimited, run) for run in short}
     return outcome.assemble(
@@ -102,11 +102,11 @@ def study(
 
 
 def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
-    """The apps with answered cold launches on both sides, by their need."""
+    """The apps with answered cold launches in ample and in short memory, sorted by need."""
     need = needs(unlimited)
     found = []
     for app in run.applications:
-        ample = [visit for one in unlimited for visit in _cold(one, app)]
+        ample = [visit for unlimited_run in unlimited for visit in _cold(unlimited_run, app)]
         short = list(_cold(run, app))
         mib = need[app].anonymous_mib + need[app].file_mib if app in need else 0
         if ample and short and mib >= NEED_MIB_MIN:
@@ -151,7 +151,7 @@ def figure_1(by_run: Pairs) -> Figure:
 
 
 def figure_need(by_run: Pairs) -> Figure:
-    """Slowdown by what an app needs."""
+    """Slowdown over the need of an app."""
     return Figure(
         f"{NAME}-need",
         "Slowdown in short memory by what an app needs",
@@ -173,11 +173,11 @@ PARTS = {
     "refault_s": "refaults",
     "swap_in_s": "swap-ins",
 }
-"""What an app's threads do one after the other; ``storage_s`` holds some of it."""
+"""What the threads of an app do in sequence; ``storage_s`` includes refaults and swap-ins."""
 
 
 def figure_parts(by_run: Pairs) -> Iterator[Figure]:
-    """Each app's launches taken apart: a view of ample memory, and one of each run."""
+    """The parts of the launches of each app: a view of ample memory, and a view of each run."""
     ample = {pair.app: pair for found in by_run.values() for pair in found}
     ordered = sorted(ample.values(), key=lambda pair: pair.need_mib)
     views = {"ample memory": [(pair.app, pair.ample) for pair in ordered]}
@@ -209,20 +209,20 @@ def figure_parts(by_run: Pairs) -> Iterator[Figure]:
 
 
 def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
-    """What launches are made of, on average; nothing where visits do not tell."""
-    told = {words: _mean(visits, name) for name, words in PARTS.items()}
+    """The mean parts of launches; empty if the visits lack a part."""
+    waited = {words: _mean(visits, name) for name, words in PARTS.items()}
     storage = _mean(visits, "storage_s")
-    found = {words: value for words, value in told.items() if value is not None}
-    if storage is None or len(found) < len(told):
+    found = {words: value for words, value in waited.items() if value is not None}
+    if storage is None or len(found) < len(waited):
         return []
-    # A refault and a swap-in are waits for storage, too.
+    # Refaults and swap-ins also wait for storage.
     found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])
     rest = fmean(_seconds(visits)) - sum(found.values())
     return [*found.items(), ("unexplained", max(0.0, rest))]
 
 
 def launches(by_run: Pairs, seed: int) -> Table:
-    """Slowdown and kills of every app."""
+    """The table of slowdown and kills by app."""
     rows: list[Row] = []
     for found in by_run.values():
         for pair in found:
@@ -258,7 +258,7 @@ def launches(by_run: Pairs, seed: int) -> Table:
 
 
 def waits(by_run: Pairs) -> Table:
-    """What launches wait for more than in ample memory."""
+    """The table of additional waits in short memory, compared with ample memory."""
     rows: list[Row] = []
     for found in by_run.values():
         for pair in found:
@@ -280,7 +280,7 @@ def waits(by_run: Pairs) -> Table:
 
 
 def killers(by_run: Pairs) -> Iterator[Table]:
-    """Launches beside one another by how killd kills, where there is more than one way."""
+    """The table of launches by how killd kills, if the runs differ in it."""
     by_killer: dict[str, list[Pair]] = {}
     for found in by_run.values():
         for pair in found:
@@ -303,7 +303,7 @@ def killers(by_run: Pairs) -> Iterator[Table]:
 
 
 def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
-    """How long killd's victims took to give their memory back."""
+    """The table of how long killd's victims take to free their memory."""
     rows: list[Row] = []
     for run in runs:
         times = sorted(1000 * kill.back_s for kill in run.victims if kill.back_s is not None)
@@ -330,14 +330,14 @@ def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
 
 
 def _mean(visits: Sequence[Visit], name: str) -> float | None:
-    """The mean of a wait over the visits that tell; None where less than half of them do."""
+    """The mean of a wait over the visits that have it; None if fewer than half of them do."""
     values = [visit.waits.get(name) for visit in visits]
     known = [value for value in values if value is not None]
     return fmean(known) if known and 2 * len(known) >= len(values) else None
 
 
 def verdicts(by_run: Pairs) -> Iterator[Verdict]:
-    """S2's checks; each run in short memory is a reading."""
+    """The verdicts on S2's checks; each run in short memory is a reading."""
     readings: dict[str, list[Reading]] = {name: [] for name in CHECKS}
     for found in by_run.values():
         if len(found) < 3:
@@ -364,7 +364,7 @@ def verdicts(by_run: Pairs) -> Iterator[Verdict]:
 
 
 def rank_correlation(found: Sequence[Pair]) -> float:
-    """Spearman's, of slowdown with need."""
+    """Spearman's rank correlation of slowdown and need."""
     from scipy.stats import spearmanr
 
     needed, slower = [pair.need_mib for pair in found], [pair.slowdown for pair in found]

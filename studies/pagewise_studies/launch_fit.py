@@ -1,9 +1,9 @@
-"""Lives held to real launches: what a run of the launch lab would have taken, from the other runs.
+"""Fits simulated lives to real launches: predicts a run of the launch lab from the other runs.
 
-Each run is left out in turn. From the others come the time of a page from swap and from a file
-(least squares, none negative), every app's own times (the median of its launches less those reads)
-and the share of its memory that a visit uses. From the run itself come its plan and, without
-swap, how fast the machine was: its first round, which is not judged.
+Each run is left out in turn. The other runs give the read time of a page from swap and from a file
+(least squares, none negative), the own times of each app (the median of its launches less those
+reads) and the share of its memory that a visit uses. The run itself gives its plan and, without
+swap, the speed of the machine in its first round, which is not judged.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ JUDGED = (
     "kill-2g-25apps",
 )
 MORE = ("multiswap-1", "multiswap-2", "multiswap-3")
-"""Further runs that only serve to fit."""
+"""Further runs, used only for the fit."""
 UNLIMITED = ("no-limit-25apps", "no-limit")
-"""Runs that tell what an app needs; the later one counts."""
+"""Runs that show the need of each app; if both have an app, the later run counts."""
 SCARCE = 2.0
-"""Where applications that take turns want this many times the budget, what a visit uses had been
-swapped out."""
+"""If applications take turns and want this many times the budget, all memory that a visit uses was
+swapped out before."""
 SWAP_WRITE_US = 40
-"""A page written to swap, for which no process waits."""
+"""The time to write a page to swap; no process waits for it."""
 LINKED_PERCENT = 50
-"""What an app uses of its program's files, as in docs/scenarios.md."""
+"""The share of its program's files that an app uses, as in docs/scenarios.md."""
 POLL_MS = 50
-"""The lab's killer looks twenty times a second."""
+"""The lab's killer checks memory twenty times a second."""
 OWN_MS_MIN = 5.0
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Microseconds for a page from swap and from a file."""
+    """Microseconds to read a page from swap and from a file."""
 
     swap_us: float
     file_us: float
 
     def waited_s(self, visit: Visit) -> float:
-        """What the reads of a visit take."""
+        """The time that the reads of a visit take."""
         swapped = visit.swap_in_bytes / PAGE_BYTES
         files = max(0, visit.bytes_in - visit.swap_in_bytes) / PAGE_BYTES
         return 1e-6 * (swapped * self.swap_us + files * self.file_us)
@@ -59,7 +59,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Need:
-    """What the first launch of an app adds with ample memory, in MiB."""
+    """The memory that the first launch of an app adds in ample memory, in MiB."""
 
     program: str
     anonymous_mib: int
@@ -67,7 +67,7 @@ class Need:
 
 
 def needs(unlimited: Sequence[LaunchRun]) -> dict[str, Need]:
-    """Every app's need, from the growth of all memory over its first visit."""
+    """The need of each app: the growth of all memory over its first visit."""
     found = {}
     for run in unlimited:
         anonymous, files = 0, 0
@@ -83,7 +83,7 @@ def needs(unlimited: Sequence[LaunchRun]) -> dict[str, Need]:
 
 
 def rates(runs: Sequence[LaunchRun]) -> Rates:
-    """The time of reads, from what warm launches take beyond the quickest of their app."""
+    """Read times, fitted to what warm launches take beyond the quickest launch of the same app."""
     from numpy import array
     from scipy.optimize import nnls
 
@@ -110,16 +110,17 @@ def _launched(run: LaunchRun) -> Iterator[Visit]:
 
 @dataclass(frozen=True)
 class Fit:
-    """All that is known of a machine and its apps without the judged run; times in seconds."""
+    """The model of a machine and its apps, made without the judged run; times are in seconds."""
 
     rates: Rates
     needs: Mapping[str, Need]
     own_s: Mapping[tuple[str, bool], float]
-    """By app and whether the launch is cold."""
+    """Own time of a launch, by app and whether the launch is cold."""
     used: Mapping[str, float]
+    """The share of its anonymous memory that a visit uses, by app."""
 
     def ms_per_mib(self) -> float:
-        """Own time of a cold launch for each MiB that the app needs, the median over apps."""
+        """Own time of a cold launch per MiB of need, the median over apps."""
         return median(
             1000 * self.own_s[name, True] / (need.anonymous_mib + need.file_mib)
             for name, need in self.needs.items()
@@ -127,10 +128,10 @@ class Fit:
         )
 
     def speed(self, run: LaunchRun) -> float:
-        """How long the first round of a run without swap took beside other runs, reads left out.
+        """Duration of the first round of a run without swap, relative to other runs, without reads.
 
-        With swap it is 1: first launches then also wait for what they push out, which tells
-        nothing of the machine.
+        With swap it is 1: first launches then also wait for the pages that they evict, which does
+        not depend on the speed of the machine.
         """
         if run.threshold is None:
             return 1.0
@@ -141,7 +142,7 @@ class Fit:
         )
 
     def life(self, run: LaunchRun) -> Life:
-        """The run's plan as a life."""
+        """The simulated life of the run's plan."""
         apps = list(run.applications)
         speed = self.speed(run)
         libraries = self._libraries(apps)
@@ -167,7 +168,7 @@ class Fit:
         return Life(phone, slow=f"{self.rates.swap_us:.3f}/{SWAP_WRITE_US}us")
 
     def _libraries(self, apps: Sequence[str]) -> dict[str, int]:
-        """Files by program: what its first app brought beyond what each further one did."""
+        """Shared files in MiB by program: what its first app read more than each further app."""
         files: dict[str, list[int]] = {}
         for name in apps:
             need = self.needs[name]
@@ -195,7 +196,7 @@ class Fit:
 
 
 def fit(runs: Sequence[LaunchRun], unlimited: Sequence[LaunchRun]) -> Fit:
-    """What ``runs`` tell, none of which is the judged one."""
+    """Fits a model to ``runs``, which must not include the judged run."""
     found = rates(runs)
     need = needs(unlimited)
     own: dict[tuple[str, bool], list[float]] = {}
@@ -220,7 +221,7 @@ def fit(runs: Sequence[LaunchRun], unlimited: Sequence[LaunchRun]) -> Fit:
 
 
 def _takes_turns(run: LaunchRun) -> bool:
-    """Whether every round visits each app once, so that all others ran since its last visit."""
+    """Whether each round visits each app once, so that all other apps ran since its last visit."""
     return all(
         sorted(visit.app for visit in run.during(number, number)) == sorted(run.applications)
         for number in {visit.round for visit in run.visits}
@@ -228,6 +229,6 @@ def _takes_turns(run: LaunchRun) -> bool:
 
 
 def _wanted(run: LaunchRun, need: Mapping[str, Need]) -> float:
-    """What the run's apps want of memory of their own, in budgets."""
+    """The anonymous memory that the run's apps need, as a multiple of the budget."""
     wanted = sum(need[name].anonymous_mib for name in run.applications) * MIB
     return wanted / run.budget_bytes if run.budget_bytes else 0.0

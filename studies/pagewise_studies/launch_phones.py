@@ -1,7 +1,7 @@
-"""The phones of S0, S1 and S2 as lives, with every choice that the papers leave open by name.
+"""The phones of S0, S1 and S2 as simulated lives; choices that the papers leave open have names.
 
-Sizes follow the spec sheets' derivations; what neither they nor a measurement settles is a choice,
-and no choice is made to let a figure of a paper appear.
+Sizes follow the derivations of the spec sheets. If neither a sheet nor a measurement gives a value,
+it is a choice. No choice is made to reproduce a figure of a paper.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from pagewise.units import PAGE_BYTES
 from pagewise_studies.verdict import Choices
 
 PHONES = {"1 GB, 9 apps": (600, 9), "2 GB, 9 apps": (1500, 9), "2 GB, 25 apps": (1500, 25)}
-"""Memory for apps in MiB, and apps (S0.3)."""
+"""Memory for apps in MiB, and number of apps (S0.3)."""
 SMALL, LARGE, CROWDED = PHONES
 MULTI_SWAP = "20 apps"
-"""S1 names no memory: that of a 2 GB phone."""
+"""The phone of S1, which names no memory; it gets the memory of a 2 GB phone."""
 ROUNDS = 5
 APP_MIB, FILE_PERCENT = 120, 30
 LIBRARIES = {"name": "libraries", "mib": 64, "linked_percent": 50}
 SERVICES_MIB = 64
 COLD_MS = 2000.0
-"""A restart without swap (S0.3: constant 2 s)."""
+"""The duration of a restart without swap (S0.3: constant 2 s)."""
 SWAP_MIB = 4096
 FAST = "10/20us"
-"""The NVM of anchors 2.2, between eMRAM and Optane."""
+"""Read and write time of the NVM of anchors 2.2, between eMRAM and Optane."""
 
 USED = {"30 %": 30, "the whole app": 100}
-"""What a visit uses: as measured on PCs, or one footprint a launch (S0.3)."""
+"""The percentage of an app that a visit uses: as measured on PCs, or all of the app (S0.3)."""
 WARM = {"13 % of a cold launch": 0.13, "as a cold launch": 1.0}
-"""A thawed app's own time: as in the launch lab without a limit, or all of it anew."""
+"""The own time of a thawed app: as in the launch lab without a limit, or that of a cold launch."""
 DEVICES = {"emmc-5.1": 250, "ufs-2.1": 800}
-"""Flash of the papers' phones, and MB/s of its sequential reads (recalled from data sheets)."""
+"""The flash of the papers' phones, and MB/s of its sequential reads (from data sheets)."""
 READ_AROUND = 32
-"""Pages of a file that a read brings (the kernel's VM_READAHEAD_PAGES)."""
+"""Pages of a file that one read brings (the kernel's VM_READAHEAD_PAGES)."""
 KILLERS = {"free and file pages": "true", "free pages": "false"}
-"""What minfree compares with its levels: as the driver, or as S2's text."""
+"""The pages that minfree compares with its levels: as in the driver, or as in S2's text."""
 ORDERS = ("strict", "shuffled")
 NVM_MIB = (0, 32, 64, 128, 256, 512, 1024)
 PROFILES = ("faithful", "practical")
 HYBRID_MIB = (256, 1024, 2048)
-"""S1 sweeps until everything that is swapped fits."""
+"""S1 sweeps sizes until all swapped pages fit."""
 BITS, COPIES = ("0", "1"), ("keep", "free")
 
 
 @dataclass(frozen=True)
 class Key:
-    """A life: the phone, what stands below its memory, its choices by name, and the seed."""
+    """The key of a life: phone, tiers below its memory, choices by name, and seed."""
 
     phone: str
     below: str
@@ -61,7 +61,7 @@ class Key:
     seed: int
 
     def choice(self, name: str) -> str:
-        """The value of one of its choices."""
+        """The value of a choice."""
         return dict(self.choices)[name]
 
 
@@ -75,31 +75,31 @@ Outcomes = Mapping[Key, Mapping[str, Any]]
 
 
 def live(wanted: Mapping[Key, Life], progress: Progress | None) -> dict[Key, Mapping[str, Any]]:
-    """Every life, on all cores."""
+    """Simulates every life, on all cores."""
     return dict(zip(wanted, live_all(list(wanted.values()), progress=progress), strict=True))
 
 
 def common_choices() -> Iterator[Choices]:
-    """What every phone of S0 and S1 leaves open."""
+    """Every combination of the choices that S0 and S1 leave open for all phones."""
     names = ("used", "warm", "device", "order")
     for values in product(USED, WARM, DEVICES, ORDERS):
         yield tuple(zip(names, values, strict=True))
 
 
 def with_killers(choices: Choices) -> Iterator[Choices]:
-    """The same phone with swap off, under each killer."""
+    """The choices of a phone with swap off: ``choices`` with each killer."""
     for killer in KILLERS:
         yield (*choices, ("minfree counts", killer))
 
 
 def shown(*more: tuple[str, str]) -> Choices:
-    """The reading that figures show: S0's own derivations, and flash of its time."""
+    """The reading that figures show: S0's derivations and flash of its time, then ``more``."""
     first = ("the whole app", "13 % of a cold launch", "emmc-5.1", "strict")
     return (*zip(("used", "warm", "device", "order"), first, strict=True), *more)
 
 
 def thrash_lives(seeds: Sequence[int]) -> dict[Key, Life]:
-    """S0: the three phones with swap and without."""
+    """The lives of S0's three phones, with and without swap."""
     lives = {}
     for name, choices, seed in product(PHONES, common_choices(), seeds):
         on = Key(name, "swap on", choices, seed)
@@ -111,8 +111,10 @@ def thrash_lives(seeds: Sequence[int]) -> dict[Key, Life]:
 
 
 def nvm_lives(seeds: Sequence[int]) -> dict[Key, Life]:
-    """S0 Fig. 5: swap on with an NVM cache of storage. What it moves depends on neither the device
-    nor the app's own time."""
+    """The lives of S0 Fig. 5: swap on, with an NVM cache of storage.
+
+    The pages that the cache moves depend on neither the device nor the own time of apps.
+    """
     lives = {}
     for name, size, profile, used, order, seed in product(
         (SMALL, LARGE), NVM_MIB, PROFILES, USED, ORDERS, seeds
@@ -125,12 +127,12 @@ def nvm_lives(seeds: Sequence[int]) -> dict[Key, Life]:
 
 
 def shown_with(used: str, order: str) -> Choices:
-    """The shown reading with another used share and order."""
+    """The reading that figures show, with this used share and order."""
     return tuple({**dict(shown()), "used": used, "order": order}.items())
 
 
 def hybrid_lives(seeds: Sequence[int]) -> dict[Key, Life]:
-    """S1 Fig. 5: hybrid swap against flash swap and no swap, twenty apps."""
+    """The lives of S1 Fig. 5: twenty apps with hybrid swap, flash swap and no swap."""
     lives = {}
     for choices, seed in product(common_choices(), seeds):
         memory_mib = PHONES[LARGE][0]
@@ -150,7 +152,7 @@ def hybrid_lives(seeds: Sequence[int]) -> dict[Key, Life]:
 
 
 def _phone(key: Key, memory_mib: int, apps: int, **more: Any) -> dict[str, Any]:
-    """A phone of S0: apps of half to one and a half of 120 MiB, launched in rounds."""
+    """A phone of S0: apps of 60 to 180 MiB, launched in rounds."""
     spread = range(APP_MIB // 2, APP_MIB * 3 // 2 + 1)
     dice = random.Random(key.seed)
     sizes = [spread[len(spread) * (2 * app + 1) // (2 * apps)] for app in range(apps)]
@@ -191,7 +193,7 @@ def _visits(apps: int, order: str, dice: random.Random) -> list[int]:
 
 
 def _killer(counts: str | None, order: str = "serial") -> dict[str, Any]:
-    """Android's table under one of its rules; with None nothing is killed."""
+    """A killer by Android's table with one of its rules; None stands for no killer."""
     if counts is None:
         return {"rule": {"by": "none"}}
     options = {"file_cache_counts": KILLERS[counts]}
@@ -205,15 +207,15 @@ NEEDS_KB = {
     "MX Player": 119_464,
     "Asphalt 8": 502_748,
 }
-"""What the paper's apps need (S2.4)."""
+"""The memory that the paper's apps need (S2.4)."""
 CACHED, CACHED_MIB = 24, 30
-"""Further cached processes: as many as Asphalt 8 killed and the rest of a phone, of the 20 to 40 MB
-that S2.6 assumes."""
+"""Further cached processes and their size: those that Asphalt 8 killed and the rest of a phone.
+S2.6 assumes 20 to 40 MB for each."""
 NEXUS_5_MIB = 1500
 MINFREE_MIB = 180
-"""The highest level of the framework's table (S2.2: 184,320 KB): where short memory begins."""
+"""Short memory begins at the highest level of the framework's table (S2.2: 184,320 KB)."""
 HEADROOM = {"at the killer's level": 0, "64 MiB above it": 64}
-"""How much is free beside the level when the app is launched: S2 does not tell its balloon."""
+"""Free MiB above that level at the launch of the app; S2 does not give the size of its balloon."""
 BUSY = {"two threads": 2, "every processor": 4}
 KILL_COSTS: dict[str, dict[str, int]] = {
     "as on Linux 6.18": {},
@@ -223,17 +225,17 @@ KILL_COSTS: dict[str, dict[str, int]] = {
         "free_ns_per_page": 1_500,
     },
 }
-"""What a kill takes: by default as killtrace measured it; S2's victims of 13 and 41 threads took 47
-and 108 us, then 271 and 1,077 us, then 10 ms for memory that it does not tell, assumed to be 20 to
-40 MB (S2.4, S2.6)."""
+"""The time of the phases of a kill. The defaults are those that killtrace measured. S2's victims
+with 13 and 41 threads took 47 and 108 us for delivery, 271 and 1,077 us for handling, and 10 ms to
+free their memory. S2 does not give its size; the model assumes 20 to 40 MB (S2.4, S2.6)."""
 KILL_ORDERS = ("serial", "batch", "reclaim-first")
 AMPLE, SHORT = "ample memory", "short memory"
 
 
 def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]:
-    """S2 Fig. 1: each app launched with ample and with short memory.
+    """The lives of S2 Fig. 1: each app is launched in ample and in short memory.
 
-    ``own_ms``: the own time of each app under each choice of it.
+    ``own_ms``: the own time of each app, by the choice of own times.
     """
     lives = {}
     names = ("own time", "device", "launch keeps busy")
@@ -242,7 +244,7 @@ def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]
         phone = _nexus(app, own_ms[own][app], BUSY[busy])
         phone["costs"] = {"file_read_ns_per_page": file_read_ns(device)}
         ample = Key(app, AMPLE, choices, 0)
-        # One small app first: the system has started, and its libraries are in memory.
+        # A small app runs first, so that the system has started and its libraries are in memory.
         started = [len(phone["apps"]) - 1, 0]
         lives[ample] = Life({**phone, "memory_mib": NEXUS_5_MIB, "visits": started}, slow=device)
         for killer, headroom, costs, order in product(KILLERS, HEADROOM, KILL_COSTS, KILL_ORDERS):
@@ -262,7 +264,7 @@ def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]
 
 
 def _nexus(app: str, own_ms: float, busy_threads: int) -> dict[str, Any]:
-    """The launched app, then the other four and the rest, which are cached when it is launched."""
+    """S2's phone: the launched app, then the other four apps and the cached processes."""
     others = [name for name in NEEDS_KB if name not in (app, "Asphalt 8")]
     needs = {app: NEEDS_KB[app] // 1024, **{name: NEEDS_KB[name] // 1024 for name in others}}
     needs |= {f"cached {number + 1}": CACHED_MIB for number in range(CACHED)}
@@ -286,6 +288,7 @@ def _nexus(app: str, own_ms: float, busy_threads: int) -> dict[str, Any]:
 
 
 def _taken_mib(phone: Mapping[str, Any]) -> int:
-    """What the cached apps hold; their files can be dropped, but the driver counts them too."""
+    """The memory that the cached apps hold. The kernel can drop their file pages, but the driver
+    counts these too."""
     held = sum(app["anonymous_mib"] for app in phone["apps"][1:])
     return int(held) + SERVICES_MIB

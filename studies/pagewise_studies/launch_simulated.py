@@ -1,7 +1,7 @@
-"""Launches on simulated lives: S0 Figs. 1, 2, 3 and 5, S1 Fig. 5, S2 Fig. 1, and the model's check.
+"""Launches on simulated lives: S0 Figs. 1, 2, 3 and 5, S1 Fig. 5, S2 Fig. 1, and model checks.
 
-The phones and what the papers leave open about them are in `launch_phones`, the checks in
-`launch_simulated_checks`; `launch_fit` holds the model to real runs of the launch lab.
+`launch_phones` has the phones and the choices that the papers leave open, `launch_simulated_checks`
+has the checks, and `launch_fit` fits the model to real runs of the launch lab.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def read_runs(recordings: Path) -> dict[str, LaunchRun]:
 
 
 def paper_lives(real: dict[str, LaunchRun], seeds: int) -> dict[Key, Life]:
-    """The lives of the papers' phones; their own times come from all ``real`` runs."""
+    """The lives of the papers' phones; the own times of apps come from all ``real`` runs."""
     everything = fit(list(real.values()), [real[name] for name in UNLIMITED])
     return {
         **phones.thrash_lives(range(seeds)),
@@ -73,7 +73,7 @@ def paper_lives(real: dict[str, LaunchRun], seeds: int) -> dict[Key, Life]:
 
 
 def plan_lives(real: dict[str, LaunchRun]) -> list[tuple[Fit, Life]]:
-    """The life of each judged run's plan, with what it was fitted to: the other runs."""
+    """The life of each judged run's plan, with the model that was fitted to the other runs."""
     unlimited = [real[name] for name in UNLIMITED]
     fits = [
         fit([run for other, run in real.items() if other != name], unlimited) for name in JUDGED
@@ -82,7 +82,7 @@ def plan_lives(real: dict[str, LaunchRun]) -> list[tuple[Fit, Life]]:
 
 
 def own_times(model: Fit) -> dict[str, dict[str, float]]:
-    """Own time of the cold launch of each of S2's apps, in milliseconds, by where it comes from."""
+    """Own time of a cold launch of each of S2's apps in milliseconds, by the source of the time."""
     by_need = model.ms_per_mib()
     return {
         "2 s, as S0": dict.fromkeys(phones.NEEDS_KB, phones.COLD_MS),
@@ -93,7 +93,7 @@ def own_times(model: Fit) -> dict[str, dict[str, float]]:
 
 
 def held_to_real(real: dict[str, LaunchRun]) -> list[Judged]:
-    """Each judged run beside the life of its plan, fitted to the other runs."""
+    """Compares each judged run with the life of its plan, fitted to the other runs."""
     plans = plan_lives(real)
     lives = live_all([life for _, life in plans])
     found = []
@@ -139,7 +139,7 @@ def _off(phone: str, seed: int) -> Key:
 
 
 def figure_1(lives: Outcomes) -> Figure:
-    """S0 Fig. 1: storage I/O, the busiest 10 % of pages apart."""
+    """S0 Fig. 1: storage I/O of the busiest 10 % of pages and of all others."""
     points = []
     for phone in (phones.SMALL, phones.LARGE):
         for key in (_on(phone, 0), _off(phone, 0)):
@@ -213,7 +213,7 @@ def figure_3(lives: Outcomes, seeds: Sequence[int]) -> Figure:
 
 
 def figure_5(lives: Outcomes, seeds: Sequence[int], phone: str) -> Figure:
-    """S0 Fig. 5: storage I/O by the size of the NVM, swap off as a flat line."""
+    """S0 Fig. 5: storage I/O by the size of the NVM; swap off is a flat line."""
     points = []
     for used in phones.USED:
         choices = phones.shown_with(used, "strict")
@@ -256,7 +256,7 @@ def _nvm(phone: str, size: int, choices: Choices, profile: str, seed: int) -> Ke
 
 
 def figure_hybrid(lives: Outcomes, seeds: Sequence[int]) -> Figure:
-    """S1 Fig. 5: launch time of each app, hybrid swap with 1024 MiB beside flash and no swap."""
+    """S1 Fig. 5: launch time of each app with flash swap, hybrid swap of 1024 MiB and no swap."""
     points = []
     hybrid = (("NVM", "1024 MiB"), ("entry_bit", "1"), ("flash copy", "keep"))
     for series, below, more in (
@@ -284,7 +284,7 @@ def figure_hybrid(lives: Outcomes, seeds: Sequence[int]) -> Figure:
 
 
 def scarcity_choices(lives: Outcomes) -> Choices:
-    """The reading of S2 that figures show: own times, two busy threads, at the killer's level."""
+    """The choices for launches in figures of S2: own time, device and busy threads."""
     own = next(key.choice("own time") for key in lives if key.below == phones.AMPLE)
     return (("own time", own), ("device", "emmc-5.1"), ("launch keeps busy", "two threads"))
 
@@ -321,7 +321,7 @@ def figure_scarcity(lives: Outcomes) -> Figure:
 
 
 def figures_parts(lives: Outcomes) -> Iterator[Figure]:
-    """Where launches spend their time, a view each: S0's phones with swap and without, and S2's
+    """Parts of the launch time, in three views: S0's phones with swap on, with swap off, and S2's
     apps in short memory.
     """
     choices = (*scarcity_choices(lives), *SHORT_CHOICES)
@@ -358,11 +358,11 @@ def figures_parts(lives: Outcomes) -> Iterator[Figure]:
 
 
 def figure_real(judged: Sequence[Judged]) -> Figure:
-    """The model beside the launch lab."""
+    """Median launches in the model and in the launch lab."""
     points = [
-        Point(one.name, series, value)
-        for one in judged
-        for series, value in (("real run", one.real_s), ("simulated life", one.simulated_s))
+        Point(run.name, series, value)
+        for run in judged
+        for series, value in (("real run", run.real_s), ("simulated life", run.simulated_s))
     ]
     return Figure(
         f"{NAME}-real",
@@ -370,6 +370,6 @@ def figure_real(judged: Sequence[Judged]) -> Figure:
         "run",
         "launch time, seconds",
         tuple(points),
-        {"runs": [one.name for one in judged]},
+        {"runs": [run.name for run in judged]},
         is_categorical=True,
     )

@@ -1,4 +1,4 @@
-"""The checks of S0, S1 and S2 that need launches, each under every reading of what is unsaid."""
+"""The checks of S0, S1 and S2 that need launches, each under every reading of the open choices."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ class Judged:
 
     @property
     def difference(self) -> float:
-        """What the model takes more, as a share of the real median."""
+        """By how much the model's median exceeds the real one, as a share of the latter."""
         return self.simulated_s / self.real_s - 1
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Every life, and the model beside real runs."""
+    """The inputs of the checks: all lives, and the model beside real runs."""
 
     lives: Outcomes
     judged: Sequence[Judged]
     seeds: Sequence[int]
 
     def mean(self, key: Key, measure: Callable[[Mapping[str, Any]], float]) -> float:
-        """A figure of a life, the mean over the seeds."""
+        """The mean of ``measure`` over the lives of all seeds."""
         return fmean(
             measure(self.lives[Key(key.phone, key.below, key.choices, seed)]) for seed in self.seeds
         )
 
     def pairs(self, phone: str) -> Iterator[tuple[Choices, Key, Key]]:
-        """A phone with swap and without, under each reading."""
+        """The keys of a phone with and without swap, under each reading."""
         for choices in phones.common_choices():
             for killed in phones.with_killers(choices):
                 yield (
@@ -67,7 +67,7 @@ class Inputs:
     def scarcity(
         self, app: str, order: str
     ) -> Iterator[tuple[Choices, float, float, Mapping[str, Any]]]:
-        """Seconds of an app's launch in ample and in short memory, with the latter visit."""
+        """Launch times in ample and in short memory, in seconds, and the visit in short memory."""
         for key, life in self.lives.items():
             if (key.phone, key.below) != (app, f"{phones.SHORT}, {order}"):
                 continue
@@ -78,7 +78,7 @@ class Inputs:
     def hybrid_cuts(
         self, size: str | None = None, used: str | None = None
     ) -> Iterator[tuple[Choices, float, float]]:
-        """Change of the mean launch against flash swap, and its ratio to no swap."""
+        """Change of the mean launch against flash swap, and ratio of the mean launch to no swap."""
         for key in self.lives:
             if key.below != "hybrid" or key.seed != self.seeds[0]:
                 continue
@@ -106,7 +106,7 @@ def _top(life: Mapping[str, Any]) -> float:
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
-    """Every check, in the order of the sheets."""
+    """The verdict of each check, in the order of the sheets."""
     readings: dict[str, list[Reading]] = {
         **_skew(inputs),
         **_volumes(inputs),
@@ -152,7 +152,7 @@ def _first_mean(life: Mapping[str, Any]) -> float:
 
 
 def _span(life: Mapping[str, Any]) -> float:
-    """The slowest of the later rounds over the quickest."""
+    """The slowest round after the first, over the quickest one."""
     count = len(life["visits"]) // phones.ROUNDS
     rounds = [
         fmean(launches(life["visits"][turn * count : (turn + 1) * count]))
@@ -227,7 +227,7 @@ def _nvm(inputs: Inputs) -> dict[str, list[Reading]]:
 
 
 def launch_readings(seeds: Sequence[int], progress: Progress | None) -> list[Reading]:
-    """The same, from lives of its own: for the study that asks nothing else of them."""
+    """Whether hybrid swap cuts launches by 40 %, from new lives; for the study `multiswap`."""
     lives = phones.live(phones.hybrid_lives(seeds), progress)
     return hybrid_readings(Inputs(lives, (), seeds))
 
@@ -273,16 +273,16 @@ def _scarcity(inputs: Inputs) -> dict[str, list[Reading]]:
 
 
 def model_verdicts(inputs: Inputs) -> Iterator[Verdict]:
-    """The model beside the runs that it was not fitted to."""
+    """The verdicts on the model, from the runs that it was not fitted to."""
     medians = [
-        Reading((("run", one.name),), abs(one.difference) <= 0.25, one.difference)
-        for one in inputs.judged
+        Reading((("run", run.name),), abs(run.difference) <= 0.25, run.difference)
+        for run in inputs.judged
     ]
     yield judge(CHECKS["real"], "real runs", medians)
     pairs = [
-        (one.real_s < other.real_s) == (one.simulated_s < other.simulated_s)
-        for one, other in combinations(inputs.judged, 2)
-        if max(one.real_s, other.real_s) > (1 + LEVEL) * min(one.real_s, other.real_s)
+        (run.real_s < other.real_s) == (run.simulated_s < other.simulated_s)
+        for run, other in combinations(inputs.judged, 2)
+        if max(run.real_s, other.real_s) > (1 + LEVEL) * min(run.real_s, other.real_s)
     ]
     share = sum(pairs) / len(pairs)
     yield judge(CHECKS["real_order"], "real runs", [Reading((), share == 1, share)])

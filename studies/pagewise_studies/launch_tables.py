@@ -1,4 +1,4 @@
-"""The tables of simulated launches, and what is counted in them."""
+"""The tables of simulated launches, and the counts in them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PARTS = {
     "kill_wait_ns": "waiting for victims",
     "contention_ns": "processor taken by others",
 }
-"""Parts of a launch and what people call them."""
+"""The parts of a launch, and their names on the page."""
 Visits = Sequence[Mapping[str, Any]]
 
 
 def launches(visits: Visits) -> list[float]:
-    """Launch times in seconds, those that were not answered left out."""
+    """Launch times in seconds, of the answered launches only."""
     return [visit["launch_ns"] / 1e9 for visit in visits if visit["launch_ns"] is not None]
 
 
@@ -38,7 +38,7 @@ def later(life: Mapping[str, Any]) -> list[float]:
 
 
 def io_mib(visits: Visits) -> float:
-    """Reads and writes of the slow device."""
+    """Reads and writes of the slow device, in MiB."""
     return float(sum(visit["slow_reads"] + visit["slow_writes"] for visit in visits)) / 256
 
 
@@ -48,7 +48,7 @@ def tables(inputs: Inputs) -> list[Table]:
 
 
 def real(inputs: Inputs) -> Table:
-    """The model beside the runs that it was not fitted to."""
+    """The table of the model beside the runs that it was not fitted to."""
     return Table(
         "real",
         "Real runs and their lives",
@@ -57,26 +57,26 @@ def real(inputs: Inputs) -> Table:
         "of the first round of a run without swap, relative to the other runs.",
         [
             {
-                "run": one.name,
-                "real, s": one.real_s,
-                "simulated, s": one.simulated_s,
-                "difference": one.difference,
-                "real I/O, MiB": one.real_io_mib,
-                "simulated I/O, MiB": one.simulated_io_mib,
-                "real kills": one.real_kills,
-                "simulated kills": one.simulated_kills,
-                "speed": one.speed,
-                "swap-in, us": one.rates.swap_us,
-                "file page, us": one.rates.file_us,
+                "run": run.name,
+                "real, s": run.real_s,
+                "simulated, s": run.simulated_s,
+                "difference": run.difference,
+                "real I/O, MiB": run.real_io_mib,
+                "simulated I/O, MiB": run.simulated_io_mib,
+                "real kills": run.real_kills,
+                "simulated kills": run.simulated_kills,
+                "speed": run.speed,
+                "swap-in, us": run.rates.swap_us,
+                "file page, us": run.rates.file_us,
             }
-            for one in inputs.judged
+            for run in inputs.judged
         ],
         shares=("difference",),
     )
 
 
 def thrash(inputs: Inputs) -> Table:
-    """S0's phones under the choices that matter most."""
+    """The table of S0's phones, under the choices with the largest effect."""
 
     def rows() -> Iterator[Row]:
         for phone in phones.PHONES:
@@ -121,7 +121,7 @@ def _thrash_row(key: Key, used: str, life: Mapping[str, Any]) -> Row:
 
 
 def scarcity(inputs: Inputs) -> Table:
-    """S2's apps, all choices."""
+    """The table of S2's apps, over all choices."""
     rows: list[Row] = []
     for app, kilobytes in phones.NEEDS_KB.items():
         for order in phones.KILL_ORDERS:
@@ -155,7 +155,7 @@ def scarcity(inputs: Inputs) -> Table:
 
 
 def hybrid(inputs: Inputs) -> Table:
-    """S1's twenty apps: launch times beside flash swap and no swap."""
+    """The table of S1's twenty apps: launches with hybrid swap, flash swap and no swap."""
     rows: list[Row] = []
     for size in phones.HYBRID_MIB:
         for used in phones.USED:

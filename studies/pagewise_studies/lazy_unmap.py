@@ -1,9 +1,10 @@
-"""What keeping freed memory mapped saves, on recorded allocations of real programs.
+"""The savings of freed memory that stays mapped, on recorded allocations of real programs.
 
-Every recording is replayed against each allocator with as much memory as it wants, then within
-budgets that are shares of what it takes without a pool. Time is a model: what the recorded command
-used on processors, which is that of the baseline since it was recorded so, less faults saved and
-plus work added, at the costs in ``checks/lazy-unmap-costs.toml``.
+Each recording is replayed against each allocator without a limit, then within budgets. A budget is
+a multiple of the memory that the recording takes without a pool. Time is a model: the processor
+time of the recorded command, less the faults saved, plus the work added, at the costs in
+``checks/lazy-unmap-costs.toml``. The command was recorded without a pool, so its time is that of
+the baseline.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pagewise_studies.table import Row, Table
 NAME = "lazy-unmap"
 TITLE = "S3: lazy unmapping, by allocator"
 BUDGETS = (1.0, 1.1, 1.25, 1.5, 2.0)
-"""Memory, as shares of the most that the baseline has resident."""
+"""Budgets as multiples of the peak resident memory of the baseline."""
 NANOSECONDS = 1e9
 SEEDED = "a replay is deterministic and uses no seed"
 
@@ -43,31 +44,31 @@ def study(
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     programs = [program(path, progress) for path in recordings]
-    figures = [figure for one in programs for figure in (resident(one), killed(one))]
+    figures = [figure for recorded in programs for figure in (resident(recorded), killed(recorded))]
     return outcome.assemble(
         NAME,
         output,
         title=TITLE,
         figures=[faulted(programs), *figures],
         verdicts=verdicts(programs),
-        tables=[table(one) for one in programs],
-        inputs=dict(zip((one.name for one in programs), recordings, strict=True)),
+        tables=[table(recorded) for recorded in programs],
+        inputs=dict(zip((recorded.name for recorded in programs), recordings, strict=True)),
         arguments=shlex.join(map(str, recordings)),
         seeds=[seed],
         seeded=SEEDED,
-        losses={one.name: one.info["losses"] for one in programs},
+        losses={recorded.name: recorded.info["losses"] for recorded in programs},
     )
 
 
 def program(path: Path, progress: Progress | None) -> Program:
-    """A recording, replayed against every allocator without and with budgets."""
+    """Replays a recording against each allocator, without and with budgets."""
     if not path.is_file():
         raise UnreadableInput(f"{path}: no such file", path=str(path))
     if not is_allocations(path):
         raise UnreadableInput(
-            f"{path}: no recording of allocations",
+            f"{path}: not a recording of allocations",
             path=str(path),
-            hint="make one: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
+            hint="record a program: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
         )
     info = allocations_info(path, progress=progress)
     if not info["pages"]:
@@ -79,7 +80,7 @@ def program(path: Path, progress: Progress | None) -> Program:
         raise UnreadableInput(f"{path}: {why}", path=str(path))
     names = [row["name"] for row in _core.allocators()]
     free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
-    replays = {name: Replay(one) for name, one in zip(names, free, strict=True)}
+    replays = {name: Replay(result) for name, result in zip(names, free, strict=True)}
     needed = replays[BASELINE].one["pages_resident_max"]
     asked: list[tuple[float, dict[str, Any]]] = [
         (
@@ -103,11 +104,11 @@ def program(path: Path, progress: Progress | None) -> Program:
 
 
 def faulted(programs: Sequence[Program]) -> Figure:
-    """Faults of large blocks by program, the baseline's being 1."""
+    """Faults of large blocks by program, relative to the baseline."""
     points = [
-        Point(one.name, name, replay.faults / one.baseline.faults)
-        for one in programs
-        for name, replay in one.replays.items()
+        Point(recorded.name, name, replay.faults / recorded.baseline.faults)
+        for recorded in programs
+        for name, replay in recorded.replays.items()
     ]
     return Figure(
         f"{NAME}-faults",
@@ -120,40 +121,40 @@ def faulted(programs: Sequence[Program]) -> Figure:
     )
 
 
-def resident(one: Program) -> Figure:
-    """Resident memory over time, and the part that the program had asked for."""
+def resident(recorded: Program) -> Figure:
+    """Resident memory of large blocks over time, by allocator."""
     points = [
         Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
-        for name, replay in one.replays.items()
+        for name, replay in recorded.replays.items()
         for instant in replay.one["timeline"]
     ]
     return Figure(
-        f"{NAME}-resident-{one.name}",
-        f"Resident memory of large blocks ({one.name})",
+        f"{NAME}-resident-{recorded.name}",
+        f"Resident memory of large blocks ({recorded.name})",
         "seconds",
         "MiB",
         tuple(points),
-        _config([one]),
+        _config([recorded]),
         chart="Resident memory of blocks from 64 KiB",
-        view=one.name,
+        view=recorded.name,
     )
 
 
-def killed(one: Program) -> Figure:
-    """Kills by budget."""
+def killed(recorded: Program) -> Figure:
+    """Number of kills by budget."""
     points = [
         Point(share, _named(name, hears), float(replay.counts["kills"]))
-        for (name, share, hears), replay in one.budgets.items()
+        for (name, share, hears), replay in recorded.budgets.items()
     ]
     return Figure(
-        f"{NAME}-kills-{one.name}",
-        f"Processes killed, by memory as a share of what {BASELINE} needs ({one.name})",
+        f"{NAME}-kills-{recorded.name}",
+        f"Processes killed, by memory as a share of what {BASELINE} needs ({recorded.name})",
         f"memory over the peak of {BASELINE}",
         "killed",
         tuple(points),
-        _config([one]),
+        _config([recorded]),
         chart="Processes killed where memory is short",
-        view=one.name,
+        view=recorded.name,
     )
 
 
@@ -161,38 +162,38 @@ def _named(name: str, hears: bool) -> str:
     return f"{name}, told of pressure" if hears else name
 
 
-def table(one: Program) -> Table:
-    """One row per allocator."""
+def table(recorded: Program) -> Table:
+    """The table of a program, with a row for each allocator."""
     rows: list[Row] = [
         {
             "allocator": name,
             "faults": replay.faults,
-            "of no-pool's": replay.faults / one.baseline.faults,
+            "of no-pool's": replay.faults / recorded.baseline.faults,
             "cleared, MiB": mib(replay.counts["pages_zeroed"]),
             "premapped, MiB": mib(replay.counts["pages_populated"]),
             "lazily freed and touched, MiB": mib(replay.counts["lazy_touches"]),
             "calls": replay.counts["calls"],
-            "time saved (model)": one.saving(name) if one.is_timed else None,
+            "time saved (model)": recorded.saving(name) if recorded.is_timed else None,
             "peak, MiB": mib(replay.one["pages_resident_max"]),
             "idle, MiB": mib(replay.one["pages_resident_idle"]),
             **{
-                f"killed at {share:g}x": one.budgets[name, share, False].counts["kills"]
+                f"killed at {share:g}x": recorded.budgets[name, share, False].counts["kills"]
                 for share in BUDGETS
             },
         }
-        for name, replay in one.replays.items()
+        for name, replay in recorded.replays.items()
     ]
-    large = format_count(one.baseline.faults)
+    large = format_count(recorded.baseline.faults)
     used = (
-        f"{one.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
-        f"{format_count(one.info['minor_faults'])} faults in all, {large} of them"
-        if one.is_timed
+        f"{recorded.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
+        f"{format_count(recorded.info['minor_faults'])} faults in all, {large} of them"
+        if recorded.is_timed
         else f"time and faults in all not known, {large} faults"
     )
     return Table(
-        f"{NAME}-{one.name}",
-        f"Allocators on {one.name}",
-        f"The program: `{' '.join(one.info['command']) or one.name}`, {used} on "
+        f"{NAME}-{recorded.name}",
+        f"Allocators on {recorded.name}",
+        f"The program: `{' '.join(recorded.info['command']) or recorded.name}`, {used} on "
         "blocks from 64 KiB. Faults and memory are of these blocks only. *Idle*: five seconds "
         "after the last step. *Killed at*: kills with this multiple of the peak memory without a "
         f"pool. The model's costs: {COSTS.words()}.",
@@ -208,8 +209,8 @@ def mib(pages: int) -> float:
 
 def _config(programs: Sequence[Program]) -> dict[str, Any]:
     return {
-        "programs": [one.name for one in programs],
-        "commands": [one.info["command"] for one in programs],
+        "programs": [recorded.name for recorded in programs],
+        "commands": [recorded.info["command"] for recorded in programs],
         "budgets": list(BUDGETS),
         "build": _core.build(),
     }

@@ -10,12 +10,12 @@ from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_chec
 
 CHECKS = load_checks("lazy-unmap")
 FEWEST, MOST = 0.30, 0.60
-"""Faults that a pool saves in a mix as a browser's (ACC-S3-1)."""
+"""The range of faults that a pool saves in a mix such as a browser's (ACC-S3-1)."""
 LOOP = 0.90
-"""Faults that it saves where nothing else is done than to allocate and to free."""
+"""The share of faults that a pool saves in a loop that only allocates and frees."""
 TIME_LEAST, TIME_MOST = 0.02, 0.10
 MORE_MOST = 0.05
-"""Our reading of "baseline + epsilon": a share of the baseline's peak."""
+"""Our reading of the paper's "baseline + epsilon", as a share of the baseline's peak."""
 UNTIMED = (
     "no recording here says how long its program took and how often it faulted: all were killed"
 )
@@ -23,9 +23,9 @@ LIBRARY = "this needs running programs: the tests of the preload library (tests/
 
 
 def verdicts(programs: Sequence[Program]) -> list[Verdict]:
-    """Every check on the programs together."""
-    data = ", ".join(one.name for one in programs)
-    timed = [one for one in programs if one.is_timed]
+    """The verdict of each check on all programs together."""
+    data = ", ".join(program.name for program in programs)
+    timed = [program for program in programs if program.is_timed]
     found = {
         "mix": _each(timed, _mix),
         "loop": _each(programs, _loop),
@@ -51,47 +51,47 @@ def _each(
     programs: Sequence[Program], test: Callable[[Program, str], tuple[bool, float]]
 ) -> list[Reading]:
     return [
-        Reading((("program", one.name), ("pool", pool)), *test(one, pool))
-        for one in programs
+        Reading((("program", program.name), ("pool", pool)), *test(program, pool))
+        for program in programs
         for pool in POOLS
     ]
 
 
-def _mix(one: Program, pool: str) -> tuple[bool, float]:
-    saved = one.reduction(pool)
+def _mix(program: Program, pool: str) -> tuple[bool, float]:
+    saved = program.reduction(pool)
     return FEWEST <= saved <= MOST, saved
 
 
-def _loop(one: Program, pool: str) -> tuple[bool, float]:
-    saved = one.reduction_of_large(pool)
+def _loop(program: Program, pool: str) -> tuple[bool, float]:
+    saved = program.reduction_of_large(pool)
     return saved >= LOOP, saved
 
 
-def _never_more(one: Program, pool: str) -> tuple[bool, float]:
-    ratio = one.replays[pool].faults / one.baseline.faults
+def _never_more(program: Program, pool: str) -> tuple[bool, float]:
+    ratio = program.replays[pool].faults / program.baseline.faults
     return ratio <= 1, ratio
 
 
-def _response(one: Program, pool: str) -> tuple[bool, float]:
-    saved = one.saving(pool)
+def _response(program: Program, pool: str) -> tuple[bool, float]:
+    saved = program.saving(pool)
     return TIME_LEAST <= saved <= TIME_MOST, saved
 
 
-def _identity(one: Program, pool: str) -> tuple[bool, float]:
-    bound = one.reduction(pool) * one.fault_share
-    saved = one.saving(pool)
+def _identity(program: Program, pool: str) -> tuple[bool, float]:
+    bound = program.reduction(pool) * program.fault_share
+    saved = program.saving(pool)
     return saved <= bound * (1 + 1e-9), bound - saved
 
 
 def _pool_first(programs: Sequence[Program]) -> list[Reading]:
     return [
         Reading(
-            _choices(one, pool, share, hears),
+            _choices(program, pool, share, hears),
             replay.counts["pages_pooled_at_kill"] == 0,
             float(replay.counts["pages_pooled_at_kill"]),
         )
-        for one in programs
-        for (pool, share, hears), replay in one.budgets.items()
+        for program in programs
+        for (pool, share, hears), replay in program.budgets.items()
         if pool in POOLS
     ]
 
@@ -99,30 +99,37 @@ def _pool_first(programs: Sequence[Program]) -> list[Reading]:
 def _kills(programs: Sequence[Program]) -> list[Reading]:
     return [
         Reading(
-            _choices(one, pool, share, hears),
+            _choices(program, pool, share, hears),
             replay.counts["kills"] <= baseline,
             float(replay.counts["kills"] - baseline),
         )
-        for one in programs
-        for (pool, share, hears), replay in one.budgets.items()
+        for program in programs
+        for (pool, share, hears), replay in program.budgets.items()
         if pool in POOLS
-        for baseline in [one.budgets[BASELINE, share, False].counts["kills"]]
+        for baseline in [program.budgets[BASELINE, share, False].counts["kills"]]
     ]
 
 
-def _choices(one: Program, pool: str, share: float, hears: bool) -> Choices:
-    """A pool in the kernel needs to hear of nothing."""
+def _choices(program: Program, pool: str, share: float, hears: bool) -> Choices:
+    """The choices of a reading. A pool in the kernel needs no notice of memory pressure."""
     heard = "heard in time" if hears else "not heard" if pool == OURS else "the kernel's own"
-    return (("program", one.name), ("pool", pool), ("memory", f"{share:g}x"), ("pressure", heard))
+    return (
+        ("program", program.name),
+        ("pool", pool),
+        ("memory", f"{share:g}x"),
+        ("pressure", heard),
+    )
 
 
-def _idle(one: Program, pool: str) -> tuple[bool, float]:
-    base = one.baseline.one
-    more = one.replays[pool].one["pages_resident_idle"] - base["pages_resident_idle"]
+def _idle(program: Program, pool: str) -> tuple[bool, float]:
+    base = program.baseline.one
+    more = program.replays[pool].one["pages_resident_idle"] - base["pages_resident_idle"]
     share = more / base["pages_resident_max"]
     return share <= MORE_MOST, share
 
 
-def _peak(one: Program, pool: str) -> tuple[bool, float]:
-    ratio = one.replays[pool].one["pages_resident_max"] / one.baseline.one["pages_resident_max"]
+def _peak(program: Program, pool: str) -> tuple[bool, float]:
+    ratio = (
+        program.replays[pool].one["pages_resident_max"] / program.baseline.one["pages_resident_max"]
+    )
     return ratio <= 1 + MORE_MOST, ratio

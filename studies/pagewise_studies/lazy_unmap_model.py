@@ -1,4 +1,4 @@
-"""What replays of a recording say together: faults saved, and time by a model of costs."""
+"""The results of several replays of a recording: faults saved, and time by a model of costs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from pagewise.allocations import BASELINE, OURS
 
 POOLS = ("paper", "paper-capped", OURS)
-"""S3's pool, as it stands there and with little premapped, and ours."""
+"""S3's pool as described, S3's pool with less premapped memory, and our pool."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Nanoseconds per page, or per call; ``fault_ns`` has the page's unmapping in it."""
+    """Nanoseconds per page, or per call; ``fault_ns`` includes unmapping the page."""
 
     fault_ns: float
     populate_ns: float
@@ -27,14 +27,16 @@ class Costs:
 
     @staticmethod
     def load() -> Costs:
-        """Those of ``checks/lazy-unmap-costs.toml``."""
+        """Reads the costs from ``checks/lazy-unmap-costs.toml``."""
         text = resources.files(__package__).joinpath("checks", "lazy-unmap-costs.toml")
         return Costs(**tomllib.loads(text.read_text("utf-8")))
 
     def words(self) -> str:
-        """All of them in one line."""
-        told = (f"{one.name[:-3].replace('_', ' ')} {getattr(self, one.name):g}" for one in FIELDS)
-        return f"{', '.join(told)} ns"
+        """All costs in one line of text."""
+        costs = (
+            f"{field.name[:-3].replace('_', ' ')} {getattr(self, field.name):g}" for field in FIELDS
+        )
+        return f"{', '.join(costs)} ns"
 
 
 FIELDS = fields(Costs)
@@ -49,7 +51,7 @@ class Replay:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Work by name."""
+        """Counts of work by name."""
         counts: Mapping[str, int] = self.one["counts"]
         return counts
 
@@ -59,7 +61,7 @@ class Replay:
         return int(self.counts["faults"])
 
     def added_ns(self, baseline: Replay, costs: Costs) -> float:
-        """Time for what the baseline does not do; calls that it alone makes are not credited."""
+        """Time for work that the baseline does not do. Fewer calls than there save no time."""
         more_calls = max(0, self.counts["calls"] - baseline.counts["calls"])
         return (
             self.counts["pages_populated"] * costs.populate_ns
@@ -71,8 +73,11 @@ class Replay:
 
 @dataclass(frozen=True)
 class Program:
-    """A recorded program with its replays: by allocator, and by allocator, share of memory and
-    whether it hears of pressure in time."""
+    """A recorded program with its replays.
+
+    ``replays`` are by allocator. ``budgets`` are by allocator, share of memory, and whether the
+    allocator gets notice of memory pressure in time.
+    """
 
     name: str
     info: Mapping[str, Any]
@@ -82,25 +87,25 @@ class Program:
 
     @cached_property
     def baseline(self) -> Replay:
-        """The replay that all are compared with."""
+        """The replay without a pool; all others are compared with it."""
         return self.replays[BASELINE]
 
     @property
     def is_timed(self) -> bool:
-        """Whether its time and its faults are known.
+        """Whether the recording has the program's time and faults.
 
-        A killed program has neither, and takes no part in checks of their shares.
+        The recording of a killed program has neither, so checks of their shares leave it out.
         """
         return self.info["processor_ns"] is not None
 
     @property
     def faults_all(self) -> int:
-        """All faults of the program, whatever the memory: at least those on large blocks."""
+        """All faults of the program, on any memory; at least the faults on large blocks."""
         return max(int(self.info["minor_faults"]), self.baseline.faults)
 
     @property
     def processor_ns(self) -> float:
-        """Time on processors of the recorded program; no less than its faults take."""
+        """Processor time of the recorded program; at least the time that its faults take."""
         return max(float(self.info["processor_ns"]), self.faults_all * self.costs.fault_ns)
 
     def reduction_of_large(self, name: str) -> float:

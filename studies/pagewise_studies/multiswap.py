@@ -1,6 +1,6 @@
 """S1, "multi-swap": hierarchical against hybrid (parallel) swap, Figs. 2-4.
 
-On the recordings and on three generated scenarios. The checks are in `multiswap_checks`.
+The study replays the recordings and three generated scenarios. `multiswap_checks` has the checks.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ RARE = (
     {"slot_on_swapin": "free"},
     {"inserted_bit": "1", "slot_on_swapin": "free"},
 )
-"""Further choices that S1 leaves open. They multiply the runs and move little, so only the
-recordings run under them: enough to know that what fails there fails under every reading."""
+"""Further choices that S1 leaves open. They multiply the runs and change little, so only the
+recordings run under them. This suffices to see whether a check fails there under every reading."""
 
 FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
     ("fig2", "I/O time", "seconds", lambda counts: counts.io_time_s(BASE_LATENCIES)),
@@ -130,12 +130,12 @@ def _traces(workloads: Sequence[Workload]) -> list[TraceSource]:
 
 
 def shown_scenario(arrangement: str, seeds: int) -> Workload:
-    """The scenario that the figures show: every app once a round, always in the same order."""
+    """The scenario that the figures show: each app runs once a round, always in the same order."""
     return scenario(arrangement, "round-robin", "strict", MEMORY_MIB, range(seeds))
 
 
 def figures(runs: Runs, workload: Workload) -> list[Figure]:
-    """Figs. 2, 3 and 4 on one workload, at flash 90/40 us and fast tier 4/5 us."""
+    """Figs. 2, 3 and 4 on one workload; flash takes 90/40 us, the fast tier 4/5 us."""
     found = []
     for name, what, unit, measure in FIGURES:
         series = _series(name)
@@ -168,7 +168,7 @@ def figures(runs: Runs, workload: Workload) -> list[Figure]:
 
 
 def _series(name: str) -> list[tuple[str, Variant]]:
-    """The paper's baseline of the figure, and the four readings of its proposal."""
+    """The series of a figure: the paper's baseline, and the four readings of its proposal."""
     hybrid = [
         (f"hybrid, entry bit {bit}, copy {copy}", _hybrid(bit, copy))
         for bit, copy in itertools.product(("0", "1"), ("keep", "free"))

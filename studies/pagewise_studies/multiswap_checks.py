@@ -1,8 +1,8 @@
-"""The acceptance checks of spec sheet S1, each judged under every reading of what S1 leaves unsaid.
+"""The acceptance checks of spec sheet S1, each judged under every reading of S1's open choices.
 
-Unsaid are the access bit at entry, whether the flash copy survives promotion, when a promotion is
-written, whether a hierarchical tier fills on read misses, when CLOCK takes a demoted page back, the
-latencies, the range of sizes averaged over, and (for scenarios) memory, schedule and order.
+S1 leaves open the access bit at entry, whether the flash copy survives promotion, when a promotion
+is written, whether a hierarchical tier fills on read misses, when CLOCK takes a demoted page back,
+the latencies, the range of sizes in an average, and (for scenarios) memory, schedule and order.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pagewise_studies.workloads import Workload
 
 COPY = "flash_copy_on_promotion"
 DEFAULTS = {"inserted_bit": "0", "slot_on_swapin": "keep"}
-"""Choices of hybrid and CLOCK that only the recordings were run under, with their defaults."""
+"""Choices of hybrid and CLOCK that only the runs of the recordings vary, with their defaults."""
 
 GAIN_THRESHOLD = 0.001
-"""Changes smaller than this are no gain and no loss."""
+"""A smaller change counts as neither gain nor loss."""
 LEVEL = 0.05
-"""S1 calls two schemes similar at large sizes without a figure; this is ours."""
+"""The change up to which two schemes are similar at large sizes (our figure; S1 has none)."""
 VANISHED = 0.02
-"""A peak gain below this has vanished."""
+"""A peak gain below this counts as vanished."""
 
 CHECKS = load_checks("multiswap")
 SCENARIOS = "scenarios"
@@ -42,9 +42,9 @@ SIMULATED = (
 
 @dataclass(frozen=True)
 class Inputs:
-    """Counts of all variants on all workloads, and on some workloads without their singles.
+    """Counts of all variants on all workloads, and on some workloads without single-access pages.
 
-    ``filtered`` pairs a workload with itself less its single-access pages.
+    ``filtered`` pairs a workload with the same workload without single-access pages.
     """
 
     runs: Runs
@@ -58,14 +58,14 @@ class Inputs:
     hybrid: Sequence[Variant]
     clock: Sequence[Variant]
     launches: Sequence[Reading]
-    """Launches on hybrid swap against flash swap, in simulated lives."""
+    """Readings of launches with hybrid swap against flash swap, in simulated lives."""
     rare: Sequence[Mapping[str, str]]
     """Further options under which `hybrid` and `clock` ran on the recordings."""
 
     def extended(
         self, variants: Sequence[Variant], workloads: Sequence[Workload]
     ) -> list[tuple[Variant, Choices]]:
-        """The variants that ran on these workloads, each with all its choices by name."""
+        """Every variant that ran on these workloads, with all its choices by name."""
         further: list[Mapping[str, str]] = [{}]
         if all(workload in self.recorded for workload in workloads):
             further += self.rare
@@ -77,7 +77,7 @@ class Inputs:
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
-    """Every check on every recording, and on the three scenarios together."""
+    """The verdict of each check on each recording, and on the three scenarios together."""
     found: list[Verdict] = []
     groups = [(workload.name, [workload]) for workload in inputs.recorded]
     groups.append((SCENARIOS, list(inputs.generated)))
@@ -103,7 +103,7 @@ def _singles(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Reading]
 
 
 def _by_choices(workloads: Sequence[Workload]) -> Iterator[tuple[Choices, list[Workload]]]:
-    """Workloads that differ in their arrangement alone belong together: S1's scenarios 1-3."""
+    """Groups workloads that differ only in their arrangement: S1's scenarios 1-3."""
     for choices in dict.fromkeys(workload.choices for workload in workloads):
         yield choices, [workload for workload in workloads if workload.choices == choices]
 
@@ -160,7 +160,7 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
 
 
 def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
-    """Judged where there is an advantage that could vanish."""
+    """The verdict on the cause, from workloads with an advantage that could vanish."""
     readings = []
     for whole, filtered in inputs.filtered:
         if whole.name not in names:
@@ -198,7 +198,7 @@ def _all(
     test: Callable[[Changes], bool],
     figure: Callable[[Changes], float],
 ) -> Reading:
-    """A statement about every scenario; its figure is the mean over them."""
+    """A reading that holds if every scenario passes; its figure is the mean over the scenarios."""
     return Reading(choices, all(map(test, curves)), fmean(map(figure, curves)))
 
 
@@ -210,7 +210,7 @@ def _ranges(
 
 
 def _within(curve: Changes, mean: tuple[int, int], best: tuple[int, int]) -> bool:
-    """Whether mean and best gain lie between these percentages."""
+    """Whether the mean and the best gain lie between these percentages."""
     return mean[0] <= -100 * curve.mean() <= mean[1] and best[0] <= -100 * curve.best() <= best[1]
 
 
@@ -223,6 +223,6 @@ def _io_time(latencies: Latencies) -> Callable[[Counts], float]:
 
 
 def _silent(baseline: Variant) -> Choices:
-    """The baseline's choices that S1 leaves open; that it evicts by CLOCK is stated."""
+    """The baseline's choices that S1 leaves open; S1 states that it evicts by CLOCK."""
     of_both = ("eviction", COPY, *DEFAULTS)
     return tuple(pair for pair in baseline.options if pair[0] not in of_both)

@@ -1,7 +1,7 @@
 """S0, "memory thrashing of swap-enabled phones": swap on against swap off, and a small NVM cache.
 
-Figs. 1 and 5, and Figs. 2 and 3 from the visits of our runs (the study `thrash` has more).
-Swap off is the kill-and-restart run of the same memory. The checks are in `nvm_cache_checks`.
+The study makes Figs. 1 and 5, and Figs. 2 and 3 from the visits of our runs (`thrash` has more).
+Swap off is a run of the same memory that kills and restarts. `nvm_cache_checks` has the checks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TITLE = "S0: swap on against swap off, and a small NVM swap cache"
 SIZES_MIB = (0, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 
 PHONES = (("1 GB", "phone-1g", ("kill-1g", "kill-1g-lenient")), ("2 GB", "phone-2g", ("kill-2g",)))
-"""The paper's phone, our run with swap, and our runs without (tight killer first)."""
+"""Each phone of the paper, our run with swap, and our runs without (the tight killer first)."""
 
 CACHE = [
     Variant.of("nvm-cache", **options)
@@ -46,7 +46,7 @@ CACHE = [
     )
 ]
 FIRST_EVICTION = Variant.of("hierarchical", fill_on_read_miss="no", swapout_refreshes="no")
-"""A cache with the same LRU order that takes pages from their first eviction on (ACC-S0-7)."""
+"""A cache with the same LRU order that admits a page at its first eviction (ACC-S0-7)."""
 
 
 def study(
@@ -112,7 +112,7 @@ def phone_scenarios(seeds: int) -> dict[str, list[Workload]]:
 
 
 def figure_1(inputs: Inputs) -> Figure:
-    """Storage I/O with swap on and off, the top 10 % of swapped pages apart."""
+    """Fig. 1: storage I/O with swap on and off, split at the top 10 % of swapped pages."""
     points = []
     for phone in inputs.phones:
         top = inputs.skew[phone.workload].top_share["0.1"]
@@ -139,7 +139,7 @@ def figure_1(inputs: Inputs) -> Figure:
 
 
 def figure_2(phones: list[Phone]) -> Figure:
-    """Launch time by repeat."""
+    """Fig. 2: launch time by repeat."""
     points = [
         mean_point(number, label, recorded.launches(number, number))
         for label, recorded in _labelled(phones)
@@ -156,7 +156,7 @@ def figure_2(phones: list[Phone]) -> Figure:
 
 
 def figure_3(phones: list[Phone]) -> Figure:
-    """Launch time by memory; that with 25 apps is in the study `thrash`."""
+    """Fig. 3: launch time by memory, with 9 apps; the study `thrash` has 25 apps."""
     points = []
     for phone in phones:
         killers = [(f"swap off, {label}", off) for label, off in phone.killers()]
@@ -176,7 +176,7 @@ def figure_3(phones: list[Phone]) -> Figure:
 
 
 def figure_5(inputs: Inputs, phone: Phone) -> Figure:
-    """Storage I/O by size of the NVM, against swap off."""
+    """Fig. 5: storage I/O by size of the NVM, against swap off."""
     points = [
         Point(size, label, checks.storage_mib(inputs, phone, variant, size))
         for label, variant in (
@@ -201,7 +201,7 @@ def figure_5(inputs: Inputs, phone: Phone) -> Figure:
 
 
 def figure_5_generated(inputs: Inputs) -> Figure:
-    """The same on the generated phones, where there is no swap-off run to stand against."""
+    """Fig. 5 on generated phones, which have no run with swap off."""
     points = [
         mean_point(
             size,

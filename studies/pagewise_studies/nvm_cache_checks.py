@@ -1,8 +1,8 @@
-"""The acceptance checks of spec sheet S0, each judged under every reading of what S0 leaves unsaid.
+"""The acceptance checks of spec sheet S0, each judged under every reading of S0's open choices.
 
-Unsaid are how eager the killer of the swap-off phone is, over which part of the run I/O is counted,
-and the cache's rules for clean pages, hits and its ghost. Of the swap-off runs only totals are
-recorded, so their skew is not.
+S0 leaves open how eager the killer of the swap-off phone is, in which part of the run I/O counts,
+and the cache's rules for clean pages, hits and its ghost. Swap-off runs were recorded only as
+totals, so their skew is unknown.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ GENERATED_PHONES = (
     ("9 apps, 2 GB", 1500, 9),
     ("25 apps, 2 GB", 1500, 25),
 )
-"""Name, memory in MiB and apps of S0's three phones (Fig. 3)."""
+"""S0's three phones (Fig. 3): name, memory in MiB, and number of apps."""
 
 CHECKS = load_checks("nvm-cache")
 
 
 @dataclass(frozen=True)
 class Phone:
-    """A memory size: its recording with swap, that run, and runs without swap."""
+    """A phone with its recording with swap, the run of that recording, and runs without swap."""
 
     memory: str
     workload: Workload
@@ -39,13 +39,13 @@ class Phone:
     off: tuple[LaunchRun, ...]
 
     def killers(self) -> list[tuple[str, LaunchRun]]:
-        """The runs without swap with what their killer is called."""
+        """The runs without swap, each after the name of its killer."""
         return list(zip(("tight killer", "lenient killer"), self.off, strict=False))
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Everything the checks look at."""
+    """The inputs of all checks."""
 
     runs: Runs
     phones: Sequence[Phone]
@@ -57,7 +57,7 @@ class Inputs:
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
-    """Every check, on the recordings and, where they can be judged there, on generated phones."""
+    """The verdicts of all checks on the recordings, and of some checks on generated phones."""
     small, large = inputs.phones
     both = f"{small.workload.name}, {large.workload.name}"
     found = [
@@ -96,7 +96,7 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
 
 
 def storage_mib(inputs: Inputs, phone: Phone, variant: Variant, size_mib: int) -> float:
-    """All storage I/O of the recorded run, less what the NVM absorbs of the swap I/O."""
+    """All storage I/O of the recorded run, less the swap I/O that the NVM absorbs."""
     trace = phone.workload.traces[0]
     without = inputs.runs.counts(trace, Variant.of("flash"), 0).slow_accesses
     with_nvm = inputs.runs.counts(trace, variant, size_mib).slow_accesses
@@ -111,9 +111,9 @@ def _skew_order(inputs: Inputs) -> list[Reading]:
 def _skew_order_generated(inputs: Inputs) -> list[Reading]:
     small, large, _ = inputs.generated.values()
     return [
-        Reading(one.choices, share > inputs.skew[two].top_share["0.1"], share)
-        for one, two in zip(small, large, strict=True)
-        for share in [inputs.skew[one].top_share["0.1"]]
+        Reading(on_small.choices, share > inputs.skew[on_large].top_share["0.1"], share)
+        for on_small, on_large in zip(small, large, strict=True)
+        for share in [inputs.skew[on_small].top_share["0.1"]]
     ]
 
 
@@ -130,14 +130,14 @@ def _eighty(inputs: Inputs, workload: Workload) -> Reading:
 def _generated(
     inputs: Inputs, phone: int, figure: Callable[[Skew], float], low: float, high: float
 ) -> list[Reading]:
-    """All storage accesses of a generated phone, file pages included."""
+    """Readings of a figure of a generated phone, over all storage accesses, also to file pages."""
     workloads = list(inputs.generated.values())[phone]
     figures = [(workload.choices, figure(inputs.skew[workload])) for workload in workloads]
     return [Reading(choices, low <= found <= high, found) for choices, found in figures]
 
 
 def _ratios(phone: Phone, low: float, high: float) -> list[Reading]:
-    """Swap on over swap off, by killer and by the part of the run that is counted."""
+    """Readings of I/O with swap over I/O without, by killer and counted part of the run."""
     readings = []
     for killer, off in phone.killers():
         for counted, on_io, off_io in (
@@ -163,8 +163,11 @@ def _ratios(phone: Phone, low: float, high: float) -> list[Reading]:
 
 
 def _without_hot(inputs: Inputs, phone: Phone) -> list[Reading]:
-    """What is left of the ratio when the top 10 % of swapped pages cause no I/O; that of storage
-    pages is not recorded, so their share of the I/O to files is taken as 0 and as the same."""
+    """Readings of the ratio that remains if the top 10 % of swapped pages cause no I/O.
+
+    The share of the top 10 % in file I/O is not recorded, so a reading assumes either 0 or the
+    share in swap I/O.
+    """
     top = inputs.skew[phone.workload].top_share["0.1"]
     swap = phone.on.swap_bytes / phone.on.io_bytes
     readings = []
@@ -204,17 +207,19 @@ def _launches(small: Phone, large: Phone) -> Iterator[Verdict]:
 
 
 SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
-"""How the launches of one repeat become one figure; S0 shows means."""
+"""How the launches of a repeat are summed up in a figure; S0 shows means."""
 
 
 def _more_apps(inputs: Inputs) -> list[Reading]:
-    """Storage I/O per visit with 25 apps at 2 GB over that with 9 apps at 1 GB; 9 apps at 2 GB must
-    lie well below both."""
+    """Readings of storage I/O per visit with 25 apps at 2 GB over that with 9 apps at 1 GB.
+
+    The I/O with 9 apps at 2 GB must be at most half of each.
+    """
     readings = []
-    for one, two, three in zip(*inputs.generated.values(), strict=True):
-        io = [_io_per_visit(inputs, workload) for workload in (one, two, three)]
+    for small, large, crowded in zip(*inputs.generated.values(), strict=True):
+        io = [_io_per_visit(inputs, workload) for workload in (small, large, crowded)]
         holds = 0.5 <= io[2] / io[0] <= 2 and io[1] <= 0.5 * min(io[0], io[2])
-        readings.append(Reading(one.choices, holds, io[2] / io[0]))
+        readings.append(Reading(small.choices, holds, io[2] / io[0]))
     return readings
 
 
@@ -226,7 +231,7 @@ def _io_per_visit(inputs: Inputs, workload: Workload) -> float:
 
 
 def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
-    """The largest relative rise from one size to the next."""
+    """Readings of the largest relative rise of I/O from a size to the next."""
     readings = []
     for workload, variant in itertools.product(workloads, inputs.cache):
         curve = [
@@ -242,7 +247,7 @@ def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
 
 
 def _crossing(inputs: Inputs, phone: Phone) -> list[Reading]:
-    """The figure is the I/O at 256 MiB over that of swap off."""
+    """Readings of the I/O at 256 MiB over the I/O of swap off."""
     readings = []
     visits_on = len(phone.on.visits)
     for (killer, off), variant in itertools.product(phone.killers(), inputs.cache):
@@ -270,8 +275,12 @@ def _crossing(inputs: Inputs, phone: Phone) -> list[Reading]:
 
 
 def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict:
-    """Smallest size at which first-eviction admission reaches what second-eviction admission does
-    at 256 MiB, over 256 MiB; where no size does, the largest size."""
+    """The verdict on admission at the second eviction.
+
+    Its figure is the smallest size at which first-eviction admission does no more I/O than
+    second-eviction admission does at 256 MiB, over 256 MiB. If there is none, the largest size
+    counts.
+    """
     readings = []
     for workload in workloads:
         if inputs.skew[workload].singles["pages"] < 0.4:
@@ -299,7 +308,7 @@ def _slow(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -
 
 
 def _cache_choices(variant: Variant) -> Choices:
-    """Every silent choice of the cache, so that all readings have the same names."""
+    """Every open choice of the cache, so that all readings have the same names."""
     set_by_hand = dict(variant.options)
     return tuple(
         (name, set_by_hand.get(name, default))

@@ -1,4 +1,4 @@
-"""The result of a study: figures, tables, verdicts, sensitivity, and what they rest on."""
+"""The result of a study: figures, tables, verdicts, sensitivity and inputs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def assemble(
     """Writes ``NAME.json``, ``NAME.md`` and one CSV per figure into ``output``; returns the JSON
     object.
 
-    ``inputs`` are the files it rests on, which the result names with their sha256; ``arguments``
-    completes the command that made it, in which the study is ``called`` so where not by its name;
-    ``seeded`` says what the seeds are for; ``losses`` what each recording lost.
+    ``inputs`` are the input files; the result names each with its sha256. ``arguments`` completes
+    the command that made the result; ``called`` is the study's name in that command, if it is not
+    ``name``. ``seeded`` is the use of the seeds, and ``losses`` are the losses of each recording.
     """
     for figure in figures:
         figure.write(output)
@@ -67,6 +67,6 @@ def assemble(
 
 
 def about(name: str) -> str:
-    """What the paper of a study claims, and what the study does about it."""
+    """The first paragraph of a study's page: the paper's claim, and how the study checks it."""
     text = resources.files(__package__).joinpath("checks", "about.toml").read_text("utf-8")
     return str(tomllib.loads(text)[name])

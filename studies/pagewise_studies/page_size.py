@@ -1,8 +1,8 @@
 """S4: the page size of a virtual machine from its workload, memory and storage.
 
-On traces of five real programs in place of the paper's five, PROGRAM.pwf, and for what carries over
-on two more inputs, PROGRAM-alike.pwf and PROGRAM-unlike.pwf; tools/page_size_traces.sh makes them.
-Tables and checks are in the modules beside this one.
+Five real programs stand for the paper's five; PROGRAM.pwf is the trace of each. PROGRAM-alike.pwf
+and PROGRAM-unlike.pwf have other inputs, which show whether a choice carries over.
+tools/page_size_traces.sh makes the traces. Tables and checks are in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pagewise_studies.page_size_cells import OTHERS, Program
 
 NAME = "page-size"
 FOLDER = "page-size"
-"""Of the shipped traces, in examples/."""
+"""The folder of the shipped traces in examples/."""
 PROGRAMS = ("game", "office", "photo", "pdf", "multimedia")
 
 
@@ -35,8 +35,8 @@ def study(
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
 
-    ``recordings``: the folder of the traces, or one that has it as ``page-size``. Nothing in it is
-    random: ``seeds`` is the same for every study.
+    ``recordings``: the folder of the traces, or a folder that contains it as ``page-size``. The
+    study is deterministic and ignores ``seeds``.
     """
     paths = {name: path for program in PROGRAMS for name, path in _paths(recordings, program)}
     counted = {}
@@ -58,7 +58,7 @@ def study(
 def assembled(
     programs: Sequence[Program], output: Path, paths: dict[str, Path], recordings: Path
 ) -> dict[str, Any]:
-    """The result from the counts of the programs."""
+    """Writes and returns the result, from the counts of the programs."""
     by_name = {program.name: program for program in programs}
     fitted = fits.fitted(programs, PAPER)
     other_inputs = fits.carried(programs, PAPER)
@@ -88,7 +88,7 @@ def assembled(
 
 
 def _paths(folder: Path, program: str) -> list[tuple[str, Path]]:
-    """The traces of a program by name."""
+    """The names and files of a program's traces."""
     if not (folder / f"{program}.pwf").is_file():
         folder = folder / FOLDER
     first = folder / f"{program}.pwf"

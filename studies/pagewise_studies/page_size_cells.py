@@ -1,6 +1,6 @@
-"""Page sizes judged for one program, memory and storage: what the tables of the study are made of.
+"""Page sizes judged for a program, a memory and a storage, as in the tables of the study.
 
-A memory is a share of the program's own footprint in pages of 4 KiB, the same bytes at every size.
+A memory is a share of the program's footprint in 4 KiB pages; its bytes are the same at each size.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from pagewise.reference_curves import PAGE_SIZES
 from pagewise.units import PAGE_BYTES
 
 NVM = ("optane-pmem", "optane-ssd")
-"""What the paper may mean by NVM storage."""
+"""The devices that the paper may mean by NVM storage."""
 STORAGES = ("optane-pmem", "zram-lz4", "optane-ssd", "ufs-3.1", "hdd")
 FITTED_BYTES = PAGE_SIZES[:8]
-"""512 B to 64 KiB: what a model is fitted to and judged over."""
+"""512 B to 64 KiB, the sizes to which a model is fitted and on which it is judged."""
 PAPER_BYTES = PAGE_SIZES[1:7]
 """1 to 32 KiB, the sizes that S4 reports."""
 TARGET_BYTES = (PAGE_BYTES, 16384, 65536)
-"""Base pages and folios that processors and kernels have."""
+"""Sizes of base pages and folios in processors and kernels."""
 OTHERS = ("alike", "unlike")
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of the five workloads: the counts of a run, and of runs on other inputs where there are.
+    """One of the five workloads: the counts of a run, and of any runs on other inputs.
 
-    ``others``: ``alike`` is an input of the same kind and size, ``unlike`` one of another size.
+    ``others``: the input ``alike`` has the same kind and size, the input ``unlike`` another size.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Cell:
-    """A program's counts at a memory, and what it would run on."""
+    """A program's counts, a memory, and the machine that it would run on."""
 
     curves: Curves
     share: float
@@ -62,24 +62,26 @@ class Cell:
         return round(self.share * footprint_bytes(self.curves))
 
     def judged(self, sizes: Sequence[int], margin: float = 0.0) -> tuple[int, ...]:
-        """Those of ``sizes`` whose counts are exact."""
+        """The sizes whose counts are exact."""
         lowest = self.memory_bytes * (1 - margin)
         return tuple(size for size in sizes if self.machine.can_judge(size, lowest))
 
     def rates(
         self, sizes: Sequence[int], model: Model = "exact", samples: Sequence[int] = ()
     ) -> dict[int, Rates]:
-        """Counts per reference, or a model of them; lower bounds at sizes that are not judged."""
+        """Counts per reference, exact or modelled; lower bounds at sizes that are not judged."""
         return rates_by_size(self.curves, sizes, self.memory_bytes, self.machine, model, samples)
 
     def times(self, sizes: Sequence[int]) -> dict[int, Times]:
-        """T_A and T_D, counted."""
+        """T_A and T_D of each size, from the counts."""
         rates = self.rates(sizes)
         return {size: self.machine.times(rates[size], size) for size in sizes}
 
     def total_ns(self, rates: Mapping[int, Rates]) -> dict[int, float]:
         """T_TOTAL of each size at these rates."""
-        return {size: float(self.machine.times(one, size).total_ns) for size, one in rates.items()}
+        return {
+            size: float(self.machine.times(rate, size).total_ns) for size, rate in rates.items()
+        }
 
 
 def machine_of(storage: str, terms: Terms) -> Machine:
@@ -89,18 +91,18 @@ def machine_of(storage: str, terms: Terms) -> Machine:
 
 @cache
 def known_storage(name: str) -> Storage:
-    """The storage of that name, read once."""
+    """The storage of this name, read once."""
     return storage_of(name)
 
 
 def kept(total_ns: Mapping[int, float]) -> int:
-    """The best size, or 4 KiB where that gains less than `LEAST_GAIN`."""
+    """The best size, or 4 KiB if the best size gains less than `LEAST_GAIN`."""
     best = min(total_ns, key=total_ns.__getitem__)
     return best if gain(total_ns, best) >= LEAST_GAIN else PAGE_BYTES
 
 
 def best_of(cell: Cell, sizes: Sequence[int]) -> int:
-    """The size that is taken at this cell."""
+    """The size that the study takes for a cell."""
     return kept(cell.total_ns(cell.rates(cell.judged(sizes))))
 
 
@@ -110,5 +112,5 @@ def gain(total_ns: Mapping[int, float], page_bytes: int) -> float:
 
 
 def regret(total_ns: Mapping[int, float], page_bytes: int) -> float:
-    """Time of a size beyond that of the best, as a share of it."""
+    """Time of a size minus the time of the best size, as a share of the latter."""
     return total_ns[page_bytes] / min(total_ns.values()) - 1

@@ -1,7 +1,7 @@
-"""The acceptance checks of spec sheet S4, each judged under every reading of what S4 leaves unsaid.
+"""The acceptance checks of spec sheet S4, each judged under every reading of S4's open choices.
 
-Unsaid are the denominator, whether first touches count as faults, the levels of the TLB, what NVM
-storage is, which page sizes may be taken, and, for the hard disk, whether the kernel reads ahead.
+S4 leaves open the denominator, whether first touches count as faults, the levels of the TLB, the
+NVM storage, which page sizes are allowed, and whether the kernel reads ahead from the hard disk.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ READAHEAD_BYTES = 32768
 """Linux reads swap in clusters of eight pages of 4 KiB."""
 TRUSTED_R2 = 0.99
 LEVEL = 0.05
-"""How far from 4 KiB still counts as flat (S4.6)."""
+"""The largest departure from the time at 4 KiB that counts as flat (S4.6)."""
 TENFOLD = 10.0
-"""How we read "translation share NVM >> HDD"."""
+"""The factor by which we read ">>" in "translation share NVM >> HDD"."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The machines under one reading; none of a storage where one of its memories is too small for
-    the counts to be exact."""
+    """The machines under one reading.
+
+    ``nvm`` or ``hdd`` is empty if one of its memories is too small for exact counts.
+    """
 
     choices: Choices
     nvm: Sequence[Outcome]
     hdd: Sequence[Outcome]
 
     def of(self, *names: str) -> list[Outcome]:
-        """The machines of these names."""
-        return [one for one in (*self.nvm, *self.hdd) if one.vm.name in names]
+        """The machines with these names."""
+        return [machine for machine in (*self.nvm, *self.hdd) if machine.vm.name in names]
 
 
 def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str) -> list[Verdict]:
-    """Every check on the programs together; ``data`` names them."""
+    """The verdict of each check on all programs together; ``data`` names them."""
     runs = list(_runs(programs, NVM, (0,)))
     of_nvm = [run for run in runs if run.nvm]
     of_both = [run for run in of_nvm if run.hdd]
@@ -95,7 +97,7 @@ def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str)
 def _runs(
     programs: Mapping[str, Program], storages: Sequence[str], readahead: Sequence[int]
 ) -> Iterator[Run]:
-    """The machines under every reading; read-ahead is one of the hard disk alone."""
+    """The machines under every reading; only readings of the hard disk vary read-ahead."""
     for terms, ahead in itertools.product(_terms(), readahead):
         for nvm, (sizes_name, sizes) in itertools.product(storages, SIZES):
             filled = replace(terms, readahead_bytes=ahead)
@@ -132,7 +134,7 @@ def _each(runs: Sequence[Run], test: Callable[[Run], tuple[bool, float]]) -> lis
 
 
 def _without_constant(choices: Choices, runs: Sequence[Run]) -> Choices:
-    """The choices that differ between the runs."""
+    """The choices that differ between runs."""
     varied = {
         name for name, value in choices if any((name, value) not in run.choices for run in runs)
     }
@@ -140,65 +142,67 @@ def _without_constant(choices: Choices, runs: Sequence[Run]) -> Choices:
 
 
 def _u_shape(run: Run) -> tuple[bool, float]:
-    share = fmean(one.is_u_shaped for one in run.nvm)
+    share = fmean(machine.is_u_shaped for machine in run.nvm)
     return share == 1, share
 
 
 def _hdd_flat(run: Run) -> tuple[bool, float]:
-    spread = max(one.spread for one in run.hdd)
+    spread = max(machine.spread for machine in run.hdd)
     return spread <= LEVEL, spread
 
 
 def _translation(run: Run) -> tuple[bool, float]:
-    nvm, hdd = (fmean(one.translation_share for one in of) for of in (run.nvm, run.hdd))
+    nvm, hdd = (fmean(machine.translation_share for machine in of) for of in (run.nvm, run.hdd))
     return nvm >= TENFOLD * hdd, nvm / hdd
 
 
 def _all_gain(run: Run) -> tuple[bool, float]:
-    gains = [one.gain for one in run.nvm]
+    gains = [machine.gain for machine in run.nvm]
     return all(0.1 <= gain <= 0.6 for gain in gains), min(gains)
 
 
 def _mean_gain(run: Run) -> tuple[bool, float]:
-    mean = fmean(one.gain for one in run.nvm)
+    mean = fmean(machine.gain for machine in run.nvm)
     return 0.25 <= mean <= 0.5, mean
 
 
 def _largest(run: Run) -> tuple[bool, float]:
-    best = max(run.nvm, key=lambda one: one.gain)
+    best = max(run.nvm, key=lambda machine: machine.gain)
     return best.vm.share >= 0.8 and best.gain > 0, best.gain
 
 
 def _hdd_none(run: Run) -> tuple[bool, float]:
-    largest = max(one.gain for one in run.hdd)
+    largest = max(machine.gain for machine in run.hdd)
     return largest < LEAST_GAIN, largest
 
 
 def _scarce(run: Run) -> tuple[bool, float]:
-    largest = max(one.page_bytes for one in run.nvm if one.vm.is_scarce)
+    largest = max(machine.page_bytes for machine in run.nvm if machine.vm.is_scarce)
     return largest < PAGE_BYTES, largest / 1024
 
 
 def _span(run: Run) -> tuple[bool, float]:
-    sizes = [one.page_bytes for one in (*run.nvm, *run.hdd)]
+    sizes = [machine.page_bytes for machine in (*run.nvm, *run.hdd)]
     return min(sizes) <= 1024 and max(sizes) >= 32768, max(sizes) / min(sizes)
 
 
 def _scarce_class(run: Run) -> tuple[bool, float]:
-    ratio = min(one.fault_ns / one.translation_ns for one in run.nvm if one.vm.is_scarce)
+    ratio = min(
+        machine.fault_ns / machine.translation_ns for machine in run.nvm if machine.vm.is_scarce
+    )
     return ratio > 1, ratio
 
 
 def _ample_class(run: Run) -> tuple[bool, float]:
     ample = run.of(*AMPLE)
-    ratio = min(one.translation_ns / one.fault_ns for one in ample)
-    return ratio > 1 and all(one.page_bytes > PAGE_BYTES for one in ample), ratio
+    ratio = min(machine.translation_ns / machine.fault_ns for machine in ample)
+    return ratio > 1 and all(machine.page_bytes > PAGE_BYTES for machine in ample), ratio
 
 
 def _monotone(
     programs: Mapping[str, Program], pairs: Sequence[tuple[str, float, float]]
 ) -> Iterator[Reading]:
-    """Over steps of memory (program, from, to): the share of them in which the size falls."""
+    """Readings of the share of memory steps (program, from, to) in which the size falls."""
     judged = [
         (name, less, more)
         for name, less, more in pairs
@@ -208,7 +212,7 @@ def _monotone(
         return
     for terms in _terms():
         if terms.references == "cpu":
-            continue  # The denominator moves no optimum.
+            continue  # No optimum depends on the denominator.
         for nvm, (sizes_name, sizes) in itertools.product(NVM, SIZES):
             machine = machine_of(nvm, terms)
 
@@ -228,26 +232,26 @@ def _monotone(
 
 
 def _model(fits: Sequence[Fitted]) -> Iterator[Reading]:
-    for one in fits:
-        if one.model == "paper":
-            middle = median(cell.regret for cell in one.cells)
-            yield Reading(_fit_choices(one), middle <= LEVEL, middle)
+    for fit in fits:
+        if fit.model == "paper":
+            middle = median(cell.regret for cell in fit.cells)
+            yield Reading(_fit_choices(fit), middle <= LEVEL, middle)
 
 
 def _fit_trust(fits: Sequence[Fitted]) -> Iterator[Reading]:
-    for one in fits:
-        trusted = [cell for cell in one.cells if cell.r2 is not None and cell.r2 >= TRUSTED_R2]
-        if one.model == "paper" and trusted:
+    for fit in fits:
+        trusted = [cell for cell in fit.cells if cell.r2 is not None and cell.r2 >= TRUSTED_R2]
+        if fit.model == "paper" and trusted:
             wrong = fmean(cell.steps > 0 for cell in trusted)
-            yield Reading(_fit_choices(one), wrong == 0, wrong)
+            yield Reading(_fit_choices(fit), wrong == 0, wrong)
 
 
-def _fit_choices(one: Fitted) -> Choices:
-    return (("storage", one.storage), ("fitted to", "4 sizes" if one.is_four else "all sizes"))
+def _fit_choices(fit: Fitted) -> Choices:
+    return (("storage", fit.storage), ("fitted to", "4 sizes" if fit.is_four else "all sizes"))
 
 
 def _saturation(programs: Mapping[str, Program]) -> Iterator[Reading]:
-    """The power fit of TLB misses, of each program in turn."""
+    """Readings of the power fit of TLB misses, one for each program."""
     machine = machine_of(NVM[0], PAPER)
     for program in programs.values():
         memory = footprint_bytes(program.curves)

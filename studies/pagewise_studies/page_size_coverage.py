@@ -1,7 +1,7 @@
-"""Which checks of the page-size study its traces are long enough for, and what they lack.
+"""Whether the traces of the page-size study are long enough for each check.
 
-A trace of a program's start holds few pages. Its memories then have fewer than 64 frames of the
-larger page sizes, of which nothing is counted exactly, and a second TLB holds every page.
+A trace of a program's start has few pages. Its memories then have fewer than 64 frames of the
+larger page sizes, which is too few for exact counts, and a second TLB holds every page.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from pagewise_studies.table import Row, Table
 from pagewise_studies.verdict import Verdict
 
 LARGEST_BYTES = PAPER_BYTES[-1]
-"""The size that must leave `EXACT_FROM` frames where sizes are chosen."""
+"""The size that must leave `EXACT_FROM` frames in memories for which sizes are chosen."""
 SWEPT_SHARE = 0.2
-"""From 10 to 90 % of a program at most the first step may lack sizes."""
+"""The least memory of a sweep that needs all sizes. Sweeps start at 10 %, which may lack sizes."""
 
 Memory = tuple[str, float]
 """A program and its memory, as a share of its footprint."""
@@ -33,10 +33,11 @@ Memory = tuple[str, float]
 
 @dataclass(frozen=True)
 class Need:
-    """What a check asks of the traces.
+    """What a check needs from the traces.
 
-    ``memories``: where `LARGEST_BYTES` must leave enough frames. ``has_second_tlb``: its readings
-    include a second TLB, so that these programs must have more pages than that holds.
+    ``memories``: the memories in which `LARGEST_BYTES` must leave enough frames.
+    ``has_second_tlb``: the readings include a second TLB, so the programs must have more pages than
+    it has entries.
     """
 
     memories: tuple[Memory, ...]
@@ -60,11 +61,11 @@ NEEDS = {
     "ample_class": Need(tuple((vm.program, vm.share) for vm in VMS if vm.name in AMPLE)),
     "saturation": Need((), has_second_tlb=False),
 }
-"""By check."""
+"""The need of each check."""
 
 
 def lacking(programs: Mapping[str, Program]) -> dict[str, str]:
-    """Of each check that the traces are too short for, why."""
+    """The reason for each check for which the traces are too short."""
     found = {name: _lacking(need, programs) for name, need in NEEDS.items()}
     return {name: f"these traces are too short: {why}" for name, why in found.items() if why}
 
@@ -108,7 +109,7 @@ def _exceeds_tlb(curves: Curves) -> bool:
 
 
 def table(programs: Sequence[Program]) -> Table:
-    """What the checks need of each program's trace beside what it has."""
+    """The table of what the checks need from each trace, and what the trace has."""
     rows: list[Row] = []
     for program in programs:
         curves, shares = program.curves, [vm.share for vm in VMS if vm.program == program.name]
@@ -140,13 +141,13 @@ def table(programs: Sequence[Program]) -> Table:
 
 
 def long_rows() -> dict[str, dict[str, str]]:
-    """By check, what the study says on traces of up to 2,000,000,000 references."""
+    """The results of each check on traces of up to 2,000,000,000 references."""
     source = resources.files(__package__).joinpath("checks", "page-size-2g.toml")
     return tomllib.loads(source.read_text("utf-8"))
 
 
 def beside(verdicts: Sequence[Verdict], names: Sequence[str]) -> Table:
-    """The verdicts of the checks ``names`` beside those from long traces."""
+    """The table of the verdicts of the checks ``names``, beside the verdicts from long traces."""
     long, rows = long_rows(), [verdict.row() for verdict in verdicts]
     return Table(
         "beside-2g",

@@ -1,4 +1,4 @@
-"""How right a model is from few sizes, and a choice on another input of the same program."""
+"""The accuracy of models from few sizes, and of choices on another input of the same program."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ from pagewise_studies.page_size_cells import (
 from pagewise_studies.table import Row, Table
 
 SAMPLES_MIN = 4
-"""Cells with fewer sizes have nothing to fit."""
+"""A cell with fewer sizes has too few for a fit."""
 FORMS: tuple[tuple[Model, bool], ...] = (
     ("exact", False), ("paper", False), ("paper", True), ("sampled", True)
 )  # fmt: skip
-"""Models, and whether they get four sizes only."""
+"""Each model, and whether it gets only four sizes."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A size chosen without knowing all: steps from the best one, and its regret."""
+    """A size chosen from incomplete data: its steps from the best size, and its regret."""
 
     steps: int
     regret: float
     r2: float | None = None
-    """Of the fault rate, where it was fitted."""
+    """R2 of the fault rate; None if nothing was fitted."""
     error: float | None = None
-    """Mean relative error of T_TOTAL over the sizes, where it was fitted."""
+    """Mean relative error of T_TOTAL over the sizes; None if nothing was fitted."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A model's outcome on every cell of one storage."""
+    """The outcome of a model on each cell of a storage."""
 
     storage: str
     model: Model
@@ -55,7 +55,7 @@ class Fitted:
 
 
 def fitted(programs: Sequence[Program], terms: Terms) -> list[Fitted]:
-    """Every model on every program, memory and storage; fits do not depend on the storage."""
+    """Judges each model on each program, memory and storage; fits do not depend on the storage."""
     found: list[Fitted] = []
     machines = [machine_of(storage, terms) for storage in STORAGES]
     for model, is_four in FORMS:
@@ -84,7 +84,7 @@ def _cells(programs: Sequence[Program], machine: Machine) -> Iterator[tuple[Cell
 
 def _judged(cell: Cell, counted: Mapping[int, Rates], modelled: Mapping[int, Rates]) -> Judged:
     total, guessed = cell.total_ns(counted), cell.total_ns(modelled)
-    exact, fit = ([float(one.read) for one in rates.values()] for rates in (counted, modelled))
+    exact, fit = ([float(rate.read) for rate in rates.values()] for rates in (counted, modelled))
     around = sum((rate - fmean(exact)) ** 2 for rate in exact)
     off = sum((a - b) ** 2 for a, b in zip(exact, fit, strict=True))
     return Judged(
@@ -101,18 +101,18 @@ def _steps(total_ns: Mapping[int, float], page_bytes: int) -> int:
 
 
 def fits_table(found: Sequence[Fitted]) -> Table:
-    """Cells in which each model names the right size, and what the wrong ones cost."""
+    """The table of cells in which each model names the right size, and the cost of wrong sizes."""
     rows: list[Row] = []
-    for one in found:
-        r2 = [cell.r2 for cell in one.cells if cell.r2 is not None]
+    for fit in found:
+        r2 = [cell.r2 for cell in fit.cells if cell.r2 is not None]
         rows.append(
             {
-                "storage": one.storage,
-                "model": one.model,
-                "from sizes": "4" if one.is_four else "all",
-                **_summary(one.cells),
+                "storage": fit.storage,
+                "model": fit.model,
+                "from sizes": "4" if fit.is_four else "all",
+                **_summary(fit.cells),
                 "error of T_TOTAL, mean": percent(
-                    [c.error for c in one.cells if c.error is not None]
+                    [c.error for c in fit.cells if c.error is not None]
                 ),
                 "R2 of faults, median": median(r2) if r2 else None,
                 "R2 of faults, least": min(r2) if r2 else None,
@@ -129,7 +129,7 @@ def fits_table(found: Sequence[Fitted]) -> Table:
 
 
 def percent(values: Sequence[float]) -> str:
-    """Their mean as a percentage."""
+    """The mean of the values as a percentage."""
     return f"{fmean(values) * 100:.2f} %" if values else ""
 
 
@@ -147,7 +147,7 @@ def _summary(cells: Sequence[Judged]) -> Row:
 
 @dataclass(frozen=True)
 class Carried:
-    """Sizes chosen on one input and judged on another, for one storage and margin."""
+    """Sizes chosen on an input and judged on another input, for a storage and a margin."""
 
     storage: str
     other: str
@@ -156,10 +156,14 @@ class Carried:
 
 
 def carried(programs: Sequence[Program], terms: Terms) -> list[Carried]:
-    """Every program both ways, at the same share of each input's own footprint."""
+    """Judges each program in both directions, at the same share of each input's footprint."""
     found = []
     for other in OTHERS:
-        pairs = [(one.curves, one.others[other]) for one in programs if other in one.others]
+        pairs = [
+            (program.curves, program.others[other])
+            for program in programs
+            if other in program.others
+        ]
         if not pairs:
             continue
         pairs += [(there, here) for here, there in pairs]
@@ -188,7 +192,7 @@ def _carry(
 
 
 def carried_table(found: Sequence[Carried]) -> Table:
-    """What a choice costs on another input."""
+    """The table of the cost of a choice on another input."""
     return Table(
         "carry-over",
         "Chosen on one input, judged on another",
@@ -197,11 +201,11 @@ def carried_table(found: Sequence[Carried]) -> Table:
         "another size. *Margin*: the choice is best for the mean over memories within this share.",
         [
             {
-                "storage": one.storage,
-                "other input": one.other,
-                "margin": f"{one.margin * 100:.0f} %",
-                **_summary(one.cells),
+                "storage": outcome.storage,
+                "other input": outcome.other,
+                "margin": f"{outcome.margin * 100:.0f} %",
+                **_summary(outcome.cells),
             }
-            for one in found
+            for outcome in found
         ],
     )

@@ -1,4 +1,4 @@
-"""Tables and figures of the page-size study that show counts as they are."""
+"""Tables and figures of the page-size study: programs, best sizes, readings and regret."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SHOWN_STORAGE = "optane-ssd"
 
 
 def programs_table(programs: Sequence[Program]) -> Table:
-    """What ran: references, what passed the filter, and what larger pages cost in memory."""
+    """The table of programs: references, references past the filter, and footprint by page size."""
     return Table(
         "programs",
         "The programs",
@@ -68,7 +68,7 @@ def programs_table(programs: Sequence[Program]) -> Table:
 
 
 def best_table(programs: Sequence[Program], terms: Terms) -> Table:
-    """The best size of every program, memory and storage, with its gain."""
+    """The table of the best size for each program, memory and storage, with its gain."""
     rows: list[Row] = []
     for storage, program in itertools.product(STORAGES, programs):
         machine = machine_of(storage, terms)
@@ -93,7 +93,7 @@ def best_table(programs: Sequence[Program], terms: Terms) -> Table:
 
 
 def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
-    """What the gain is under each way to fill what the paper leaves unsaid."""
+    """The table of the gain under each reading of the paper's open choices."""
     rows: list[Row] = []
     for references, cold, levels in itertools.product(DENOMINATORS, FIRST_TOUCHES, TLB_LEVELS):
         filled = replace(terms, references=references, cold=cold, tlb_levels=levels)
@@ -123,12 +123,12 @@ def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
 
 
 def mean_share(shares: Sequence[float]) -> str:
-    """Their mean as a percentage; nothing of none."""
+    """The mean of the shares as a percentage; empty if there are none."""
     return format_share(fmean(shares)) if shares else ""
 
 
 def fixed_table(programs: Sequence[Program], terms: Terms) -> Table:
-    """One size for everything, against the best of each."""
+    """The table of the regret of a single size for all cells, against the best size of each."""
     rows: list[Row] = []
     for storage in STORAGES:
         machine = machine_of(storage, terms)
@@ -157,7 +157,7 @@ def fixed_table(programs: Sequence[Program], terms: Terms) -> Table:
 
 
 def figures(programs: Sequence[Program], terms: Terms) -> list[Figure]:
-    """Figs. 2 and 3 of every program."""
+    """Figs. 2 and 3 of each program."""
     return [
         *(
             _fig2(program, storage, terms)
@@ -168,9 +168,9 @@ def figures(programs: Sequence[Program], terms: Terms) -> list[Figure]:
 
 
 def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
-    """Time by page size, translation and data apart, with half of the footprint as memory.
+    """Time for translation and for data by page size, with half of the footprint as memory.
 
-    Logarithmic: beyond a cliff a hard disk takes a thousand times as long.
+    The axis is logarithmic, since beyond a cliff a hard disk takes a thousand times as long.
     """
     cell = Cell(program.curves, 0.5, machine_of(storage, terms))
     times = cell.times(cell.judged(FITTED_BYTES))
@@ -181,11 +181,11 @@ def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
         y_label="time per reference, ns",
         points=tuple(
             Point(format_size(size), series, float(value))
-            for size, one in times.items()
+            for size, time in times.items()
             for series, value in (
-                ("address translation", one.translation_ns),
-                ("data access", one.data_ns),
-                ("together", one.total_ns),
+                ("address translation", time.translation_ns),
+                ("data access", time.data_ns),
+                ("together", time.total_ns),
             )
         ),
         config={"figure": "fig2", "program": program.name, "storage": storage, "terms": str(terms)},
@@ -199,7 +199,7 @@ def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
 
 
 def _fig3(program: Program, terms: Terms) -> Figure:
-    """The paper's fits beside the counts, at three memories."""
+    """Time from the paper's fits and from the counts, at three memories."""
     points = []
     for share in SHOWN_SHARES:
         cell = Cell(program.curves, share, machine_of(SHOWN_STORAGE, terms))

@@ -1,4 +1,4 @@
-"""The twelve virtual machines of S4's Table 1: what the paper chose for them, and what we do."""
+"""The twelve virtual machines of S4's Table 1: the page size of the paper, and ours."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pagewise_studies.table import Row, Table
 
 PAIRS = (("office", 0.1, 0.8), ("pdf", 0.2, 0.9), ("game", 0.6, 0.8),
          ("multimedia", 0.5, 0.8), ("photo", 0.6, 0.8))  # fmt: skip
-"""Memories at which the paper shows the same program twice on NVM storage."""
+"""Programs that the paper shows at two memories with NVM storage, and these memories."""
 
 
 @dataclass(frozen=True)
 class Vm:
-    """A row of Table 1 with its outcome; ``gain`` where the paper states it."""
+    """A row of Table 1 with the paper's outcome; ``gain`` is None if the paper has none."""
 
     name: str
     scenario: int
@@ -41,11 +41,11 @@ class Vm:
 
     @property
     def is_scarce(self) -> bool:
-        """Of the two whose memory the paper calls scarce."""
+        """Whether the paper calls the memory of this machine scarce."""
         return self.name in ("VM-2", "VM-9")
 
     def cell(self, programs: Mapping[str, Program], nvm: str, terms: Terms) -> Cell:
-        """This machine with our program, and with ``nvm`` for NVM storage."""
+        """The cell of this machine with our program; ``nvm`` stands for NVM storage."""
         machine = machine_of("hdd" if self.is_hdd else nvm, terms)
         return Cell(programs[self.program].curves, self.share, machine)
 
@@ -66,11 +66,11 @@ VMS = (
 )
 
 AMPLE = ("VM-1", "VM-3", "VM-4", "VM-5", "VM-7", "VM-8", "VM-10")
-"""Those whose time the paper says translation rules."""
+"""The machines whose time is mostly translation, according to the paper."""
 
 
 def table(programs: Mapping[str, Program], terms: Terms) -> Table:
-    """The paper's table with our sizes and gains beside it, for both kinds of NVM storage."""
+    """The table of the paper with our sizes and gains, for both kinds of NVM storage."""
     return Table(
         "vms",
         "The paper's twelve virtual machines",
@@ -83,7 +83,7 @@ def table(programs: Mapping[str, Program], terms: Terms) -> Table:
 
 
 def row(vm: Vm, programs: Mapping[str, Program], terms: Terms) -> Row:
-    """One machine."""
+    """The row of a machine."""
     stated = "" if vm.gain is None else f" ({format_share(vm.gain)})"
     cells = {nvm: vm.cell(programs, nvm, terms) for nvm in NVM}
     return {
@@ -98,7 +98,7 @@ def row(vm: Vm, programs: Mapping[str, Program], terms: Terms) -> Row:
 
 
 def chosen(cell: Cell, sizes: Sequence[int]) -> str:
-    """The size taken, its gain and the gain's interval."""
+    """The size that is taken, its gain and the interval of the gain, as text."""
     if not cell.judged((PAGE_BYTES,), MEMORY_SPREAD):
         return "too little memory"
     choice = choose(
@@ -117,9 +117,9 @@ def chosen(cell: Cell, sizes: Sequence[int]) -> str:
 
 
 def figures(programs: Mapping[str, Program], terms: Terms) -> list[Figure]:
-    """Fig. 4: time at the size taken as a share of that at 4 KiB, for both kinds of NVM storage.
+    """Fig. 4: time at the size taken over the time at 4 KiB, for both kinds of NVM storage.
 
-    As shares, since a machine with a hard disk takes a hundred times as long as the others.
+    The figure shows ratios, since a machine with a hard disk takes a hundred times as long.
     """
     found = []
     for nvm in NVM:
@@ -152,32 +152,34 @@ def figures(programs: Mapping[str, Program], terms: Terms) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """One machine under one reading: the size taken, its gain, and what rules at 4 KiB."""
+    """A machine under one reading: the size taken, its gain, and the parts of the time at 4 KiB."""
 
     vm: Vm
     page_bytes: int
     gain: float
     translation_ns: float
-    """What TLB misses take at 4 KiB."""
+    """Time of TLB misses at 4 KiB."""
     fault_ns: float
-    """What faults take at 4 KiB."""
+    """Time of faults at 4 KiB."""
     translation_share: float
-    """T_A of T_TOTAL at 4 KiB."""
+    """T_A as a share of T_TOTAL at 4 KiB."""
     is_u_shaped: bool
-    """Both the smallest and the largest page take at least 2 % more than the best between."""
+    """Whether the smallest and the largest page both take at least 2 % more than the best page."""
     spread: float
-    """Largest departure from the time at 4 KiB, over the sizes above."""
+    """The largest departure from the time at 4 KiB, over the larger sizes."""
 
 
 def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
-    """What S4's checks ask of a machine."""
+    """The outcome of a machine, for S4's checks."""
     times = cell.times(PAGE_SIZES)
-    total = {size: float(one.total_ns) for size, one in times.items()}
+    total = {size: float(time.total_ns) for size, time in times.items()}
     judged = {size: total[size] for size in cell.judged(sizes)}
     taken = kept(judged)
     hardware = cell.machine.hardware
     best = min(total.values())
-    above = [one / judged[PAGE_BYTES] for size, one in judged.items() if size >= PAGE_BYTES]
+    above = [
+        total_ns / judged[PAGE_BYTES] for size, total_ns in judged.items() if size >= PAGE_BYTES
+    ]
     return Outcome(
         vm=vm,
         page_bytes=taken,
@@ -186,5 +188,5 @@ def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
         fault_ns=float(times[PAGE_BYTES].data_ns) - hardware.dram_ns,
         translation_share=times[PAGE_BYTES].translation_ns / total[PAGE_BYTES],
         is_u_shaped=min(total[PAGE_SIZES[0]], total[PAGE_SIZES[-1]]) >= 1.02 * best,
-        spread=max(abs(one - 1) for one in above),
+        spread=max(abs(ratio - 1) for ratio in above),
     )

@@ -1,11 +1,11 @@
-"""How well the pages that an application swapped in at its last visit predict its next one.
+"""How well the pages that an application swapped in at its last visit predict its next visit.
 
-Recall is the share of a visit's pages that the visit before brought in too, precision the share of
-that one's pages that are needed again. Pages that stayed in memory since are among the latter,
-though a prefetch would not read them; so the precision over those that left is given too. A page is
-(process, virtual page); it counts once a visit, whether its fault read the device or found it read
-ahead. A visit that started its application anew, or had nothing to swap in, predicts nothing and
-is left out.
+Recall is the share of a visit's pages that the visit before also brought in. Precision is the share
+of pages of the visit before that are needed again. It includes pages that stayed in memory, which
+a prefetch would not read, so the study also gives the precision over pages that left memory. A page
+is (process, virtual page). It counts once a visit, whether its fault read the device or readahead
+had read the page before. The study leaves out visits that started the application, and visits
+without a swap-in.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ MEASURES = ("recall", "precision", "adjacency")
 
 @dataclass(frozen=True)
 class Prediction:
-    """One visit beside the one before: shares, and ``pages`` swapped in at this one."""
+    """A visit compared with the visit before: shares, and the number of ``pages`` swapped in."""
 
     app: str
     round: int
     recall: float
     recall_all: float
-    """Recall of all its visits before, since the application was started."""
+    """Recall of all earlier visits since the start of the application."""
     precision: float
     precision_out: float | None
-    """Precision over pages that left memory since, which a prefetch would read; None of none."""
+    """Precision over pages that left memory since, which a prefetch would read; None if none."""
     adjacency: float
-    """Share of the pages that have a neighbour among them."""
+    """Share of the pages whose neighbour is also among the pages of the visit."""
     pages: int
 
 
@@ -79,7 +79,7 @@ def study(
 def predictions(
     run: LaunchRun, output: Path, progress: Progress | None = None
 ) -> Iterator[Prediction]:
-    """Every visit of a run that has one before it to compare with, in order."""
+    """The prediction of each visit that has a visit before it, in order."""
     trace = run.recording(output, progress=progress)
     if trace is None:
         raise UnreadableInput(
@@ -101,7 +101,7 @@ def predictions(
 
 
 def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Prediction:
-    """``earlier`` are the pages of the visits before, ``gone`` those that left since the last."""
+    """``earlier``: the pages of the visits before. ``gone``: the pages that left since the last."""
     import numpy
 
     last = earlier[-1]
@@ -124,19 +124,25 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def figures(run: LaunchRun, found: Sequence[Prediction]) -> list[Figure]:
-    """Every measure by round, and by application."""
+    """Each measure by round, and by application."""
     if not found:
         return []
     config = {"run": run.name, "visits": len(run.visits), "start_ns": run.start_ns}
     by_round = [
-        mean_point(number, name, [getattr(one, name) for one in found if one.round == number])
+        mean_point(
+            number,
+            name,
+            [getattr(prediction, name) for prediction in found if prediction.round == number],
+        )
         for name in MEASURES
-        for number in sorted({one.round for one in found})
+        for number in sorted({prediction.round for prediction in found})
     ]
     by_application = [
-        mean_point(app, name, [getattr(one, name) for one in found if one.app == app])
+        mean_point(
+            app, name, [getattr(prediction, name) for prediction in found if prediction.app == app]
+        )
         for name in MEASURES
-        for app in sorted({one.app for one in found})
+        for app in sorted({prediction.app for prediction in found})
     ]
     return [
         Figure(
@@ -169,19 +175,23 @@ SHARES = (
     "precision, of those out",
     "adjacent",
 )
-"""Columns of the table."""
+"""The columns of the table that are shares."""
 
 
 def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
-    """One row per application, and one over all visits."""
-    names = [ALL, *sorted({one.app for one in found})] if found else []
+    """The table with a row for all visits, and a row for each application."""
+    names = [ALL, *sorted({prediction.app for prediction in found})] if found else []
     rows: list[Row] = []
     for name in names:
-        visits = [one for one in found if name in (ALL, one.app)]
-        recall = [one.recall for one in visits]
+        visits = [prediction for prediction in found if name in (ALL, prediction.app)]
+        recall = [prediction.recall for prediction in visits]
         low, high = interval(recall, None, seed, f"{run.name} {name} recall")
-        out = [one.precision_out for one in visits if one.precision_out is not None]
-        pages = median(one.pages for one in visits)
+        out = [
+            prediction.precision_out
+            for prediction in visits
+            if prediction.precision_out is not None
+        ]
+        pages = median(prediction.pages for prediction in visits)
         rows.append(
             {
                 "application": name,
@@ -190,10 +200,10 @@ def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
                 "recall from": low,
                 "recall to": high,
                 "recall, median": median(recall),
-                "recall of all before": fmean(one.recall_all for one in visits),
-                "precision": fmean(one.precision for one in visits),
+                "recall of all before": fmean(prediction.recall_all for prediction in visits),
+                "precision": fmean(prediction.precision for prediction in visits),
                 "precision, of those out": fmean(out) if out else None,
-                "adjacent": fmean(one.adjacency for one in visits),
+                "adjacent": fmean(prediction.adjacency for prediction in visits),
                 "pages": pages,
                 "MiB": pages * PAGE_BYTES / MIB,
             }
@@ -212,15 +222,15 @@ def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
 
 
 BEFORE = {"recall": 0.80, "precision": 0.78, "adjacency": 0.85}
-"""What was measured before on ten programs in 700 MB: 4 x Chromium, 2 x Node, 2 x Java, 2 x
-Python, swap file, round-robin (median 12,561 pages a visit)."""
+"""An earlier measurement on ten programs in 700 MB: 4 x Chromium, 2 x Node, 2 x Java, 2 x Python,
+swap file, round-robin (median 12,561 pages a visit)."""
 
 
 def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
-    """Each measure against the earlier measurement; a tenth less still counts as the same."""
+    """The verdict on each measure, which may be 10 % below the earlier measurement."""
     judged = []
     for measure, figure in BEFORE.items():
-        values = [getattr(one, measure) for one in found]
+        values = [getattr(prediction, measure) for prediction in found]
         readings = [
             Reading((("summary", name),), summary(values) >= 0.9 * figure, summary(values))
             for name, summary in (("mean", fmean), ("median", median))
@@ -232,11 +242,11 @@ def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
 
 
 def _cause(measure: str, found: Sequence[Prediction]) -> str:
-    """What a prefetch could still know or would not read."""
-    out = [one.precision_out for one in found if one.precision_out is not None]
+    """The cause of a verdict: pages that a prefetch could also predict, or would not read."""
+    out = [prediction.precision_out for prediction in found if prediction.precision_out is not None]
     if measure == "recall" and found:
-        share = fmean(one.recall_all for one in found) * 100
-        pages = median(one.pages for one in found)
+        share = fmean(prediction.recall_all for prediction in found) * 100
+        pages = median(prediction.pages for prediction in found)
         return (
             f"all visits before together brought in {share:.0f} % of a visit's {pages:,.0f} pages"
         )

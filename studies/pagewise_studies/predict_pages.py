@@ -1,4 +1,4 @@
-"""Which pages of each application left memory or came back, and when, from a run's recording."""
+"""The pages of each application that left memory or came back, with times, from a recording."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     Pages: TypeAlias = numpy.ndarray[tuple[int], numpy.dtype[numpy.uint64]]
 
 ADDRESS_BITS = 44
-"""Bits that the address of a page has room for, as in `trace::rows`; its space lies above them."""
+"""Bits of a page number for the address, as in `trace::rows`; the space is in the bits above."""
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Moves in one direction by time, in seconds since the run began; ``number`` is that of the
-    application in ``applications``, -1 for processes of none."""
+    """Moves of pages in one direction, sorted by time in seconds since the run began.
+
+    ``number`` is the index in ``applications``, or -1 if the process belongs to no application.
+    """
 
     time_s: numpy.ndarray[Any, Any]
     page: Pages
@@ -31,7 +33,7 @@ class Moves:
     applications: tuple[str, ...]
 
     def during(self, app: str, start_s: float, end_s: float) -> Pages:
-        """The pages of an application that moved in a time, ascending, each once."""
+        """The distinct pages of an application that moved between two times, in ascending order."""
         import numpy
 
         first, last = numpy.searchsorted(self.time_s, (start_s, end_s))
@@ -40,7 +42,7 @@ class Moves:
 
 
 def moves(run: LaunchRun, trace: Trace, progress: Progress | None = None) -> Mapping[str, Moves]:
-    """``swap_in`` and ``swap_out``. Raises NothingRecorded for the recording of another run."""
+    """Reads ``swap_in`` and ``swap_out``. Raises NothingRecorded for another run's recording."""
     import numpy
 
     header = trace.header

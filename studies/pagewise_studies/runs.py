@@ -1,7 +1,7 @@
-"""Simulator counts of a study: run as a grid, looked up by what was asked.
+"""Simulator counts of a study: simulations that run as a grid, with a lookup of each cell.
 
-Latencies do not change what the paper's architectures do, only what it costs. So each cell runs
-once, and I/O time is computed from its counts for as many latency pairs as a study wants.
+Latencies do not change the page operations of the paper's architectures, only their cost. So each
+cell runs once, and the study computes I/O time from its counts for each pair of latencies.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ LATENCIES = tuple(
     for slow in ((60, 20), (90, 40), (160, 500), (200, 300))
     for fast in ((4, 5), (10, 20))
 )
-"""The pairs a conclusion is tested over: flash from UFS to eMMC, fast tier zram to slow NVM."""
+"""The latencies under which checks are judged: flash from UFS to eMMC, fast tiers from zram to slow
+NVM."""
 BASE_LATENCIES = Latencies(90, 40, 4, 5)
 
 
@@ -76,18 +77,18 @@ class Counts:
 
 @dataclass(frozen=True)
 class Variant:
-    """An architecture with the options a study sets; ``options`` in any order."""
+    """An architecture with the options that a study sets, sorted by name."""
 
     architecture: str
     options: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(architecture: str, **options: str) -> Variant:
-        """``Variant.of("hybrid", entry_bit="0")``."""
+        """Makes a variant, as in ``Variant.of("hybrid", entry_bit="0")``."""
         return Variant(architecture, tuple(sorted(options.items())))
 
     def with_options(self, **options: str) -> Variant:
-        """The same architecture with further options."""
+        """This variant with further options."""
         return Variant.of(self.architecture, **dict(self.options), **options)
 
 
@@ -111,12 +112,12 @@ class Runs:
         return self._counts[trace.name, trace.seed, variant, size_mib]
 
     def add(self, other: Runs) -> None:
-        """Takes in the counts of other runs."""
+        """Adds the counts of other runs."""
         self._counts |= other._counts
         self._sha256 |= other._sha256
 
     def sha256(self, trace: TraceSource) -> str:
-        """sha256 of the trace's file."""
+        """The sha256 of the trace's file."""
         return self._sha256[trace.name, trace.seed]
 
 
@@ -127,7 +128,7 @@ def run(
     output: Path,
     progress: Progress | None,
 ) -> Runs:
-    """Runs what ``output`` does not hold yet, and returns everything."""
+    """Runs the cells that ``output`` lacks, and returns the counts of all cells."""
     requests = tuple(
         Simulation(variant.architecture, size * MIB, FAST, SLOW, variant.options)
         for variant in dict.fromkeys(variants)

@@ -1,8 +1,7 @@
-"""What each choice that the papers leave open is worth: one option changed at a time.
+"""The effect of each choice that the papers leave open: a row changes a single option.
 
-Columns: workload, architecture, option, value, default, and the relative change against all
-defaults in I/O time (mean and largest over the sizes), slow-tier accesses and fast-tier writes
-(mean).
+Columns: workload, architecture, option, value, default, and the change relative to all defaults, in
+I/O time (mean and largest over the sizes), slow-tier accesses and fast-tier writes (mean).
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from pagewise_studies.workloads import Workload
 
 SIZES_MIB = (64, 128, 256, 512)
 NUMBERS = {"ghost": ("0.25", "1", "4"), "bit_epoch": ("10000", "100000", "1000000")}
-"""Values tried of options that take a number: pages remembered as a multiple of the fast tier's
-(S0.4), and swap-ins after which access bits are cleared."""
+"""Values to try for options that take a number. ``ghost``: remembered pages, as a multiple of the
+fast tier's pages (S0.4). ``bit_epoch``: swap-ins after which access bits are cleared."""
 OF_THE_REPLAY = (("readahead", "off", "recorded"), ("clean_evictions", "none", "inferred"))
-"""Choices of the replay, whatever the architecture: name, default, the other value."""
+"""Choices of the replay with any architecture: name, default, and the other value."""
 
 
 def table(
@@ -32,7 +31,7 @@ def table(
     output: Path,
     progress: Progress | None,
 ) -> list[dict[str, Any]]:
-    """One row per workload, architecture and value that is not the default."""
+    """A row for each workload, architecture and value other than the default."""
     tried = [row for row in _choices() if row[0] in architectures]
     variants = [
         *(Variant.of(name) for name in architectures),

@@ -1,4 +1,4 @@
-"""A workload without its single-access pages: S1's explanation, put to the test."""
+"""A workload without its single-access pages, which tests S1's explanation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pagewise_studies.workloads import Workload
 
 
 def without_singles(workload: Workload, folder: Path) -> Workload:
-    """The same traces less every page that is accessed once; the files go to ``folder``."""
+    """The workload without pages that are accessed once; writes its traces to ``folder``."""
     traces = tuple(_filtered(trace, folder) for trace in workload.traces)
     return Workload(workload.name, workload.choices, traces)
 

@@ -1,4 +1,4 @@
-"""How a workload's accesses fall on its pages, as far as the studies need it."""
+"""The skew of a workload: how its accesses are spread over pages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from pagewise_studies.workloads import Workload
 
 @dataclass(frozen=True)
 class Skew:
-    """Shares as fractions. ``singles`` holds the single-access share by what is counted, and
-    ``top_share`` the share of accesses of the top share of pages."""
+    """The skew of a trace; shares are fractions.
+
+    ``singles`` has the single-access share by what is counted. ``top_share`` has the share of
+    accesses that go to the busiest share of pages.
+    """
 
     pages: int
     accesses: int
@@ -25,12 +28,12 @@ class Skew:
 
     @property
     def multi_access_mib(self) -> float:
-        """Size of the pages that are accessed more than once: S1's working set."""
+        """The size of S1's working set: all pages that are accessed more than once."""
         return self.pages * (1 - self.singles["pages"]) * PAGE_BYTES / MIB
 
 
 def measure(trace: TraceSource, folder: Path) -> Skew:
-    """The skew of one trace; generated traces are kept in ``folder``."""
+    """The skew of a trace; a generated trace stays in ``folder``."""
     analysis = questions.analyze(materialize(trace, folder))
     single, single_out = analysis["single_access"], analysis["single_out"]
     singles = {
@@ -49,5 +52,5 @@ def measure(trace: TraceSource, folder: Path) -> Skew:
 
 
 def of_workloads(workloads: Sequence[Workload], folder: Path) -> dict[Workload, Skew]:
-    """The skew of each workload's first trace; seeds differ by less than a percent."""
+    """The skew of each workload, from its first trace; seeds differ by less than 1 %."""
     return {workload: measure(workload.traces[0], folder) for workload in workloads}

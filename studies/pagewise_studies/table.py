@@ -1,4 +1,4 @@
-"""A table of a study's result, beside its figures; units stand in the names of columns."""
+"""A table of a study's result; the names of its columns include units."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Cell: TypeAlias = str | int | float | None
-"""None where it was not measured."""
+"""The value of a cell; None if it was not measured."""
 Row: TypeAlias = Mapping[str, Cell]
 """Cells by column, in the order of the columns."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same columns; ``note`` says how to read them.
+    """Rows with the same columns; ``note`` explains how to read them.
 
-    ``shares``: the columns whose figures are shares, which people read as percentages.
+    ``shares``: the columns with shares, which pages print as percentages.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Table:
     shares: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The form that results files and the report use."""
+        """The table as results files and the report have it."""
         columns = list(self.rows[0]) if self.rows else []
         return {
             "name": self.name,

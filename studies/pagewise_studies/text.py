@@ -85,7 +85,7 @@ def markdown(result: Mapping[str, Any]) -> str:
 
 
 def _summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims hold, and on which data where that is the same for all."""
+    """The number of claims that hold, and the data if all claims have the same data."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
     words = {
         FAILS: "under none",
@@ -102,7 +102,7 @@ def _summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Column names and rows of the page's table of verdicts; their reasons stand below it."""
+    """Column names and rows of the page's table of verdicts, without the reasons."""
     names = ["check", "claim", "verdict", "ours", "paper", "readings"]
     rows = [
         [
@@ -117,12 +117,12 @@ def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list
     ]
     if len({verdict["data"] for verdict in verdicts}) > 1:
         names.append("on")
-        rows = [[*row, str(one["data"])] for row, one in zip(rows, verdicts, strict=True)]
+        rows = [[*row, str(verdict["data"])] for row, verdict in zip(rows, verdicts, strict=True)]
     return names, rows
 
 
 def _reasons(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each reason once, with the checks it is given for, then what the runs show."""
+    """The lines of each reason: its checks, the reason, and what the runs show."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for verdict in verdicts:
         labels = reasons.setdefault(str(verdict["why"]), {})

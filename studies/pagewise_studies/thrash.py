@@ -1,7 +1,8 @@
 """S0, "memory thrashing of swap-enabled phones", on launch runs of real programs: Figs. 1 to 3.
 
-Swap on is the mode swap-file, swap off the mode kill, which kills the application used longest ago.
-The plan of a run, never its name, decides which phone of S0 it stands for (`thrash_phones`).
+Swap on is the mode swap-file. Swap off is the mode kill, which kills the least recently used
+application. The plan of a run, not its name, decides for which phone of S0 it stands
+(`thrash_phones`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def study(
 
 
 def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
-    """Storage I/O, split at the busiest 10 % of blocks where all I/O was recorded."""
+    """Storage I/O, split at the busiest 10 % of blocks if all I/O was recorded."""
     points = []
     for phone, run, name in _named(phones):
         bar = f"{phone.label()}: {name}"
@@ -84,7 +85,7 @@ def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
 
 
 def _named(phones: Phones) -> Iterator[tuple[Phone, LaunchRun, str]]:
-    """Every run of a phone and its state, with the run's name where the phone has two of it."""
+    """Each run of each phone with its state; the run's name follows if runs share a state."""
     for phone in phones.each():
         taken = Counter(map(state, phone.runs))
         for run in phone.runs:
@@ -99,7 +100,7 @@ SUMMARIES: tuple[tuple[str, Callable[[Sequence[float]], float]], ...] = (
 
 
 def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
-    """Launch time by round; the standard deviation stands beside the mean."""
+    """Launch time by round, a figure for each summary; the mean has a standard deviation."""
     for name, summary in SUMMARIES:
         points = []
         for run in runs:
@@ -137,7 +138,7 @@ def figure_3(phones: Phones) -> Figure:
 
 
 def killer_figures(phones: Phones) -> Iterator[Figure]:
-    """What the killer's threshold costs, beside the same phone with swap as a flat line."""
+    """I/O, launches and kills over the killer's threshold; the phone with swap is a flat line."""
     measures: tuple[tuple[str, str, Callable[[LaunchRun], float | None]], ...] = (
         ("io", "storage I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
         ("launch", "launch time after the first round, median, seconds", _later_median),
@@ -169,8 +170,11 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
 
 
 def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchRun]]]:
-    """Runs that differ in the killer's threshold alone, two thresholds at least: their phone, they,
-    and the runs with swap that stand beside them."""
+    """Phones with runs of two or more thresholds of the killer.
+
+    Each has a label, the runs that differ only in the threshold, and the runs with swap of the same
+    phone.
+    """
     for phone in phones.each():
         alike: dict[tuple[int, frozenset[str]], list[LaunchRun]] = {}
         for run in phone.off:
@@ -186,7 +190,7 @@ def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchR
 
 
 def _later_median(run: LaunchRun) -> float | None:
-    """The median launch after the first round; None where none was answered."""
+    """The median launch after the first round; None if no launch was answered."""
     times = run.launches(2)
     return median(times) if times else None
 

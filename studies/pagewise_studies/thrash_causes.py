@@ -1,4 +1,4 @@
-"""Why a check comes out as it does, in figures of the runs it was judged on."""
+"""Reasons for verdicts, in figures of the judged runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pagewise_studies.thrash_storage import Storage
 
 
 def io_cause(phone: Phone) -> str:
-    """What the I/O of each run of a phone consists of."""
+    """The parts of the I/O of each run of a phone."""
     return "; ".join(map(_io, (*phone.on, *phone.off)))
 
 
@@ -31,7 +31,7 @@ def _io(run: LaunchRun) -> str:
 
 
 def launch_cause(runs: Iterable[LaunchRun], first: int, last: int | None = None) -> str:
-    """Median launches of some rounds, cold and warm apart."""
+    """Median cold launch and median warm launch in some rounds of each run."""
     return "; ".join(
         f"{run.name} ({state(run)}) {', '.join(parts)}"
         for run in runs
@@ -55,7 +55,7 @@ def _by_warmth(run: LaunchRun, first: int, last: int | None) -> list[str]:
 
 
 def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str:
-    """How many pages are accessed once, which flattens a skew, and what the busiest ones are."""
+    """The share of single-access pages, which flatten a skew, and classes of the busiest pages."""
     return "; ".join(
         f"{run.name} ({state(run)}), {counted}: {analysis['single_access']['pages'] * 100:.0f} % "
         f"of pages accessed once, the top 10 % take {analysis['top_share']['0.1'] * 100:.0f} %"
@@ -66,7 +66,7 @@ def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str
 
 
 def _classes(classes: Mapping[str, Mapping[str, float]]) -> str:
-    """The two classes that most of the busiest pages are of."""
+    """The two most frequent classes among the busiest pages."""
     largest = sorted(classes.items(), key=lambda row: -row[1]["pages"])[:2]
     parts = [f"{row['pages'] * 100:.0f} % {name.replace('_', ' ')}" for name, row in largest]
     return f" and are {', '.join(parts)}" if parts else ""

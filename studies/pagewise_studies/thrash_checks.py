@@ -1,8 +1,8 @@
-"""The checks ACC-S0-1 to 5 on launch runs, each under every reading of what S0 leaves unsaid.
+"""The checks ACC-S0-1 to 5 on launch runs, each under every reading of S0's open choices.
 
-Unsaid are how eager the killer of the phone without swap is (each run without swap is a reading),
-over which part of the run I/O is counted, whether a launch time is a mean or a median, and for the
-skew which accesses count (`thrash_skew`).
+S0 leaves open how eager the killer of the phone without swap is (each run without swap is a
+reading), in which part of the run I/O counts, whether a launch time is a mean or a median, and, for
+the skew, which accesses count (`thrash_skew`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pagewise_studies.thrash_skew import BLOCK, skew_verdicts
 from pagewise_studies.verdict import Choices, Reading, Verdict
 
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
-"""How launches become one figure; S0 shows means."""
+"""How launches are summed up in a figure; S0 shows means."""
 COUNTED = {"whole run": 1, "after the first round": 2, "after two rounds": 3}
-"""From which round on I/O is counted, per visit."""
+"""The first round in which I/O counts; the figure is per visit."""
 UNANSWERED = "no launch of the rounds that count was answered in one of the runs"
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
-    """Every check, in the order of the sheet."""
+    """The verdict of each check, in the order of the sheet."""
     phones = inputs.phones
     found = [
         *skew_verdicts(inputs),
@@ -40,7 +40,7 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
         _more_without(phones),
     ]
     order = list(CHECKS.values())
-    return sorted(found, key=lambda one: order.index(one.check))
+    return sorted(found, key=lambda row: order.index(row.check))
 
 
 def _volume(inputs: Inputs) -> Iterator[Verdict]:
@@ -68,7 +68,7 @@ def _volume(inputs: Inputs) -> Iterator[Verdict]:
 
 
 def _ratios(on: LaunchRun, off: LaunchRun) -> Iterator[tuple[Choices, float]]:
-    """I/O per visit with swap over that without, by the part of the run that is counted."""
+    """I/O per visit with swap over I/O per visit without, by the counted part of the run."""
     for counted, first in COUNTED.items():
         above, below = on.io_bytes_per_visit(first), off.io_bytes_per_visit(first)
         if above is not None and below:
@@ -104,7 +104,7 @@ def _flat(phones: Phones) -> Verdict:
 
 
 def _later_launches(name: str, phone: Phone, low: float, high: float, *, is_wider: bool) -> Verdict:
-    """The ratio must lie between the bounds and, if ``is_wider``, the deviation be larger too."""
+    """Whether the ratio is within the bounds and, if ``is_wider``, the deviation is larger too."""
     readings = [
         Reading((*compared(on, off), ("summary", summary)), holds, ratio)
         for on, off in phone.pairs()
@@ -120,16 +120,18 @@ def _later_launches(name: str, phone: Phone, low: float, high: float, *, is_wide
 def _more_with_swap(phones: Phones) -> Verdict:
     small, large, crowded = phones.each()
     readings = []
-    for one, two, three in itertools.product(small.on, large.on, crowded.on):
-        if not (one.launches(2) and two.launches(2) and three.launches(2)):
+    for small_run, large_run, crowded_run in itertools.product(small.on, large.on, crowded.on):
+        if not (small_run.launches(2) and large_run.launches(2) and crowded_run.launches(2)):
             continue
         for summary, mean in SUMMARIES.items():
-            few_small, few, many = (mean(run.launches(2)) for run in (one, two, three))
+            few_small, few, many = (
+                mean(run.launches(2)) for run in (small_run, large_run, crowded_run)
+            )
             holds = 0.5 <= many / few_small <= 2 and many >= 2 * few
             choices = (
-                ("9 at 1 GB", series(one)),
-                ("9 at 2 GB", series(two)),
-                ("25 at 2 GB", series(three)),
+                ("9 at 1 GB", series(small_run)),
+                ("9 at 2 GB", series(large_run)),
+                ("25 at 2 GB", series(crowded_run)),
                 ("summary", summary),
             )
             readings.append(Reading(choices, holds, many / few_small))
@@ -151,7 +153,7 @@ def _more_without(phones: Phones) -> Verdict:
 
 
 def _launch_ratios(above: Sequence[float], below: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """The ratio of two sets of launches by how they are summed up; nothing if one is empty."""
+    """The ratio of two sets of launches, by summary; nothing if a set is empty."""
     if above and below:
         for summary, mean in SUMMARIES.items():
             yield summary, mean(above) / mean(below)

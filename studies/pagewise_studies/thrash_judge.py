@@ -1,4 +1,4 @@
-"""What the checks of the thrash study share: their inputs, and a verdict with the cause as seen."""
+"""Inputs of the thrash study's checks, and verdicts with their causes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHECKS = load_checks("thrash")
 
 @dataclass(frozen=True)
 class Inputs:
-    """The runs by phone, and what their recordings say by the name of the run."""
+    """The runs by phone, and the storage analyses of their recordings by the name of the run."""
 
     phones: Phones
     storage: Mapping[str, Storage]
@@ -32,8 +32,11 @@ class Inputs:
 def verdict(
     name: str, readings: Sequence[Reading], runs: Iterable[LaunchRun], missing: str, cause: str = ""
 ) -> Verdict:
-    """The verdict on ``runs``: ``missing`` is why there are no readings, if there are none, and
-    ``cause`` what was seen in the runs where the check does not hold under every reading."""
+    """The verdict on ``runs``.
+
+    ``missing``: the reason if there are no readings. ``cause``: the figures of the runs, which the
+    verdict adds if the check does not hold under every reading.
+    """
     data = ", ".join(dict.fromkeys(run.name for run in runs))
     if not readings:
         return unmeasured(CHECKS[name], data, missing)
@@ -41,7 +44,7 @@ def verdict(
 
 
 def first_reason(reasons: Iterable[str]) -> str:
-    """The first reason that is not empty; empty if all are."""
+    """The first reason that is not empty; empty if there is none."""
     return next(filter(None, reasons), "")
 
 

@@ -1,4 +1,4 @@
-"""S0's phones among launch runs, told by their plans: memory, applications, swap on or off."""
+"""S0's phones among launch runs, found by the plan: memory, applications, swap on or off."""
 
 from __future__ import annotations
 
@@ -10,21 +10,24 @@ from pagewise.launch_runs import LaunchRun
 from pagewise.units import GIB, MIB
 
 SWAP_ON = "swap-file"
-"""The mode that stands for S0's swap on; compressed swap is shown, not judged."""
+"""The mode that stands for S0's swap on. Compressed swap is shown but not judged."""
 SWAP_OFF = "kill"
 NO_LIMIT = "no-limit"
 
 BUDGETS = {"1 GB": (GIB // 2, GIB), "2 GB": (GIB, 2 * GIB)}
-"""Budgets in bytes that stand for a phone, the second excluded: of a 1 GB phone applications get
-0.55-0.65 GB, of a 2 GB phone about 1.5 GB (spec sheet S0.3)."""
+"""The range of budgets in bytes that stand for a phone, without the upper bound. Applications get
+0.55 to 0.65 GB of a 1 GB phone, and about 1.5 GB of a 2 GB phone (spec sheet S0.3)."""
 APPLICATIONS_BORDER = 15
-"""S0 launches 9 applications, or 25."""
+"""The border between S0's 9 and 25 applications."""
 
 
 @dataclass(frozen=True)
 class Phone:
-    """One of S0's phones; ``wanted`` says what a run needs to stand for it, ``plans`` are the
-    plans of ours that do, swap on and off."""
+    """A phone of S0 with its runs.
+
+    ``wanted`` is what a run needs to stand for the phone. ``plans`` are the plans of such runs,
+    with swap on and with swap off.
+    """
 
     memory: str
     wanted: str
@@ -35,22 +38,22 @@ class Phone:
 
     @property
     def runs(self) -> tuple[LaunchRun, ...]:
-        """Every run in this memory, whatever its mode."""
+        """Every run of this phone, in any mode."""
         return self.on + self.off + self.other
 
     def label(self) -> str:
-        """``1 GB, 9 apps``, with the applications of its runs."""
+        """A label such as ``1 GB, 9 apps``, with the number of applications in the runs."""
         counts = sorted({len(run.applications) for run in self.runs})
         return f"{self.memory}, {'/'.join(map(str, counts))} apps" if counts else self.wanted
 
     def pairs(self) -> Iterator[tuple[LaunchRun, LaunchRun]]:
-        """Each run with swap beside each without, of the same applications and budget."""
+        """Pairs of a run with swap and a run without, with the same applications and budget."""
         for on, off in itertools.product(self.on, self.off):
             if setting(on) == setting(off):
                 yield on, off
 
     def missing(self, *modes: str) -> str:
-        """The first run that has to be made before this phone can be judged; empty if none."""
+        """The first run that is missing for a verdict on this phone; empty if none is missing."""
         plans = zip((SWAP_ON, SWAP_OFF), (self.on, self.off), self.plans, strict=True)
         for mode, runs, plan in plans:
             if not runs and mode in (modes or (SWAP_ON, SWAP_OFF)):
@@ -70,12 +73,12 @@ class Phones:
     unlimited: tuple[LaunchRun, ...]
 
     def each(self) -> tuple[Phone, Phone, Phone]:
-        """The three in the order of the figure."""
+        """The three phones in the order of the figure."""
         return self.small, self.large, self.crowded
 
 
 def phones_of(runs: Sequence[LaunchRun]) -> Phones:
-    """Sorts the runs; many applications in a small memory stand for no phone of S0."""
+    """Assigns runs to phones; S0 has no phone with many applications in a small memory."""
 
     def phone(memory: str, is_crowded: bool, plans: tuple[str, str]) -> Phone:
         least, limit = BUDGETS[memory]
@@ -102,13 +105,13 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
 
 
 def setting(run: LaunchRun) -> tuple[int, frozenset[str]]:
-    """Budget in bytes (0 without) and applications: runs of one setting differ in their mode."""
+    """Budget in bytes (0 without a budget) and applications, which comparable runs share."""
     return run.budget_bytes or 0, frozenset(run.applications)
 
 
 def state(run: LaunchRun) -> str:
-    """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode; for minfree
-    how it kills as well."""
+    """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode. How it kills
+    follows the mode minfree."""
     if run.mode == SWAP_OFF:
         return f"kill at {run.threshold:g}"
     if run.killer:
@@ -117,5 +120,5 @@ def state(run: LaunchRun) -> str:
 
 
 def series(run: LaunchRun) -> str:
-    """What charts and readings call a run."""
+    """The name of a run in charts and readings."""
     return f"{state(run)} ({run.name})"

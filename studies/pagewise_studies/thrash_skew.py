@@ -1,7 +1,7 @@
-"""ACC-S0-1 on launch runs: how strongly accesses pile up on few pages.
+"""ACC-S0-1 on launch runs: how strongly accesses concentrate on few pages.
 
-S0 counts all accesses to storage. Where a recording tells, accesses to swap, and to swap and files
-by page, are readings too; without swap all storage is the only one.
+S0 counts all accesses to storage. If a recording has them, accesses to swap, and accesses to pages
+of swap and files, are readings too. Without swap, the only reading is all storage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = "needs block requests recorded: `pagewise-agent launch --record`"
 
 
 def skew_verdicts(inputs: Inputs) -> Iterator[Verdict]:
-    """The parts of the check."""
+    """The verdicts on the parts of the check."""
     yield from _order(inputs)
     yield from _with_swap(inputs)
     yield from _without_swap(inputs)
@@ -31,9 +31,9 @@ def _order(inputs: Inputs) -> Iterator[Verdict]:
     small, large, _ = inputs.phones.each()
     runs = [*small.on, *large.on]
     readings = [
-        Reading((("accesses", counted), *compared(one, two)), here > there, here)
-        for one, two in itertools.product(small.on, large.on)
-        for counted, here, there in _both(inputs, one, two)
+        Reading((("accesses", counted), *compared(small_run, large_run)), here > there, here)
+        for small_run, large_run in itertools.product(small.on, large.on)
+        for counted, here, there in _both(inputs, small_run, large_run)
     ]
     missing = first_reason(phone.missing(SWAP_ON) for phone in (small, large)) or RECORD
     yield verdict("order", readings, runs, missing, _cause(inputs, runs))
@@ -78,9 +78,11 @@ def _without_swap(inputs: Inputs) -> Iterator[Verdict]:
     yield verdict("skew_off", readings, runs, missing or BLOCK, _cause(inputs, runs))
     runs = [*small.off, *large.off]
     readings = [
-        Reading((("1 GB", series(one)), ("2 GB", series(two))), abs(apart) <= 0.05, apart)
-        for one, two in itertools.product(small.off, large.off)
-        for here, there in itertools.product(pages(one), pages(two))
+        Reading(
+            (("1 GB", series(small_run)), ("2 GB", series(large_run))), abs(apart) <= 0.05, apart
+        )
+        for small_run, large_run in itertools.product(small.off, large.off)
+        for here, there in itertools.product(pages(small_run), pages(large_run))
         for apart in [here - there]
     ]
     missing = first_reason(phone.missing(SWAP_OFF) for phone in (small, large)) or BLOCK
@@ -94,16 +96,18 @@ def _cause(inputs: Inputs, runs: Iterable[LaunchRun]) -> str:
 def _shares(
     inputs: Inputs, run: LaunchRun, figure: Callable[[Storage, Counted], float | None]
 ) -> Iterator[tuple[Counted, float]]:
-    """The figure by what is counted, as far as it was recorded."""
+    """The figure by what is counted, for the accesses that were recorded."""
     for counted in WAYS:
         share = figure(inputs.storage[run.name], counted)
         if share is not None:
             yield counted, share
 
 
-def _both(inputs: Inputs, one: LaunchRun, two: LaunchRun) -> Iterator[tuple[Counted, float, float]]:
-    """The share of the top 10 % in two runs, where both have it."""
-    there = dict(_shares(inputs, two, Storage.top_10))
-    for counted, here in _shares(inputs, one, Storage.top_10):
+def _both(
+    inputs: Inputs, first: LaunchRun, second: LaunchRun
+) -> Iterator[tuple[Counted, float, float]]:
+    """The share of the top 10 % in two runs, for the accesses that both recorded."""
+    there = dict(_shares(inputs, second, Storage.top_10))
+    for counted, here in _shares(inputs, first, Storage.top_10):
         if counted in there:
             yield counted, here, there[counted]

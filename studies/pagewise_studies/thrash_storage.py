@@ -1,8 +1,8 @@
-"""What the recording of a run says about its storage, three ways of counting apart.
+"""Storage accesses in the recording of a run, counted in three ways.
 
 *swap*: pages that left memory for swap and came back, by process and address. *swap and files*:
 also pages of files that entered the page cache. *all storage*: 4 KiB blocks of every device, read
-and written, which is what S0 counts; which page a block belongs to is then unknown.
+and written, as S0 counts. The pages of these blocks are unknown.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FILE, SHARED = 2, 8
 
 @dataclass(frozen=True)
 class Storage:
-    """How accesses fall on pages, by what is counted; only what was recorded.
+    """The skew of accesses by what is counted, for the accesses that were recorded.
 
     The fields are those of `pagewise analyze` (docs/analyses.md).
     """
@@ -38,18 +38,18 @@ class Storage:
     analyses: Mapping[Counted, Mapping[str, Any]]
 
     def top_10(self, counted: Counted) -> float | None:
-        """The share of accesses that fall on the busiest 10 % of pages."""
+        """The share of accesses that go to the busiest 10 % of pages; None if not recorded."""
         return self.analyses[counted]["top_share"]["0.1"] if counted in self.analyses else None
 
     def pages_for_80(self, counted: Counted) -> float | None:
-        """The smallest share of pages that takes 80 % of accesses."""
+        """The smallest share of pages that takes 80 % of accesses; None if not recorded."""
         return self.analyses[counted]["pages_for_80_percent"] if counted in self.analyses else None
 
 
 def storage_of(
     runs: Sequence[LaunchRun], output: Path, progress: Progress | None
 ) -> dict[str, Storage]:
-    """What each run's recording says, by the name of the run."""
+    """The storage accesses in the recording of each run, by the name of the run."""
     return {run.name: _storage(run, output, progress) for run in runs}
 
 
@@ -63,9 +63,9 @@ def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage
 
 
 def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Mapping[str, Any]]:
-    """The accesses of a swap trace without and, if it has any, with those to files.
+    """The skew of a swap trace without accesses to files and, if it has any, with them.
 
-    Empty for a trace with too many pages to number.
+    Empty if the trace has too many pages to number.
     """
     import numpy
 
@@ -90,7 +90,7 @@ def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Ma
 
 
 def _shares(page: numpy.ndarray[Any, Any], flags: numpy.ndarray[Any, Any]) -> dict[str, Any]:
-    """How accesses to these pages fall on them; ``flags`` tell what each is."""
+    """The skew of accesses, one per item of ``page``; ``flags`` has the flags of each access."""
     import numpy
 
     if not len(page):
@@ -132,14 +132,14 @@ def _classes(
 
 
 def _class(flags: int) -> str:
-    """The class that the recording names, else what the other flags tell."""
+    """The class in the recording or, if it has none, the class by the other flags."""
     known = CLASSES[flags >> 4 & 7]
     name = known if known != CLASSES[0] else "file" if flags & FILE else "anonymous"
     return f"{name}_shared" if flags & SHARED else name
 
 
 def _single_out(page: numpy.ndarray[Any, Any]) -> dict[str, float] | None:
-    """Pages swapped out exactly once, among pages that were, and among page-outs."""
+    """Pages swapped out exactly once, as a share of swapped-out pages and of page-outs."""
     import numpy
 
     _, count = numpy.unique(page, return_counts=True)

@@ -16,13 +16,13 @@ from pagewise_studies.thrash_phones import Phones, series, setting
 from pagewise_studies.thrash_storage import TOP_SHARES, Storage
 
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
-"""Rounds that are summed up apart: taking turns, every launch of the first is cold."""
+"""Rounds with separate rows: if applications take turns, each launch of the first round is cold."""
 
 
 def tables(
     runs: Sequence[LaunchRun], phones: Phones, storage: Mapping[str, Storage], seed: int
 ) -> list[Table]:
-    """Every table, those without a row left out."""
+    """Every table that has rows."""
     every = [
         launches(runs, seed),
         comparison(phones, seed),
@@ -36,14 +36,14 @@ def tables(
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The quantile of a few values, between neighbours in proportion."""
+    """A quantile, interpolated linearly between neighbouring values."""
     import numpy
 
     return float(numpy.quantile(values, share))
 
 
 def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
-    """Mean, deviation and quantiles with their intervals."""
+    """The table of launch times: mean, deviation and quantiles, with intervals."""
     return Table(
         "launches",
         "Launch times in seconds",
@@ -80,7 +80,7 @@ def _launches(runs: Sequence[LaunchRun], seed: int) -> Iterator[Row]:
 
 
 def comparison(phones: Phones, seed: int) -> Table:
-    """Launches with swap, of whatever mode, over those without."""
+    """The table of launch times with swap, in any mode, over launch times without."""
     return Table(
         "comparison",
         "Launch times with swap, relative to those without",
@@ -116,7 +116,7 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
 
 
 def volume(runs: Sequence[LaunchRun], phones: Phones) -> Table:
-    """Storage I/O, and how much memory the applications wanted of what they got."""
+    """The table of storage I/O, and of the memory that applications wanted over their budget."""
     return Table(
         "volume",
         "Storage I/O of each run",
@@ -154,7 +154,7 @@ def _volume(run: LaunchRun, phones: Phones) -> Row:
 
 
 def killers(phones: Phones) -> Table:
-    """The sweep of the killer's threshold, beside the same phone with swap."""
+    """The table of runs by the killer's threshold, with the runs of the same phone with swap."""
     return Table(
         "killers",
         "The killer's threshold",
@@ -187,7 +187,7 @@ def _killers(phones: Phones) -> Iterator[Row]:
 
 
 def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
-    """How accesses fall on pages, over swap and over all storage apart."""
+    """The table of skew, with a row for each way of counting accesses."""
     return Table(
         "skew",
         "Skew: share of accesses of the busiest pages",
@@ -208,12 +208,12 @@ def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
 
 
 def _top(share: str) -> str:
-    """The column of the pages that take most accesses."""
+    """The name of the column of the busiest pages."""
     return f"top {float(share):.0%}"
 
 
 def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
-    """Pages that are accessed once, or swapped out once."""
+    """The table of pages that are accessed once, or swapped out once."""
     return Table(
         "single-access",
         "Single accesses",
@@ -236,7 +236,7 @@ def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> 
 
 
 def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
-    """What the busiest 10 % of pages are."""
+    """The table of the classes of the busiest 10 % of pages."""
     return Table(
         "hot-data",
         "What the busiest 10 % of pages are",
@@ -253,7 +253,7 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
 def _analyses(
     runs: Iterable[LaunchRun], storage: Mapping[str, Storage]
 ) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
-    """The first columns of a row, and what the rest comes from."""
+    """The first columns of each row, and the analysis from which the other columns come."""
     for run in runs:
         for counted, analysis in storage[run.name].analyses.items():
             yield {"run": series(run), "accesses to": counted}, analysis

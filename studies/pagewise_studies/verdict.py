@@ -1,8 +1,8 @@
-"""Whether a paper's statement holds, under which reading of what the paper leaves unsaid.
+"""Verdicts on a paper's statements, under each reading of the choices that the paper leaves open.
 
-A check is judged once per reading: one value for every choice the paper is silent about. It
-*holds* if it holds under every reading, *does not hold* only if it fails under every reading; in
-between the verdict names the smallest set of choices that is enough to make it hold.
+A reading has a value for each open choice, and a check is judged once per reading. The check
+*holds* if it holds under every reading, and *does not hold* if it fails under every reading.
+Otherwise the verdict names the smallest set of choices under which the check always holds.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ FAILS = "does not hold"
 NEEDS = "needs a reading"
 UNMEASURED = "not measured here"
 SEEN = ". Seen here: "
-"""Between a check's reason and what its runs show, whose parts end in a semicolon."""
+"""The text between a check's reason and what its runs show, in parts that end in a semicolon."""
 
 Choices: TypeAlias = tuple[tuple[str, str], ...]
-"""What is left open and how it was filled, by name."""
+"""Pairs: the name of an open choice, and its value."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """One way to fill the gaps, whether the statement then holds, and the figure it rests on."""
+    """A value for each open choice, whether the statement then holds, and the deciding figure."""
 
     choices: Choices
     holds: bool
@@ -40,8 +40,9 @@ class Reading:
 class Check:
     """A statement of a paper that can be tested.
 
-    ``name`` is the spec sheet's (``ACC-S1-2``), ``part`` tells the parts of a check apart, ``unit``
-    is how figures are printed (see `show`), and ``why`` is the mechanism behind what is seen.
+    ``name`` is the name in the spec sheet (``ACC-S1-2``), ``part`` is the part of the check,
+    ``unit`` is the unit in which `show` prints figures, and ``why`` is the mechanism behind the
+    result.
     """
 
     name: str
@@ -73,7 +74,7 @@ class Verdict:
     figures: tuple[float, ...] = field(default=(), repr=False)
 
     def row(self) -> dict[str, Any]:
-        """One row of the verdict table: texts and counts by name."""
+        """The row of the verdict table: texts and counts by name."""
         return {
             "check": self.check.name,
             "part": self.check.part,
@@ -90,7 +91,7 @@ class Verdict:
 
 
 def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
-    """The verdict over all readings."""
+    """The verdict on a check over all readings."""
     if not readings:
         return unmeasured(check, data)
     holding = sum(reading.holds for reading in readings)
@@ -115,22 +116,22 @@ def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
 
 
 def unmeasured(check: Check, data: str, why: str | None = None) -> Verdict:
-    """The honest row of a check without data; ``why`` if not for the check's own reason."""
+    """The verdict on a check without data; without ``why`` it has the check's own reason."""
     return Verdict(check, data, UNMEASURED, why or check.why)
 
 
 def with_cause(verdict: Verdict, cause: str) -> Verdict:
-    """The verdict with what was seen in the data, where it does not hold under every reading."""
+    """Adds what the data show to a verdict, if the check does not hold under every reading."""
     if not cause or verdict.verdict not in (FAILS, NEEDS):
         return verdict
     return replace(verdict, why=f"{verdict.why}{SEEN}{cause}")
 
 
 def needed(readings: Sequence[Reading]) -> Choices:
-    """The fewest choices under which every reading holds; of several sets, the one that covers the
-    most readings, then the first by name.
+    """The smallest set of choices under which every reading holds.
 
-    There is always one: all choices of a single holding reading.
+    Among several sets it is the set that covers the most readings, then the first by name. There is
+    always a set: all choices of a single holding reading.
     """
     names = [name for name, _ in readings[0].choices]
     for count in range(len(names) + 1):
@@ -157,7 +158,7 @@ def _span(figures: Sequence[float], unit: str) -> str:
 
 
 def show(figure: float, unit: str) -> str:
-    """With its unit: ``share`` .284 as 28.4 %, ``change`` -.05 as -5.0 %, ``ratio`` as 3.30x."""
+    """A figure as text: a ``share`` as 28.4 %, a ``change`` as -5.0 %, a ``ratio`` as 3.30x."""
     match unit:
         case "share":
             return f"{figure * 100:,.1f} %"

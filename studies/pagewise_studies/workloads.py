@@ -1,4 +1,4 @@
-"""What the studies run on: the recordings in examples/ and generated phone scenarios."""
+"""The workloads of studies: the recordings in examples/ and generated phone scenarios."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pagewise.recording import import_trace
 from pagewise_studies.verdict import Choices
 
 GENERATED = "generated scenarios (docs/scenarios.md)"
-"""What the seeds of a simulated study are for."""
+"""The use of the seeds in a simulated study."""
 ARRANGEMENTS = ("rotation", "sessions", "returning")
-"""The three scenarios."""
+"""The arrangements of S1's three scenarios."""
 SCHEDULES = ("round-robin", "zipf")
 ORDERS = ("strict", "shuffled")
 MEMORY_MIB = 1500
-"""What a phone of 2 GB has left for apps (spec sheet S0.3). S1 names no memory; its 20 apps want
-1.6 times this, where S0 saw thrashing begin, and four times what a 1 GB phone has."""
+"""The memory of a 2 GB phone for apps (spec sheet S0.3). S1 names no memory. Its 20 apps want
+1.6 times this memory, at which S0 saw thrashing begin, and 4 times the memory of a 1 GB phone."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Traces that differ in their seed alone, and the choices that tell them from others.
+    """Traces that differ only in their seed, and the choices that distinguish them from others.
 
     ``name`` is the recording, or the scenario's arrangement.
     """
@@ -36,7 +36,7 @@ class Workload:
 
 
 def recording(folder: Path, name: str, output: Path) -> Workload:
-    """One recording of ``folder``, imported into ``output`` once so that many passes are quick."""
+    """A recording of ``folder``; its import into ``output`` makes further passes quick."""
     path = output / f"{name}.parquet"
     if not path.exists():
         import_trace(recording_file(folder, name), path)
@@ -44,7 +44,7 @@ def recording(folder: Path, name: str, output: Path) -> Workload:
 
 
 def recording_file(folder: Path, name: str) -> Path:
-    """The file of a recording as it ships."""
+    """The file of a recording that ships."""
     path = folder / name / f"{name}.pgw.zst"
     if not path.is_file():
         raise UsageError(f"{path}: this study needs the recording", path=str(path))
@@ -78,7 +78,7 @@ def scenario(
 
 
 def scenarios(seeds: Sequence[int]) -> list[Workload]:
-    """Every arrangement on every schedule and order."""
+    """The scenarios of every arrangement, schedule and order."""
     return [
         scenario(arrangement, schedule, order, MEMORY_MIB, seeds)
         for arrangement, schedule, order in itertools.product(ARRANGEMENTS, SCHEDULES, ORDERS)
