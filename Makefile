@@ -42,7 +42,7 @@ check: .venv/.test-extras build
 	@tools/skipped.sh $(SKIPPED)
 	@$(PYTHON) tools/readability.py
 
-build: .venv/.built .venv/.agent $(PLUGIN)
+build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 
 lab-setup:
 	tools/lab_setup.sh
@@ -94,6 +94,11 @@ fuzz:
 
 .venv/.built: .venv/bin/maturin $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet
+	@touch $@
+
+# Editable, like pagewise: changed sources count at once, and only new entry points need an installation.
+.venv/.studies: studies/pyproject.toml | .venv/.built
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --editable studies
 	@touch $@
 
 # Evaluated when a recipe runs, since `make test` may just have installed clang.

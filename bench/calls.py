@@ -59,47 +59,6 @@ def ours_simulate(
     return call
 
 
-def ours_advise(path: str, fast: str, slow: str) -> Answer:
-    import pagewise as pw
-
-    return lambda: pw.advise(path, fast=fast, slow=slow)["architecture"]["name"]
-
-
-def ours_sweep(spec: dict[str, Any]) -> Answer:
-    from pagewise.grids.run import sweep
-
-    def call() -> Any:
-        with tempfile.TemporaryDirectory() as folder:
-            return sweep(spec, Path(folder) / "results.parquet")["computed"]
-
-    return call
-
-
-def ours_study(name: str, recordings: str) -> Answer:
-    from pagewise.studies import STUDIES
-
-    study = next(row for row in STUDIES if row.name == name)
-
-    def call() -> Any:
-        with tempfile.TemporaryDirectory() as folder:
-            run = study.simulate if study.of_runs else study.run
-            return run(Path(recordings), Path(folder), seeds=1, progress=None)["schema"]
-
-    return call
-
-
-def ours_info(path: str) -> Answer:
-    import pagewise as pw
-
-    return lambda: pw.info(path)["processes_all"]
-
-
-def ours_import_to(path: str, format: str, output: str) -> Answer:
-    import pagewise as pw
-
-    return lambda: pw.import_trace([path], output, format=format, force=True)["events"]
-
-
 def ours_import(path: str, format: str) -> Answer:
     import pagewise as pw
 

@@ -2,7 +2,7 @@
 
     python bench/fault_costs.py
 
-prints the figures that python/pagewise/studies/checks/lazy-unmap-costs.toml keeps: medians of
+prints the figures that studies/pagewise_studies/checks/lazy-unmap-costs.toml keeps: medians of
 processor time, of 41 rounds per size and then over the sizes, without the writing itself.
 """
 

@@ -19,9 +19,9 @@ from measure import Claim
 from pagewise.models.page_size import MARGIN
 from pagewise.models.page_size_time import PAPER
 from pagewise.reference_curves import curves
-from pagewise.studies.page_size import PROGRAMS
-from pagewise.studies.page_size_cells import OTHERS, Program
-from pagewise.studies.page_size_fits import carried, fitted
+from pagewise_studies.page_size import PROGRAMS
+from pagewise_studies.page_size_cells import OTHERS, Program
+from pagewise_studies.page_size_fits import carried, fitted
 
 TRACES = Path(__file__).parent.parent / "build" / "page-size"
 SAMPLED = ("optane-pmem", "optane-ssd")

@@ -33,7 +33,7 @@ import polars
 from resident import Residents, groups, residents, zram_area
 from touches import TOUCH, counters, swap_file, without_readahead
 
-from pagewise.studies.bootstrap import interval
+from pagewise_studies.bootstrap import interval
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 FOLDER = Path(__file__).parent
@@ -44,8 +44,8 @@ MIB = 1 << 20
 RECORDER_PROCESSOR = 1
 
 # Three applications of the launch lab, each visit of which uses other data, and the share of
-# their memory that is left to them: that of plans/phone-1g.toml, 650 MiB of the 2,162 MiB that
-# its applications used without a limit (examples/no-limit).
+# their memory that is left to them: that of lab/plans/phone-1g.toml, 650 MiB of the 2,162 MiB
+# that its applications used without a limit (examples/no-limit).
 APPLICATIONS = (
     ["node", f"{LAB}/node/notes.js"],
     ["/usr/bin/python3", f"{LAB}/python/library.py"],

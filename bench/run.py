@@ -1,10 +1,9 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-seven that run only if named: adaptive takes minutes and compares no speed, memory
-takes minutes and measures bounds, capture and curves take minutes and need valgrind,
-page_size_choices takes minutes and needs `make traces`, pagesize_verify changes switches of the
-machine while it runs, killers_vm boots guests
+six that run only if named: adaptive takes minutes and compares no speed, capture and curves take
+minutes and need valgrind, page_size_choices takes minutes and needs `make traces`, pagesize_verify
+changes switches of the machine while it runs, killers_vm boots guests
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from measure import Claim
 SCRIPTS = ("policies", "sweeps", "two_tier", "import_speed")
 NAMED_ONLY = (
     "adaptive",
-    "memory",
     "capture",
     "curves",
     "page_size_choices",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import pagewise as pw
-from pagewise.studies import launch_phones
+from pagewise_studies import launch_phones
 
 # Two processes; page 1 of process 10 leaves twice and returns once, page 2 leaves once, and so on.
 EVENTS = """\

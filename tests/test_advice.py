@@ -18,7 +18,7 @@ from pagewise.cli import run
 from pagewise.commands.advise import curves, described
 from pagewise.errors import UsageError
 from pagewise.grids.traces import numbered_meanwhile
-from pagewise.studies.launch_runs import read_run
+from pagewise.launch_runs import read_run
 from pagewise.terminal import show
 from pagewise.units import format_share, format_size
 

@@ -3,7 +3,7 @@
 import random
 from statistics import fmean, median
 
-from pagewise.studies.bootstrap import interval, ratio_interval
+from pagewise_studies.bootstrap import interval, ratio_interval
 
 DRAWN = random.Random(7)
 SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]

@@ -206,7 +206,7 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
         [*command, "--", str(script), "word"], capture_output=True, text=True, timeout=120
     )
     assert (run.returncode, run.stdout) == (0, f"{script} word\n"), run.stderr
-    assert "number of references asked for" in run.stderr
+    assert "requested number of references" in run.stderr
     result = references_info(tmp_path / "t.pwf")
     assert 2_000_000 <= result["references"] < 2_001_000 and result["ending"]["stop"] == "limit"
     assert result["cut"] == "the capture ended at the requested number of references"

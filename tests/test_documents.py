@@ -16,6 +16,7 @@ import typer
 from pagewise import cli
 from pagewise.commands import COMMANDS
 from pagewise.grids.spec import parse
+from pagewise.studies import studies
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
@@ -46,6 +47,7 @@ def documented() -> list[tuple[str, list[str]]]:
         for row in COMMANDS
         for example in row.examples
     ]
+    shown += [(f"list of {row.name}", shlex.split(row.example)[1:]) for row in studies()]
     # Words in capitals are placeholders, so these are not commands.
     return [(where, words) for where, words in shown if not {"FILE...", "NAME"} & set(words)]
 
@@ -95,7 +97,7 @@ def test_the_commands_of_a_tutorial_run(page: Path, tmp_path: Path) -> None:
         assert not any("warning" in line for line in diagnostics), (words, run.stderr)
 
 
-def studies() -> list[Path]:
+def studied() -> list[Path]:
     """The pages that `pagewise study` wrote."""
     pages = (ROOT / "docs" / "studies").glob("*.md")
     return [page for page in pages if "\nMade by `pagewise study" in page.read_text()]
@@ -109,7 +111,7 @@ def shipped() -> set[str]:
 
 def test_a_study_names_its_files_that_do_not_ship() -> None:
     there = shipped()
-    for page in studies():
+    for page in studied():
         _, _, again = page.read_text().partition("\n## Run it again\n")
         made_on = re.findall(r"^- `.+`, sha256 `(\w{64})`$", again, re.MULTILINE)
         assert made_on or page.stem == "README", page.name

@@ -3,7 +3,7 @@
 import csv
 from pathlib import Path
 
-from pagewise.studies.figure import Figure, Point, mean_point
+from pagewise_studies.figure import Figure, Point, mean_point
 
 
 def figure(**config: str) -> Figure:

@@ -9,9 +9,9 @@ import pytest
 from pagewise import cli
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report import report
-from pagewise.studies.kill_anatomy import study
-from pagewise.studies.kill_laws import laws
-from pagewise.studies.kill_runs import read_kill_runs
+from pagewise_studies.kill_anatomy import study
+from pagewise_studies.kill_laws import laws
+from pagewise_studies.kill_runs import read_kill_runs
 
 MIB = 1 << 20
 

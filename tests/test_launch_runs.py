@@ -6,7 +6,7 @@ import pytest
 from run_folders import rounds, write_run, write_table
 
 from pagewise.errors import UnreadableInput
-from pagewise.studies.launch_runs import read_run, read_runs
+from pagewise.launch_runs import read_run, read_runs
 
 
 def test_a_run_has_the_fields_of_its_plan_and_visits(tmp_path: Path) -> None:

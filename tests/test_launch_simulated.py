@@ -9,13 +9,13 @@ from run_folders import MIB, write_run
 
 from pagewise.commands.study import found
 from pagewise.errors import UsageError
+from pagewise.launch_runs import read_run
 from pagewise.report.inputs import gather
 from pagewise.report.panels import launch as panel
-from pagewise.studies import launch_fit, launch_simulated
-from pagewise.studies.launch_runs import read_run
-from pagewise.studies.launch_simulated_checks import Inputs, Judged, model_verdicts
-from pagewise.studies.text import markdown
-from pagewise.studies.verdict import HOLDS
+from pagewise_studies import launch_fit, launch_simulated
+from pagewise_studies.launch_simulated_checks import Inputs, Judged, model_verdicts
+from pagewise_studies.text import markdown
+from pagewise_studies.verdict import HOLDS
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -9,9 +9,9 @@ import pytest
 from run_folders import MIB, write_run
 
 from pagewise.errors import UsageError
-from pagewise.studies import launch
-from pagewise.studies.text import markdown
-from pagewise.studies.verdict import FAILS, HOLDS, UNMEASURED
+from pagewise_studies import launch
+from pagewise_studies.text import markdown
+from pagewise_studies.verdict import FAILS, HOLDS, UNMEASURED
 
 NEED = Path(__file__).resolve().parents[1] / "lab" / "python" / "need.py"
 NEEDS = {"small": 60, "middle": 100, "large": 500}

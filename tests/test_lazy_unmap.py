@@ -11,8 +11,8 @@ import pytest
 from pagewise.allocations import allocations_info, is_allocations, replay_allocations
 from pagewise.errors import UnreadableInput
 from pagewise.report import report
-from pagewise.studies.lazy_unmap import BUDGETS, study
-from pagewise.studies.lazy_unmap_model import POOLS, Costs, Program, Replay
+from pagewise_studies.lazy_unmap import BUDGETS, study
+from pagewise_studies.lazy_unmap_model import POOLS, Costs, Program, Replay
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 RECORDINGS = sorted((EXAMPLES / "allocations").glob("*.pgr"))

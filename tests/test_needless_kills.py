@@ -17,8 +17,8 @@ import pytest
 
 from pagewise import _core
 from pagewise.lives import Life, live_all
-from pagewise.studies.launch_phones import KILL_ORDERS, Key
-from pagewise.studies.launch_simulated import paper_lives, plan_lives, read_runs
+from pagewise_studies.launch_phones import KILL_ORDERS, Key
+from pagewise_studies.launch_simulated import paper_lives, plan_lives, read_runs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ROWS = _core.kill_policies()

@@ -10,12 +10,13 @@ from hand_curves import HandCurve, HandCurves, dense, scattered
 from pagewise import cli
 from pagewise.errors import UsageError
 from pagewise.models.page_size_time import PAPER
-from pagewise.studies import page_size
-from pagewise.studies import page_size_coverage as coverage
-from pagewise.studies.page_size_cells import Cell, Program, best_of, kept, machine_of
-from pagewise.studies.page_size_checks import CHECKS
-from pagewise.studies.page_size_vms import VMS, chosen
-from pagewise.studies.text import markdown, ruling, support
+from pagewise.study_rows import ruling, support
+from pagewise_studies import page_size
+from pagewise_studies import page_size_coverage as coverage
+from pagewise_studies.page_size_cells import Cell, Program, best_of, kept, machine_of
+from pagewise_studies.page_size_checks import CHECKS
+from pagewise_studies.page_size_vms import VMS, chosen
+from pagewise_studies.text import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = {"game": 21.5, "office": 27.4, "photo": 64.3, "pdf": 10.3, "multimedia": 56.8}

@@ -9,8 +9,8 @@ from run_folders import SECOND, write_run, zstd_frame
 
 from pagewise import cli
 from pagewise.errors import NothingRecorded, UnreadableInput
-from pagewise.studies import predict
-from pagewise.studies.launch_runs import read_run
+from pagewise.launch_runs import read_run
+from pagewise_studies import predict
 
 # Two applications: a is process 10 (and 11), b is process 20. Pages that come back by visit: a at
 # 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11, at 6 s 3 5; b at 3 s 1, at 5 s

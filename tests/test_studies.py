@@ -2,16 +2,20 @@
 
 import json
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from commands import ran
 
 from pagewise.grids.traces import TraceSource
-from pagewise.studies import STUDIES, multiswap, nvm_cache, sensitivity
-from pagewise.studies.launch_runs import read_run
-from pagewise.studies.text import markdown, ruling
-from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
-from pagewise.studies.workloads import Workload
+from pagewise.launch_runs import read_run
+from pagewise.studies import Study, studies
+from pagewise.study_rows import ruling
+from pagewise_studies import catalog, multiswap, nvm_cache, sensitivity
+from pagewise_studies.text import markdown
+from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+from pagewise_studies.workloads import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SMALL = {"apps": 6, "footprint_mib": 8, "libraries_mib": 4, "services_mib": 4, "rounds": 3}
@@ -63,12 +67,30 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sensitivity, "SIZES_MIB", (2,))
 
 
-SIMULATED = [study for study in STUDIES if study.name in (multiswap.NAME, nvm_cache.NAME)]
+SIMULATED = [study for study in studies() if study.name in (multiswap.NAME, nvm_cache.NAME)]
 
 
 def test_every_row_of_the_catalog_is_the_module_of_its_name() -> None:
-    for study in STUDIES:
+    for study in studies():
         assert study.name == sys.modules[study.run.__module__].NAME
+        assert study.example.startswith(f"pagewise study {study.name}")
+
+
+def test_every_row_of_the_catalog_is_an_entry_point() -> None:
+    rows = [row for row in vars(catalog).values() if isinstance(row, Study)]
+    assert rows and studies() == sorted(rows, key=lambda study: study.name)
+
+
+def test_without_the_package_the_command_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metadata, "entry_points", lambda **_: ())
+    for command in ("study multiswap", "list studies"):
+        status, output, diagnostics = ran(*command.split(), capsys=capsys)
+        assert (status, output) == (2, "")
+        assert "make build" in diagnostics and "pip install ./studies" in diagnostics
+    status, output, diagnostics = ran("list", capsys=capsys)
+    assert (status, diagnostics) == (0, "") and "devices" in output and "studies" not in output
 
 
 @pytest.mark.slow

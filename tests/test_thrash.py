@@ -8,12 +8,13 @@ import pytest
 from run_folders import MIB, rounds, write_run, zstd_frame
 
 from pagewise import cli
+from pagewise.launch_runs import read_run
 from pagewise.report import report
-from pagewise.studies import thrash
-from pagewise.studies.launch_runs import read_run
-from pagewise.studies.text import markdown, ruling
-from pagewise.studies.thrash_phones import phones_of
-from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+from pagewise.study_rows import ruling
+from pagewise_studies import thrash
+from pagewise_studies.text import markdown
+from pagewise_studies.thrash_phones import phones_of
+from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
 
 # Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each. So the
 # top 10 %, one block, take 10 of 19 accesses.
@@ -97,11 +98,11 @@ def test_missing_runs_are_named(tmp_path: Path) -> None:
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}
     assert found["2", "1 GB"]["why"] == (
         "needs a run in mode kill with at most 15 applications and a budget from 512 to less than "
-        "1024 MiB (plans/kill-1g.toml)"
+        "1024 MiB (lab/plans/kill-1g.toml)"
     )
-    assert "plans/phone-2g.toml" in found["5", "swap on"]["why"]
-    assert "plans/kill-2g.toml" in found["5", "swap off"]["why"]
-    assert "plans/kill-1g.toml" in found["1", "swap off"]["why"]
+    assert "lab/plans/phone-2g.toml" in found["5", "swap on"]["why"]
+    assert "lab/plans/kill-2g.toml" in found["5", "swap off"]["why"]
+    assert "lab/plans/kill-1g.toml" in found["1", "swap off"]["why"]
 
 
 def test_the_killer_decides_which_runs_are_compared_and_is_named(tmp_path: Path) -> None:

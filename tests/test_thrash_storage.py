@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import pagewise as pw
-from pagewise.studies.thrash_storage import of_pages
+from pagewise_studies.thrash_storage import of_pages
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 

@@ -12,7 +12,7 @@ import pytest
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
-from pagewise.studies import STUDIES
+from pagewise.studies import studies
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -106,6 +106,26 @@ def test_dependencies_point_one_way() -> None:
             assert dependency["name"] in allowed, f"{name} must not depend on {dependency['name']}"
 
 
+def test_every_rust_file_is_compiled() -> None:
+    texts = {path: path.read_text() for path in files(".rs") if "src" in path.parts}
+    for path in texts:
+        module = path.parent if path.stem == "mod" else path.with_suffix("")
+        declared = re.compile(rf'\bmod {module.name};|path = "[\w/]*{module.name}\.rs"')
+        parents = [one for one in texts if module.parent in (one.parent, one.with_suffix(""))]
+        assert module.name in ("lib", "main") or any(
+            declared.search(texts[parent]) for parent in parents
+        ), f"{relative(path)}: no `mod {module.name};` names it"
+
+
+def test_pagewise_imports_no_study() -> None:
+    for path in (ROOT / "python").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            back = [name for name in names if name.split(".")[0] == "pagewise_studies"]
+            assert not back, f"{relative(path)} imports {back}: move what it needs into pagewise"
+
+
 def test_files_stay_readable() -> None:
     long = {
         relative(path): lines
@@ -175,7 +195,7 @@ def test_no_test_waits_for_a_command_without_a_limit() -> None:
 def test_paths_named_in_documents_exist() -> None:
     missing = []
     ours = re.compile(
-        r"(capture|crates|python|devices|examples|tests|fuzz|bench|docs|tools|lab|plans)/"
+        r"(capture|crates|python|studies|devices|examples|tests|fuzz|bench|docs|tools|lab)/"
     )
     for document in files(".md"):
         for quoted, linked in re.findall(r"`([^`\s]+)`|\]\(([^)#\s]+)", document.read_text()):
@@ -218,13 +238,20 @@ def test_dependencies_have_a_reason_and_a_pin() -> None:
         if " = " in line and "path = " not in line:
             assert previous.startswith("#"), f"no reason given for: {line}"
         previous = line
-    text = (ROOT / "pyproject.toml").read_text()
-    project = tomllib.loads(text)["project"]
-    extras = project["optional-dependencies"].values()
-    for requirement in [*project["dependencies"], *itertools.chain.from_iterable(extras)]:
-        line = next(line for line in text.splitlines() if requirement in line)
-        assert "#" in line, f"no reason given for: {requirement}"
-        assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
+    for path in (ROOT / "pyproject.toml", ROOT / "studies" / "pyproject.toml"):
+        text = path.read_text()
+        project = tomllib.loads(text)["project"]
+        extras = project.get("optional-dependencies", {}).values()
+        for requirement in [*project["dependencies"], *itertools.chain.from_iterable(extras)]:
+            line = next(line for line in text.splitlines() if requirement in line)
+            assert "#" in line, f"no reason given for: {requirement}"
+            assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
+
+
+def test_the_studies_have_the_version_of_pagewise() -> None:
+    studies = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())
+    crates = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    assert studies["project"]["version"] == crates["workspace"]["package"]["version"]
 
 
 CATALOGS = {
@@ -268,7 +295,7 @@ def test_the_glossary_has_each_word_once_in_order() -> None:
 def test_every_command_and_study_is_documented() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "\n".join(page.read_text() for page in pages)
-    named = [row.name for row in COMMANDS] + [f"study {row.name}" for row in STUDIES]
+    named = [row.name for row in COMMANDS] + [f"study {row.name}" for row in studies()]
     absent = [
         name for name in named if f"pagewise {name}" not in text and f"make {name}" not in text
     ]

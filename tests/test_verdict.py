@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagewise.studies.verdict import (
+from pagewise_studies.verdict import (
     FAILS,
     HOLDS,
     NEEDS,

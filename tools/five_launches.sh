@@ -12,7 +12,7 @@ run() {
         return
     fi
     rm -rf "${out:?}/$2"
-    .venv/bin/pagewise-agent launch "plans/$1.toml" -o "$out/$2"
+    .venv/bin/pagewise-agent launch "lab/plans/$1.toml" -o "$out/$2"
 }
 
 mkdir -p "$out"

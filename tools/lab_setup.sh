@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the applications that plans/applications.toml starts: Debian's packages (as root) and the
+# Installs the applications that lab/plans/applications.toml starts: Debian's packages (as root) and the
 # TypeScript compiler from npm; then compiles the Java programs and generates Inkscape's map.
 set -eu
 cd "$(dirname "$0")/.."

@@ -16,5 +16,5 @@ for plan in "$@"; do
         continue
     fi
     rm -rf "${out:?}/$plan"
-    .venv/bin/pagewise-agent launch "plans/$plan.toml" -o "$out/$plan" --record
+    .venv/bin/pagewise-agent launch "lab/plans/$plan.toml" -o "$out/$plan" --record
 done

@@ -12,6 +12,10 @@ from pagewise.recording import PathLike, Progress
 from pagewise.types import Allocations
 
 SCHEMA = "pagewise.allocations/1"
+BASELINE = "no-pool"
+"""The allocator that all others are compared with."""
+OURS = "lazy"
+"""The allocator of pagewise's preload library."""
 
 
 def is_allocations(path: PathLike) -> bool:

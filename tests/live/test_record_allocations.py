@@ -18,8 +18,8 @@ from agent import AGENT
 from waiting import killed_after, running
 
 from pagewise.report import report
-from pagewise.studies.lazy_unmap import study
-from pagewise.studies.lazy_unmap_model import POOLS
+from pagewise_studies.lazy_unmap import study
+from pagewise_studies.lazy_unmap_model import POOLS
 
 PAGEWISE = AGENT.with_name("pagewise")
 PREAMBLE = """

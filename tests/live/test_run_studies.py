@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from agent import AGENT, is_free, refusal
 
-from pagewise.studies import predict, thrash
-from pagewise.studies.launch_runs import read_run
+from pagewise.launch_runs import read_run
+from pagewise_studies import predict, thrash
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = (
@@ -27,7 +27,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not is_free():
         pytest.skip("another launch is running on this machine")
     folder = tmp_path_factory.mktemp("runs") / "small"
-    plan = ROOT / "plans" / "small.toml"
+    plan = ROOT / "lab" / "plans" / "small.toml"
     made = subprocess.run(
         [AGENT, "launch", plan, "-o", folder, "--record"],
         capture_output=True,

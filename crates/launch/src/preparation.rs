@@ -118,17 +118,28 @@ fn refusal(root: &Root, name: &str) -> Option<String> {
     }
 }
 
-/// The folder `lab` beside the folder of the plan.
+/// The nearest folder `lab` beside or above the plan.
 fn lab(plan: &Path) -> PathBuf {
     let plan = std::path::absolute(plan).unwrap_or_else(|_| plan.to_owned());
-    let plans = plan.parent().unwrap_or(Path::new("/"));
-    plans.parent().unwrap_or(plans).join("lab")
+    let found = plan.ancestors().skip(1).map(|folder| folder.join("lab")).find(|lab| lab.is_dir());
+    found.unwrap_or_else(|| plan.with_file_name("lab"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn the_nearest_folder_named_lab_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        assert_eq!(lab(&at("alone/plan.toml")), at("alone/lab"));
+        fs::create_dir_all(at("lab/plans")).unwrap();
+        for plan in ["plan.toml", "plans/plan.toml", "lab/plan.toml", "lab/plans/plan.toml"] {
+            assert_eq!(lab(&at(plan)), at("lab"), "{plan}");
+        }
+    }
 
     #[test]
     fn missing_kernel_features_are_refused_before_any_change() {

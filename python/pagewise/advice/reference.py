@@ -9,8 +9,8 @@ from typing import Any
 
 from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
+from pagewise.launch_runs import read_run
 from pagewise.report.shape import COUNT, Maybe, Shape, departure
-from pagewise.studies.launch_runs import read_run
 from pagewise.units import PAGE_BYTES, parse_size
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise import catalog
-from pagewise.commands.options import Force, tell_losses
+from pagewise.commands.options import Force, examples_folder, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
@@ -49,7 +49,6 @@ def run(
     from pagewise.commands.report import command_line
     from pagewise.questions import analyze
     from pagewise.report import report as write_report
-    from pagewise.studies.workloads import examples_folder
 
     refuse_foreign(report, force)
     folder = recordings or examples_folder()
@@ -115,7 +114,7 @@ def is_own(report: Path) -> bool:
 
 def memory_of(folder: Path, recording: Path) -> int | None:
     """The memory in bytes that the recorded programs had, if the folder has their run."""
-    from pagewise.studies.launch_runs import read_run
+    from pagewise.launch_runs import read_run
 
     run = folder / recording_name(str(recording))
     return read_run(run).budget_bytes if run.is_dir() else None

@@ -10,6 +10,7 @@ import typer
 from pagewise import _core
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
+from pagewise.studies import none_installed, studies
 from pagewise.terminal import figures, show, show_json
 
 FAMILIES = (
@@ -20,6 +21,7 @@ FAMILIES = (
     "architectures",
     "allocators",
     "devices",
+    "studies",
 )
 EXAMPLES = ("pagewise list architectures",)
 
@@ -37,11 +39,13 @@ def run(
 ) -> None:
     """List everything that commands accept by name, such as formats, policies and devices.
 
-    If you name what to list, its options are listed too.
+    If you name what to list, its options and examples are listed too.
     """
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
     catalog = {name: rows(name) for name in FAMILIES if family in (None, name)}
+    if family == "studies" and not catalog[family]:
+        raise none_installed()
     if json:
         show_json({"schema": "pagewise.list/1", **catalog})
         return
@@ -49,11 +53,12 @@ def run(
         lines = [
             line for entry in entries for line in described(entry, has_options=family is not None)
         ]
-        show(figures([name, ""], lines, words=2), "")
+        if lines:
+            show(figures([name, ""], lines, words=2), "")
 
 
 def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]:
-    """The lines of an entry: its name and summary, and below it its options if asked for."""
+    """The lines of an entry: its name and summary, and its options or an example if asked for."""
     options = entry.get("options") or [] if has_options else []
     return [
         [entry["name"], entry["summary"]],
@@ -64,11 +69,17 @@ def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]
             ]
             for option in options
         ),
+        *([["", entry["example"]]] if has_options and "example" in entry else []),
     ]
 
 
 def rows(family: str) -> Sequence[Mapping[str, Any]]:
     """The catalog of one family; each row has a name, a summary and perhaps options."""
+    if family == "studies":
+        return [
+            {"name": study.name, "summary": study.summary, "example": study.example}
+            for study in studies()
+        ]
     listing: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
         "formats": _core.formats,
         "reference-formats": _core.reference_formats,

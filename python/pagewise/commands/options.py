@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
+import pagewise
 from pagewise.errors import UsageError
 from pagewise.recording import Trace, read
 from pagewise.terminal import say
@@ -85,6 +87,17 @@ Options: TypeAlias = Annotated[
 def epilog(examples: Sequence[str]) -> str:
     """Examples as the epilog of a help text."""
     return "\n".join(examples)
+
+
+def examples_folder() -> Path:
+    """The recordings that ship with the source tree: ``examples`` here, or beside the package."""
+    package = Path(pagewise.__file__).resolve().parent
+    for folder in (Path("examples"), package.parent.parent / "examples"):
+        if folder.is_dir():
+            return folder
+    raise UsageError(
+        "the recordings are not here", hint="run in the source tree, or give --recordings FOLDER"
+    )
 
 
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:

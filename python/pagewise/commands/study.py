@@ -9,42 +9,39 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.commands.options import Json, tell_losses
+from pagewise.commands.options import Json, examples_folder, tell_losses
 from pagewise.errors import UsageError
-from pagewise.storage import making, refuse_unwritable, write_text
-from pagewise.studies import STUDIES, Study
-from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
-from pagewise.studies.workloads import examples_folder
+from pagewise.storage import making, refuse_unwritable
+from pagewise.studies import Study, none_installed, studies
+from pagewise.study_rows import ruling, support, table_rows, verdict_rows
 from pagewise.terminal import figures, show, show_json, watched
 
 EXAMPLES = (
+    "pagewise list studies",
     "pagewise study multiswap",
-    "pagewise study nvm-cache --report nvm-cache.html",
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     "pagewise study predict examples/phone-1g",
-    "pagewise study launch examples/no-limit examples/kill-1g",
     "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
-    "pagewise study kill-anatomy build/kill-anatomy",
 )
-NAMES = ", ".join(study.name for study in STUDIES)
-SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
-OF_RUNS = " and ".join(study.name for study in STUDIES if study.of_runs)
-SIMULATING = " and ".join(study.name for study in STUDIES if study.simulates)
 
 
 def run(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"The study: {SUMMARIES}.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The study; `pagewise list studies` shows them with an example of each.",
+            show_default=False,
+        ),
     ],
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="Run folders of `pagewise-agent launch`; for lazy-unmap, recordings of "
-            "`pagewise-agent record --allocations`; for kill-anatomy, the folder of `make kills`. "
-            f"Only for {OF_RUNS}.",
+            help="Run folders of `pagewise-agent launch`, recordings of `pagewise-agent record "
+            "--allocations`, or the folder of `make kills`; only for studies of runs.",
             show_default=False,
         ),
     ] = None,
@@ -64,14 +61,15 @@ def run(
     simulated: Annotated[
         bool,
         typer.Option(
-            "--simulated", help=f"Use simulated phones instead of runs; only for {SIMULATING}."
+            "--simulated", help="Use simulated phones instead of runs, if the study supports it."
         ),
     ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help=f"Seed of the intervals; only for {OF_RUNS}.")
+        int,
+        typer.Option(metavar="N", min=0, help="Seed of the intervals; only for studies of runs."),
     ] = 1,
     report: Annotated[
         Path | None,
@@ -102,7 +100,6 @@ def run(
             result = runner(folder, output, seeds=seeds, progress=progress)
     for run, losses in result["losses"].items():
         tell_losses({"losses": losses}, run)
-    write_text(output / f"{label}.md", markdown(result))
     if report is not None:
         from pagewise.report import report as write_report
 
@@ -114,21 +111,27 @@ def run(
 
 
 def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
-    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data."""
-    study = next((row for row in STUDIES if row.name == name), None)
+    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data, and
+    Missing if no study is installed."""
+    rows = studies()
+    if not rows:
+        raise none_installed()
+    study = next((row for row in rows if row.name == name), None)
     if study is None:
-        raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
+        names = ", ".join(row.name for row in rows)
+        raise UsageError(f"no study is called {name!r}", hint=f"there are: {names}")
     if is_simulated:
         if study.simulates and not has_runs:
             return study
+        simulating = " and ".join(row.name for row in rows if row.simulates)
         raise UsageError(
             f"study {name} {'takes no runs with --simulated' if has_runs else 'simulates nothing'}",
-            hint=f"--simulated takes no runs, and works only for {SIMULATING}",
+            hint=f"--simulated takes no runs, and works only for {simulating}",
         )
     if study.of_runs != has_runs:
         raise UsageError(
             f"study {name} {'needs its runs or recordings' if study.of_runs else 'takes no runs'}",
-            hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
+            hint=f"for example: {study.example}",
         )
     return study
 

@@ -20,8 +20,8 @@ use crate::output::{print, say};
 launch undoes every change that it makes on the machine, however the run ends. Needs root.
 
 Examples:
-  pagewise-agent launch plans/small.toml -o run --dry-run
-  pagewise-agent launch plans/small.toml -o run
+  pagewise-agent launch lab/plans/small.toml -o run --dry-run
+  pagewise-agent launch lab/plans/small.toml -o run
   pagewise-agent launch --undo")]
 pub struct Arguments {
     /// The plan, a TOML file.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pagewise.allocations import BASELINE, OURS
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Chart, Panel, View
 from pagewise.report.panels.papers import measured, series
-from pagewise.studies.lazy_unmap_model import BASELINE, OURS
 from pagewise.units import MIB, format_share
 
 STUDY = "lazy-unmap"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, Unit, View
-from pagewise.studies.text import verdict_rows
+from pagewise.study_rows import verdict_rows
 
 VERDICTS = (
     Column("check", "check"),

@@ -1,0 +1,69 @@
+"""The catalog of studies: what the package pagewise-studies names in its entry points.
+
+A study depends on pagewise, and nothing in pagewise on a study, so that an installation can do
+without them. The lookup reads files of every installed package: only commands that need it make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from pagewise.errors import Missing
+
+GROUP = "pagewise.studies"
+"""The group of the entry points, each of which names a `Study`."""
+INSTALL = (
+    "in the folder of pagewise's source: `make build`, or .venv/bin/python -m pip install ./studies"
+)
+"""The hint where there is no study."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """A paper's experiment or a question: inputs to figures, tables and verdicts.
+
+    ``module`` has the function ``study``; ``example`` is a command that runs it.
+    """
+
+    name: str
+    summary: str
+    module: str
+    example: str
+    of_runs: bool = False
+    simulates: bool = False
+
+    @property
+    def run(self) -> Callable[..., dict[str, Any]]:
+        """Loads the study, which the help need not.
+
+        A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from
+        the folder with the recordings. A study of launch runs (``of_runs``): ``run(folders, output,
+        seed=, progress=)``, from the folders of the runs, or the recordings of allocations. Both
+        write NAME.json, NAME.md and a CSV file for each figure to ``output``.
+        """
+        study: Callable[..., dict[str, Any]] = import_module(self.module).study
+        return study
+
+    @property
+    def simulate(self) -> Callable[..., dict[str, Any]]:
+        """Loads the simulated form, where there is one (``simulates``), called as a study of
+        recordings is."""
+        module = import_module(f"{self.module}_simulated")
+        simulated: Callable[..., dict[str, Any]] = module.simulated
+        return simulated
+
+
+def studies() -> list[Study]:
+    """Every installed study by name; none where the package is not installed."""
+    from importlib.metadata import entry_points
+
+    found: list[Study] = [point.load() for point in entry_points(group=GROUP)]
+    return sorted(found, key=lambda study: study.name)
+
+
+def none_installed() -> Missing:
+    """The error where a study is asked for and none is installed."""
+    return Missing("the studies are a package of their own, not installed here", hint=INSTALL)

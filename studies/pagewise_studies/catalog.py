@@ -1,0 +1,61 @@
+"""The rows of the catalog; the entry points in pyproject.toml name each of them."""
+
+from __future__ import annotations
+
+from pagewise.studies import Study
+
+MULTISWAP = Study(
+    "multiswap",
+    "S1 Figs. 2-4: hierarchical against hybrid swap",
+    "pagewise_studies.multiswap",
+    "pagewise study multiswap",
+)
+NVM_CACHE = Study(
+    "nvm-cache",
+    "S0 Figs. 1 and 5: swap on against off, and an NVM cache",
+    "pagewise_studies.nvm_cache",
+    "pagewise study nvm-cache --report nvm-cache.html",
+)
+PAGE_SIZE = Study(
+    "page-size",
+    "S4: a page size for each virtual machine",
+    "pagewise_studies.page_size",
+    "pagewise study page-size --report page-size.html",
+)
+THRASH = Study(
+    "thrash",
+    "S0 Figs. 1-3 on launch runs of real programs",
+    "pagewise_studies.thrash",
+    "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
+    of_runs=True,
+)
+PREDICT = Study(
+    "predict",
+    "pages of a launch predicted from the launch before",
+    "pagewise_studies.predict",
+    "pagewise study predict examples/phone-1g",
+    of_runs=True,
+)
+LAUNCH = Study(
+    "launch",
+    "S2 Fig. 1: what a launch in short memory waits for; with --simulated also S0 Figs. 1-3, 5 "
+    "and S1 Fig. 5",
+    "pagewise_studies.launch",
+    "pagewise study launch examples/no-limit examples/kill-1g",
+    of_runs=True,
+    simulates=True,
+)
+LAZY_UNMAP = Study(
+    "lazy-unmap",
+    "S3: freed memory that stays mapped, on recorded allocations",
+    "pagewise_studies.lazy_unmap",
+    "pagewise study lazy-unmap examples/allocations/*.pgr",
+    of_runs=True,
+)
+KILL_ANATOMY = Study(
+    "kill-anatomy",
+    "S2: what a kill is made of, on real kills",
+    "pagewise_studies.kill_anatomy",
+    "pagewise study kill-anatomy build/kill-anatomy",
+    of_runs=True,
+)

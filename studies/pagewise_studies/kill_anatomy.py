@@ -1,0 +1,353 @@
+"""S2's table and Fig. 2 on real kills: what a kill is made of, and what each part grows with."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pagewise.errors import UsageError
+from pagewise.recording import Progress
+from pagewise_studies import outcome
+from pagewise_studies.bootstrap import interval
+from pagewise_studies.figure import Figure, Point, mean_point
+from pagewise_studies.kill_anatomy_checks import by_victim, verdicts
+from pagewise_studies.kill_laws import Law, laws
+from pagewise_studies.kill_runs import Kill, KillRuns, read_kill_runs, seen
+from pagewise_studies.table import Row, Table
+
+NAME = "kill-anatomy"
+TITLE = "S2: the phases of a kill, and what makes them longer"
+SEEDED = "95 % intervals of medians by bootstrap over kills"
+PHASES = {
+    "signal": "signal delivery",
+    "threads": "signal handling",
+    "unmap": "unmapping",
+    "pagetables": "page tables",
+}
+PAPER = {
+    "paper, 13 threads": (13, 47, 271, 10_785, 11_103),
+    "paper, 41 threads": (41, 108, 1_077, 8_965, 10_150),
+}
+"""S2's table, microseconds: threads, delivery, handling, reclaim, total."""
+
+
+def study(
+    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    if len(folders) != 1:
+        raise UsageError(
+            f"study {NAME} takes one measurement, not {len(folders)}",
+            hint="it compares kills of one machine and time",
+        )
+    runs = read_kill_runs(folders[0])
+    found = laws(runs)
+    return outcome.assemble(
+        NAME,
+        output,
+        title=TITLE,
+        figures=figures(runs),
+        verdicts=verdicts(runs, found),
+        tables=tables(runs, found, seed),
+        inputs={runs.path.name: runs.path},
+        arguments=f"{shlex.quote(str(folders[0]))} --seed {seed}",
+        seeds=[seed],
+        seeded=SEEDED,
+        losses={runs.name: losses(runs)},
+    )
+
+
+def losses(runs: KillRuns) -> list[dict[str, Any]]:
+    """Events that the recorder lost, and kills that it did not see."""
+    counts = {
+        "events that found the buffer full": runs.lost,
+        "kills that were not seen": runs.asked - len(runs.kills),
+    }
+    return [{"what": what, "count": count} for what, count in counts.items() if count]
+
+
+def figures(runs: KillRuns) -> list[Figure]:
+    """Phases by victim; phases against memory, threads and others; the falling memory."""
+    config = {"kernel": runs.kernel, "machine": runs.machine, "kills": len(runs.kills)}
+    memory = [
+        Point(kill.rss_mib, label, value / 1000)
+        for kill in runs.of("memory")
+        for phase, label in {"unmap": "unmapping", "pagetables": "page tables"}.items()
+        if (value := kill.phase(phase)) is not None and kill.rss_mib is not None
+    ]
+    return [
+        Figure(
+            f"{NAME}-phases",
+            "Phases of a kill",
+            "victim",
+            "us",
+            tuple(phase_points(runs)),
+            config,
+            is_categorical=True,
+            is_stacked=True,
+        ),
+        Figure(
+            f"{NAME}-memory",
+            "Reclaim against resident memory",
+            "resident MiB",
+            "ms",
+            tuple(sorted(memory, key=lambda point: (point.series, point.x))),
+            config,
+        ),
+        against(
+            runs.of("threads"),
+            "threads",
+            "Delivery and handling against threads",
+            ("signal", "threads", "pagetables"),
+            lambda kill: kill.asked_threads,
+            config,
+        ),
+        against(
+            runs.of("together"),
+            "together",
+            "Phases against others that die at once",
+            ("threads", "unmap", "pagetables"),
+            lambda kill: kill.others,
+            config,
+        ),
+        Figure(
+            f"{NAME}-curve",
+            "Resident memory of one victim each, from the call to kill",
+            "ms",
+            "MiB",
+            tuple(curve_points(runs)),
+            config,
+        ),
+    ]
+
+
+def phase_points(runs: KillRuns) -> list[Point]:
+    """Medians of every phase by kind of victim, those of the paper beside them."""
+    ours = [
+        Point(name, label, median(values), n=len(values))
+        for name, kills in by_victim(runs.of("paper")).items()
+        for phase, label in PHASES.items()
+        if (values := seen(kills, phase))
+    ]
+    paper = [
+        Point(name, label, float(value))
+        for name, (_, delivery, handling, reclaim, _) in PAPER.items()
+        for label, value in (
+            (PHASES["signal"], delivery),
+            (PHASES["threads"], handling),
+            ("reclaim, undivided", reclaim),
+        )
+    ]
+    return ours + paper
+
+
+def against(
+    kills: Sequence[Kill],
+    name: str,
+    title: str,
+    phases: Sequence[str],
+    x: Callable[[Kill], int],
+    config: dict[str, Any],
+) -> Figure:
+    """Medians of some phases against what was asked for."""
+    places = sorted({x(kill) for kill in kills})
+    points = [
+        Point(place, PHASES[phase], median(values), mean_point(0, "", values).std, len(values))
+        for phase in phases
+        for place in places
+        if (values := seen([kill for kill in kills if x(kill) == place], phase))
+    ]
+    label = {"threads": "threads", "together": "others dying at once"}[name]
+    return Figure(f"{NAME}-{name}", title, label, "us", tuple(points), config)
+
+
+def curve_points(runs: KillRuns) -> list[Point]:
+    """How memory falls in the kill of each kind whose total is nearest to the median."""
+    return [
+        Point(time / 1000, name, size)
+        for name, kills in by_victim([*runs.of("paper"), *runs.of("memory")]).items()
+        for time, size in typical(kills).curve
+    ]
+
+
+def typical(kills: Sequence[Kill]) -> Kill:
+    """The kill nearest to the median of their totals."""
+    totals = seen(kills, "total")
+    middle = median(totals) if totals else 0.0
+    return min(kills, key=lambda kill: abs((kill.total_us or 0.0) - middle))
+
+
+def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
+    """S2's table, the sweeps, the laws, the triggers and a timeline."""
+    busy = f"load average {runs.load[0]:.1f} before and {runs.load[1]:.1f} after"
+    return [
+        Table(
+            f"{NAME}-paper",
+            "S2's table: one kill, phase by phase",
+            "Medians in us, with the 95 % interval of the total. The paper does not give the "
+            "memory of its victims. Victims and recorder ran at priority -15, with pages of 4 KiB. "
+            f"Machine: Linux {runs.kernel}, {runs.machine}, {busy}.",
+            [*paper_rows(), *summaries(runs.of("paper"), runs, seed)],
+            ("reclaim share",),
+        ),
+        Table(
+            f"{NAME}-memory",
+            "The same by memory, 13 threads",
+            "Medians in us.",
+            summaries(runs.of("memory"), runs, seed),
+            ("reclaim share",),
+        ),
+        Table(
+            f"{NAME}-threads",
+            "The same by threads, 20 MiB",
+            "Medians in us.",
+            summaries(runs.of("threads"), runs, seed),
+            ("reclaim share",),
+        ),
+        Table(
+            f"{NAME}-together",
+            "The same by how many die together, 13 threads and 60 MiB each",
+            "Medians in us over all processes that died. The killer kills the next one as soon as "
+            "the call for the one before returns.",
+            summaries(runs.of("together"), runs, seed),
+            ("reclaim share",),
+        ),
+        Table(
+            f"{NAME}-laws",
+            "How each phase grows",
+            "Straight lines by the Theil-Sen estimator, with the 95 % interval of the slope. "
+            "*At 0, us*: the intercept. *Correlation*: of ranks.",
+            [law_row(one) for one in found],
+        ),
+        Table(
+            f"{NAME}-triggers",
+            "Who kills",
+            "Medians in us. A kill by the kernel makes no system call, so its signal delivery "
+            "cannot be measured.",
+            trigger_rows(runs),
+        ),
+        *([timeline(runs)] if runs.of("paper") else []),
+    ]
+
+
+def paper_rows() -> list[Row]:
+    """The paper's two victims."""
+    return [
+        {
+            "victim": name,
+            "others": 0,
+            "kills": 1,
+            "threads": threads,
+            "MiB": None,
+            "signal": delivery,
+            "handling": handling,
+            "unmapping": None,
+            "page tables": None,
+            "reclaim": reclaim,
+            "total": total,
+            "total from": None,
+            "total to": None,
+            "reclaim share": reclaim / total,
+        }
+        for name, (threads, delivery, handling, reclaim, total) in PAPER.items()
+    ]
+
+
+def summaries(kills: Sequence[Kill], runs: KillRuns, seed: int) -> list[Row]:
+    """One row per kind of victim and number of others."""
+    kinds = dict.fromkeys((kill.victim, kill.others) for kill in kills)
+    return [
+        summary([kill for kill in kills if (kill.victim, kill.others) == kind], runs, seed, kind)
+        for kind in kinds
+    ]
+
+
+def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, int]) -> Row:
+    """Medians of some kills."""
+    totals = seen(kills, "total")
+    name = f"{runs.name} {kills[0].experiment} {kind}"
+    low, high = interval(totals, 0.5, seed, name) if totals else (None, None)
+    return {
+        "victim": kind[0],
+        "others": kind[1],
+        "kills": len(kills),
+        "threads": middle([kill.threads for kill in kills]),
+        "MiB": middle([kill.rss_mib for kill in kills]),
+        "signal": middle(seen(kills, "signal")),
+        "handling": middle(seen(kills, "threads")),
+        "unmapping": middle(seen(kills, "unmap")),
+        "page tables": middle(seen(kills, "pagetables")),
+        "reclaim": middle(seen(kills, "reclaim")),
+        "total": middle(totals),
+        "total from": low,
+        "total to": high,
+        "reclaim share": middle([kill.reclaim_share for kill in kills]),
+    }
+
+
+def middle(values: Sequence[float | None]) -> float | None:
+    """The median of the recorded values; None if there are none."""
+    told = [value for value in values if value is not None]
+    return float(median(told)) if told else None
+
+
+def law_row(law: Law) -> Row:
+    """A law in the columns of its table."""
+    return {
+        "phase": {**PHASES, "reclaim": "reclaim"}[law.phase],
+        "against": law.against,
+        "slope": law.slope,
+        "from": law.low,
+        "to": law.high,
+        "unit": law.unit,
+        "at 0, us": law.intercept,
+        "correlation": law.correlation,
+        "kills": law.kills,
+    }
+
+
+def trigger_rows(runs: KillRuns) -> list[Row]:
+    """One row per trigger, over all experiments."""
+    triggers = dict.fromkeys(kill.trigger for kill in runs.kills)
+    rows: list[Row] = []
+    for trigger in triggers:
+        kills = [kill for kill in runs.kills if kill.trigger == trigger]
+        rows.append(
+            {
+                "trigger": trigger,
+                "kills": len(kills),
+                "signal": middle(seen(kills, "signal")),
+                "handling": middle(seen(kills, "threads")),
+                "reclaim": middle(seen(kills, "reclaim")),
+                "total": middle(seen(kills, "total")),
+            }
+        )
+    return rows
+
+
+def timeline(runs: KillRuns) -> Table:
+    """The steps of the kill of the fewest threads that is nearest to the median."""
+    fewest = min(runs.of("paper"), key=lambda kill: kill.asked_threads)
+    shown = typical([kill for kill in runs.of("paper") if kill.victim == fewest.victim])
+    threads = {
+        thread: place for place, thread in enumerate(dict.fromkeys(one[1] for one in shown.steps))
+    }
+    rows: list[Row] = [
+        {
+            "at, us": start,
+            "takes, us": duration or None,
+            "thread": "killer" if threads[thread] == 0 else f"victim's {threads[thread]}",
+            "step": name.split(" ")[0] + " a thread" if name.startswith("wakes ") else name,
+        }
+        for name, thread, start, duration in shown.steps
+    ]
+    return Table(
+        f"{NAME}-timeline",
+        f"One kill, step by step ({shown.victim}, trigger: {shown.trigger})",
+        "The kill whose total is nearest to the median of its kind. Steps without a duration are "
+        "instants. The file trace.json of the measurement has every kill, for ui.perfetto.dev.",
+        rows,
+    )

@@ -1,0 +1,373 @@
+"""S2 Fig. 1 on launch runs: what launches in short memory wait for, beside ample memory.
+
+Runs in mode no-limit are ample memory, every other run is one way of having too little. An app's
+need is what its first launch adds to all memory there (S2: free memory before less after it).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from pagewise.errors import UsageError
+from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
+from pagewise.recording import Progress
+from pagewise.units import MIB
+from pagewise_studies import outcome
+from pagewise_studies.bootstrap import BOOTSTRAP, ratio_interval
+from pagewise_studies.figure import Figure, Point, mean_point
+from pagewise_studies.launch_fit import UNLIMITED, needs
+from pagewise_studies.table import Row, Table
+from pagewise_studies.thrash_phones import NO_LIMIT, series
+from pagewise_studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
+
+NAME = "launch"
+TITLE = "S2 on a real kernel: launches in short memory"
+CHECKS = load_checks(NAME)
+WAITS = {
+    "kill_s": "kills, until their memory was back",
+    "reclaim_s": "direct reclaim",
+    "refault_s": "refaults",
+    "swap_in_s": "swap-ins",
+    "storage_s": "storage",
+    "ready_s": "threads ready without a processor",
+    "processor_s": "the app's processor time",
+    "kswapd_s": "kswapd's processor time",
+    "memory_stall_s": "some task stalled for memory",
+    "io_stall_s": "some task stalled for storage",
+}
+"""What visits tell of a launch, and what it is."""
+NEED_MIB_MIN = 32
+"""What needs less is an interpreter without an application."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An app's cold launches with ample memory and in one run with too little."""
+
+    app: str
+    need_mib: int
+    run: LaunchRun
+    ample: Sequence[Visit]
+    short: Sequence[Visit]
+
+    @property
+    def taken_mib(self) -> float | None:
+        """The need as S2 measures it: what is free less after a launch in ample memory."""
+        taken = [visit.taken_bytes / MIB for visit in self.ample if visit.taken_bytes is not None]
+        return median(taken) if taken else None
+
+    @property
+    def slowdown(self) -> float:
+        """Median launch in short memory over that in ample memory."""
+        return median(_seconds(self.short)) / median(_seconds(self.ample))
+
+    @property
+    def kills(self) -> float:
+        """Kills at a launch, by the killer or the kernel."""
+        return fmean(visit.kills + visit.oom_kills for visit in self.short)
+
+
+def study(
+    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    runs = read_runs(folders)
+    unlimited = [run for run in runs if run.mode == NO_LIMIT]
+    short = [run for run in runs if run.mode != NO_LIMIT]
+    if not unlimited or not short:
+        raise UsageError(
+            "study launch compares runs with ample memory with others",
+            hint=f"give a run in mode {NO_LIMIT}, such as examples/{UNLIMITED[-1]}, and one with a "
+            "budget",
+        )
+    by_run = {run.name: pairs(unlimited, run) for run in short}
+    return outcome.assemble(
+        NAME,
+        output,
+        title=TITLE,
+        figures=[figure_1(by_run), figure_need(by_run), *figure_parts(by_run)],
+        verdicts=list(verdicts(by_run)),
+        tables=[launches(by_run, seed), waits(by_run), *killers(by_run), *kills(short)],
+        inputs=inputs_of(runs),
+        arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
+        seeds=[seed],
+        seeded=BOOTSTRAP,
+    )
+
+
+def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
+    """The apps with answered cold launches on both sides, by their need."""
+    need = needs(unlimited)
+    found = []
+    for app in run.applications:
+        ample = [visit for one in unlimited for visit in _cold(one, app)]
+        short = list(_cold(run, app))
+        mib = need[app].anonymous_mib + need[app].file_mib if app in need else 0
+        if ample and short and mib >= NEED_MIB_MIN:
+            found.append(Pair(app, mib, run, ample, short))
+    return sorted(found, key=lambda pair: pair.need_mib)
+
+
+def _cold(run: LaunchRun, app: str) -> Iterator[Visit]:
+    return (
+        visit
+        for visit in run.visits
+        if visit.app == app and visit.is_cold and visit.launch_s is not None
+    )
+
+
+def _seconds(visits: Sequence[Visit]) -> list[float]:
+    return [visit.launch_s for visit in visits if visit.launch_s is not None]
+
+
+Pairs = dict[str, list[Pair]]
+
+
+def figure_1(by_run: Pairs) -> Figure:
+    """S2 Fig. 1: launch time by app, from the smallest need to the largest."""
+    ample = {pair.app: pair for found in by_run.values() for pair in found}
+    ordered = sorted(ample.values(), key=lambda pair: pair.need_mib)
+    points = [mean_point(pair.app, "ample memory", _seconds(pair.ample)) for pair in ordered]
+    points += [
+        mean_point(pair.app, series(pair.run), _seconds(pair.short))
+        for found in by_run.values()
+        for pair in found
+    ]
+    return Figure(
+        f"{NAME}-fig1",
+        "S2 Fig. 1: cold launches in ample and in short memory",
+        "app, by its need",
+        "launch time, seconds",
+        tuple(points),
+        {"runs": [[name, found[0].run.start_ns] for name, found in by_run.items() if found]},
+        is_categorical=True,
+    )
+
+
+def figure_need(by_run: Pairs) -> Figure:
+    """Slowdown by what an app needs."""
+    return Figure(
+        f"{NAME}-need",
+        "Slowdown in short memory by what an app needs",
+        "need, MiB",
+        "median launch over that in ample memory",
+        tuple(
+            Point(pair.need_mib, series(pair.run), pair.slowdown, n=len(pair.short))
+            for found in by_run.values()
+            for pair in found
+        ),
+        {"runs": [[name, found[0].run.start_ns] for name, found in by_run.items() if found]},
+    )
+
+
+PARTS = {
+    "processor_s": "own time",
+    "ready_s": "ready without a processor",
+    "reclaim_s": "direct reclaim",
+    "refault_s": "refaults",
+    "swap_in_s": "swap-ins",
+}
+"""What an app's threads do one after the other; ``storage_s`` holds some of it."""
+
+
+def figure_parts(by_run: Pairs) -> Iterator[Figure]:
+    """Each app's launches taken apart: a view of ample memory, and one of each run."""
+    ample = {pair.app: pair for found in by_run.values() for pair in found}
+    ordered = sorted(ample.values(), key=lambda pair: pair.need_mib)
+    views = {"ample memory": [(pair.app, pair.ample) for pair in ordered]}
+    views |= {
+        series(found[0].run): [(pair.app, pair.short) for pair in found]
+        for found in by_run.values()
+        if found
+    }
+    title = "What launches are made of, all threads of an app together"
+    for number, (view, launched) in enumerate(views.items(), 1):
+        points = [
+            Point(app, part, y, n=len(visits))
+            for app, visits in launched
+            for part, y in parts(visits)
+        ]
+        if points:
+            yield Figure(
+                f"{NAME}-parts-{number}",
+                f"{title}: {view}",
+                "app, by its need",
+                "seconds a launch",
+                tuple(points),
+                {"view": view, "runs": [[name] for name in by_run]},
+                is_categorical=True,
+                is_stacked=True,
+                chart=title,
+                view=view,
+            )
+
+
+def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
+    """What launches are made of, on average; nothing where visits do not tell."""
+    told = {words: _mean(visits, name) for name, words in PARTS.items()}
+    storage = _mean(visits, "storage_s")
+    found = {words: value for words, value in told.items() if value is not None}
+    if storage is None or len(found) < len(told):
+        return []
+    # A refault and a swap-in are waits for storage, too.
+    found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])
+    rest = fmean(_seconds(visits)) - sum(found.values())
+    return [*found.items(), ("unexplained", max(0.0, rest))]
+
+
+def launches(by_run: Pairs, seed: int) -> Table:
+    """Slowdown and kills of every app."""
+    rows: list[Row] = []
+    for found in by_run.values():
+        for pair in found:
+            low, high = ratio_interval(
+                _seconds(pair.short), _seconds(pair.ample), 0.5, seed, pair.run.name + pair.app
+            )
+            rows.append(
+                {
+                    "run": series(pair.run),
+                    "app": pair.app,
+                    "need, MiB": pair.need_mib,
+                    "free memory falls by, MiB": pair.taken_mib,
+                    "launches": len(pair.short),
+                    "ample, s": median(_seconds(pair.ample)),
+                    "short, s": median(_seconds(pair.short)),
+                    "slowdown": pair.slowdown,
+                    "from": low,
+                    "to": high,
+                    "kills a launch": pair.kills,
+                    "file refaults a launch": fmean(visit.file_refaults for visit in pair.short),
+                    "swap-ins, MiB a launch": fmean(visit.swap_in_bytes for visit in pair.short)
+                    / MIB,
+                }
+            )
+    return Table(
+        "launches",
+        "Cold launches, by need",
+        "Medians. *Need*: how much memory the first launch adds to all apps without a limit. *Free "
+        "memory falls by*: S2's measure of need, which also counts other load on the machine. "
+        "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches.",
+        rows,
+    )
+
+
+def waits(by_run: Pairs) -> Table:
+    """What launches wait for more than in ample memory."""
+    rows: list[Row] = []
+    for found in by_run.values():
+        for pair in found:
+            times: dict[str, float | None] = {}
+            for name, words in WAITS.items():
+                short, ample = _mean(pair.short, name), _mean(pair.ample, name)
+                times[words] = None if short is None or ample is None else short - ample
+            slower = fmean(_seconds(pair.short)) - fmean(_seconds(pair.ample))
+            rows.append({"run": series(pair.run), "app": pair.app, "slower by, s": slower, **times})
+    return Table(
+        "waits",
+        "What launches in short memory wait for, seconds more than in ample memory",
+        "Means. The columns may overlap: threads of the app wait in parallel, a refault that is "
+        "read from storage counts in both columns, and kills run in parallel with the launch. "
+        "kswapd and the last two columns are of the whole machine. A cell is empty if the run did "
+        "not record it.",
+        rows,
+    )
+
+
+def killers(by_run: Pairs) -> Iterator[Table]:
+    """Launches beside one another by how killd kills, where there is more than one way."""
+    by_killer: dict[str, list[Pair]] = {}
+    for found in by_run.values():
+        for pair in found:
+            if pair.run.killer:
+                by_killer.setdefault(pair.run.killer, []).append(pair)
+    if len(by_killer) < 2:
+        return
+    apps = {pair.app: pair.need_mib for found in by_killer.values() for pair in found}
+    rows: list[Row] = []
+    for app, need_mib in sorted(apps.items(), key=lambda item: item[1]):
+        launched = {
+            f"{killer}, s": [
+                second for pair in found if pair.app == app for second in _seconds(pair.short)
+            ]
+            for killer, found in by_killer.items()
+        }
+        medians = {name: median(times) if times else None for name, times in launched.items()}
+        rows.append({"app": app, "need, MiB": need_mib, **medians})
+    yield Table("killers", "Launches by how killd kills", "Medians of cold launches.", rows)
+
+
+def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
+    """How long killd's victims took to give their memory back."""
+    rows: list[Row] = []
+    for run in runs:
+        times = sorted(1000 * kill.back_s for kill in run.victims if kill.back_s is not None)
+        if not times:
+            continue
+        rows.append(
+            {
+                "run": series(run),
+                "processes killed": len(run.victims),
+                "back after, ms": median(times),
+                "nine of ten within, ms": times[(len(times) * 9 - 1) // 10],
+                "longest, ms": times[-1],
+                "freed, MiB": median(kill.freed_bytes or 0 for kill in run.victims) / MIB,
+            }
+        )
+    if rows:
+        yield Table(
+            "kills",
+            "How long victims take to free their memory",
+            "From the signal until nine tenths of the victim's memory are free. *Back after* and "
+            "*freed* are medians.",
+            rows,
+        )
+
+
+def _mean(visits: Sequence[Visit], name: str) -> float | None:
+    """The mean of a wait over the visits that tell; None where less than half of them do."""
+    values = [visit.waits.get(name) for visit in visits]
+    known = [value for value in values if value is not None]
+    return fmean(known) if known and 2 * len(known) >= len(values) else None
+
+
+def verdicts(by_run: Pairs) -> Iterator[Verdict]:
+    """S2's checks; each run in short memory is a reading."""
+    readings: dict[str, list[Reading]] = {name: [] for name in CHECKS}
+    for found in by_run.values():
+        if len(found) < 3:
+            continue
+        choices = (("run", series(found[0].run)),)
+        slowdowns = [pair.slowdown for pair in found]
+        rises = min(slowdowns) > 1 and all(less <= more for less, more in pairwise(slowdowns))
+        first, last = found[0], found[-1]
+        few = [pair.kills for pair in found[:-1]]
+        for name, holds, figure in (
+            ("slower", rises, rank_correlation(found)),
+            ("slower_small", 1.2 <= first.slowdown <= 1.6, first.slowdown),
+            ("slower_large", 2.5 <= last.slowdown <= 4, last.slowdown),
+            ("kills_small", min(few) >= 2 and max(few) <= 4, fmean(few)),
+            ("kills_large", 10 <= last.kills <= 20, last.kills),
+        ):
+            readings[name].append(Reading(choices, holds, figure))
+    data = ", ".join(by_run)
+    for name, check in CHECKS.items():
+        if readings[name]:
+            yield judge(check, data, readings[name])
+        else:
+            yield unmeasured(check, data, "needs three apps with cold launches on both sides")
+
+
+def rank_correlation(found: Sequence[Pair]) -> float:
+    """Spearman's, of slowdown with need."""
+    from scipy.stats import spearmanr
+
+    needed, slower = [pair.need_mib for pair in found], [pair.slowdown for pair in found]
+    if len(set(needed)) == 1 or len(set(slower)) == 1:
+        return 0.0
+    return float(spearmanr(needed, slower).statistic)

@@ -1,0 +1,180 @@
+"""The tables of simulated launches, and what is counted in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from pagewise_studies import launch_phones as phones
+from pagewise_studies.figure import spread
+from pagewise_studies.launch_phones import Key
+from pagewise_studies.table import Row, Table
+
+if TYPE_CHECKING:
+    from pagewise_studies.launch_simulated_checks import Inputs
+
+PARTS = {
+    "own_ns": "own time",
+    "swap_in_ns": "swap-ins",
+    "file_first_ns": "first reads of files",
+    "file_refault_ns": "file refaults",
+    "direct_reclaim_ns": "direct reclaim",
+    "kill_wait_ns": "waiting for victims",
+    "contention_ns": "processor taken by others",
+}
+"""Parts of a launch and what people call them."""
+Visits = Sequence[Mapping[str, Any]]
+
+
+def launches(visits: Visits) -> list[float]:
+    """Launch times in seconds, those that were not answered left out."""
+    return [visit["launch_ns"] / 1e9 for visit in visits if visit["launch_ns"] is not None]
+
+
+def later(life: Mapping[str, Any]) -> list[float]:
+    """Launch times after the first round."""
+    return launches(life["visits"][len(life["visits"]) // phones.ROUNDS :])
+
+
+def io_mib(visits: Visits) -> float:
+    """Reads and writes of the slow device."""
+    return float(sum(visit["slow_reads"] + visit["slow_writes"] for visit in visits)) / 256
+
+
+def tables(inputs: Inputs) -> list[Table]:
+    """Every table."""
+    return [real(inputs), thrash(inputs), scarcity(inputs), hybrid(inputs)]
+
+
+def real(inputs: Inputs) -> Table:
+    """The model beside the runs that it was not fitted to."""
+    return Table(
+        "real",
+        "Real runs and their lives",
+        "Launches are medians after the first round, I/O is per visit after the first round, and "
+        "kills are of the whole run. Each life is fitted to the other runs. *Speed*: the duration "
+        "of the first round of a run without swap, relative to the other runs.",
+        [
+            {
+                "run": one.name,
+                "real, s": one.real_s,
+                "simulated, s": one.simulated_s,
+                "difference": one.difference,
+                "real I/O, MiB": one.real_io_mib,
+                "simulated I/O, MiB": one.simulated_io_mib,
+                "real kills": one.real_kills,
+                "simulated kills": one.simulated_kills,
+                "speed": one.speed,
+                "swap-in, us": one.rates.swap_us,
+                "file page, us": one.rates.file_us,
+            }
+            for one in inputs.judged
+        ],
+        shares=("difference",),
+    )
+
+
+def thrash(inputs: Inputs) -> Table:
+    """S0's phones under the choices that matter most."""
+
+    def rows() -> Iterator[Row]:
+        for phone in phones.PHONES:
+            for used in phones.USED:
+                choices = phones.shown_with(used, "strict")
+                killer = ("minfree counts", "free and file pages")
+                for key in (
+                    Key(phone, "swap on", choices, 0),
+                    Key(phone, "swap off", (*choices, killer), 0),
+                ):
+                    yield _thrash_row(key, used, inputs.lives[key])
+
+    return Table(
+        "thrash",
+        "S0's phones",
+        "Launches after the first round. The phone has emmc-5.1 flash, a thawed app's own time is "
+        "13 % of a cold launch, and apps come in the same order in every round (seed 0). *Hot*: "
+        "share of launches that find all they use in memory. *Top 10 %*: share of accesses. The "
+        "last six columns split the launch time, in seconds.",
+        list(rows()),
+        shares=("top 10 %", "hot"),
+    )
+
+
+def _thrash_row(key: Key, used: str, life: Mapping[str, Any]) -> Row:
+    times = later(life)
+    mean, std = spread(times)
+    rest = life["visits"][len(life["visits"]) // phones.ROUNDS :]
+    return {
+        "phone": key.phone,
+        "swap": key.below,
+        "a visit uses": used,
+        "launch mean, s": mean,
+        "std": std,
+        "median, s": median(times),
+        "hot": sum(visit["kind"] == "hot" for visit in rest) / len(rest),
+        "I/O, MiB": io_mib(life["visits"]),
+        "top 10 %": life["skew"]["top_share"]["0.1"],
+        "kills": len(life["kills"]),
+        **{words: fmean(visit[part] for visit in rest) / 1e9 for part, words in PARTS.items()},
+    }
+
+
+def scarcity(inputs: Inputs) -> Table:
+    """S2's apps, all choices."""
+    rows: list[Row] = []
+    for app, kilobytes in phones.NEEDS_KB.items():
+        for order in phones.KILL_ORDERS:
+            pairs = list(inputs.scarcity(app, order))
+            slowdowns = [short / ample - 1 for _, ample, short, _ in pairs]
+            visits = [visit for *_, visit in pairs]
+            rows.append(
+                {
+                    "app": app,
+                    "need, MiB": round(kilobytes / 1024),
+                    "killed": order,
+                    "slowdown, least": min(slowdowns),
+                    "slowdown, median": median(slowdowns),
+                    "slowdown, most": max(slowdowns),
+                    "kills": fmean(visit["kills"] + visit["oom_kills"] for visit in visits),
+                    **{
+                        f"{words}, ms": fmean(visit[part] for visit in visits) / 1e6
+                        for part, words in PARTS.items()
+                        if part not in ("own_ns", "swap_in_ns")
+                    },
+                }
+            )
+    return Table(
+        "scarcity",
+        "S2's apps in short memory",
+        "Over all choices that S2 leaves open: the slowdowns are the least, median and most, the "
+        "other columns are means. First reads of files take as long in ample memory.",
+        rows,
+        shares=("slowdown, least", "slowdown, median", "slowdown, most"),
+    )
+
+
+def hybrid(inputs: Inputs) -> Table:
+    """S1's twenty apps: launch times beside flash swap and no swap."""
+    rows: list[Row] = []
+    for size in phones.HYBRID_MIB:
+        for used in phones.USED:
+            cuts = list(inputs.hybrid_cuts(f"{size} MiB", used))
+            rows.append(
+                {
+                    "NVM": f"{size} MiB",
+                    "a visit uses": used,
+                    "against flash swap, best": min(cut for _, cut, _ in cuts),
+                    "median": median(cut for _, cut, _ in cuts),
+                    "worst": max(cut for _, cut, _ in cuts),
+                    "times no swap, median": median(ratio for _, _, ratio in cuts),
+                }
+            )
+    return Table(
+        "hybrid",
+        "Hybrid swap against flash swap and no swap, twenty apps in 1500 MiB",
+        "Change of the mean launch after the first round: best, median and worst over all other "
+        "choices. Negative is faster.",
+        rows,
+        shares=("against flash swap, best", "median", "worst"),
+    )

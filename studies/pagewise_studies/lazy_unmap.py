@@ -1,0 +1,215 @@
+"""What keeping freed memory mapped saves, on recorded allocations of real programs.
+
+Every recording is replayed against each allocator with as much memory as it wants, then within
+budgets that are shares of what it takes without a pool. Time is a model: what the recorded command
+used on processors, which is that of the baseline since it was recorded so, less faults saved and
+plus work added, at the costs in ``checks/lazy-unmap-costs.toml``.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pagewise import _core
+from pagewise.allocations import (
+    BASELINE,
+    OURS,
+    allocations_info,
+    is_allocations,
+    replay_allocations,
+)
+from pagewise.errors import UnreadableInput
+from pagewise.recording import Progress
+from pagewise.units import MIB, PAGE_BYTES, format_count
+from pagewise_studies import outcome
+from pagewise_studies.figure import Figure, Point
+from pagewise_studies.lazy_unmap_checks import verdicts
+from pagewise_studies.lazy_unmap_model import COSTS, Program, Replay
+from pagewise_studies.table import Row, Table
+
+NAME = "lazy-unmap"
+TITLE = "S3: lazy unmapping, by allocator"
+BUDGETS = (1.0, 1.1, 1.25, 1.5, 2.0)
+"""Memory, as shares of the most that the baseline has resident."""
+NANOSECONDS = 1e9
+SEEDED = "a replay is deterministic and uses no seed"
+
+
+def study(
+    recordings: Sequence[Path], output: Path, *, seed: int, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    programs = [program(path, progress) for path in recordings]
+    figures = [figure for one in programs for figure in (resident(one), killed(one))]
+    return outcome.assemble(
+        NAME,
+        output,
+        title=TITLE,
+        figures=[faulted(programs), *figures],
+        verdicts=verdicts(programs),
+        tables=[table(one) for one in programs],
+        inputs=dict(zip((one.name for one in programs), recordings, strict=True)),
+        arguments=shlex.join(map(str, recordings)),
+        seeds=[seed],
+        seeded=SEEDED,
+        losses={one.name: one.info["losses"] for one in programs},
+    )
+
+
+def program(path: Path, progress: Progress | None) -> Program:
+    """A recording, replayed against every allocator without and with budgets."""
+    if not path.is_file():
+        raise UnreadableInput(f"{path}: no such file", path=str(path))
+    if not is_allocations(path):
+        raise UnreadableInput(
+            f"{path}: no recording of allocations",
+            path=str(path),
+            hint="make one: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
+        )
+    info = allocations_info(path, progress=progress)
+    if not info["pages"]:
+        why = (
+            "the recording was cut before the first block of 64 KiB or more"
+            if info["is_cut"]
+            else "its program allocated nothing of 64 KiB or more"
+        )
+        raise UnreadableInput(f"{path}: {why}", path=str(path))
+    names = [row["name"] for row in _core.allocators()]
+    free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
+    replays = {name: Replay(one) for name, one in zip(names, free, strict=True)}
+    needed = replays[BASELINE].one["pages_resident_max"]
+    asked: list[tuple[float, dict[str, Any]]] = [
+        (
+            share,
+            {
+                "allocator": name,
+                "budget_pages": max(1, round(share * needed)),
+                "hears_pressure": hears,
+            },
+        )
+        for share in BUDGETS
+        for name in names
+        for hears in ((False, True) if name == OURS else (False,))
+    ]
+    within = replay_allocations(path, [request for _, request in asked], progress=progress)
+    budgets = {
+        (request["allocator"], share, request["hears_pressure"]): Replay(result)
+        for (share, request), result in zip(asked, within, strict=True)
+    }
+    return Program(path.stem, info, replays, budgets)
+
+
+def faulted(programs: Sequence[Program]) -> Figure:
+    """Faults of large blocks by program, the baseline's being 1."""
+    points = [
+        Point(one.name, name, replay.faults / one.baseline.faults)
+        for one in programs
+        for name, replay in one.replays.items()
+    ]
+    return Figure(
+        f"{NAME}-faults",
+        f"Faults on blocks from 64 KiB, {BASELINE} = 1",
+        "program",
+        "faults",
+        tuple(points),
+        _config(programs),
+        is_categorical=True,
+    )
+
+
+def resident(one: Program) -> Figure:
+    """Resident memory over time, and the part that the program had asked for."""
+    points = [
+        Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
+        for name, replay in one.replays.items()
+        for instant in replay.one["timeline"]
+    ]
+    return Figure(
+        f"{NAME}-resident-{one.name}",
+        f"Resident memory of large blocks ({one.name})",
+        "seconds",
+        "MiB",
+        tuple(points),
+        _config([one]),
+        chart="Resident memory of blocks from 64 KiB",
+        view=one.name,
+    )
+
+
+def killed(one: Program) -> Figure:
+    """Kills by budget."""
+    points = [
+        Point(share, _named(name, hears), float(replay.counts["kills"]))
+        for (name, share, hears), replay in one.budgets.items()
+    ]
+    return Figure(
+        f"{NAME}-kills-{one.name}",
+        f"Processes killed, by memory as a share of what {BASELINE} needs ({one.name})",
+        f"memory over the peak of {BASELINE}",
+        "killed",
+        tuple(points),
+        _config([one]),
+        chart="Processes killed where memory is short",
+        view=one.name,
+    )
+
+
+def _named(name: str, hears: bool) -> str:
+    return f"{name}, told of pressure" if hears else name
+
+
+def table(one: Program) -> Table:
+    """One row per allocator."""
+    rows: list[Row] = [
+        {
+            "allocator": name,
+            "faults": replay.faults,
+            "of no-pool's": replay.faults / one.baseline.faults,
+            "cleared, MiB": mib(replay.counts["pages_zeroed"]),
+            "premapped, MiB": mib(replay.counts["pages_populated"]),
+            "lazily freed and touched, MiB": mib(replay.counts["lazy_touches"]),
+            "calls": replay.counts["calls"],
+            "time saved (model)": one.saving(name) if one.is_timed else None,
+            "peak, MiB": mib(replay.one["pages_resident_max"]),
+            "idle, MiB": mib(replay.one["pages_resident_idle"]),
+            **{
+                f"killed at {share:g}x": one.budgets[name, share, False].counts["kills"]
+                for share in BUDGETS
+            },
+        }
+        for name, replay in one.replays.items()
+    ]
+    large = format_count(one.baseline.faults)
+    used = (
+        f"{one.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
+        f"{format_count(one.info['minor_faults'])} faults in all, {large} of them"
+        if one.is_timed
+        else f"time and faults in all not known, {large} faults"
+    )
+    return Table(
+        f"{NAME}-{one.name}",
+        f"Allocators on {one.name}",
+        f"The program: `{' '.join(one.info['command']) or one.name}`, {used} on "
+        "blocks from 64 KiB. Faults and memory are of these blocks only. *Idle*: five seconds "
+        "after the last step. *Killed at*: kills with this multiple of the peak memory without a "
+        f"pool. The model's costs: {COSTS.words()}.",
+        rows,
+        shares=("of no-pool's", "time saved (model)"),
+    )
+
+
+def mib(pages: int) -> float:
+    """Pages of 4 KiB in MiB."""
+    return pages * PAGE_BYTES / MIB
+
+
+def _config(programs: Sequence[Program]) -> dict[str, Any]:
+    return {
+        "programs": [one.name for one in programs],
+        "commands": [one.info["command"] for one in programs],
+        "budgets": list(BUDGETS),
+        "build": _core.build(),
+    }

@@ -1,0 +1,189 @@
+"""S1, "multi-swap": hierarchical against hybrid (parallel) swap, Figs. 2-4.
+
+On the recordings and on three generated scenarios. The checks are in `multiswap_checks`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pagewise.grids.traces import TraceSource
+from pagewise.recording import Progress
+from pagewise_studies import multiswap_checks as checks
+from pagewise_studies import outcome, sensitivity
+from pagewise_studies.compare import Measure
+from pagewise_studies.figure import Figure, mean_point
+from pagewise_studies.launch_simulated_checks import launch_readings
+from pagewise_studies.runs import BASE_LATENCIES, Runs, Variant, run
+from pagewise_studies.singles import without_singles
+from pagewise_studies.skew import of_workloads
+from pagewise_studies.workloads import (
+    ARRANGEMENTS,
+    GENERATED,
+    MEMORY_MIB,
+    Workload,
+    recording,
+    recording_file,
+    scenario,
+    scenarios,
+)
+
+NAME = "multiswap"
+RECORDINGS = ("multiswap-1", "multiswap-2", "multiswap-3")
+SIZES_MIB = (32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+
+HIERARCHICAL = [
+    Variant.of("hierarchical", eviction="clock", fill_on_read_miss=fill) for fill in ("yes", "no")
+]
+HYBRID = [
+    Variant.of("hybrid", entry_bit=bit, flash_copy_on_promotion=copy, promote_at=moment)
+    for bit, copy, moment in itertools.product(("0", "1"), ("free", "keep"), ("fault", "swapout"))
+]
+CLOCK = [
+    Variant.of("hybrid-clock", clock_reinsert=moment, flash_copy_on_promotion=copy)
+    for moment, copy in itertools.product(("fault", "swapout"), ("free", "keep"))
+]
+
+RARE = (
+    {"inserted_bit": "1"},
+    {"slot_on_swapin": "free"},
+    {"inserted_bit": "1", "slot_on_swapin": "free"},
+)
+"""Further choices that S1 leaves open. They multiply the runs and move little, so only the
+recordings run under them: enough to know that what fails there fails under every reading."""
+
+FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
+    ("fig2", "I/O time", "seconds", lambda counts: counts.io_time_s(BASE_LATENCIES)),
+    ("fig3", "slow-tier accesses", "pages", lambda counts: counts.slow_accesses),
+    ("fig4", "fast-tier writes", "pages", lambda counts: counts.fast_writes),
+)
+
+
+def study(
+    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    recorded = [recording(recordings, name, output) for name in RECORDINGS]
+    generated = scenarios(range(seeds))
+    variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
+    rare = [variant.with_options(**more) for variant in (*HYBRID, *CLOCK) for more in RARE]
+    runs = run(
+        _traces([*recorded, *generated]),
+        variants,
+        SIZES_MIB,
+        output / f"{NAME}-runs.parquet",
+        progress,
+    )
+    runs.add(
+        run(_traces(recorded), rare, SIZES_MIB, output / f"{NAME}-rare-runs.parquet", progress)
+    )
+
+    shown = [*recorded, *(shown_scenario(name, seeds) for name in ARRANGEMENTS)]
+    filtered = [(workload, without_singles(workload, output)) for workload in shown]
+    filtered_runs = run(
+        _traces([workload for _, workload in filtered]),
+        [HIERARCHICAL[0], *HYBRID],
+        SIZES_MIB,
+        output / f"{NAME}-without-singles-runs.parquet",
+        progress,
+    )
+    inputs = checks.Inputs(
+        runs=runs,
+        filtered_runs=filtered_runs,
+        recorded=recorded,
+        generated=generated,
+        filtered=filtered,
+        skew=of_workloads([*recorded, *generated], output),
+        sizes_mib=SIZES_MIB,
+        hierarchical=HIERARCHICAL,
+        hybrid=HYBRID,
+        clock=CLOCK,
+        launches=launch_readings(range(seeds), progress),
+        rare=RARE,
+    )
+    return outcome.assemble(
+        NAME,
+        output,
+        title="S1: hierarchical against hybrid swap",
+        figures=[figure for workload in shown for figure in figures(runs, workload)],
+        verdicts=checks.verdicts(inputs),
+        sensitivity=sensitivity.table(
+            ("hierarchical", "hybrid-clock", "hybrid"),
+            [*recorded, shown_scenario("rotation", 1)],
+            output / f"{NAME}-sensitivity-runs.parquet",
+            progress,
+        ),
+        inputs={
+            path.name: path for path in (recording_file(recordings, name) for name in RECORDINGS)
+        },
+        arguments=f"--seeds {seeds}",
+        seeds=range(seeds),
+        seeded=GENERATED,
+    )
+
+
+def _traces(workloads: Sequence[Workload]) -> list[TraceSource]:
+    return [trace for workload in workloads for trace in workload.traces]
+
+
+def shown_scenario(arrangement: str, seeds: int) -> Workload:
+    """The scenario that the figures show: every app once a round, always in the same order."""
+    return scenario(arrangement, "round-robin", "strict", MEMORY_MIB, range(seeds))
+
+
+def figures(runs: Runs, workload: Workload) -> list[Figure]:
+    """Figs. 2, 3 and 4 on one workload, at flash 90/40 us and fast tier 4/5 us."""
+    found = []
+    for name, what, unit, measure in FIGURES:
+        series = _series(name)
+        points = [
+            mean_point(
+                size,
+                label,
+                [float(measure(runs.counts(trace, variant, size))) for trace in workload.traces],
+                [trace.seed for trace in workload.traces],
+            )
+            for label, variant in series
+            for size in SIZES_MIB
+        ]
+        found.append(
+            Figure(
+                name=f"{NAME}-{name}-{workload.name}",
+                title=f"{what} on {workload.name}",
+                x_label="fast tier, MiB",
+                y_label=f"{what}, {unit}",
+                points=tuple(points),
+                config={
+                    "figure": name,
+                    "traces": [runs.sha256(trace) for trace in workload.traces],
+                    "series": [[variant.architecture, variant.options] for _, variant in series],
+                    "latencies": str(BASE_LATENCIES),
+                },
+            )
+        )
+    return found
+
+
+def _series(name: str) -> list[tuple[str, Variant]]:
+    """The paper's baseline of the figure, and the four readings of its proposal."""
+    hybrid = [
+        (f"hybrid, entry bit {bit}, copy {copy}", _hybrid(bit, copy))
+        for bit, copy in itertools.product(("0", "1"), ("keep", "free"))
+    ]
+    if name == "fig2":
+        return [("hierarchical, clock", HIERARCHICAL[0]), *hybrid]
+    clock = [
+        (
+            f"hybrid-clock, copy {copy}",
+            Variant.of("hybrid-clock", clock_reinsert="fault", flash_copy_on_promotion=copy),
+        )
+        for copy in ("keep", "free")
+    ]
+    return [*clock, *hybrid]
+
+
+def _hybrid(bit: str, copy: str) -> Variant:
+    return Variant.of("hybrid", entry_bit=bit, flash_copy_on_promotion=copy, promote_at="fault")

@@ -1,0 +1,228 @@
+"""The acceptance checks of spec sheet S1, each judged under every reading of what S1 leaves unsaid.
+
+Unsaid are the access bit at entry, whether the flash copy survives promotion, when a promotion is
+written, whether a hierarchical tier fills on read misses, when CLOCK takes a demoted page back, the
+latencies, the range of sizes averaged over, and (for scenarios) memory, schedule and order.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from pagewise_studies.compare import Changes, changes
+from pagewise_studies.runs import LATENCIES, Counts, Latencies, Runs, Variant
+from pagewise_studies.skew import Skew
+from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
+from pagewise_studies.workloads import Workload
+
+COPY = "flash_copy_on_promotion"
+DEFAULTS = {"inserted_bit": "0", "slot_on_swapin": "keep"}
+"""Choices of hybrid and CLOCK that only the recordings were run under, with their defaults."""
+
+GAIN_THRESHOLD = 0.001
+"""Changes smaller than this are no gain and no loss."""
+LEVEL = 0.05
+"""S1 calls two schemes similar at large sizes without a figure; this is ours."""
+VANISHED = 0.02
+"""A peak gain below this has vanished."""
+
+CHECKS = load_checks("multiswap")
+SCENARIOS = "scenarios"
+NO_LAUNCHES = (
+    "a recording has launch times only for the swap that it was made on; the row of the scenarios "
+    "uses simulated lives"
+)
+SIMULATED = (
+    "shape", "amount", "crossover", "flash", "flash_large", "writes", "writes_everywhere"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Counts of all variants on all workloads, and on some workloads without their singles.
+
+    ``filtered`` pairs a workload with itself less its single-access pages.
+    """
+
+    runs: Runs
+    filtered_runs: Runs
+    recorded: Sequence[Workload]
+    generated: Sequence[Workload]
+    filtered: Sequence[tuple[Workload, Workload]]
+    skew: Mapping[Workload, Skew]
+    sizes_mib: Sequence[int]
+    hierarchical: Sequence[Variant]
+    hybrid: Sequence[Variant]
+    clock: Sequence[Variant]
+    launches: Sequence[Reading]
+    """Launches on hybrid swap against flash swap, in simulated lives."""
+    rare: Sequence[Mapping[str, str]]
+    """Further options under which `hybrid` and `clock` ran on the recordings."""
+
+    def extended(
+        self, variants: Sequence[Variant], workloads: Sequence[Workload]
+    ) -> list[tuple[Variant, Choices]]:
+        """The variants that ran on these workloads, each with all its choices by name."""
+        further: list[Mapping[str, str]] = [{}]
+        if all(workload in self.recorded for workload in workloads):
+            further += self.rare
+        return [
+            (extended, tuple(sorted({**DEFAULTS, **dict(extended.options)}.items())))
+            for variant in variants
+            for extended in [variant.with_options(**more) for more in further]
+        ]
+
+
+def verdicts(inputs: Inputs) -> list[Verdict]:
+    """Every check on every recording, and on the three scenarios together."""
+    found: list[Verdict] = []
+    groups = [(workload.name, [workload]) for workload in inputs.recorded]
+    groups.append((SCENARIOS, list(inputs.generated)))
+    for data, workloads in groups:
+        found.append(judge(CHECKS["single"], data, list(_singles(inputs, workloads))))
+        for name, readings in _simulated(inputs, workloads).items():
+            found.append(judge(CHECKS[name], data, readings))
+        if data == SCENARIOS:
+            found.append(judge(CHECKS["launch"], data, inputs.launches))
+        else:
+            found.append(unmeasured(CHECKS["launch"], data, NO_LAUNCHES))
+        found.append(_cause(inputs, data, {workload.name for workload in workloads}))
+    order = list(CHECKS.values())
+    return sorted(found, key=lambda verdict: order.index(verdict.check))
+
+
+def _singles(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Reading]:
+    for choices, arranged in _by_choices(workloads):
+        for counted in inputs.skew[arranged[0]].singles:
+            shares = [inputs.skew[workload].singles[counted] for workload in arranged]
+            holds = all(share > 0.5 for share in shares)
+            yield Reading((*choices, ("counted", counted)), holds, fmean(shares))
+
+
+def _by_choices(workloads: Sequence[Workload]) -> Iterator[tuple[Choices, list[Workload]]]:
+    """Workloads that differ in their arrangement alone belong together: S1's scenarios 1-3."""
+    for choices in dict.fromkeys(workload.choices for workload in workloads):
+        yield choices, [workload for workload in workloads if workload.choices == choices]
+
+
+def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[Reading]]:
+    found: dict[str, list[Reading]] = {name: [] for name in SIMULATED}
+    for choices, arranged in _by_choices(workloads):
+        working_sets = [inputs.skew[workload].multi_access_mib for workload in arranged]
+        hybrids = inputs.extended(inputs.hybrid, workloads)
+        for (hybrid, own), baseline, latencies in itertools.product(
+            hybrids, inputs.hierarchical, LATENCIES
+        ):
+            curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
+            read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
+            small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
+            found["shape"].append(
+                _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
+            )
+            found["crossover"].append(
+                _all(read, curves, lambda c: c.at_largest() >= -GAIN_THRESHOLD, Changes.at_largest)
+            )
+            for averaged, part in _ranges(curves, small):
+                found["amount"].append(
+                    _all(
+                        (*read, averaged),
+                        part,
+                        lambda c: _within(c, (2, 10), (10, 30)),
+                        Changes.mean,
+                    )
+                )
+        clocks = inputs.extended(inputs.clock, workloads)
+        for (hybrid, own), (baseline, of_clock) in itertools.product(hybrids, clocks):
+            if any(dict(own)[name] != dict(of_clock)[name] for name in (COPY, *DEFAULTS)):
+                continue
+            read = (*choices, *own, *_silent(baseline))
+            flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
+            writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
+            found["flash_large"].append(
+                _all(read, flash, lambda c: c.at_largest() >= -LEVEL, Changes.at_largest)
+            )
+            found["writes_everywhere"].append(
+                _all(read, writes, lambda c: max(c.values) < 0, lambda c: max(c.values))
+            )
+            for curves, name, mean, best in (
+                (flash, "flash", (3, 12), (15, 35)),
+                (writes, "writes", (40, 75), (0, 100)),
+            ):
+                small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
+                for averaged, part in _ranges(curves, small):
+                    found[name].append(
+                        _all((*read, averaged), part, _within_test(mean, best), Changes.mean)
+                    )
+    return found
+
+
+def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
+    """Judged where there is an advantage that could vanish."""
+    readings = []
+    for whole, filtered in inputs.filtered:
+        if whole.name not in names:
+            continue
+        working_set = inputs.skew[whole].multi_access_mib
+        for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
+            baseline, measure = inputs.hierarchical[0], _io_time(latencies)
+            before, after = (
+                changes(runs, workload, hybrid, baseline, measure, inputs.sizes_mib).up_to(
+                    working_set
+                )
+                for runs, workload in ((inputs.runs, whole), (inputs.filtered_runs, filtered))
+            )
+            if before.best() <= -VANISHED:
+                read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
+                readings.append(Reading(read, after.best() > -VANISHED, after.best()))
+    if not readings:
+        return unmeasured(CHECKS["cause"], data, "there is no advantage that could disappear")
+    return judge(CHECKS["cause"], data, readings)
+
+
+def _curves(
+    inputs: Inputs,
+    workloads: Sequence[Workload],
+    ours: Variant,
+    baseline: Variant,
+    measure: Callable[[Counts], float],
+) -> list[Changes]:
+    return [changes(inputs.runs, w, ours, baseline, measure, inputs.sizes_mib) for w in workloads]
+
+
+def _all(
+    choices: Choices,
+    curves: Sequence[Changes],
+    test: Callable[[Changes], bool],
+    figure: Callable[[Changes], float],
+) -> Reading:
+    """A statement about every scenario; its figure is the mean over them."""
+    return Reading(choices, all(map(test, curves)), fmean(map(figure, curves)))
+
+
+def _ranges(
+    whole: list[Changes], small: list[Changes]
+) -> Iterator[tuple[tuple[str, str], list[Changes]]]:
+    yield ("averaged over", "all sizes"), whole
+    yield ("averaged over", "sizes up to the multi-access pages"), small
+
+
+def _within(curve: Changes, mean: tuple[int, int], best: tuple[int, int]) -> bool:
+    """Whether mean and best gain lie between these percentages."""
+    return mean[0] <= -100 * curve.mean() <= mean[1] and best[0] <= -100 * curve.best() <= best[1]
+
+
+def _within_test(mean: tuple[int, int], best: tuple[int, int]) -> Callable[[Changes], bool]:
+    return lambda curve: _within(curve, mean, best)
+
+
+def _io_time(latencies: Latencies) -> Callable[[Counts], float]:
+    return lambda counts: counts.io_time_s(latencies)
+
+
+def _silent(baseline: Variant) -> Choices:
+    """The baseline's choices that S1 leaves open; that it evicts by CLOCK is stated."""
+    of_both = ("eviction", COPY, *DEFAULTS)
+    return tuple(pair for pair in baseline.options if pair[0] not in of_both)

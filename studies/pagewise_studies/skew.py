@@ -1,0 +1,53 @@
+"""How a workload's accesses fall on its pages, as far as the studies need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagewise import questions
+from pagewise.grids.traces import TraceSource, materialize
+from pagewise.units import MIB, PAGE_BYTES
+from pagewise_studies.workloads import Workload
+
+
+@dataclass(frozen=True)
+class Skew:
+    """Shares as fractions. ``singles`` holds the single-access share by what is counted, and
+    ``top_share`` the share of accesses of the top share of pages."""
+
+    pages: int
+    accesses: int
+    singles: Mapping[str, float]
+    top_share: Mapping[str, float]
+    pages_for_80_percent: float
+
+    @property
+    def multi_access_mib(self) -> float:
+        """Size of the pages that are accessed more than once: S1's working set."""
+        return self.pages * (1 - self.singles["pages"]) * PAGE_BYTES / MIB
+
+
+def measure(trace: TraceSource, folder: Path) -> Skew:
+    """The skew of one trace; generated traces are kept in ``folder``."""
+    analysis = questions.analyze(materialize(trace, folder))
+    single, single_out = analysis["single_access"], analysis["single_out"]
+    singles = {
+        "pages": single["pages"],
+        "accesses": single["accesses"],
+        "pages swapped out once": single_out and single_out["pages"],
+        "swap-outs of such pages": single_out and single_out["outs"],
+    }
+    return Skew(
+        pages=analysis["pages"],
+        accesses=analysis["accesses"],
+        singles={name: value for name, value in singles.items() if value is not None},
+        top_share=analysis["top_share"],
+        pages_for_80_percent=analysis["pages_for_80_percent"],
+    )
+
+
+def of_workloads(workloads: Sequence[Workload], folder: Path) -> dict[Workload, Skew]:
+    """The skew of each workload's first trace; seeds differ by less than a percent."""
+    return {workload: measure(workload.traces[0], folder) for workload in workloads}

@@ -1,0 +1,200 @@
+"""S0, "memory thrashing of swap-enabled phones", on launch runs of real programs: Figs. 1 to 3.
+
+Swap on is the mode swap-file, swap off the mode kill, which kills the application used longest ago.
+The plan of a run, never its name, decides which phone of S0 it stands for (`thrash_phones`).
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from pagewise.launch_runs import LaunchRun, inputs_of, read_runs
+from pagewise.recording import Progress
+from pagewise.units import MIB
+from pagewise_studies import outcome
+from pagewise_studies.bootstrap import BOOTSTRAP
+from pagewise_studies.figure import Figure, Point, mean_point
+from pagewise_studies.thrash_checks import verdicts
+from pagewise_studies.thrash_judge import Inputs
+from pagewise_studies.thrash_phones import Phone, Phones, phones_of, series, setting, state
+from pagewise_studies.thrash_storage import Storage, storage_of
+from pagewise_studies.thrash_tables import quantile, tables
+
+NAME = "thrash"
+TITLE = "S0 on real programs: swap on against swap off"
+
+
+def study(
+    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    runs = read_runs(folders)
+    phones = phones_of(runs)
+    storage = storage_of(runs, output, progress)
+    every = [
+        figure_1(phones, storage),
+        *figure_2(runs),
+        figure_3(phones),
+        *killer_figures(phones),
+    ]
+    return outcome.assemble(
+        NAME,
+        output,
+        title=TITLE,
+        figures=[figure for figure in every if figure.points],
+        verdicts=verdicts(Inputs(phones, storage)),
+        tables=tables(runs, phones, storage, seed),
+        inputs=inputs_of(runs),
+        arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
+        seeds=[seed],
+        seeded=BOOTSTRAP,
+        losses={run.name: run.losses(output) for run in runs},
+    )
+
+
+def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
+    """Storage I/O, split at the busiest 10 % of blocks where all I/O was recorded."""
+    points = []
+    for phone, run, name in _named(phones):
+        bar = f"{phone.label()}: {name}"
+        block = storage[run.name].analyses.get("all storage")
+        if block is None:
+            points.append(Point(bar, "split not recorded", run.io_bytes / MIB))
+            continue
+        split = block["volume"]["block"]
+        points += [
+            Point(bar, "top 10 % of blocks", split["top_10_percent_bytes"] / MIB),
+            Point(bar, "other blocks", split["rest_bytes"] / MIB),
+        ]
+    return Figure(
+        f"{NAME}-fig1",
+        "Storage I/O of the whole run, swap on against swap off",
+        "",
+        "storage I/O, MiB",
+        tuple(points),
+        _config(phones),
+        is_categorical=True,
+        is_stacked=True,
+    )
+
+
+def _named(phones: Phones) -> Iterator[tuple[Phone, LaunchRun, str]]:
+    """Every run of a phone and its state, with the run's name where the phone has two of it."""
+    for phone in phones.each():
+        taken = Counter(map(state, phone.runs))
+        for run in phone.runs:
+            yield phone, run, state(run) if taken[state(run)] == 1 else series(run)
+
+
+SUMMARIES: tuple[tuple[str, Callable[[Sequence[float]], float]], ...] = (
+    ("mean", fmean),
+    ("median", median),
+    ("p90", lambda times: quantile(times, 0.9)),
+)
+
+
+def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
+    """Launch time by round; the standard deviation stands beside the mean."""
+    for name, summary in SUMMARIES:
+        points = []
+        for run in runs:
+            for number in run.rounds():
+                times = run.launches(number, number)
+                spread = mean_point(number, series(run), times)
+                std = spread.std if name == "mean" else 0.0
+                points.append(Point(number, series(run), summary(times), std, len(times)))
+        yield Figure(
+            f"{NAME}-fig2-{name}",
+            f"Launch time by round, {name}",
+            "round",
+            "launch time, seconds",
+            tuple(points),
+            {"runs": [[run.name, state(run), run.start_ns] for run in runs], "summary": name},
+        )
+
+
+def figure_3(phones: Phones) -> Figure:
+    """Launch time after the first round on S0's three phones."""
+    points = [
+        mean_point(phone.label(), name, run.launches(2))
+        for phone, run, name in _named(phones)
+        if run.launches(2)
+    ]
+    return Figure(
+        f"{NAME}-fig3",
+        "Launch time after the first round, by phone",
+        "phone",
+        "launch time, seconds",
+        tuple(points),
+        _config(phones),
+        is_categorical=True,
+    )
+
+
+def killer_figures(phones: Phones) -> Iterator[Figure]:
+    """What the killer's threshold costs, beside the same phone with swap as a flat line."""
+    measures: tuple[tuple[str, str, Callable[[LaunchRun], float | None]], ...] = (
+        ("io", "storage I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
+        ("launch", "launch time after the first round, median, seconds", _later_median),
+        ("kills", "kills a visit", lambda run: run.kills / len(run.visits)),
+    )
+    sweeps = list(_sweeps(phones))
+    for name, y_label, measure in measures:
+        points = []
+        for label, killers, with_swap in sweeps:
+            for at in sorted({run.threshold or 0.0 for run in killers}):
+                values = [measure(run) for run in killers if run.threshold == at]
+                found = [value for value in values if value is not None]
+                if found:
+                    points.append(mean_point(at, f"swap off, {label}", found))
+                points += [
+                    Point(at, f"{series(run)}, {label}", value)
+                    for run in with_swap
+                    for value in [measure(run)]
+                    if value is not None and name != "kills"
+                ]
+        yield Figure(
+            f"{NAME}-killer-{name}",
+            f"The killer's threshold: {y_label.split(',')[0]}",
+            "threshold, share of the budget",
+            y_label,
+            tuple(points),
+            _config(phones),
+        )
+
+
+def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchRun]]]:
+    """Runs that differ in the killer's threshold alone, two thresholds at least: their phone, they,
+    and the runs with swap that stand beside them."""
+    for phone in phones.each():
+        alike: dict[tuple[int, frozenset[str]], list[LaunchRun]] = {}
+        for run in phone.off:
+            alike.setdefault(setting(run), []).append(run)
+        for (budget_bytes, applications), killers in alike.items():
+            if len({run.threshold for run in killers}) > 1:
+                label = f"{len(applications)} apps, {budget_bytes / MIB:.0f} MiB"
+                yield (
+                    label,
+                    killers,
+                    [run for run in phone.on if setting(run) == setting(killers[0])],
+                )
+
+
+def _later_median(run: LaunchRun) -> float | None:
+    """The median launch after the first round; None where none was answered."""
+    times = run.launches(2)
+    return median(times) if times else None
+
+
+def _config(phones: Phones) -> dict[str, Any]:
+    return {
+        "phones": [
+            [phone.label(), [[run.name, state(run), run.start_ns] for run in phone.runs]]
+            for phone in phones.each()
+        ]
+    }

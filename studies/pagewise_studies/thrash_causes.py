@@ -1,0 +1,72 @@
+"""Why a check comes out as it does, in figures of the runs it was judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+
+from pagewise.launch_runs import LaunchRun
+from pagewise.units import MIB
+from pagewise_studies.thrash_phones import Phone, state
+from pagewise_studies.thrash_storage import Storage
+
+
+def io_cause(phone: Phone) -> str:
+    """What the I/O of each run of a phone consists of."""
+    return "; ".join(map(_io, (*phone.on, *phone.off)))
+
+
+def _io(run: LaunchRun) -> str:
+    visits = len(run.visits)
+    refaults = sum(visit.file_refaults for visit in run.visits) / visits
+    parts = [f"{run.name} ({state(run)}) {run.io_bytes / visits / MIB:.0f} MiB a visit"]
+    if run.io_bytes and run.swap_bytes:
+        parts.append(f"{min(1.0, run.swap_bytes / run.io_bytes) * 100:.0f} % of it swap")
+    parts.append(f"{refaults:.0f} file pages read again a visit")
+    if run.kills:
+        parts.append(f"{run.kills / visits:.1f} kills a visit")
+    if run.oom_kills:
+        parts.append(f"{run.oom_kills} processes killed by the kernel when memory ran out")
+    return ", ".join(parts)
+
+
+def launch_cause(runs: Iterable[LaunchRun], first: int, last: int | None = None) -> str:
+    """Median launches of some rounds, cold and warm apart."""
+    return "; ".join(
+        f"{run.name} ({state(run)}) {', '.join(parts)}"
+        for run in runs
+        for parts in [_by_warmth(run, first, last)]
+        if parts
+    )
+
+
+def _by_warmth(run: LaunchRun, first: int, last: int | None) -> list[str]:
+    parts = []
+    for word, is_cold in (("cold", True), ("warm", False)):
+        times = [
+            visit.launch_s
+            for visit in run.during(first, last)
+            if visit.is_cold == is_cold and visit.launch_s is not None
+        ]
+        if times:
+            parts.append(f"{len(times)} {word} launches of {median(times):.2f} s")
+    lost = sum(visit.launch_s is None for visit in run.during(first, last))
+    return [*parts, f"{lost} without an answer"] if lost else parts
+
+
+def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str:
+    """How many pages are accessed once, which flattens a skew, and what the busiest ones are."""
+    return "; ".join(
+        f"{run.name} ({state(run)}), {counted}: {analysis['single_access']['pages'] * 100:.0f} % "
+        f"of pages accessed once, the top 10 % take {analysis['top_share']['0.1'] * 100:.0f} %"
+        f"{_classes(analysis.get('top_10_percent_classes') or {})}"
+        for run in runs
+        for counted, analysis in storage[run.name].analyses.items()
+    )
+
+
+def _classes(classes: Mapping[str, Mapping[str, float]]) -> str:
+    """The two classes that most of the busiest pages are of."""
+    largest = sorted(classes.items(), key=lambda row: -row[1]["pages"])[:2]
+    parts = [f"{row['pages'] * 100:.0f} % {name.replace('_', ' ')}" for name, row in largest]
+    return f" and are {', '.join(parts)}" if parts else ""

@@ -1,0 +1,109 @@
+"""ACC-S0-1 on launch runs: how strongly accesses pile up on few pages.
+
+S0 counts all accesses to storage. Where a recording tells, accesses to swap, and to swap and files
+by page, are readings too; without swap all storage is the only one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+from pagewise.launch_runs import LaunchRun
+from pagewise_studies.thrash_causes import skew_cause
+from pagewise_studies.thrash_judge import Inputs, compared, first_reason, verdict
+from pagewise_studies.thrash_phones import SWAP_OFF, SWAP_ON, series
+from pagewise_studies.thrash_storage import WAYS, Counted, Storage
+from pagewise_studies.verdict import Reading, Verdict
+
+RECORD = "needs the runs recorded: `pagewise-agent launch --record`"
+BLOCK = "needs block requests recorded: `pagewise-agent launch --record`"
+
+
+def skew_verdicts(inputs: Inputs) -> Iterator[Verdict]:
+    """The parts of the check."""
+    yield from _order(inputs)
+    yield from _with_swap(inputs)
+    yield from _without_swap(inputs)
+
+
+def _order(inputs: Inputs) -> Iterator[Verdict]:
+    small, large, _ = inputs.phones.each()
+    runs = [*small.on, *large.on]
+    readings = [
+        Reading((("accesses", counted), *compared(one, two)), here > there, here)
+        for one, two in itertools.product(small.on, large.on)
+        for counted, here, there in _both(inputs, one, two)
+    ]
+    missing = first_reason(phone.missing(SWAP_ON) for phone in (small, large)) or RECORD
+    yield verdict("order", readings, runs, missing, _cause(inputs, runs))
+    runs = [*large.on, *large.off]
+    readings = [
+        Reading(compared(on, off), here > there, there)
+        for on, off in large.pairs()
+        for counted, here, there in _both(inputs, on, off)
+        if counted == "all storage"
+    ]
+    yield verdict("order_off", readings, runs, large.missing() or BLOCK, _cause(inputs, runs))
+
+
+def _with_swap(inputs: Inputs) -> Iterator[Verdict]:
+    for name, phone, figure, low, high in (
+        ("skew_small", inputs.phones.small, Storage.top_10, 0.70, 1.0),
+        ("skew_large", inputs.phones.large, Storage.pages_for_80, 0.20, 0.30),
+    ):
+        readings = [
+            Reading((("accesses", counted), ("swap on", series(run))), low <= share <= high, share)
+            for run in phone.on
+            for counted, share in _shares(inputs, run, figure)
+        ]
+        missing = phone.missing(SWAP_ON) or RECORD
+        yield verdict(name, readings, phone.on, missing, _cause(inputs, phone.on))
+
+
+def _without_swap(inputs: Inputs) -> Iterator[Verdict]:
+    small, large, crowded = inputs.phones.each()
+
+    def pages(run: LaunchRun) -> list[float]:
+        share = inputs.storage[run.name].pages_for_80("all storage")
+        return [] if share is None else [share]
+
+    runs = [*small.off, *large.off, *crowded.off]
+    readings = [
+        Reading((("swap off", series(run)),), 0.45 <= share <= 0.55, share)
+        for run in runs
+        for share in pages(run)
+    ]
+    missing = "" if runs else small.missing(SWAP_OFF)
+    yield verdict("skew_off", readings, runs, missing or BLOCK, _cause(inputs, runs))
+    runs = [*small.off, *large.off]
+    readings = [
+        Reading((("1 GB", series(one)), ("2 GB", series(two))), abs(apart) <= 0.05, apart)
+        for one, two in itertools.product(small.off, large.off)
+        for here, there in itertools.product(pages(one), pages(two))
+        for apart in [here - there]
+    ]
+    missing = first_reason(phone.missing(SWAP_OFF) for phone in (small, large)) or BLOCK
+    yield verdict("skew_same", readings, runs, missing, _cause(inputs, runs))
+
+
+def _cause(inputs: Inputs, runs: Iterable[LaunchRun]) -> str:
+    return skew_cause(runs, inputs.storage)
+
+
+def _shares(
+    inputs: Inputs, run: LaunchRun, figure: Callable[[Storage, Counted], float | None]
+) -> Iterator[tuple[Counted, float]]:
+    """The figure by what is counted, as far as it was recorded."""
+    for counted in WAYS:
+        share = figure(inputs.storage[run.name], counted)
+        if share is not None:
+            yield counted, share
+
+
+def _both(inputs: Inputs, one: LaunchRun, two: LaunchRun) -> Iterator[tuple[Counted, float, float]]:
+    """The share of the top 10 % in two runs, where both have it."""
+    there = dict(_shares(inputs, two, Storage.top_10))
+    for counted, here in _shares(inputs, one, Storage.top_10):
+        if counted in there:
+            yield counted, here, there[counted]

@@ -1,0 +1,147 @@
+"""What the recording of a run says about its storage, three ways of counting apart.
+
+*swap*: pages that left memory for swap and came back, by process and address. *swap and files*:
+also pages of files that entered the page cache. *all storage*: 4 KiB blocks of every device, read
+and written, which is what S0 counts; which page a block belongs to is then unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pagewise import _core, questions
+from pagewise.launch_runs import LaunchRun
+from pagewise.recording import CLASSES, Progress, Trace
+
+if TYPE_CHECKING:
+    import numpy
+
+Counted = Literal["swap", "swap and files", "all storage"]
+WAYS: tuple[Counted, ...] = ("swap", "swap and files", "all storage")
+SWAP_KINDS = ("swap_out", "swap_in")
+FILE_KIND = "request"
+TOP_SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
+FILE, SHARED = 2, 8
+"""Bits of an event's flags; the class of its page lies above them (docs/trace-file.md)."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """How accesses fall on pages, by what is counted; only what was recorded.
+
+    The fields are those of `pagewise analyze` (docs/analyses.md).
+    """
+
+    analyses: Mapping[Counted, Mapping[str, Any]]
+
+    def top_10(self, counted: Counted) -> float | None:
+        """The share of accesses that fall on the busiest 10 % of pages."""
+        return self.analyses[counted]["top_share"]["0.1"] if counted in self.analyses else None
+
+    def pages_for_80(self, counted: Counted) -> float | None:
+        """The smallest share of pages that takes 80 % of accesses."""
+        return self.analyses[counted]["pages_for_80_percent"] if counted in self.analyses else None
+
+
+def storage_of(
+    runs: Sequence[LaunchRun], output: Path, progress: Progress | None
+) -> dict[str, Storage]:
+    """What each run's recording says, by the name of the run."""
+    return {run.name: _storage(run, output, progress) for run in runs}
+
+
+def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:
+    analyses: dict[Counted, Mapping[str, Any]] = {}
+    if pages := run.recording(output, progress=progress):
+        analyses |= of_pages(pages, progress)
+    if blocks := run.recording(output, "block", progress):
+        analyses["all storage"] = questions.analyze(blocks, progress=progress)
+    return Storage({kind: found for kind, found in analyses.items() if found["accesses"]})
+
+
+def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Mapping[str, Any]]:
+    """The accesses of a swap trace without and, if it has any, with those to files.
+
+    Empty for a trace with too many pages to number.
+    """
+    import numpy
+
+    if trace.header["pages"] is None:
+        return {}
+    kinds = _core.kinds()
+    kind, page, flags = (
+        trace.column(name, progress=progress) for name in ("kind", "page", "flags")
+    )
+    is_swap = numpy.isin(kind, [kinds.index(name) for name in SWAP_KINDS])
+    is_file = kind == kinds.index(FILE_KIND)
+    is_out = kind == kinds.index("swap_out")
+    found: dict[Counted, Mapping[str, Any]] = {
+        "swap": {
+            **_shares(page[is_swap], flags[is_swap]),
+            "single_out": _single_out(page[is_out]),
+        }
+    }
+    if is_file.any():
+        found["swap and files"] = _shares(page[is_swap | is_file], flags[is_swap | is_file])
+    return found
+
+
+def _shares(page: numpy.ndarray[Any, Any], flags: numpy.ndarray[Any, Any]) -> dict[str, Any]:
+    """How accesses to these pages fall on them; ``flags`` tell what each is."""
+    import numpy
+
+    if not len(page):
+        return {"accesses": 0, "pages": 0}
+    count = numpy.bincount(page)
+    facts = numpy.zeros(len(count), dtype=numpy.uint8)
+    numpy.bitwise_or.at(facts, page, flags)
+    pages, accesses = int((count > 0).sum()), len(page)
+    busiest = numpy.argsort(-count, kind="stable")[:pages]
+    taken = numpy.cumsum(count[busiest])
+    # Whole percents, since a share such as 0.1 has no exact form.
+    top = {share: -(-pages * round(float(share) * 100) // 100) for share in TOP_SHARES}
+    return {
+        "accesses": accesses,
+        "pages": pages,
+        "top_share": {share: float(taken[size - 1]) / accesses for share, size in top.items()},
+        "pages_for_80_percent": float(numpy.searchsorted(taken, -(-4 * accesses // 5)) + 1) / pages,
+        "single_access": {
+            "pages": float((count == 1).sum()) / pages,
+            "accesses": float((count == 1).sum()) / accesses,
+        },
+        "top_10_percent_classes": _classes(
+            facts[busiest[: top["0.1"]]], count[busiest[: top["0.1"]]]
+        ),
+    }
+
+
+def _classes(
+    flags: numpy.ndarray[Any, Any], count: numpy.ndarray[Any, Any]
+) -> dict[str, dict[str, float]]:
+    """Pages and accesses by class, as shares, from the flags of each page and its accesses."""
+    found: dict[str, dict[str, float]] = {}
+    for flag in sorted({int(flag) for flag in flags}):
+        name, is_this = _class(flag), flags == flag
+        shares = found.setdefault(name, {"pages": 0.0, "accesses": 0.0})
+        shares["pages"] += float(is_this.sum()) / len(flags)
+        shares["accesses"] += float(count[is_this].sum()) / float(count.sum())
+    return found
+
+
+def _class(flags: int) -> str:
+    """The class that the recording names, else what the other flags tell."""
+    known = CLASSES[flags >> 4 & 7]
+    name = known if known != CLASSES[0] else "file" if flags & FILE else "anonymous"
+    return f"{name}_shared" if flags & SHARED else name
+
+
+def _single_out(page: numpy.ndarray[Any, Any]) -> dict[str, float] | None:
+    """Pages swapped out exactly once, among pages that were, and among page-outs."""
+    import numpy
+
+    _, count = numpy.unique(page, return_counts=True)
+    once = float((count == 1).sum())
+    return {"pages": once / len(count), "outs": once / len(page)} if len(page) else None

@@ -1,0 +1,259 @@
+"""The tables of the thrash study: launches, I/O, the killer's threshold, skew, hot data."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any
+
+from pagewise.launch_runs import LaunchRun
+from pagewise.units import MIB
+from pagewise_studies.bootstrap import interval, ratio_interval
+from pagewise_studies.figure import spread
+from pagewise_studies.table import Row, Table
+from pagewise_studies.thrash_phones import Phones, series, setting
+from pagewise_studies.thrash_storage import TOP_SHARES, Storage
+
+SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
+"""Rounds that are summed up apart: taking turns, every launch of the first is cold."""
+
+
+def tables(
+    runs: Sequence[LaunchRun], phones: Phones, storage: Mapping[str, Storage], seed: int
+) -> list[Table]:
+    """Every table, those without a row left out."""
+    every = [
+        launches(runs, seed),
+        comparison(phones, seed),
+        volume(runs, phones),
+        killers(phones),
+        skew(runs, storage),
+        single_access(runs, storage),
+        hot_data(runs, storage),
+    ]
+    return [table for table in every if table.rows]
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The quantile of a few values, between neighbours in proportion."""
+    import numpy
+
+    return float(numpy.quantile(values, share))
+
+
+def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
+    """Mean, deviation and quantiles with their intervals."""
+    return Table(
+        "launches",
+        "Launch times in seconds",
+        "From request to first answer, without unanswered visits. *Cold*: share of visits that "
+        "started the program. *From* and *to*: 95 % intervals by bootstrap over visits.",
+        list(_launches(runs, seed)),
+        shares=("cold",),
+    )
+
+
+def _launches(runs: Sequence[LaunchRun], seed: int) -> Iterator[Row]:
+    for run, (name, first, last) in itertools.product(runs, SECTIONS):
+        visits, times = run.during(first, last), run.launches(first, last)
+        if not times:
+            continue
+        mean_low, mean_high = interval(times, None, seed, f"{run.name} {name} mean")
+        median_low, median_high = interval(times, 0.5, seed, f"{run.name} {name} median")
+        yield {
+            "run": series(run),
+            "rounds": name,
+            "visits": len(visits),
+            "unanswered": len(visits) - len(times),
+            "cold": fmean(visit.is_cold for visit in visits),
+            "mean": fmean(times),
+            "from": mean_low,
+            "to": mean_high,
+            "std": spread(times)[1],
+            "median": median(times),
+            "median from": median_low,
+            "median to": median_high,
+            "p90": quantile(times, 0.9),
+            "longest": max(times),
+        }
+
+
+def comparison(phones: Phones, seed: int) -> Table:
+    """Launches with swap, of whatever mode, over those without."""
+    return Table(
+        "comparison",
+        "Launch times with swap, relative to those without",
+        "1 is the same, 2 is twice as long with swap. *From* and *to*: 95 % intervals by bootstrap "
+        "over visits.",
+        list(_comparison(phones, seed)),
+    )
+
+
+def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
+    for phone in phones.each():
+        pairs = itertools.product((*phone.on, *phone.other), phone.off, SECTIONS)
+        for on, off, (name, first, last) in pairs:
+            above, below = on.launches(first, last), off.launches(first, last)
+            if not above or not below or setting(on) != setting(off):
+                continue
+            label = f"{on.name} {off.name} {name}"
+            mean_low, mean_high = ratio_interval(above, below, None, seed, f"{label} mean")
+            median_low, median_high = ratio_interval(above, below, 0.5, seed, f"{label} median")
+            yield {
+                "with swap": series(on),
+                "without": series(off),
+                "phone": phone.label(),
+                "rounds": name,
+                "mean": fmean(above) / fmean(below),
+                "from": mean_low,
+                "to": mean_high,
+                "median": median(above) / median(below),
+                "median from": median_low,
+                "median to": median_high,
+                "p90": quantile(above, 0.9) / quantile(below, 0.9),
+            }
+
+
+def volume(runs: Sequence[LaunchRun], phones: Phones) -> Table:
+    """Storage I/O, and how much memory the applications wanted of what they got."""
+    return Table(
+        "volume",
+        "Storage I/O of each run",
+        "Reads and writes of the whole machine during visits. *Wanted*: the most memory that the "
+        "same applications used in a run without a limit. *Refaults*: file pages read again.",
+        [_volume(run, phones) for run in runs],
+    )
+
+
+def _volume(run: LaunchRun, phones: Phones) -> Row:
+    wanted_bytes = max(
+        (
+            visit.memory_bytes
+            for other in phones.unlimited
+            if other.applications == run.applications
+            for visit in other.visits
+        ),
+        default=None,
+    )
+    budget = run.budget_bytes
+    return {
+        "run": series(run),
+        "schedule": run.schedule,
+        "ended early": run.unfinished or "",
+        "apps": len(run.applications),
+        "budget, MiB": budget / MIB if budget else None,
+        "wanted / budget": wanted_bytes / budget if wanted_bytes and budget else None,
+        "I/O, MiB": run.io_bytes / MIB,
+        "MiB a visit": (run.io_bytes_per_visit() or 0) / MIB,
+        "after the first round": (run.io_bytes_per_visit(2) or 0) / MIB,
+        "swap, MiB a visit": run.swap_bytes / len(run.visits) / MIB,
+        "file refaults a visit": fmean(visit.file_refaults for visit in run.visits),
+        "kills": run.kills,
+    }
+
+
+def killers(phones: Phones) -> Table:
+    """The sweep of the killer's threshold, beside the same phone with swap."""
+    return Table(
+        "killers",
+        "The killer's threshold",
+        "The killer ends the application used longest ago when anonymous memory takes more than "
+        "this share of the budget. Rows without a threshold are the same phone with swap. Launches "
+        "are those after the first round.",
+        list(_killers(phones)),
+        shares=("cold",),
+    )
+
+
+def _killers(phones: Phones) -> Iterator[Row]:
+    for phone in phones.each():
+        by_threshold = sorted(phone.off, key=lambda run: run.threshold or 0.0)
+        for run in (*by_threshold, *(phone.on + phone.other if phone.off else ())):
+            times = run.launches(2)
+            yield {
+                "run": series(run),
+                "phone": phone.label(),
+                "budget, MiB": (run.budget_bytes or 0) / MIB,
+                "threshold": run.threshold,
+                "kills a visit": run.kills / len(run.visits),
+                "cold": fmean(visit.is_cold for visit in run.visits),
+                "I/O, MiB a visit": (run.io_bytes_per_visit() or 0) / MIB,
+                "file refaults a visit": fmean(visit.file_refaults for visit in run.visits),
+                "launch mean, s": fmean(times) if times else None,
+                "median, s": median(times) if times else None,
+                "p90, s": quantile(times, 0.9) if times else None,
+            }
+
+
+def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
+    """How accesses fall on pages, over swap and over all storage apart."""
+    return Table(
+        "skew",
+        "Skew: share of accesses of the busiest pages",
+        "*Swap*: pages that left memory and came back, by process and address. *Swap and files*: "
+        "also file pages that entered the page cache. *All storage*: 4 KiB blocks of every device.",
+        [
+            {
+                **head,
+                "pages": analysis["pages"],
+                "accesses": analysis["accesses"],
+                **{_top(share): analysis["top_share"].get(share) for share in TOP_SHARES},
+                "pages for 80%": analysis["pages_for_80_percent"],
+            }
+            for head, analysis in _analyses(runs, storage)
+        ],
+        shares=(*map(_top, TOP_SHARES), "pages for 80%"),
+    )
+
+
+def _top(share: str) -> str:
+    """The column of the pages that take most accesses."""
+    return f"top {float(share):.0%}"
+
+
+def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
+    """Pages that are accessed once, or swapped out once."""
+    return Table(
+        "single-access",
+        "Single accesses",
+        "*Pages*: share of pages with exactly one access. *Accesses*: share of accesses to them. "
+        "*Pages out once*: share of swapped pages that went out once; *of page-outs*: their share "
+        "of page-outs.",
+        [
+            {
+                **head,
+                "pages": analysis["single_access"]["pages"],
+                "accesses": analysis["single_access"]["accesses"],
+                "pages out once": single_out.get("pages"),
+                "of page-outs": single_out.get("outs"),
+            }
+            for head, analysis in _analyses(runs, storage)
+            for single_out in [analysis.get("single_out") or {}]
+        ],
+        shares=("pages", "accesses", "pages out once", "of page-outs"),
+    )
+
+
+def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
+    """What the busiest 10 % of pages are."""
+    return Table(
+        "hot-data",
+        "What the busiest 10 % of pages are",
+        "Share of these pages, and of the accesses to them, by class of page.",
+        [
+            {**head, "class": name.replace("_", " "), **shares}
+            for head, analysis in _analyses(runs, storage)
+            for name, shares in (analysis.get("top_10_percent_classes") or {}).items()
+        ],
+        shares=("pages", "accesses"),
+    )
+
+
+def _analyses(
+    runs: Iterable[LaunchRun], storage: Mapping[str, Storage]
+) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+    """The first columns of a row, and what the rest comes from."""
+    for run in runs:
+        for counted, analysis in storage[run.name].analyses.items():
+            yield {"run": series(run), "accesses to": counted}, analysis
