@@ -104,7 +104,7 @@ def test_a_reference_is_a_size_a_run_a_result_or_a_recording(trace: Path, tmp_pa
 
 
 def boards(fast: str) -> Board | None:
-    return board(json.loads(_core.device(fast)), None, None)
+    return board(_core.device(fast), None, None)
 
 
 @pytest.mark.parametrize("fast", ["zram-lz4", "optane-ssd"])

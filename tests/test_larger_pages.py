@@ -44,7 +44,7 @@ def test_events_are_counted_by_larger_pages(
 
 def test_times_are_those_of_the_device_for_that_size() -> None:
     request = {"architecture": "flash", "fast_tier_bytes": 0, **DEVICES, "page_bytes": 16384}
-    slow = json.loads(_core.describe_request(json.dumps(request)))["slow"]
+    slow = _core.describe_request(json.dumps(request))["slow"]
     outcome = pw.simulate(EXAMPLE, architecture="flash", fast_tier=0, page_size=16384, **DEVICES)
     reads, writes = (outcome["slow"][name] for name in ("reads", "writes"))
     expected = reads * slow["read_ns"]["typical"] + writes * slow["write_ns"]["typical"]

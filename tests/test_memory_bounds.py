@@ -86,7 +86,7 @@ def test_a_sweep_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
 
 
 def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
-    names = [row["name"] for row in json.loads(_core.policies()) if row["name"] != "opt"]
+    names = [row["name"] for row in _core.policies() if row["name"] != "opt"]
     sizes = ["64MiB", "50%", "75%", "100%"]
     policies: list[dict[str, Any]] = [{"name": name, "sizes": sizes} for name in names]
     policies.append({"name": "lru-k", "options": {"k": 4}, "sizes": sizes})
@@ -259,7 +259,7 @@ def test_a_recording_gives_the_bytes_that_its_trace_file_gives(
         output = tmp_path / f"{name}.parquet"
         report = sweep({**SPEC, "scenario": [], "traces": [str(path)]}, output)
         assert report["failed"] == []
-        rows = json.loads(_core.read_table(str(output)))["columns"]
+        rows = _core.read_table(str(output))["columns"]
         outcomes.append(next(column["values"] for column in rows if column["name"] == "outcome"))
     assert outcomes[0] == outcomes[1]
     result = [pw.advise(path, **DEVICES) for path in (recording, trace)]

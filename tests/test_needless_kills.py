@@ -7,7 +7,6 @@ rows of the life, but not the killer's decision.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import groupby, product
@@ -22,7 +21,7 @@ from pagewise_studies.launch_phones import KILL_ORDERS, Key
 from pagewise_studies.launch_simulated import paper_lives, plan_lives, read_runs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-ROWS = json.loads(_core.kill_policies())
+ROWS = _core.kill_policies()
 OPTIONS = {
     row["name"]: {option["name"]: option["default"] for option in row["options"]} for row in ROWS
 }

@@ -163,7 +163,7 @@ def test_a_cache_trace_has_its_title_and_is_judged_by_policies(cache: Path, tmp_
     shown = {panel.identifier for make in PANELS if (panel := make(inputs))}
     first, *rest = verdict(inputs, shown).findings
     (counted,) = inputs.misses
-    names = [row["name"] for row in json.loads(_core.policies())]
+    names = [row["name"] for row in _core.policies()]
     assert list(counted["misses"]) == names
     assert first.evidence == "reuse" and first.figure in names
     assert f"misses least of {len(names) - 1} policies on loop" in first.statement

@@ -8,10 +8,10 @@ The names and options are those of the command line::
     print(pw.analyze(trace)["single_access"])
     print(pw.misses(trace, policy=["lru", "s3-fifo"], frames=["64MiB"])["misses"])
 
-Results are plain dictionaries with the field names of the ``--json`` output; events and other long
-columns are Arrow streams, which polars, pyarrow and duckdb accept. Every error is a
-:class:`pagewise.PagewiseError`. The interface is ``__all__``, which docs/python.md lists;
-everything else may change.
+Results are plain dictionaries with the field names of the ``--json`` output, whose types are in
+``pagewise.types``; events and other long columns are Arrow streams, which polars, pyarrow and
+duckdb accept. Every error is a :class:`pagewise.PagewiseError`. The interface is ``__all__``, which
+docs/python.md lists; everything else may change.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ TYPE_CHECKING = False  # not from typing: an interrupt could arrive while typing
 if TYPE_CHECKING:
     from typing import Any
 
+    from pagewise import types as types
     from pagewise.advice.page_size.advise import advise_page_size
     from pagewise.advice.swap import advise_swap as advise
     from pagewise.binaries.check import check as check_page_size
@@ -109,9 +110,11 @@ handle an interrupt before the compiled module is in memory."""
 
 
 def __getattr__(name: str) -> Any:
-    """Loads the version, or a name of ``_HOMES``, on its first use."""
+    """Loads the version, the types of results, or a name of ``_HOMES``, on its first use."""
     if name == "__version__":
         return _import_module("pagewise._core").version()
+    if name == "types":
+        return _import_module("pagewise.types")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -9,6 +9,7 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
+from pagewise.types import Allocations
 
 SCHEMA = "pagewise.allocations/1"
 BASELINE = "no-pool"
@@ -22,7 +23,7 @@ def is_allocations(path: PathLike) -> bool:
     return os.path.isfile(path) and _core.is_allocations(os.fspath(path))
 
 
-def allocations_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
+def allocations_info(path: PathLike, *, progress: Progress | None = None) -> Allocations:
     """The content of a recording of allocations: blocks from 64 KiB by kind and size, pages
     touched, sums of smaller blocks, time and faults of its processes, losses.
 
@@ -30,13 +31,7 @@ def allocations_info(path: PathLike, *, progress: Progress | None = None) -> dic
     for a program that was killed. ``is_cut`` says that the recording stops before its end. Raises
     UnreadableInput.
     """
-    return answer(_core.allocations_info(os.fspath(path), progress=progress))
-
-
-def answer(text: str) -> dict[str, Any]:
-    """The core's JSON answer as the result of `allocations_info`."""
-    result: dict[str, Any] = json.loads(text)
-    return {"schema": SCHEMA, **result}
+    return _core.allocations_info(os.fspath(path), progress=progress)
 
 
 def replay_allocations(
@@ -51,7 +46,4 @@ def replay_allocations(
     Raises UnreadableInput, UsageError.
     """
     text = json.dumps([dict(request) for request in requests])
-    outcomes: list[dict[str, Any]] = json.loads(
-        _core.replay_allocations(os.fspath(path), text, progress=progress)
-    )
-    return outcomes
+    return _core.replay_allocations(os.fspath(path), text, progress=progress)

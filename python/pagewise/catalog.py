@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,7 @@ from pagewise import _core
 
 @cache
 def _rows() -> tuple[dict[str, Any], ...]:
-    return tuple(json.loads(_core.architectures()))
+    return tuple(_core.architectures())
 
 
 def _with_role(role: str) -> tuple[str, ...]:

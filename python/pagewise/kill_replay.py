@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pagewise import _core
 from pagewise.errors import NothingRecorded, UsageError
 from pagewise.recording import PathLike, Progress
+from pagewise.types import ReplayKills
 from pagewise.units import parse_time
-
-SCHEMA = "pagewise.replay-kills/1"
 
 
 def replay_kills(
@@ -24,7 +22,7 @@ def replay_kills(
     freeze_time: str | float = "1s",
     window: str | float = "10s",
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ReplayKills:
     """Which processes kill policies would have killed in a recording, when and why, and why not.
 
     ``recording``: from ``pagewise-agent record --kills``. ``policy``: names from ``pagewise list
@@ -66,15 +64,8 @@ def replay_kills(
         "window_ns": window_ns,
     }
     path = os.fspath(recording)
-    text = _core.replay_kills(path, json.dumps(request), progress=progress)
-    outcome: dict[str, Any] = json.loads(text)
-    if not outcome["moments"]:
+    result = _core.replay_kills(path, json.dumps(request), progress=progress)
+    if not result["moments"]:
         raise NothingRecorded(f"{path}: has no moments: the recorder was stopped at once")
-    return {
-        "schema": SCHEMA,
-        "recording": path,
-        "freeze_share": freeze_share,
-        "freeze_s": freeze_ns / 1e9,
-        "window_s": window_ns / 1e9,
-        **outcome,
-    }
+    result["recording"] = path  # which need not be UTF-8
+    return result

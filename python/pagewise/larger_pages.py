@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import SupportsIndex
 
@@ -39,7 +38,7 @@ def refuse_what_is_read_once(source: Trace) -> None:
 def refuse_times_of_small_pages(page_bytes: int, *devices: str) -> None:
     """Raises UsageError for READ/WRITE times, which do not give the time of a larger page."""
     for text in devices:
-        if page_bytes > PAGE_BYTES and json.loads(_core.device(text)).get("is_exact"):
+        if page_bytes > PAGE_BYTES and _core.device(text).get("is_exact"):
             raise UsageError(
                 f"{text} does not give the time of a {format_size(page_bytes)} page",
                 hint="use a name from `pagewise devices`, or a device file with [transfer]",

@@ -7,7 +7,6 @@ applications, and NAME.blocks.csv.zst its block requests.
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
 from pagewise.grids.key import digest
 from pagewise.recording import Progress, Trace, import_trace, read
+from pagewise.types import Loss
 from pagewise.units import LIMIT, parse_size
 
 RECORDING = "recording.pgr"
@@ -160,7 +160,7 @@ class LaunchRun:
             import_trace(source, path, as_=as_, progress=progress)
         return read(path)
 
-    def losses(self, output: Path) -> list[dict[str, Any]]:
+    def losses(self, output: Path) -> list[Loss]:
         """What its recording lost: what, and how many; empty of nothing or no recording."""
         trace = self.recording(output)
         return [] if trace is None else [loss for loss in trace.header["losses"] if loss["count"]]
@@ -290,7 +290,7 @@ def _about(path: Path) -> dict[str, Any]:
 def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterator[dict[str, Any]]:
     """The rows of a table with these columns, whose types are checked."""
     try:
-        table = json.loads(_core.read_table(str(path)))
+        table = _core.read_table(str(path))
     except UnreadableInput as error:
         raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     found = {column["name"]: column["values"] for column in table["columns"]}

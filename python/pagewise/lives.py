@@ -14,6 +14,7 @@ from pagewise import _core
 from pagewise.grids import memory
 from pagewise.grids.spec import option_text
 from pagewise.recording import Progress
+from pagewise.types import Lifecycle
 from pagewise.units import parse_size
 
 
@@ -58,7 +59,7 @@ def lifecycle(
     option: Mapping[str, object] | None = None,
     profile: str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Lifecycle:
     """Simulates the visits of one phone: launch times with their causes, kills, storage I/O.
 
     ``phone``: its parameters by name (docs/lifecycle.md). The others are as in `simulate`; the swap
@@ -73,14 +74,11 @@ def lifecycle(
     return live_all([life], progress=progress)[0]
 
 
-def live_all(lives: Sequence[Life], *, progress: Progress | None = None) -> list[dict[str, Any]]:
+def live_all(lives: Sequence[Life], *, progress: Progress | None = None) -> list[Lifecycle]:
     """The outcomes of many lives in order, computed on all cores; each as `lifecycle` returns it.
 
     They take at most as much of the free memory as cells of a grid do (docs/sweep.md).
     """
     memory.give_back_what_is_freed()
     text = json.dumps([life.request() for life in lives])
-    outcomes: list[dict[str, Any]] = json.loads(
-        _core.lifecycle(text, room_bytes=memory.room_bytes(), progress=progress)
-    )
-    return outcomes
+    return _core.lifecycle(text, room_bytes=memory.room_bytes(), progress=progress)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import overload
 
-from pagewise import _core, allocations, references
+from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.grids.simulations import Simulation
 from pagewise.grids.spec import option_text
@@ -23,24 +22,25 @@ from pagewise.larger_pages import (
 )
 from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
+from pagewise.types import (
+    Allocations,
+    Analyze,
+    Device,
+    Events,
+    Misses,
+    MissesOfTraces,
+    References,
+    Simulate,
+)
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
-ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
-    "events": json.loads,
-    "allocations": allocations.answer,
-    "references": references.answer,
-}
-"""The function of the core that describes a recording, by kind."""
-
-
-ANALYZED_AT_4_KIB = ("page_bytes", "accesses", "pages", "writes", "swap")
-SIMULATED_AT_4_KIB = ("page_bytes", "fast", "slow", "io_time_s", "stall_time_s", "ranges", "wear")
-"""The fields that `analyze` repeats for the recorded pages if it groups them into larger ones."""
 TOP_PROCESSES = 20
 """How many processes have their own row in `analyze` by default."""
 
 
-def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[str, Any]:
+def info(
+    trace: PathLike | Trace, *, progress: Progress | None = None
+) -> Events | Allocations | References:
     """What a recording holds, what is absent or lost, and which analyses that rules out.
 
     Fields: ``header`` (the header of the trace), ``kinds`` [[kind of event, count]], ``accesses``,
@@ -50,11 +50,10 @@ def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[s
     recording of allocations (`allocations_info`) or a reference trace (`references_info`), the
     fields are different, and ``schema`` says so. Reads the recording once, so it may be a pipe.
     """
-    kind, text = _core.info(*read(trace).arguments(), progress=progress)
-    return ANSWERS[kind](text)
+    return _core.info(*read(trace).arguments(), progress=progress)[1]
 
 
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[Device]:
     """The devices that ``fast`` and ``slow`` accept by name, fastest first.
 
     Each has ``name``, ``summary``, ``note``, ``read_ns`` and ``write_ns`` (nanoseconds for one page
@@ -62,8 +61,7 @@ def devices() -> list[dict[str, Any]]:
     ``transfer`` (``setup_ns`` and ``bandwidth_mb_s`` of reads of any size), ``capacity`` and
     ``rated_cycles`` (null if unknown).
     """
-    result: list[dict[str, Any]] = json.loads(_core.devices())
-    return result
+    return _core.devices()["devices"]
 
 
 def analyze(
@@ -73,7 +71,7 @@ def analyze(
     top: int = TOP_PROCESSES,
     page_size: int | str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Analyze:
     """Skew, single accesses, reuse, and the exact LRU miss-ratio curve over every size.
 
     ``by="process"`` adds the figures of each process: ``processes`` has all of them, and
@@ -90,32 +88,41 @@ def analyze(
         raise UsageError(f"a table of {top} processes is not possible", hint="use 1 or more")
     source = read(trace)
     page_bytes = None if page_size is None else parse_page_size(page_size)
-    is_larger = page_bytes is not None and page_bytes > PAGE_BYTES
-    if is_larger:
+    if page_bytes is not None and page_bytes > PAGE_BYTES:
         refuse_what_is_read_once(source)
-    result = _analyzed(source, page_bytes, None if by is None else top, progress)
-    if is_larger:
-        recorded = _analyzed(source, PAGE_BYTES, None, progress)
-        result["at_4_kib"] = {name: recorded[name] for name in ANALYZED_AT_4_KIB}
+    result = _core.analyze(
+        *source.arguments(),
+        top_processes=None if by is None else top,
+        page_bytes=page_bytes,
+        progress=progress,
+    )
+    result["trace"] = source.path  # which need not be UTF-8
     return result
 
 
-def _analyzed(
-    source: Trace, page_bytes: int | None, rows: int | None, progress: Progress | None
-) -> dict[str, Any]:
-    text = _core.analyze(
-        *source.arguments(), top_processes=rows, page_bytes=page_bytes, progress=progress
-    )
-    return {**result_of("analyze", text), "trace": source.path}
-
-
+@overload
+def misses(  # type: ignore[overload-overlap]  # a path is a sequence of texts, too
+    trace: PathLike | Trace,
+    *,
+    policy: str | Sequence[str],
+    frames: int | str | Sequence[int | str],
+    progress: Progress | None = None,
+) -> Misses: ...
+@overload
+def misses(
+    trace: Sequence[PathLike | Trace],
+    *,
+    policy: str | Sequence[str],
+    frames: int | str | Sequence[int | str],
+    progress: Progress | None = None,
+) -> MissesOfTraces: ...
 def misses(
     trace: PathLike | Trace | Sequence[PathLike | Trace],
     *,
     policy: str | Sequence[str],
     frames: int | str | Sequence[int | str],
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Misses | MissesOfTraces:
     """Exact miss counts of eviction policies.
 
     ``policy``: names of ``pagewise list policies``, with options as in ``"lru-k:k=3"``. ``frames``:
@@ -135,10 +142,11 @@ def misses(
 
 def _misses(
     source: Trace, policies: list[str], frames: list[int], progress: Progress | None
-) -> dict[str, Any]:
+) -> Misses:
     arguments = source.arguments()
-    text = _core.misses(*arguments, policies=policies, frames=frames, progress=progress)
-    return {**result_of("misses", text), "trace": source.path}
+    result = _core.misses(*arguments, policies=policies, frames=frames, progress=progress)
+    result["trace"] = source.path
+    return result
 
 
 def simulate(
@@ -152,7 +160,7 @@ def simulate(
     profile: str | None = None,
     page_size: int | str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Simulate:
     """What one swap architecture costs on this recording.
 
     ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size
@@ -178,29 +186,10 @@ def simulate(
     options = tuple((name, option_text(value)) for name, value in (option or {}).items())
     asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile, page_bytes)
     source = read(trace)
-    if page_bytes == PAGE_BYTES:
-        return _simulated(source, asked, progress)
-    refuse_times_of_small_pages(page_bytes, fast, slow)
-    refuse_what_is_read_once(source)
-    result = _simulated(source, asked, progress)
-    recorded = _simulated(source, replace(asked, page_bytes=PAGE_BYTES), progress)
-    return {**result, "at_4_kib": {name: recorded[name] for name in SIMULATED_AT_4_KIB}}
-
-
-def _simulated(source: Trace, asked: Simulation, progress: Progress | None) -> dict[str, Any]:
+    if page_bytes != PAGE_BYTES:
+        refuse_times_of_small_pages(page_bytes, fast, slow)
+        refuse_what_is_read_once(source)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
-    text = _core.simulate(*source.arguments(), request, progress=progress)
-    return {
-        **result_of("simulate", text),
-        "trace": source.path,
-        "pagewise": _core.version(),
-        "build": _core.build(),
-    }
-
-
-def result_of(question: str, text: str) -> dict[str, Any]:
-    """The result in JSON text, with the name and version of its layout as ``schema``."""
-    result: dict[str, Any] = json.loads(text)
-    version = result.get("schema", 1)
-    schema = version if isinstance(version, str) else f"pagewise.{question}/{version}"
-    return {**result, "schema": schema}
+    result = _core.simulate(*source.arguments(), request, progress=progress)
+    result["trace"] = source.path
+    return result

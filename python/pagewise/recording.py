@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pagewise import _core
 from pagewise.errors import UsageError
@@ -14,6 +13,8 @@ from pagewise.units import parse_time
 
 if TYPE_CHECKING:
     import numpy
+
+    from pagewise.types import Events, Header, ImportReport
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called from time to time as ``progress(done, total)``, with ``total`` 0 if unknown. An exception
@@ -44,10 +45,9 @@ class Trace:
         return f"Trace({self.path!r})"
 
     @property
-    def header(self) -> dict[str, Any]:
+    def header(self) -> Header:
         """The header of the trace; a foreign recording is read completely for it."""
-        result: dict[str, Any] = self.info()["header"]
-        return result
+        return self.info()["header"]
 
     def sha256(self) -> str | None:
         """The sha256 of the recording's bytes; None if they cannot be read twice, as from a
@@ -59,14 +59,13 @@ class Trace:
         with open(self.path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
-    def info(self, *, progress: Progress | None = None) -> dict[str, Any]:
+    def info(self, *, progress: Progress | None = None) -> Events:
         """What the recording holds, what is absent or lost, and which analyses that rules out."""
-        kind, text = _core.info(*self.arguments(), progress=progress)
+        kind, result = _core.info(*self.arguments(), progress=progress)
         if kind != "events":
             wrong = f"{self.path} holds {kind}, not events of pages"
             raise UsageError(wrong, hint="pagewise.info shows what it holds")
-        result: dict[str, Any] = json.loads(text)
-        return result
+        return cast("Events", result)
 
     def events(self) -> _core.ArrowStream:
         """The events in order, as an Arrow stream that can be read once.
@@ -147,7 +146,7 @@ def import_trace(
     strict: bool = False,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ImportReport:
     """Converts recordings of a known format, merged by time, to one trace file.
 
     ``format``: a name from ``pagewise list formats``; by default, by content. ``as_``: ``"block"``
@@ -160,19 +159,16 @@ def import_trace(
     """
     paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
     trace = read(paths[0] if paths else "-", format=format, as_=as_, map=map)
-    result: dict[str, Any] = json.loads(
-        _core.import_trace(
-            [os.fspath(path) for path in paths],
-            os.fspath(output),
-            trace.format,
-            trace.as_,
-            list(trace.map),
-            strict=strict,
-            force=force,
-            progress=progress,
-        )
+    return _core.import_trace(
+        [os.fspath(path) for path in paths],
+        os.fspath(output),
+        trace.format,
+        trace.as_,
+        list(trace.map),
+        strict=strict,
+        force=force,
+        progress=progress,
     )
-    return result
 
 
 def slice_trace(
@@ -183,7 +179,7 @@ def slice_trace(
     stop: str | float | None = None,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Header:
     """Copies the events from ``start`` (included) to ``stop`` (excluded) of a trace file.
 
     Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds.
@@ -193,14 +189,11 @@ def slice_trace(
         raise UsageError(
             f"the time from {start} to {stop} is empty", hint="the end must be after the start"
         )
-    result: dict[str, Any] = json.loads(
-        _core.slice_trace(
-            os.fspath(path),
-            os.fspath(output),
-            from_ns=from_ns,
-            to_ns=to_ns,
-            force=force,
-            progress=progress,
-        )
+    return _core.slice_trace(
+        os.fspath(path),
+        os.fspath(output),
+        from_ns=from_ns,
+        to_ns=to_ns,
+        force=force,
+        progress=progress,
     )
-    return result

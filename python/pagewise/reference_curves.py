@@ -18,7 +18,6 @@ from pagewise import _core
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress
-from pagewise.references import cut, ending_of
 from pagewise.units import parse_size
 
 if TYPE_CHECKING:
@@ -265,8 +264,7 @@ def curves(
         ],
     }
     path = os.fspath(trace)
-    text, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
-    answer = json.loads(text)
+    answer, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
     if not sum(answer["steps"].values()):
         raise UnreadableInput(f"{path}: has no references, so there is nothing to count", path=path)
     width = len(columns) // len(sizes)
@@ -283,7 +281,7 @@ def curves(
             for rank, answered in enumerate(answer["sizes"])
         },
         architecture=answer["architecture"],
-        cut=cut(ending_of(answer)),
+        cut=answer["cut"],
     )
 
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections.abc import Mapping
-from typing import Any
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
+from pagewise.types import ImportReferences, References
 
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
 """First bytes of a reference trace."""
 CAPTURE = "capture"
 """The format of a captured trace; imported traces have other formats."""
-CUT = {
-    "limit": "the capture ended at the requested number of references",
-    "interrupt": "the capture was interrupted",
-    "closed": "the program closed the file that its references went to",
-    None: "the file was cut off",
-}
-"""Why a trace has less than the whole run, by the ``stop`` of its ending; None: no ending."""
 
 
 def is_references(path: PathLike) -> bool:
@@ -44,7 +35,7 @@ def import_references(
     strict: bool = False,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ImportReferences:
     """Imports a foreign file of references (``-`` is standard input) as a reference trace.
 
     ``format``: ``lackey``, ``refs3`` or ``addresses``; by default, by content. ``strict``: fail at
@@ -53,20 +44,17 @@ def import_references(
     Returns counts of references, instructions, reads, writes, steps and rejected lines. Raises
     UnreadableInput, UsageError; ``output`` is written completely or not at all.
     """
-    report: dict[str, Any] = json.loads(
-        _core.import_references(
-            os.fspath(path),
-            os.fspath(output),
-            format,
-            strict=strict,
-            force=force,
-            progress=progress,
-        )
+    return _core.import_references(
+        os.fspath(path),
+        os.fspath(output),
+        format,
+        strict=strict,
+        force=force,
+        progress=progress,
     )
-    return {"schema": "pagewise.import-references/1", **report}
 
 
-def references_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
+def references_info(path: PathLike, *, progress: Progress | None = None) -> References:
     """What a reference trace holds, where it comes from and how it ends.
 
     ``ending`` {``stop``, ...} is None if the file was cut off; the counts then cover its whole
@@ -74,32 +62,7 @@ def references_info(path: PathLike, *, progress: Progress | None = None) -> dict
     captured program, ``ending`` has ``exit_status``, or ``signal``, the name of the signal that
     ended it.
     """
-    return answer(_core.references_info(os.fspath(path), progress=progress))
-
-
-def answer(text: str) -> dict[str, Any]:
-    """The core's JSON answer as the result of `references_info`."""
-    result: dict[str, Any] = json.loads(text)
-    ending = ending_of(result)
-    return {"schema": SCHEMA, **result, "ending": ending, "cut": cut(ending)}
-
-
-def ending_of(answered: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a trace ends, with signals by name."""
-    ending: dict[str, Any] | None = answered["ending"]
-    if ending is None or "signal" not in ending:
-        return ending
-    return {**ending, "signal": named_signal(ending["signal"])}
-
-
-def cut(ending: Mapping[str, Any] | None) -> str | None:
-    """Why a trace with this ending has less than the whole run; None if it has the whole run."""
-    stop = None if ending is None else ending["stop"]
-    if stop in CUT:
-        return CUT[stop]
-    if ending is not None and ending.get("signal"):
-        return f"the program was ended by {ending['signal']}"
-    return None
+    return _core.references_info(os.fspath(path), progress=progress)
 
 
 def named_signal(number: int | None) -> str | None:

@@ -6,7 +6,6 @@ it is a choice. No choice is made to reproduce a figure of a paper.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,8 +66,8 @@ class Key:
 
 
 def file_read_ns(device: str) -> int:
-    """The time to read a page of a file together with its neighbours, in nanoseconds."""
-    latency_ns: int = json.loads(_core.device(device))["read_ns"]["typical"]
+    """A page of a file, read with its neighbours."""
+    latency_ns = _core.device(device)["read_ns"]["typical"]
     return round(latency_ns / READ_AROUND + PAGE_BYTES / DEVICES[device] * 1e3)
 
 

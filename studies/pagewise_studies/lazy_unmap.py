@@ -9,7 +9,6 @@ the baseline.
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -79,7 +78,7 @@ def program(path: Path, progress: Progress | None) -> Program:
             else "its program allocated nothing of 64 KiB or more"
         )
         raise UnreadableInput(f"{path}: {why}", path=str(path))
-    names = [row["name"] for row in json.loads(_core.allocators())]
+    names = [row["name"] for row in _core.allocators()]
     free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
     replays = {name: Replay(result) for name, result in zip(names, free, strict=True)}
     needed = replays[BASELINE].one["pages_resident_max"]

@@ -6,7 +6,6 @@ I/O time (mean and largest over the sizes), slow-tier accesses and fast-tier wri
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -75,8 +74,8 @@ def table(
 
 
 def _choices() -> Iterator[tuple[str, str, str, str]]:
-    """Architecture, option, default and value, for each value other than the default."""
-    for architecture in json.loads(_core.architectures()):
+    """Architecture, option, default and every other value of each option in the catalog."""
+    for architecture in _core.architectures():
         for option in architecture["options"]:
             values = [*option["words"], *NUMBERS.get(option["name"], ())]
             for value in values:

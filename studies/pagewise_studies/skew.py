@@ -35,12 +35,12 @@ class Skew:
 def measure(trace: TraceSource, folder: Path) -> Skew:
     """The skew of a trace; a generated trace stays in ``folder``."""
     analysis = questions.analyze(materialize(trace, folder))
-    single, single_out = analysis["single_access"], analysis.get("single_out") or {}
+    single, single_out = analysis["single_access"], analysis["single_out"]
     singles = {
         "pages": single["pages"],
         "accesses": single["accesses"],
-        "pages swapped out once": single_out.get("pages"),
-        "swap-outs of such pages": single_out.get("outs"),
+        "pages swapped out once": single_out and single_out["pages"],
+        "swap-outs of such pages": single_out and single_out["outs"],
     }
     return Skew(
         pages=analysis["pages"],

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// The exit status of a command, or the reason why it failed.
+pub type Outcome = Result<ExitCode, Exit>;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub enum Exit {

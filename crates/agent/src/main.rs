@@ -1,6 +1,8 @@
 //! `pagewise-agent`: all parts of pagewise that run on the device.
 
+mod arguments;
 mod commands;
+mod ending;
 mod exit;
 mod interrupt;
 mod output;
@@ -10,9 +12,7 @@ use std::env;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Error, Parser, Subcommand};
-
-use exit::Exit;
+use clap::{CommandFactory, Error, Parser, Subcommand};
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
 /// keep a program's freed memory mapped, and kill programs before memory runs out.
@@ -48,8 +48,10 @@ fn main() -> std::process::ExitCode {
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
-        Command::Manual(arguments) => commands::manual::run(&arguments),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Manual(arguments) => commands::manual::run(&arguments, Arguments::command()),
+        Command::Completions(arguments) => {
+            commands::completions::run(&arguments, Arguments::command())
+        }
     };
     exit.unwrap_or_else(|exit| {
         output::say(format_args!("pagewise-agent: {exit}"));
@@ -72,6 +74,3 @@ fn with_tip(mut error: Error, words: &[OsString]) -> Error {
     }
     error
 }
-
-/// The exit status of a command, or the reason why it failed.
-type Outcome = Result<std::process::ExitCode, Exit>;

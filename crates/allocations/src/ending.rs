@@ -5,7 +5,8 @@ use core::slice;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::log::{self, Record, flag, kind};
-use crate::{mmap_front, touched};
+use crate::real_mmap::real_mmap;
+use crate::touched;
 
 /// A block by its address; `bytes` is 0 after it is freed, and in empty entries.
 #[derive(Clone, Copy)]
@@ -34,7 +35,7 @@ fn record_held() {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: a fresh mapping overlaps nothing.
-    let table = unsafe { mmap_front::real_mmap(null_mut(), bytes, access, how, -1, 0) };
+    let table = unsafe { real_mmap(null_mut(), bytes, access, how, -1, 0) };
     if table == libc::MAP_FAILED {
         return;
     }

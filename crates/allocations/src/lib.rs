@@ -14,12 +14,9 @@ mod ending;
 mod log;
 mod malloc_front;
 mod mmap_front;
+mod real_mmap;
+mod sizes;
 mod touched;
-
-/// Smallest block that is recorded separately; smaller blocks are summed up.
-const LARGE_BYTES: usize = 64 << 10;
-
-const PAGE_BYTES: usize = 4096;
 
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -10,7 +10,8 @@ use core::mem::size_of;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use crate::{LARGE_BYTES, PAGE_BYTES};
+use crate::real_mmap::real_mmap;
+use crate::sizes::{LARGE_BYTES, PAGE_BYTES};
 
 /// The numbers of the kinds of records, as in `trace::recording::kind`.
 pub mod kind {
@@ -195,14 +196,7 @@ fn map(file: c_int, offset: usize, bytes: usize) -> *mut core::ffi::c_void {
             return null_mut();
         }
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        let address = crate::mmap_front::real_mmap(
-            null_mut(),
-            bytes,
-            access,
-            libc::MAP_SHARED,
-            file,
-            offset as i64,
-        );
+        let address = real_mmap(null_mut(), bytes, access, libc::MAP_SHARED, file, offset as i64);
         if address == libc::MAP_FAILED { null_mut() } else { address }
     }
 }

@@ -5,7 +5,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
 use crate::log::{self, flag, kind, unseen};
-use crate::{LARGE_BYTES, PAGE_BYTES, touched};
+use crate::sizes::{LARGE_BYTES, PAGE_BYTES};
+use crate::touched;
 
 unsafe extern "C" {
     fn __libc_malloc(bytes: usize) -> *mut c_void;

@@ -3,6 +3,7 @@
 use core::ffi::{c_int, c_long, c_void};
 
 use crate::log::{self, flag, kind, unseen};
+use crate::real_mmap::real_mmap;
 use crate::{ending, touched};
 
 /// Mappings with any of these flags are no plain memory, have a fixed address, or are address space that
@@ -15,24 +16,6 @@ const OTHER: c_int = libc::MAP_FIXED
     | libc::MAP_LOCKED
     | libc::MAP_NORESERVE
     | libc::MAP_SHARED;
-
-/// The system call itself, with glibc's error handling.
-///
-/// # Safety
-/// That of `mmap`.
-pub unsafe fn real_mmap(
-    address: *mut c_void,
-    bytes: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    // SAFETY: as required of the caller.
-    let result =
-        unsafe { libc::syscall(libc::SYS_mmap, address, bytes, access, flags, file, offset) };
-    result as *mut c_void
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(

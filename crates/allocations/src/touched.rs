@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-use crate::PAGE_BYTES;
 use crate::log::{self, flag, kind};
+use crate::sizes::PAGE_BYTES;
 
 /// Entries of the page table per read.
 const ENTRIES: usize = 256;

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use linux::{Root, text_file};
 use policy::kill::{self, Kill, Standing};
-use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::Error;
+use crate::choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
 use crate::config_file::{File, FileSockets, Source, rule_of, socket_path, startable};
 use crate::hooks::Hooks;
 use crate::rules::{RULES_MAX, Rule};
@@ -25,41 +25,6 @@ const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
 
 /// The largest file of settings that is read.
 const MEBIBYTES_MAX: u64 = 1;
-
-/// How many processes one decision kills.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// Only the victim.
-    #[default]
-    Process,
-    /// The victim and every process in its memory cgroup that may be killed.
-    Group,
-}
-
-/// How many decisions are carried out before the memory of the first victim is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kills {
-    /// One.
-    #[default]
-    Serial,
-    /// Several, until the policy spares the rest if the memory of the victims so far counts as free.
-    Batch,
-}
-
-/// When the killer reclaims the memory of victims with `process_mrelease`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reclaim {
-    /// At once after the kill.
-    First,
-    /// After the grace in which they may die by themselves; at once if they cannot.
-    #[default]
-    Late,
-    /// Never: the memory comes back when their last thread exits.
-    Never,
-}
 
 /// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +71,7 @@ impl Default for Config {
             is_dry_run: false,
             poll: (ms(2), ms(100)),
             kill_timeout: ms(100),
-            grace: crate::DEFAULT_GRACE,
+            grace: DEFAULT_GRACE,
             candidates_max: 4096,
             stalls: Stalls::default(),
             rules: [protection()].into(),

@@ -12,7 +12,7 @@ use toml::Spanned;
 use types::Nanos;
 
 use crate::Error;
-use crate::config::{Kills, Reclaim, Unit};
+use crate::choices::{Kills, Reclaim, Unit};
 use crate::rules::Rule;
 
 /// The longest path of a socket (sun_path in unix(7), without the final zero).

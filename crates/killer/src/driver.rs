@@ -1,13 +1,12 @@
 //! The killer itself: waits, measures, asks the policy, acts, and logs why. It is one thread, which allocates
 //! nothing after its start.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
-use linux::weigher::{AT_ONCE, Weigher};
+use linux::weigher::Weigher;
 use linux::{Root, system};
 use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
@@ -20,6 +19,7 @@ use crate::notes::Notes;
 use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::{self, Reapers};
+use crate::scope::{Scope, VICTIMS_MAX};
 use crate::sockets::{self, Sockets};
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
@@ -32,12 +32,7 @@ mod log;
 
 use holder::HolderSearch;
 
-/// Victims of one decision.
-const VICTIMS_MAX: usize = 32;
 const REAPERS: usize = 2;
-/// Descriptors besides those of candidates: two clones of two for each victim, one clone of two for each
-/// candidate that is weighed, and other files that are open always or briefly.
-pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 /// The same priority as the killer's thread, which waits for the weigher.
 const WEIGHER_NICE: i32 = -10;
 /// Looks before memory is locked.
@@ -56,16 +51,6 @@ const NEAR: u64 = 8;
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
 /// How often a dry run logs its victim: it kills nothing, so memory stays short.
 const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
-
-/// The memory that the killer keeps from running out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// The memory of the machine.
-    #[default]
-    Machine,
-    /// The memory of a cgroup; only its processes may be killed.
-    Group(PathBuf),
-}
 
 /// Requests to a running killer.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use linux::cgroup::MemoryGroup;
 use policy::kill::{Kill, Memory};
 use types::Bytes;
 
-use crate::driver::{OWN_DESCRIPTORS, Scope};
 use crate::gauge::Gauge;
+use crate::scope::{OWN_DESCRIPTORS, Scope};
 use crate::sockets::{self, Listener};
 use crate::{Config, Error};
 

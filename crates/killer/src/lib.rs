@@ -6,6 +6,7 @@
 //! memory is short. docs/killd.md describes the settings.
 
 pub mod balloon;
+mod choices;
 mod config;
 mod config_file;
 mod driver;
@@ -19,18 +20,21 @@ mod notify;
 mod pace;
 mod reaper;
 mod rules;
+mod scope;
 mod sockets;
 mod statistics;
 mod table;
 mod victims;
 mod wake;
 
-pub use config::{Config, Kills, Reclaim, Unit};
-pub use driver::{Control, Killer, Scope};
+pub use choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
+pub use config::Config;
+pub use driver::{Control, Killer};
 pub use error::Error;
 pub use examine::{Examined, examine};
 pub use explain::Output;
 pub use gauge::Gauge;
-pub use reaper::{DEFAULT_GRACE, Reaped, Reaper};
+pub use reaper::{Reaped, Reaper};
 pub use rules::Rule;
+pub use scope::Scope;
 pub use statistics::Statistics;

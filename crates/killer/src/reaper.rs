@@ -16,7 +16,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{read, write};
 
 use crate::Error;
-use crate::config::Reclaim;
+use crate::choices::Reclaim;
 use crate::notes::Note;
 use crate::table::controller_group;
 
@@ -24,8 +24,6 @@ mod finish;
 
 pub(crate) use finish::finish;
 
-/// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
-pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
 /// How often within the grace to check for threads in uninterruptible sleep: many enter it only because of the
 /// kill (`request_wait_answer` in fs/fuse/dev.c).
 const CHECKS: u32 = 4;

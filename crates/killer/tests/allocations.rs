@@ -79,7 +79,8 @@ fn no_thread_of_the_killer_allocates() {
     let log = tempfile::NamedTempFile::new().unwrap();
     let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
     // Room for fewer processes than there are.
-    let text = "policy = \"largest\"\ncandidates_max = 16\n[options]\nmemory_percent = 25\n";
+    let text = "policy = \"largest\"\ncandidates_max = 16\n\
+                [options]\nmemory_percent = 25\nswap_percent = 100\n";
     fs::write(settings.path(), text).unwrap();
     let config = Config::load(&root, &[settings.path().to_owned()]).unwrap();
     let output = Output::to(log.reopen().unwrap());

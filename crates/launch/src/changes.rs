@@ -13,17 +13,12 @@ use linux::cgroup::Version;
 use linux::groups::{self, Layout, V1, V2};
 use linux::guard::Guard;
 use linux::{Root, Setting, swap, zram};
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use trace::store::write_whole;
 
-use crate::Error;
-use crate::guard;
+use crate::lock::{FOLDER, Lock};
 use crate::steps::Step;
-
-/// The folder of the undo log.
-const FOLDER: &str = "/run/pagewise";
+use crate::{Error, guard};
 
 /// An action that undoes a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,41 +49,6 @@ enum Undo {
         programs: PathBuf,
         is_v1: bool,
     },
-}
-
-/// The lock that permits only one run at a time on a machine.
-#[derive(Debug)]
-pub struct Lock(File);
-
-impl Lock {
-    /// Takes the lock, which is held while this value or a shared handle lives.
-    ///
-    /// # Errors
-    /// Another run holds it.
-    pub fn take(root: &Root) -> Result<Lock, Error> {
-        let folder = root.path(FOLDER);
-        let path = folder.join("launch.lock");
-        fs::create_dir_all(&folder).map_err(|error| Error::file("created", &folder, &error))?;
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-        let file = file.map_err(|error| Error::file("opened", &path, &error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Lock(file)),
-            Err(Errno::WOULDBLOCK) => Err(Error::Refused(
-                "another launch is running on this machine, and two would disturb each other: wait \
-                 until it ends"
-                    .to_owned(),
-            )),
-            Err(error) => Err(Error::file("locked", &path, &error.into())),
-        }
-    }
-
-    /// A handle that holds the lock for another process.
-    ///
-    /// # Errors
-    /// The operating system refuses.
-    pub fn share(&self) -> io::Result<File> {
-        self.0.try_clone()
-    }
 }
 
 /// The undo log of this machine.
@@ -226,6 +186,16 @@ impl Drop for Changes {
             let _ = writeln!(io::stderr(), "pagewise-agent: {error}");
         }
     }
+}
+
+/// Waits for the end of the run whose guard this process is, then undoes what the run left. Returns
+/// the number of changes.
+///
+/// # Errors
+/// A change could not be undone.
+pub fn undo_after_run(root: &Root) -> Result<usize, Error> {
+    linux::guard::wait();
+    undo(root)
 }
 
 /// Undoes the changes in the log, the last first, and removes the log; returns their number. After a failure it
@@ -402,17 +372,5 @@ mod tests {
         assert!(std::panic::catch_unwind(run).is_err());
         assert_eq!(root.read("/swappiness").unwrap().unwrap(), "060\n");
         assert!(!undo_log(&root).exists());
-    }
-
-    #[test]
-    fn one_run_at_a_time_has_the_machine() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::at(folder.path());
-        let lock = Lock::take(&root).unwrap();
-        let shared = lock.share().unwrap();
-        drop(lock);
-        assert!(Lock::take(&root).unwrap_err().to_string().contains("another launch"));
-        drop(shared);
-        Lock::take(&root).unwrap();
     }
 }

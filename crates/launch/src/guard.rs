@@ -3,16 +3,15 @@
 
 use std::process::Command;
 
-use linux::Root;
-use linux::guard::{self, Guard};
+use linux::guard::Guard;
 
 use crate::Error;
-use crate::changes::{self, Lock};
+use crate::lock::Lock;
 
 /// The arguments that make `pagewise-agent` a guard.
 const ARGUMENTS: [&str; 3] = ["launch", "--undo", "--guard"];
 
-/// Starts a guard.
+/// Starts a guard that shares `lock`.
 ///
 /// # Errors
 /// The operating system refuses.
@@ -20,13 +19,4 @@ pub(crate) fn start(lock: &Lock) -> Result<Guard, Error> {
     let shared = lock.share().map_err(|error| linux::Error::call("dup", error))?;
     let mut command = Command::new("/proc/self/exe");
     Ok(Guard::start(command.args(ARGUMENTS).stdout(shared))?)
-}
-
-/// Waits for the end of the run, then undoes its changes; returns their number.
-///
-/// # Errors
-/// A change could not be undone.
-pub fn stand(root: &Root) -> Result<usize, Error> {
-    guard::wait();
-    changes::undo(root)
 }

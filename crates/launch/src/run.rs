@@ -12,9 +12,10 @@ use linux::{Root, groups};
 
 use crate::application::{Application, Place};
 use crate::balloon::Held;
-use crate::changes::{Changes, Lock};
+use crate::changes::Changes;
 use crate::killd::Killd;
 use crate::killer::{self, Threshold};
+use crate::lock::Lock;
 use crate::plan::Mode;
 use crate::recording::Recording;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};

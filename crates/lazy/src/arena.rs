@@ -10,7 +10,7 @@ use types::Nanos;
 
 use crate::bits::PageBits;
 use crate::chunks::CHUNK_PAGES;
-use crate::huge::HUGE_PAGES;
+use crate::huge_pages::HUGE_PAGES;
 use crate::spans::{Free, FreeSpan, Place, Spans, Tag};
 
 /// Owner of pages that are handed out.

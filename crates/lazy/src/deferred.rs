@@ -10,9 +10,11 @@ use libc::{MAP_FIXED, PROT_NONE};
 use crate::arena::{Arena, Owner};
 use crate::bits::PageBits;
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
+use crate::flag::take;
 use crate::knobs::knobs;
-use crate::reserve::{OPEN, page_bits};
-use crate::{fork, huge, pool, retire, system, vault};
+use crate::system::OPEN;
+use crate::tables::page_bits;
+use crate::{huge_pages, retired, statistics, system, vault};
 
 /// Whether a change is pending.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
@@ -78,7 +80,7 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
     if system::map_anonymous(address, length, protection, MAP_FIXED).is_err() {
         return false;
     }
-    if huge::are_used() {
+    if huge_pages::are_used() {
         // In base pages until it is handed out again.
         let _ = system::advise(address, length, libc::MADV_NOHUGEPAGE);
         page_bits().huge.clear(first, pages);
@@ -120,12 +122,18 @@ fn settle_chunk(arena: &mut Arena, first: u32, end: u32) {
     }
     for (from, to) in returned.runs(first, end, true) {
         let to = returned.take(from, to);
-        if retire::is_retired() {
+        if retired::is_retired() {
             let _ = system::unmap(address_of(from), (to - from) as usize * PAGE);
         } else if to > from {
-            pool::deposit_clean_locked(arena, from, to - from);
+            deposit_clean_locked(arena, from, to - from);
         }
     }
+}
+
+/// Makes pages free that are absent from memory, for a thread that holds the lock.
+pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
+    arena.deposit_clean(first, pages);
+    statistics::count_free(pages);
 }
 
 /// Gives these pages, over which the program has mapped something, to the program if they were free.
@@ -135,7 +143,7 @@ pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
         arena.own(free.first, free.pages, Owner::Map);
         owned += free.pages;
     }
-    pool::count_owned(owned);
+    statistics::count_owned(owned);
     arena.bits.taint(first, pages);
     arena.bits.closed.clear(first, pages);
     arena.bits.undumped.clear(first, pages);
@@ -144,5 +152,5 @@ pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
 
 /// For the child of a fork: the thread that was to finish is not in this process.
 pub fn forget() {
-    fork::take(&IS_FINISHED);
+    take(&IS_FINISHED);
 }

@@ -13,12 +13,13 @@ use libc::{MADV_KEEPONFORK, MADV_WIPEONFORK, PROT_NONE, c_int, c_void};
 
 use crate::arena::Arena;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
-use crate::huge::{self, HUGE_PAGES};
-use crate::next::Function;
-use crate::pool::{self, perform};
-use crate::retire::is_retired;
+use crate::flag::take;
+use crate::function::Function;
+use crate::huge_pages::{self, HUGE_PAGES};
+use crate::pool::perform;
+use crate::retired::is_retired;
 use crate::stand_aside::{may_serve, served_from};
-use crate::{front_process, helper, premap, streams, system, vault};
+use crate::{front_process, locking, premap, streams, system, vault, waking};
 
 /// Limits on the memory that the parent keeps, in pages and in spans: each span costs a call before the
 /// fork and one in either process after it.
@@ -87,10 +88,10 @@ unsafe extern "C" fn prepare() {
     }
     give_most_back();
     streams::lock();
-    if pool::lock_for_fork() {
+    if locking::lock_for_fork() {
         IS_LOCKED.store(true, Relaxed);
         // SAFETY: this thread has the lock.
-        IS_WIPED.store(wipe(unsafe { pool::locked() }), Relaxed);
+        IS_WIPED.store(wipe(unsafe { locking::locked() }), Relaxed);
     }
 }
 
@@ -119,7 +120,7 @@ fn advise(arena: &Arena, (first, pages): (u32, u32), advice: c_int) -> bool {
 /// Free memory that the parent keeps: first page and number of pages of each part. Only whole huge pages
 /// are included: others would be split.
 fn kept_parts(arena: &Arena) -> [Option<(u32, u32)>; KEPT_SPANS] {
-    let mut parts = arena.kept_spans().filter_map(|span| match huge::are_used() {
+    let mut parts = arena.kept_spans().filter_map(|span| match huge_pages::are_used() {
         true => {
             let first = span.first.next_multiple_of(HUGE_PAGES);
             let end = span.end() / HUGE_PAGES * HUGE_PAGES;
@@ -131,7 +132,7 @@ fn kept_parts(arena: &Arena) -> [Option<(u32, u32)>; KEPT_SPANS] {
 }
 
 fn give_most_back() {
-    let Some(mut arena) = pool::lock() else { return };
+    let Some(mut arena) = locking::lock() else { return };
     while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES
         || arena.kept_spans().nth(KEPT_SPANS).is_some()
     {
@@ -141,19 +142,14 @@ fn give_most_back() {
     }
 }
 
-/// Clears a flag and returns whether it was set. A clear flag is not written: its page need not be copied.
-pub fn take(flag: &AtomicBool) -> bool {
-    flag.load(Relaxed) && flag.swap(false, Relaxed)
-}
-
 unsafe extern "C" fn parent() {
     if take(&IS_LOCKED) {
         // SAFETY: this thread locked it in `prepare`.
         unsafe {
             if IS_WIPED.load(Relaxed) {
-                keep(pool::locked());
+                keep(locking::locked());
             }
-            pool::unlock_after_fork();
+            locking::unlock_after_fork();
         }
     }
     streams::unlock();
@@ -161,16 +157,16 @@ unsafe extern "C" fn parent() {
 
 unsafe extern "C" fn child() {
     streams::reset();
-    helper::forget();
-    front_process::forget_process();
+    waking::forget();
+    waking::forget_process();
     front_process::mark_if_other();
     vault::forget();
     premap::forget_look();
-    pool::forget_work();
+    locking::forget_work();
     if take(&IS_LOCKED) {
         // SAFETY: the child's only thread is the one that locked it in `prepare`.
-        unsafe { pool::unlock_after_fork() };
-        if let Some(mut arena) = pool::lock() {
+        unsafe { locking::unlock_after_fork() };
+        if let Some(mut arena) = locking::lock() {
             if IS_WIPED.load(Relaxed) {
                 find_clean(&mut arena);
             }

@@ -5,10 +5,11 @@ use libc::{ENOMEM, c_int, c_long, c_uchar, c_uint, c_ulong, c_void, size_t};
 
 use crate::chunks::{self, PAGE};
 use crate::front_mmap::claim;
-use crate::reserve::{OPEN, page_bits};
-use crate::retire::{is_retired, retire};
+use crate::retire::retire;
+use crate::retired::is_retired;
 use crate::stand_aside::{may_serve, served_from};
-use crate::system::{self, Errno};
+use crate::system::{self, Errno, OPEN};
+use crate::tables::page_bits;
 use crate::{fork, holes, onward};
 
 /// Advice about the content of pages, not their mapping; and advice for huge pages, which may

@@ -4,7 +4,7 @@
 use libc::c_int;
 
 use crate::front_attributes::retire_if_served;
-use crate::next::Function;
+use crate::function::Function;
 
 type Dlopen = unsafe extern "C" fn(*const libc::c_char, c_int) -> *mut libc::c_void;
 

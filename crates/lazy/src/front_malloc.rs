@@ -12,7 +12,7 @@ use crate::relocate::move_pages;
 use crate::spans::Free;
 use crate::stand_aside::served_from;
 use crate::system::{self, KeepErrno};
-use crate::{helper, next, pool, retire};
+use crate::{helper, locking, next, pool, retired};
 
 /// Alignments above this go to glibc.
 const ALIGNMENT_MAX: usize = 2 << 20;
@@ -166,7 +166,7 @@ unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
 /// it may have given them to other allocators.
 fn page_of_ours(pointer: *mut c_void) -> Option<u32> {
     let page = page_of(pointer as usize)?;
-    let is_ours = !retire::is_shared() || pool::lock()?.block(page).is_some();
+    let is_ours = !retired::is_shared() || locking::lock()?.block(page).is_some();
     is_ours.then_some(page)
 }
 
@@ -183,13 +183,13 @@ fn block(size: usize, alignment: usize, content: Content) -> Option<*mut c_void>
 fn free_block(pointer: *mut c_void, page: u32) {
     let _errno = KeepErrno::new();
     // POSIX forbids `free` in a handler that interrupted the pool; if it is called, the block is lost.
-    let Some(mut arena) = pool::lock() else { return };
+    let Some(mut arena) = locking::lock() else { return };
     let is_start = (pointer as usize).is_multiple_of(PAGE);
     let Some(pages) = arena.disown_block(page).filter(|_| is_start) else {
         drop(arena);
         die(b"pagewise-lazy: free(): invalid pointer\n");
     };
-    if retire::is_retired() {
+    if retired::is_retired() {
         drop(arena);
         let _ = system::unmap(address_of(page), pages as usize * PAGE);
         return;
@@ -245,7 +245,7 @@ fn shrink(page: u32, old: u32, pages: u32) {
     if old - pages <= old / 4 {
         return;
     }
-    let Some(mut arena) = pool::lock() else { return };
+    let Some(mut arena) = locking::lock() else { return };
     arena.own(page, pages, Owner::Block);
     give_back_locked(arena, page + pages, old - pages, Owner::Block);
 }
@@ -277,20 +277,20 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
     if !is_absent {
         return free_block(address_of(page) as *mut c_void, page);
     }
-    if let Some(mut arena) = pool::lock() {
+    if let Some(mut arena) = locking::lock() {
         arena.disown_block(page);
         let is_tainted = arena.bits.tainted.any(page, pages);
         drop(arena);
         match is_tainted {
-            true => crate::pool::give_back_tainted(page, pages),
-            false => crate::pool::give_back_clean(page, pages),
+            true => pool::give_back_tainted(page, pages),
+            false => pool::give_back_clean(page, pages),
         }
     }
 }
 
 /// Number of pages of the block that begins at `page`; none if this thread was interrupted in the pool.
 fn usable_pages(page: u32) -> Option<u32> {
-    let pages = pool::lock()?.block(page);
+    let pages = locking::lock()?.block(page);
     if pages.is_none() {
         die(b"pagewise-lazy: realloc(): invalid pointer\n");
     }

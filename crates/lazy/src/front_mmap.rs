@@ -13,15 +13,14 @@ use types::LazyCounter;
 use crate::arena::{Grant, Owner};
 use crate::chunks::{self, CHUNK, PAGE, address_of, page_of};
 use crate::knobs::{Profile, knobs};
-use crate::pool::{
-    self, Content, extend, give_back_clean, give_back_locked, give_back_tainted, obtain,
-};
+use crate::locking::{lock_at_rest, lock_briefly};
+use crate::pool::{Content, extend, give_back_clean, give_back_locked, give_back_tainted, obtain};
 use crate::relocate::move_pages;
-use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
 use crate::stand_aside::served_from;
-use crate::system::{self, Errno, KeepErrno, Mapping};
-use crate::{deferred, holes, onward, pieces, retire, statistics};
+use crate::system::{self, Errno, KeepErrno, Mapping, OPEN};
+use crate::tables::page_bits;
+use crate::{deferred, holes, onward, pieces, retired, statistics};
 
 /// Sizes of shared mappings that profile `browser` populates: bitmaps have such sizes.
 const POPULATED: std::ops::RangeInclusive<usize> = 256 << 10..=16 << 20;
@@ -137,7 +136,7 @@ fn is_memory(file: c_int) -> bool {
 /// arena become the program's, and all of them are mapped anew when they are freed.
 pub fn claim(address: usize, length: usize) {
     let Some(length) = length.checked_next_multiple_of(PAGE) else { return };
-    if retire::is_retired() {
+    if retired::is_retired() {
         return;
     }
     let bits = page_bits();
@@ -147,7 +146,7 @@ pub fn claim(address: usize, length: usize) {
         if bits.mapped.next(first, end, false) == end {
             continue;
         }
-        match pool::lock_at_rest() {
+        match lock_at_rest() {
             Some(mut arena) => deferred::own_free(&mut arena, first, pages),
             None => deferred::claim(first, pages),
         }
@@ -178,7 +177,7 @@ fn unmap(address: usize, length: usize) -> Result<(), Errno> {
 /// Unmaps pages in one chunk. Runs that are the kernel's again are unmapped by the kernel.
 fn unmap_in_chunk(first: u32, pages: u32) -> Result<(), Errno> {
     let (released, end) = (page_bits().released, first + pages);
-    if !retire::is_shared() || !released.any(first, pages) {
+    if !retired::is_shared() || !released.any(first, pages) {
         unmap_ours(first, pages);
         return Ok(());
     }
@@ -198,14 +197,14 @@ fn unmap_in_chunk(first: u32, pages: u32) -> Result<(), Errno> {
 /// Frees the mapped ones of these pages. Pages of blocks and free pages stay as they are.
 fn unmap_ours(first: u32, pages: u32) {
     let (address, length) = (address_of(first), pages as usize * PAGE);
-    if retire::is_retired() {
+    if retired::is_retired() {
         page_bits().mapped.clear(first, pages);
         let _ = system::unmap(address, length);
         return;
     }
     let (mut page, end) = (first, first + pages);
     while page < end {
-        let Some(mut arena) = pool::lock_briefly() else {
+        let Some(mut arena) = lock_briefly() else {
             return deferred::unmap(page, end - page);
         };
         let Some((from, count)) = arena.disown_mapped(page, end - page) else { return };
@@ -252,7 +251,7 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     }
     let is_ours = |page: &u32| !page_bits().released.any(*page, 1);
     let Some(first) = page_of(request.address).filter(is_ours) else { return request.call() };
-    if retire::is_retired() {
+    if retired::is_retired() {
         return remap_retired(request);
     }
     if holes::first_unmapped(request.address, request.length).is_some() {

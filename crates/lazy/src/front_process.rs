@@ -1,13 +1,14 @@
 //! Calls of the program that fail if the library has a thread, or whose effect would break that thread's
 //! system calls: the helper ends before them.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use libc::{c_int, c_ulong, c_void, pid_t};
+use libc::{c_int, c_ulong, c_void};
 
-use crate::fork::take;
+use crate::confined::confine;
+use crate::flag::take;
 use crate::helper::{self, End};
-use crate::onward;
+use crate::{onward, waking};
 
 /// Namespaces that only a process with one thread may leave.
 const OF_ONE_THREAD: c_int =
@@ -19,21 +20,8 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUTS;
 
-/// Whether the program has begun to give up privileges: a filter of system calls may follow at any time. A
-/// child by `vfork` also sets it for its parent, which costs the parent some speed.
-static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-/// The process of the helper; 0 before the helper exists. A child by `vfork` or by the program's own system
-/// calls is another process: it has no helper, though it sees what the parent recorded.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// libc's key of a value that the main thread has, plus 1; 0 without a key.
 static KEY: AtomicU32 = AtomicU32::new(0);
-
-/// Whether the library must avoid system calls that no allocator makes: reading files, and asking which
-/// pages are resident.
-pub fn is_confined() -> bool {
-    IS_CONFINED.load(Relaxed)
-}
 
 /// Ends the helper when the main thread ends but the process continues. Called in the main thread.
 pub fn watch_main_thread() {
@@ -75,32 +63,14 @@ pub fn mark_if_other() {
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OTHER: AtomicBool = AtomicBool::new(false);
 
-/// Records that the helper will belong to this process.
-pub fn note_process() {
-    PROCESS.store(process(), Relaxed);
-}
-
-/// For the child of a fork: the helper was its parent's.
-pub fn forget_process() {
-    if PROCESS.load(Relaxed) != 0 {
-        PROCESS.store(0, Relaxed);
-    }
-}
-
 unsafe extern "C" fn ended(_: *mut c_void) {
     end_helper(End::ForGood);
 }
 
 fn end_helper(end: End) {
-    let of = PROCESS.load(Relaxed);
-    if of == 0 || of == process() {
+    if waking::is_of_this_process() {
         helper::end(end);
     }
-}
-
-fn process() -> pid_t {
-    // SAFETY: only returns a number.
-    unsafe { libc::getpid() }
 }
 
 /// # Safety
@@ -136,7 +106,7 @@ unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     if [libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_SECCOMP].contains(&option) {
-        IS_CONFINED.store(true, Relaxed);
+        confine();
         end_helper(End::ForGood);
     }
     // SAFETY: upheld by the caller.

@@ -5,23 +5,20 @@
 //! It ends where the program must have no extra thread: libc ends a process with its
 //! last thread, which the helper would be.
 
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
-};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
 
 use libc::{c_int, c_void, pthread_t};
 use types::Nanos;
 
-use crate::chunks::PAGE;
-use crate::fork::take;
+use crate::function::Function;
 use crate::knobs::knobs;
-use crate::next::Function;
-use crate::pool::{self, give_back_tables, measure_memory, work};
+use crate::pool::{give_back_tables, measure_memory, work};
 use crate::pressure::Reports;
-use crate::{front_process, lock, next, system};
+use crate::waking::{
+    self, ABSENT, CHANGING, IS_IDLE, IS_OVER, IS_WANTED, REFUSED, THREAD, is_over, rest,
+};
+use crate::{lock, locking, next, system};
 
-/// Free memory from which the thread is worthwhile: a program that ends soon gets none.
-const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
 /// Pause between two rounds while memory is retained.
 const PAUSE_MS: std::ops::RangeInclusive<i64> = 20..=1000;
 /// Interval between measurements of the available memory.
@@ -31,39 +28,9 @@ const MEASURED_EVERY: Nanos = Nanos(1_000_000_000);
 const REPORT_PAUSE_MS: i64 = 1000;
 const STACK: usize = 128 << 10;
 
-/// The thread's id from libc, or one of the states below.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
-/// A thread is starting or ending the helper.
-const CHANGING: usize = 1;
-/// There is no helper; it may start.
-const ABSENT: usize = 0;
-/// There is no helper, and it will not start again.
-const REFUSED: usize = 2;
-
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static IS_WANTED: AtomicBool = AtomicBool::new(false);
-/// 1 while the thread sleeps because nothing is retained.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static IS_IDLE: AtomicU32 = AtomicU32::new(0);
-/// 1 while the thread should end.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static IS_OVER: AtomicU32 = AtomicU32::new(0);
 /// The thread id from the kernel.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static NUMBER: AtomicU32 = AtomicU32::new(0);
-
-/// Updates the number of retained pages. The caller has the pool's lock.
-pub fn notice(held_pages: u64) {
-    if held_pages < WANTED_PAGES {
-        return;
-    }
-    if THREAD.load(Relaxed) == ABSENT {
-        IS_WANTED.store(true, Relaxed);
-    } else if IS_IDLE.load(Relaxed) == 1 && IS_IDLE.swap(0, Release) == 1 {
-        lock::wake(&IS_IDLE);
-    }
-}
 
 /// Starts the thread if it is wanted and allowed. Called where a program may start threads: in
 /// `malloc` and `free`, not in `mmap`, which signal handlers use.
@@ -71,19 +38,6 @@ pub fn notice(held_pages: u64) {
 pub fn start_if_wanted() {
     if IS_WANTED.load(Relaxed) && IS_WANTED.swap(false, Relaxed) && knobs().has_helper {
         start();
-    }
-}
-
-/// For the child of a fork: the thread was the parent's.
-pub fn forget() {
-    if ![ABSENT, REFUSED].contains(&THREAD.load(Relaxed)) {
-        THREAD.store(ABSENT, Relaxed);
-    }
-    take(&IS_WANTED);
-    for word in [&IS_IDLE, &IS_OVER] {
-        if word.load(Relaxed) != 0 {
-            word.store(0, Relaxed);
-        }
     }
 }
 
@@ -160,7 +114,7 @@ fn start() {
     if THREAD.compare_exchange(ABSENT, CHANGING, SeqCst, SeqCst).is_err() {
         return;
     }
-    front_process::note_process();
+    waking::note_process();
     // A refused thread stays refused: the library does not try again.
     THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
 }
@@ -238,20 +192,10 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-/// Whether the thread is to end.
-pub fn is_over() -> bool {
-    IS_OVER.load(SeqCst) == 1
-}
-
-/// Sleeps for a while, unless the thread should end.
-pub fn rest(milliseconds: i64) {
-    lock::sleep(&IS_OVER, 0, Some(milliseconds));
-}
-
 /// Milliseconds until the next action is due; none if nothing is retained.
 fn give_back_what_is_due() -> Option<i64> {
-    work(pool::lock()?);
-    let mut arena = pool::lock()?;
+    work(locking::lock()?);
+    let mut arena = locking::lock()?;
     if arena.hot_pages() + arena.lazy_pages() == 0 {
         give_back_tables(&mut arena);
         return None;
@@ -262,7 +206,7 @@ fn give_back_what_is_due() -> Option<i64> {
 }
 
 fn give_back_everything() {
-    if let Some(mut arena) = pool::lock() {
+    if let Some(mut arena) = locking::lock() {
         arena.pressure(system::now());
         work(arena);
     }

@@ -5,10 +5,11 @@
 use crate::arena::{Arena, Owner};
 use crate::bits::PageBits;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of, page_of};
-use crate::pool::{self, give_back_clean};
-use crate::reserve::{OPEN, page_bits};
-use crate::system::{self, Errno, Mapping};
-use crate::{onward, retire, vault};
+use crate::locking::{lock_at_rest, lock_patiently};
+use crate::pool::give_back_clean;
+use crate::system::{self, Errno, Mapping, OPEN};
+use crate::tables::page_bits;
+use crate::{onward, retired, statistics, vault};
 
 /// Maps at the program's requested address if no memory of the program's is there. The arena's free pages there
 /// make room, and are free again if the kernel chooses another place.
@@ -23,7 +24,7 @@ pub fn map_by(
     call: impl FnOnce() -> Result<usize, Errno>,
 ) -> Result<usize, Errno> {
     let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
-    let is_place = address.is_multiple_of(PAGE) && !retire::is_retired();
+    let is_place = address.is_multiple_of(PAGE) && !retired::is_retired();
     let has_room = is_place && make_room(address, whole);
     let answer = call();
     if has_room && answer != Ok(address) {
@@ -36,7 +37,7 @@ pub fn map_by(
 /// if there is none, or if that cannot be known now. A call on such a page must fail, as in the kernel.
 pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
     let whole = length.checked_next_multiple_of(PAGE)?;
-    if !address.is_multiple_of(PAGE) || retire::is_retired() {
+    if !address.is_multiple_of(PAGE) || retired::is_retired() {
         return None;
     }
     chunks::overlaps(address, whole).find_map(|(first, pages)| {
@@ -44,7 +45,7 @@ pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
         if mapped.next(first, end, false) == end {
             return None;
         }
-        let page = pool::lock_patiently()?.first_free(first, end)?;
+        let page = lock_patiently()?.first_free(first, end)?;
         Some(address_of(page))
     })
 }
@@ -54,7 +55,7 @@ fn make_room(address: usize, length: usize) -> bool {
     if chunks::overlaps(address, length).next().is_none() {
         return false;
     }
-    let Some(mut arena) = pool::lock_at_rest() else { return false };
+    let Some(mut arena) = lock_at_rest() else { return false };
     let is_free = |(first, pages)| arena.is_free_or_released(first, first + pages);
     if !chunks::overlaps(address, length).all(is_free) {
         return false;
@@ -62,7 +63,7 @@ fn make_room(address: usize, length: usize) -> bool {
     for (first, pages) in chunks::overlaps(address, length) {
         while let Some(free) = arena.carve(first, pages) {
             arena.own(free.first, free.pages, Owner::Map);
-            pool::count_owned(free.pages);
+            statistics::count_owned(free.pages);
             arena.bits.tainted.set(free.first, free.pages);
             unmap(arena.bits, free.first, free.pages);
         }
@@ -86,7 +87,7 @@ fn close_room(address: usize, length: usize) {
 /// Gives the kernel all free addresses below `address` in its chunk, down to the first page in use.
 pub fn open_below(address: usize) {
     let Some(last) = address.checked_sub(PAGE).and_then(page_of) else { return };
-    let Some(mut arena) = pool::lock_at_rest() else { return };
+    let Some(mut arena) = lock_at_rest() else { return };
     let (mut page, start) = (last + 1, last / CHUNK_PAGES * CHUNK_PAGES);
     while page > start {
         page = match arena.bits.released.any(page - 1, 1) {
@@ -103,7 +104,7 @@ pub fn open_below(address: usize) {
 fn release_before(arena: &mut Arena, page: u32) -> Option<u32> {
     let span = arena.free_before(page)?;
     let free = arena.carve(span.first, span.pages)?;
-    retire::share();
+    retired::share();
     arena.bits.released.set(free.first, free.pages);
     unmap(arena.bits, free.first, free.pages);
     Some(free.first)

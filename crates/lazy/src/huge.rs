@@ -7,7 +7,7 @@
 //! of its pages is examined when they are freed and, for the region before, when another region is
 //! requested: a program that changes its behaviour is detected after some regions.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE};
 use policy::retention::{Foresight, Stretch};
@@ -15,37 +15,29 @@ use policy::retention::{Foresight, Stretch};
 use crate::arena::Grant;
 use crate::bits::PageBits;
 use crate::chunks::{CHUNK, CHUNK_PAGES, PAGE, address_of};
-use crate::front_process::is_confined;
+use crate::confined::is_confined;
+use crate::huge_pages::{HUGE_PAGE, HUGE_PAGES, are_used, set_used};
 use crate::knobs::{Mode, knobs};
-use crate::pool::lock_briefly;
+use crate::locking::lock_briefly;
 use crate::premap::count_present;
-use crate::reserve::page_bits;
 use crate::system;
+use crate::tables::page_bits;
 use crate::text::{Text, read};
 
-/// Size of a huge page in bytes.
-pub const HUGE_PAGE: usize = 2 << 20;
-pub const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
 /// Pages of a stretch that are examined.
 const SAMPLES: u32 = 16;
 
-static ARE_USED: AtomicBool = AtomicBool::new(false);
 /// The region requested last, if its pages were not examined since; `NONE` without one.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static LAST: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = u32::MAX;
 
-/// Whether the arena requests huge pages: in mode `thp`, and where the kernel would give them anyway.
-pub fn are_used() -> bool {
-    ARE_USED.load(Relaxed)
-}
-
-/// Decides on huge pages, before the first chunk.
+/// Decides whether huge pages are used, before the first chunk.
 pub fn decide() {
     let mut room = [0; 64];
     let setting = read(&Text::of(&[b"/sys/kernel/mm/transparent_hugepage/enabled"]), &mut room);
     let is_always = setting.is_some_and(|text| text.starts_with(b"[always]"));
-    ARE_USED.store(knobs().mode == Mode::Thp || is_always, Relaxed);
+    set_used(knobs().mode == Mode::Thp || is_always);
 }
 
 /// Prepares a new chunk, which begins in base pages.

@@ -10,7 +10,7 @@ use types::{Bytes, Nanos};
 
 use crate::limits::Reach;
 use crate::text::{Text, lines, read};
-use crate::{huge, system, vault};
+use crate::{huge_pages, system, vault};
 
 /// Prefix of the names in the environment; in a file they have no prefix and are in lower case.
 const PREFIX: &[u8] = b"PAGEWISE_LAZY_";
@@ -113,7 +113,7 @@ impl Knobs {
 
     /// Whether fresh pages are mapped ahead where that is foreseen. A huge page takes a single fault anyway.
     pub fn foresees(&self) -> bool {
-        self.has_foresight && !huge::are_used() && !self.populates()
+        self.has_foresight && !huge_pages::are_used() && !self.populates()
     }
 
     /// Whether memory that is not resident is always mapped before its first touch.

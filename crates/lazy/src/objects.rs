@@ -3,7 +3,7 @@
 
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 
-use crate::sanitizers::iterate;
+use crate::loaded::iterate;
 
 /// The memory that one library or the program occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

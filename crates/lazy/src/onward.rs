@@ -3,7 +3,7 @@
 
 use libc::{c_int, c_uchar, c_uint, c_ulong, c_void, off64_t, pid_t, rlimit, size_t};
 
-use crate::next::Function;
+use crate::function::Function;
 use crate::system::{self, Errno, Mapping};
 
 type Mmap = unsafe extern "C" fn(*mut c_void, size_t, c_int, c_int, c_int, off64_t) -> *mut c_void;

@@ -9,8 +9,7 @@ use libc::{
 };
 
 use crate::chunks::PAGE;
-use crate::reserve::OPEN;
-use crate::system::{self, Errno, Mapping};
+use crate::system::{self, Errno, Mapping, OPEN};
 
 /// The move of `length` bytes from `from` on, to `to` or anywhere, where they become `new_length`. Both
 /// lengths are multiples of a page, and not 0.

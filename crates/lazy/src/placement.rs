@@ -51,8 +51,9 @@ impl Spans {
         let candidates = self
             .kept()
             .flat_map(|span| [self.at_start_of(span, pages), self.at_end_of(span, pages)]);
-        let best =
-            candidates.flatten().min_by_key(|one| (one.is_before_rest, Reverse(one.hot_pages)))?;
+        let best = candidates
+            .flatten()
+            .min_by_key(|place| (place.is_before_rest, Reverse(place.hot_pages)))?;
         Some(best.place)
     }
 

@@ -1,4 +1,4 @@
-//! The process's arena and the changes to its memory: the only place where decisions become system
+//! The changes to the memory of the process's arena: the only place where decisions become system
 //! calls. No call is made under the lock, except to reserve a chunk, before a fork, where the
 //! program maps over free memory, and on tables once nothing is retained.
 
@@ -11,102 +11,17 @@ use types::{Bytes, LazyCounter};
 use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::{Bits, PageBits};
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
-use crate::huge::{self, HUGE_PAGE, HUGE_PAGES};
+use crate::huge_pages::{self, HUGE_PAGE, HUGE_PAGES};
 use crate::knobs::{CROWDED_HELD_MAX, Profile, knobs};
 use crate::limits::Reach;
-use crate::lock::{Guard, Lock};
-use crate::reserve::{OPEN, next_chunk, page_bits};
+use crate::lock::Guard;
+use crate::locking::{self, lock, lock_at_rest, lock_briefly, lock_for};
+use crate::reserve::next_chunk;
 use crate::spans::{Free, FreeSpan};
-use crate::system::{KeepErrno, Signals};
+use crate::system::{KeepErrno, OPEN, Signals};
+use crate::tables::page_bits;
 use crate::vault::{self, Closing, Opening};
-use crate::{deferred, fork, helper, premap, retire, statistics, system};
-
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
-/// Whether a thread makes system calls on the detached span.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static IS_WORKING: AtomicBool = AtomicBool::new(false);
-
-/// Waits for the lock and returns the arena; none if this thread holds the lock. For `malloc` and its relatives,
-/// where a program has to expect a wait.
-pub fn lock() -> Option<Guard<'static, Arena>> {
-    let mut arena = POOL.lock()?;
-    deferred::settle(&mut arena);
-    Some(arena)
-}
-
-/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must return even
-/// while the thread that holds the lock is suspended.
-pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
-    let mut arena = POOL.lock_briefly()?;
-    deferred::settle(&mut arena);
-    Some(arena)
-}
-
-/// The arena, if the lock is free within milliseconds: for results that must not depend on the helper.
-pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
-    let wait = || {
-        std::thread::yield_now();
-        lock_briefly()
-    };
-    lock_briefly().or_else(|| (0..REFUSALS_MAX).find_map(|_| wait()))
-}
-
-/// The arena while no system call is under way on free memory, if the lock is free within milliseconds.
-/// If it is not, none is under way either: the thread that makes them cannot be suspended.
-pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {
-    let (mut looks, mut refusals) = (0, 0);
-    while looks < LOOKS_MAX && refusals < REFUSALS_MAX {
-        match lock_briefly() {
-            Some(arena) if !arena.is_working() => return Some(arena),
-            Some(arena) => drop(arena),
-            None if IS_WORKING.load(Acquire) => {}
-            None => refusals += 1,
-        }
-        looks += 1;
-        std::thread::yield_now();
-    }
-    None
-}
-
-const LOOKS_MAX: u32 = 1_000_000;
-const REFUSALS_MAX: u32 = 1000;
-
-fn lock_for(owner: Owner) -> Option<Guard<'static, Arena>> {
-    match owner {
-        Owner::Block => lock(),
-        Owner::Map => lock_briefly(),
-    }
-}
-
-/// Takes the lock for a fork; false if this thread holds it.
-pub fn lock_for_fork() -> bool {
-    lock().map(std::mem::forget).is_some()
-}
-
-/// The arena, for a fork.
-///
-/// # Safety
-/// This thread took the lock by `lock_for_fork`, and has no other reference to the arena.
-pub unsafe fn locked() -> &'static Arena {
-    // SAFETY: upheld by the caller.
-    unsafe { POOL.locked() }
-}
-
-/// Releases the lock after a fork, in either process.
-///
-/// # Safety
-/// This thread took it by `lock_for_fork`.
-pub unsafe fn unlock_after_fork() {
-    // SAFETY: upheld by the caller.
-    unsafe { POOL.unlock_forgotten() };
-}
-
-/// For the child of a fork: the thread that worked is not in this process.
-pub fn forget_work() {
-    fork::take(&IS_WORKING);
-    deferred::forget();
-}
+use crate::{deferred, huge, premap, retired, statistics, system, waking};
 
 /// Required content of memory that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,7 +121,7 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
         bits.aside.clear(first, pages);
         return deferred::return_clean(first, pages);
     };
-    if retire::is_retired() {
+    if retired::is_retired() {
         drop(arena);
         vault::drop_aside(first, pages, bits.aside);
         let _ = system::unmap(address_of(first), pages as usize * PAGE);
@@ -227,15 +142,9 @@ pub fn give_back_tainted(first: u32, pages: u32) {
 pub fn give_back_clean(first: u32, pages: u32) {
     page_bits().untaint(first, pages);
     match lock_briefly() {
-        Some(mut arena) => deposit_clean_locked(&mut arena, first, pages),
+        Some(mut arena) => deferred::deposit_clean_locked(&mut arena, first, pages),
         None => deferred::return_clean(first, pages),
     }
-}
-
-/// `give_back_clean` for a thread that holds the lock.
-pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
-    arena.deposit_clean(first, pages);
-    count_free(pages);
 }
 
 /// Frees a block or a part of a mapping that the caller owns, under the lock.
@@ -245,7 +154,7 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
         drop(arena);
         return give_back_tainted(first, pages);
     }
-    let is_seen = knobs().foresees() || huge::are_used();
+    let is_seen = knobs().foresees() || huge_pages::are_used();
     let fresh = premap::last_fresh(first, pages, bits.dirty)
         .filter(|_| is_seen && arena.foresight.looks_back());
     vault::note_spans(arena.free_spans());
@@ -255,7 +164,7 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
     }
     drop(arena);
     if let Some(fresh) = fresh {
-        match huge::are_used() {
+        match huge_pages::are_used() {
             true => huge::look_back_at(fresh),
             false => premap::look_back_at(fresh),
         }
@@ -289,11 +198,11 @@ pub fn work(mut arena: Guard<'static, Arena>) {
     while let Some(work) = arena.next_work(system::now()) {
         // A thread that maps over free memory waits for these calls, so no handler may suspend this thread.
         signals.get_or_insert_with(Signals::block);
-        IS_WORKING.store(true, Release);
+        locking::note_work(true);
         let aside = arena.bits.aside;
         drop(arena);
         perform(work, aside);
-        IS_WORKING.store(false, Release);
+        locking::note_work(false);
         let Some(locked) = lock_briefly() else { return deferred::finish() };
         arena = locked;
         arena.finish();
@@ -342,7 +251,7 @@ fn dump(first: u32, pages: u32) {
 
 /// Measures the available memory again.
 pub fn measure_memory() {
-    let rules = knobs().rules(Reach::now(), huge::are_used());
+    let rules = knobs().rules(Reach::now(), huge_pages::are_used());
     IS_MEASURED.store(true, Release);
     if let Some(mut arena) = lock() {
         set_rules(&mut arena, rules);
@@ -372,7 +281,7 @@ fn populate_table((address, length): (usize, usize)) {
 
 fn deposit(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     arena.deposit(first, pages, system::now());
-    count_free(pages);
+    statistics::count_free(pages);
     if let Some(arena) = measure_if_much(arena, owner) {
         work(arena);
     }
@@ -389,7 +298,7 @@ fn measure_if_much(arena: Guard<'static, Arena>, owner: Owner) -> Option<Guard<'
         return Some(arena);
     }
     drop(arena);
-    let rules = knobs().rules(Reach::at_start(), huge::are_used());
+    let rules = knobs().rules(Reach::at_start(), huge_pages::are_used());
     let mut arena = lock_for(owner)?;
     set_rules(&mut arena, rules);
     Some(arena)
@@ -399,7 +308,7 @@ fn grow(arena: &mut Arena) -> Option<()> {
     let (first, tables) = next_chunk()?;
     if first == 0 {
         let reach = Reach { whole: None, left: None };
-        let rules = knobs().rules(reach, huge::are_used());
+        let rules = knobs().rules(reach, huge_pages::are_used());
         set_rules(arena, Rules { hot_bytes: rules.hot_bytes.min(UNMEASURED), ..rules });
     }
     arena.grow(first, tables);
@@ -437,7 +346,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         bits.undumped.clear(first, pages);
     }
     let absent = grant.pages - grant.kept;
-    if absent > 0 && huge::are_used() {
+    if absent > 0 && huge_pages::are_used() {
         huge::advise(grant, bits, known.foresight);
     }
     if absent > 0 && knobs().populates() {
@@ -525,7 +434,7 @@ fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
 
 fn lazily_free(whole: usize, whole_length: usize) {
     let (mut address, mut length) = (whole, whole_length);
-    if huge::are_used() {
+    if huge_pages::are_used() {
         // A huge page that is freed in part is split first, which costs more than it gives back.
         let end = (address + length) / HUGE_PAGE * HUGE_PAGE;
         address = address.next_multiple_of(HUGE_PAGE);
@@ -559,18 +468,8 @@ fn count_grant(arena: &Arena, grant: Grant) {
     publish(arena);
 }
 
-/// Counts pages that became the program's without a request.
-pub fn count_owned(pages: u32) {
-    statistics::add(LazyCounter::OwnedPages, u64::from(pages));
-}
-
-fn count_free(pages: u32) {
-    statistics::add(LazyCounter::Frees, 1);
-    statistics::subtract(LazyCounter::OwnedPages, u64::from(pages));
-}
-
 fn publish(arena: &Arena) {
     statistics::set(LazyCounter::HotPages, arena.hot_pages());
     statistics::set(LazyCounter::LazyPages, arena.lazy_pages());
-    helper::notice(arena.hot_pages() + arena.lazy_pages());
+    waking::notice(arena.hot_pages() + arena.lazy_pages());
 }

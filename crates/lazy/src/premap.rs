@@ -14,9 +14,9 @@ use types::LazyCounter;
 use crate::arena::Grant;
 use crate::bits::Bits;
 use crate::chunks::{PAGE, address_of};
-use crate::fork::take;
-use crate::front_process::is_confined;
-use crate::pool::lock_briefly;
+use crate::confined::is_confined;
+use crate::flag::take;
+use crate::locking::lock_briefly;
 use crate::{statistics, system};
 
 /// Pages examined at the end of freed memory.

@@ -6,9 +6,9 @@
 
 use libc::{c_int, c_short, pollfd};
 
-use crate::helper::{is_over, rest};
 use crate::limits::{Group, each_group};
 use crate::text::Text;
+use crate::waking::{is_over, rest};
 
 /// 20 ms of waiting within 2 s, the shortest window for an unprivileged process.
 const TRIGGER: &[u8] = b"some 20000 2000000\0";

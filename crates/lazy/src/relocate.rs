@@ -4,9 +4,9 @@ use libc::{MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE};
 
 use crate::arena::Grant;
 use crate::chunks::{PAGE, address_of};
-use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
-use crate::system;
+use crate::system::{self, OPEN};
+use crate::tables::page_bits;
 
 /// Size below which copying is less work than two changes of the page tables.
 const MOVED_PAGES_MIN: u32 = 64;

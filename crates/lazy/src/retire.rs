@@ -2,37 +2,18 @@
 //! locks all its memory, or limits its address space. Blocks and mappings that are in use stay
 //! in place; later requests go to libc.
 
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 
 use crate::arena::Arena;
 use crate::chunks::{self, CHUNK, CHUNK_PAGES, PAGE, address_of};
 use crate::knobs::knobs;
 use crate::lock::Guard;
 use crate::reserve::release_unused_tables;
-use crate::{pool, stand_aside, system, vault};
-
-static IS_RETIRED: AtomicBool = AtomicBool::new(false);
-/// Whether addresses of the arena may have been given to the kernel.
-static IS_SHARED: AtomicBool = AtomicBool::new(false);
-
-/// Whether free memory of the arena is no longer mapped, and freed memory is unmapped.
-pub fn is_retired() -> bool {
-    IS_RETIRED.load(Acquire)
-}
+use crate::retired::note_retired;
+use crate::{locking, stand_aside, system, vault};
 
 /// Whether giving back the address space has begun.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
-
-/// Whether addresses of the arena may have other mappings.
-#[inline]
-pub fn is_shared() -> bool {
-    IS_SHARED.load(Acquire)
-}
-
-/// Records that addresses of the arena may have other mappings.
-pub fn share() {
-    IS_SHARED.store(true, Release);
-}
 
 pub fn retire() {
     stand_aside::stop_serving();
@@ -41,15 +22,14 @@ pub fn retire() {
         return;
     }
     let has_vault = knobs().has_vault() && vault::shut();
-    while let Some(mut arena) = pool::lock() {
+    while let Some(mut arena) = locking::lock() {
         // Another thread's system call is under way: its span is returned in a moment.
         if arena.is_working() {
             drop(arena);
             std::thread::yield_now();
             continue;
         }
-        IS_RETIRED.store(true, Release);
-        share();
+        note_retired();
         unmap_free(&mut arena);
         if has_vault {
             unmap_vault(&arena);

@@ -5,7 +5,8 @@
 
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 
-use crate::next::{Function, own_object};
+use crate::loaded::{Callback, iterate};
+use crate::next::own_object;
 use crate::objects::Object;
 
 // The loader fills these in before any code of the program runs: 0 if the symbol does not exist.
@@ -44,16 +45,6 @@ pub fn are_loaded() -> bool {
     unsafe { (&raw const RUNTIMES).read_volatile() }.iter().any(|&address| address != 0)
 }
 
-pub type Callback = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
-type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
-
-static ITERATE: Function<Iterate> = Function::new(c"dl_iterate_phdr");
-
-/// Looks up `dl_iterate_phdr`.
-pub fn find() {
-    ITERATE.find();
-}
-
 /// Arguments of a list of libraries without this one.
 struct Others {
     callback: Callback,
@@ -72,16 +63,6 @@ unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c
     let mut others = Others { callback, data, own: own_object() };
     // SAFETY: `unless_own` takes what `others` is.
     unsafe { iterate(unless_own, (&raw mut others).cast()) }
-}
-
-/// libc's own `dl_iterate_phdr`, or the next one before it.
-///
-/// # Safety
-/// As for libc's `dl_iterate_phdr`.
-pub unsafe fn iterate(callback: Callback, data: *mut c_void) -> c_int {
-    let Some(next) = ITERATE.get().or_else(|| ITERATE.find()) else { return 0 };
-    // SAFETY: upheld by the caller.
-    unsafe { next(callback, data) }
 }
 
 unsafe extern "C" fn unless_own(

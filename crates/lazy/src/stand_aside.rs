@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use crate::chunks::PAGE;
 use crate::knobs::{knobs, say, variable};
 use crate::text::{Text, number, read};
-use crate::{next, retire, sanitizers};
+use crate::{next, retired, sanitizers};
 
 /// Smallest request that is served; the maximum, before the constructor has decided, serves none.
 static SERVED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -105,7 +105,7 @@ fn reason() -> Option<&'static [u8]> {
     if limits.into_iter().any(is_limited) {
         return Some(b"the address space of the program is limited (RLIMIT_AS or RLIMIT_DATA)");
     }
-    if retire::is_retired() {
+    if retired::is_retired() {
         return Some(b"a library locked all memory or opened another one with RTLD_DEEPBIND as it was loaded");
     }
     None

@@ -1,6 +1,6 @@
 //! Start-up, after the program has been loaded and before its own code runs.
 
-use crate::{fork, front_process, helper, knobs, next, onward, sanitizers, stand_aside};
+use crate::{fork, front_process, helper, knobs, loaded, next, onward, stand_aside};
 
 /// Runs after the constructors of libraries loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
@@ -18,7 +18,7 @@ const HEAP_PAD: libc::c_int = 512 << 10;
 extern "C" fn construct() {
     next::find_family();
     onward::find();
-    sanitizers::find();
+    loaded::find();
     if stand_aside::is_switched_off() {
         return stand_aside::obey_switch();
     }

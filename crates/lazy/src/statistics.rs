@@ -33,3 +33,14 @@ pub fn set(counter: LazyCounter, number: u64) {
         place.store(number, Relaxed);
     }
 }
+
+/// Counts pages that became the program's without a request.
+pub fn count_owned(pages: u32) {
+    add(LazyCounter::OwnedPages, u64::from(pages));
+}
+
+/// Memory of the program became free.
+pub fn count_free(pages: u32) {
+    add(LazyCounter::Frees, 1);
+    subtract(LazyCounter::OwnedPages, u64::from(pages));
+}

@@ -9,8 +9,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::fork::take;
-use crate::next::Function;
+use crate::flag::take;
+use crate::function::Function;
 
 static LOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_lock");
 static UNLOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_unlock");

@@ -7,7 +7,10 @@
 use libc::{c_int, c_long, timespec};
 use types::Nanos;
 
-use crate::front_process::is_confined;
+use crate::confined::is_confined;
+
+/// The protection of memory that the program may use.
+pub const OPEN: c_int = libc::PROT_READ | libc::PROT_WRITE;
 
 /// The errno of a refused call.
 pub type Errno = c_int;

@@ -1,6 +1,6 @@
 //! A short text on the stack: paths and messages, without an allocator.
 
-use crate::front_process::is_confined;
+use crate::confined::is_confined;
 use crate::system;
 
 /// Bytes of a path or message at most; longer text is truncated and marked so.

@@ -17,8 +17,7 @@ use libc::{
 
 use crate::bits::Bits;
 use crate::chunks::{CHUNK, PAGE, address_of};
-use crate::reserve::OPEN;
-use crate::system;
+use crate::system::{self, OPEN};
 
 /// Size below which a move and a change of protection cost as much as only protection.
 const MOVED_PAGES_MIN: u32 = (256 << 10) / PAGE as u32;

@@ -101,7 +101,10 @@ impl Hierarchy {
         let metadata = std::fs::metadata(root.path(&folder))
             .map_err(|error| Error::refused("find the memory cgroup", &folder, error))?;
         if !root.exists(folder.join("cgroup.procs")) {
-            let what = format!("is not a cgroup of the hierarchy at {}", self.mount.display());
+            let mount = self.mount.display();
+            let what = format!(
+                "is not a cgroup of the hierarchy at {mount}; to list its cgroups: find {mount} -type d"
+            );
             return Err(Error::unexpected(folder, what));
         }
         Ok(MemoryGroup { folder, version: self.version, id: metadata.ino(), level })

@@ -1,14 +1,14 @@
-//! Recordings of allocations: their summary, and replays of their history. Requests and results are JSON
-//! text.
+//! Recordings of allocations: their summary, and replays of their history. Requests are JSON text.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use sim::alloc::{self, ALLOCATORS, Options, Row};
+use sim::alloc::{self, ALLOCATORS, Options, Outcome};
 
+use crate::answers::{Answer, catalog, parsed};
 use crate::errors::{detached, usage};
-use crate::texts::{answered, catalog, parsed};
+use crate::results::{Allocations, Row};
 
 /// A replay request from Python.
 #[derive(Deserialize)]
@@ -27,19 +27,19 @@ pub fn is_allocations(py: Python<'_>, path: PathBuf) -> bool {
     py.detach(|| trace::allocations::is_allocations(&path))
 }
 
-/// Summarizes a recording of allocations as JSON text.
+/// Summarizes a recording of allocations.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub fn allocations_info(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Allocations>> {
     let history = detached(py, progress, |progress| trace::allocations::read(&path, progress))?;
-    Ok(answered(trace::allocations::info(&history)))
+    Ok(Answer(trace::allocations::info(&history).into()))
 }
 
-/// Replays a recording once per request, on all cores; returns the outcomes in order as JSON text.
+/// Replays a recording once per request, on all cores; returns the outcomes in order.
 #[pyfunction]
 #[pyo3(signature = (path, requests, *, progress=None))]
 pub fn replay_allocations(
@@ -47,7 +47,7 @@ pub fn replay_allocations(
     path: PathBuf,
     requests: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Vec<Outcome>>> {
     let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let runs = wanted.into_iter().map(|wanted| {
         let row = alloc::find(&wanted.allocator).ok_or_else(|| {
@@ -58,16 +58,16 @@ pub fn replay_allocations(
         let Wanted { budget_pages, hears_pressure, .. } = wanted;
         Ok((row, Options { budget_pages, hears_pressure }))
     });
-    let runs = runs.collect::<PyResult<Vec<(&Row, Options)>>>()?;
+    let runs = runs.collect::<PyResult<Vec<(&alloc::Row, Options)>>>()?;
     let outcomes = detached(py, progress, |progress| {
         let history = trace::allocations::read(&path, progress)?;
         Ok::<_, trace::Error>(alloc::replay_all(&history, &runs))
     })?;
-    Ok(answered(outcomes))
+    Ok(Answer(outcomes))
 }
 
-/// The allocators for replays, as JSON text.
+/// The allocators for replays.
 #[pyfunction]
-pub fn allocators() -> String {
+pub fn allocators() -> Answer<Vec<Row>> {
     catalog(ALLOCATORS.iter().map(|row| (row.name, row.summary)))
 }

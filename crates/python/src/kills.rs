@@ -1,17 +1,17 @@
-//! Replays of recorded memory and processes with kill policies. Requests and results are JSON text.
+//! Replays of recorded memory and processes with kill policies. Requests are JSON text.
 
 use std::path::PathBuf;
 
 use policy::kill;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::json;
 use sim::kills::{Replayer, Settings};
 use trace::recording::moments;
 use types::Nanos;
 
+use crate::answers::{Answer, parsed, with_options};
 use crate::errors::{detached, usage};
-use crate::texts::{answered, parsed, with_options};
+use crate::results::{self, PolicyRow, ReplayKills};
 
 /// A replay request from Python.
 #[derive(Deserialize)]
@@ -31,7 +31,7 @@ struct Policy {
     options: Vec<(String, String)>,
 }
 
-/// Replays a recording with each policy; returns the outcome as JSON text.
+/// Replays a recording with each policy; returns the outcome.
 #[pyfunction]
 #[pyo3(signature = (path, request, *, progress=None))]
 pub fn replay_kills(
@@ -39,7 +39,7 @@ pub fn replay_kills(
     path: PathBuf,
     request: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<ReplayKills>> {
     let wanted: Wanted = parsed(py, "request", request)?;
     let mut policies = Vec::new();
     for Policy { name, options } in wanted.policies {
@@ -59,16 +59,22 @@ pub fn replay_kills(
         let (about, is_cut) = moments::walk(&path, progress, &mut |found| replayer.take(found))?;
         Ok::<_, trace::Error>((replayer.finish(), about, is_cut))
     })?;
-    let mut answer = json!(outcome);
-    answer["cgroup"] = json!(about.cgroup);
-    answer["command"] = json!(about.command);
-    answer["kernel"] = json!(about.kernel);
-    answer["is_cut"] = json!(is_cut);
-    Ok(answered(answer))
+    Ok(Answer(ReplayKills {
+        schema: "pagewise.replay-kills/1",
+        recording: results::named(&path),
+        freeze_share: wanted.freeze_share,
+        freeze_s: wanted.freeze_ns as f64 / 1e9,
+        window_s: wanted.window_ns as f64 / 1e9,
+        outcome,
+        cgroup: about.cgroup,
+        command: about.command,
+        kernel: about.kernel,
+        is_cut,
+    }))
 }
 
-/// The kill policies and their options, as JSON text.
+/// The kill policies and their options.
 #[pyfunction]
-pub fn kill_policies() -> String {
+pub fn kill_policies() -> Answer<Vec<PolicyRow>> {
     with_options(kill::CATALOG.iter().map(|row| (row.name, row.summary, row.options)))
 }

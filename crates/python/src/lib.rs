@@ -1,6 +1,7 @@
 //! The Python module `pagewise._core`: PyO3 conversions without domain logic.
 
 mod allocations;
+mod answers;
 mod arrow_stream;
 mod cache_questions;
 mod errors;
@@ -12,16 +13,18 @@ mod progress;
 mod recordings;
 mod reference_curves;
 mod references;
+mod results;
 mod simulations;
 mod studies;
 mod tables;
-mod texts;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     use super::*;
+    use crate::answers::Answer;
+    use serde_json::{Map, Value};
 
     #[pymodule_export]
     use super::allocations::{allocations_info, allocators, is_allocations, replay_allocations};
@@ -52,6 +55,12 @@ mod _core {
     use super::studies::{write_scenario, write_without_singles};
     #[pymodule_export]
     use super::tables::{read_table, write_table};
+
+    /// The JSON Schema of every result that Rust defines, by the name and version of its layout.
+    #[pyfunction]
+    fn schemas() -> Answer<Map<String, Value>> {
+        Answer(super::results::schemas())
+    }
 
     /// Version of pagewise.
     #[pyfunction]

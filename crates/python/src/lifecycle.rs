@@ -1,12 +1,12 @@
-//! Lives of phones. Requests and outcomes are JSON text.
+//! Lives of phones. Requests are JSON text.
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use sim::lifecycle::Phone;
+use sim::lifecycle::{Outcome, Phone};
 
+use crate::answers::{Answer, parsed};
 use crate::errors::detached;
 use crate::simulations::Wanted;
-use crate::texts::{answered, parsed};
 
 /// A life request from Python.
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct Life {
 }
 
 /// Simulates lives, a JSON list of `{"phone": ..., "below": ...}`, on all cores, with at most
-/// `room_bytes` of memory at a time. Returns the outcomes in order as a JSON list. `below` is a
+/// `room_bytes` of memory at a time. Returns the outcomes in order. `below` is a
 /// request of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (lives, *, room_bytes, progress=None))]
@@ -26,12 +26,12 @@ pub fn lifecycle(
     lives: &str,
     room_bytes: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Vec<Outcome>>> {
     let lives: Vec<Life> = parsed(py, "lives", lives)?;
     let outcomes = detached(py, progress, |progress| {
         let lives = lives.into_iter().map(|life| Ok((life.phone, life.below.request()?)));
         let lives = lives.collect::<Result<Vec<_>, sim::Error>>()?;
         sim::lifecycle::live_all(&lives, room_bytes, progress)
     })?;
-    Ok(answered(outcomes))
+    Ok(Answer(outcomes))
 }

@@ -1,10 +1,8 @@
 //! Opens the recording of a Python call: a pagewise trace file, or a foreign recording, read directly.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
-
 use trace::import::ImportOptions;
 use trace::{Error, Mapping, Role, Source};
 
@@ -31,7 +29,12 @@ impl Recording {
         Ok(Recording { path, options: options(py, format, mapping, columns)? })
     }
 
-    /// Opens the recording at its beginning.
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens it from its beginning.
     ///
     /// # Errors
     /// If it cannot be read or recognised, with the position.
@@ -58,15 +61,6 @@ impl Recording {
     pub fn open_any(&self) -> Result<trace::Opened, Error> {
         trace::open_any(&self.path, &self.options)
     }
-}
-
-/// Adds the losses of the recording to the JSON object `answer` as `losses`. Call it after reading
-/// `source` to its end.
-pub fn with_losses(mut answer: Value, source: &dyn Source) -> Value {
-    if let Some(fields) = answer.as_object_mut() {
-        fields.insert("losses".to_owned(), json!(source.header().losses));
-    }
-    answer
 }
 
 /// Import options from the names that Python uses.

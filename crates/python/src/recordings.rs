@@ -6,16 +6,18 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use trace::{Opened, Rows};
+use trace::import::ImportReport;
+use trace::{Header, Opened, Rows};
 use types::{EventKind, PAGE_BYTES, PageClass, Progress};
 
+use crate::answers::{Answer, catalog};
 use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
 use crate::events::EventReader;
 use crate::opening::{Recording, options};
-use crate::texts::{answered, catalog};
+use crate::results::{self, Row};
 
-/// Imports recordings into a trace file; returns the report as JSON text.
+/// Imports recordings into a trace file; returns the report.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, format, mapping, columns, *, strict=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -29,18 +31,18 @@ pub fn import_trace(
     strict: bool,
     force: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<ImportReport>> {
     let mut options = options(py, format, mapping, columns)?;
     options.strict = strict;
     options.force = force;
     let report = detached(py, progress, |progress| {
         trace::import::import(&inputs, &output, &options, progress)
     })?;
-    Ok(answered(report))
+    Ok(Answer(report))
 }
 
 /// Summarizes a recording of any kind: returns `events`, `allocations` or `references`, and the info of
-/// this kind as JSON text. It opens the recording once, so the recording may be a pipe.
+/// this kind. It opens the recording once, so the recording may be a pipe.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
 pub fn info(
@@ -50,19 +52,22 @@ pub fn info(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(&'static str, String)> {
+) -> PyResult<(&'static str, Answer<results::Info>)> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
         Ok::<_, trace::Error>(match recording.open_any()? {
             Opened::Events(mut source) => {
-                ("events", answered(trace::store::info(&mut *source, progress)?))
+                let info = trace::store::info(&mut *source, progress)?;
+                ("events", Answer(results::Info::Events(Box::new(info))))
             }
             Opened::Allocations(input) => {
                 let history = trace::allocations::read_input(input, progress)?;
-                ("allocations", answered(trace::allocations::info(&history)))
+                let info = trace::allocations::info(&history).into();
+                ("allocations", Answer(results::Info::Allocations(Box::new(info))))
             }
             Opened::References(mut reader) => {
-                ("references", answered(trace::references::info(&mut reader, progress)?))
+                let info = trace::references::info(&mut reader, progress)?.into();
+                ("references", Answer(results::Info::References(Box::new(info))))
             }
         })
     })
@@ -99,8 +104,7 @@ pub fn number_trace(
     })
 }
 
-/// Copies the events of a trace file from `from_ns` to `to_ns`, exclusive; returns the new header as JSON
-/// text.
+/// Copies the events of a trace file from `from_ns` to `to_ns`, exclusive; returns the new header.
 #[pyfunction]
 #[pyo3(signature = (path, output, *, from_ns=None, to_ns=None, force=false, progress=None))]
 pub fn slice_trace(
@@ -111,12 +115,12 @@ pub fn slice_trace(
     to_ns: Option<i64>,
     force: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Header>> {
     let times = Range { start: from_ns.unwrap_or(0), end: to_ns.unwrap_or(i64::MAX) };
     let header = detached(py, progress, |progress| {
         trace::store::slice(&path, times, &output, force, progress)
     })?;
-    Ok(answered(header))
+    Ok(Answer(header))
 }
 
 /// The events of a recording as an Arrow stream.
@@ -201,8 +205,8 @@ pub fn classes() -> Vec<&'static str> {
     PageClass::ALL.iter().map(|class| class.name()).collect()
 }
 
-/// The formats of the catalog, as JSON text.
+/// The formats of the catalog.
 #[pyfunction]
-pub fn formats() -> String {
+pub fn formats() -> Answer<Vec<Row>> {
     catalog(trace::formats::CATALOG.iter().map(|row| (row.name, row.summary)))
 }

@@ -1,18 +1,18 @@
-//! Curves of a trace of references. Requests and small results are JSON text; counts by frames are
+//! Curves of a trace of references. Requests are JSON text; counts by frames are
 //! columns of 64-bit little-endian integers.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbShape};
-use trace::references::Reader;
+use trace::references::{Reader, cut};
 use types::ReferenceKind;
 
+use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
-use crate::texts::parsed;
 
 /// A request from Python.
 #[derive(Deserialize)]
@@ -58,7 +58,7 @@ impl Wanted {
     }
 }
 
-/// Reads a trace of references once. Returns totals and cold misses as JSON text, and four columns for
+/// Reads a trace of references once. Returns totals and cold misses, and four columns for
 /// each page size, indexed by the number of frames: misses of instructions, reads and writes, and
 /// write-backs. The last value of a column holds for all larger numbers of frames.
 #[pyfunction]
@@ -68,7 +68,7 @@ pub fn reference_curves<'py>(
     path: PathBuf,
     question: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(String, Vec<Bound<'py, PyBytes>>)> {
+) -> PyResult<(Answer<Told>, Vec<Bound<'py, PyBytes>>)> {
     let wanted: Wanted = parsed(py, "question", question)?;
     let questions = wanted.questions().map_err(|error| error.raise(py))?;
     let (answer, columns) = detached(py, progress, |progress| {
@@ -78,51 +78,86 @@ pub fn reference_curves<'py>(
         Ok::<_, sim::Error>((summary(&answers, &reader), columns))
     })?;
     let columns: Vec<Vec<u8>> = columns;
-    Ok((answer.to_string(), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
+    Ok((Answer(answer), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
 }
 
-/// Totals and counts as JSON, with the ending of the trace from `reader`, which must be at its end.
-fn summary(answers: &Answers, reader: &Reader) -> Value {
-    let sizes = answers.sizes.iter().map(|size| {
-        let second_tlb_misses = size.second_tlb_misses.iter().map(|&misses| by_name(misses));
-        let policy_faults = size.policy_faults.iter().map(
-            |PolicyFaults { policy, frames, faults }| json!({ "policy": policy, "frames": frames, "faults": faults }),
-        );
-        json!({
-            "page_bytes": size.page_bytes,
-            "cold": by_name(size.curve.cold()),
-            "second_tlb_misses": second_tlb_misses.collect::<Vec<_>>(),
-            "policy_faults": policy_faults.collect::<Vec<_>>(),
-        })
-    });
-    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| {
-        json!({
-            "page_bytes": question.page_bytes,
-            "frames": question.frames,
-            "window": question.window,
-            "faults": counts.faults,
-            "cold": counts.cold,
-            "brought": counts.brought,
-            "unused": counts.unused,
-        })
-    });
-    json!({
-        "architecture": reader.origin().architecture,
-        "ending": reader.ending(),
-        "instructions": answers.totals.instructions,
-        "reads": answers.totals.reads,
-        "writes": answers.totals.writes,
-        "steps": by_name(answers.steps),
-        "sizes": sizes.collect::<Vec<_>>(),
-        "read_aheads": read_aheads.collect::<Vec<_>>(),
-    })
+/// What a trace holds, and what was counted beside the columns.
+#[derive(Serialize)]
+pub struct Told {
+    architecture: Option<String>,
+    cut: Option<String>,
+    instructions: u64,
+    reads: u64,
+    writes: u64,
+    steps: NamedCounts,
+    sizes: Vec<ToldSize>,
+    read_aheads: Vec<ToldReadAhead>,
 }
 
-fn by_name(counts: ByKind) -> Value {
-    ReferenceKind::ALL
-        .iter()
-        .map(|&kind| (kind.name().to_owned(), json!(counts[kind as usize])))
-        .collect()
+/// Counts by the name of the kind of reference.
+type NamedCounts = BTreeMap<&'static str, u64>;
+
+#[derive(Serialize)]
+struct ToldSize {
+    page_bytes: u64,
+    cold: NamedCounts,
+    second_tlb_misses: Vec<NamedCounts>,
+    policy_faults: Vec<ToldFaults>,
+}
+
+#[derive(Serialize)]
+struct ToldFaults {
+    policy: String,
+    frames: u32,
+    faults: u64,
+}
+
+#[derive(Serialize)]
+struct ToldReadAhead {
+    page_bytes: u64,
+    frames: u32,
+    window: u32,
+    faults: u64,
+    cold: u64,
+    brought: u64,
+    unused: u64,
+}
+
+/// What `reader`, at its end, says of the trace, and what was counted.
+fn summary(answers: &Answers, reader: &Reader) -> Told {
+    let sizes = answers.sizes.iter().map(|size| ToldSize {
+        page_bytes: size.page_bytes,
+        cold: by_name(size.curve.cold()),
+        second_tlb_misses: size.second_tlb_misses.iter().map(|&misses| by_name(misses)).collect(),
+        policy_faults: size.policy_faults.iter().map(told_faults).collect(),
+    });
+    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| ToldReadAhead {
+        page_bytes: question.page_bytes,
+        frames: question.frames,
+        window: question.window,
+        faults: counts.faults,
+        cold: counts.cold,
+        brought: counts.brought,
+        unused: counts.unused,
+    });
+    Told {
+        architecture: reader.origin().architecture.clone(),
+        cut: cut(reader.ending()),
+        instructions: answers.totals.instructions,
+        reads: answers.totals.reads,
+        writes: answers.totals.writes,
+        steps: by_name(answers.steps),
+        sizes: sizes.collect(),
+        read_aheads: read_aheads.collect(),
+    }
+}
+
+fn told_faults(one: &PolicyFaults) -> ToldFaults {
+    ToldFaults { policy: one.policy.clone(), frames: one.frames, faults: one.faults }
+}
+
+fn by_name(counts: ByKind) -> NamedCounts {
+    ReferenceKind::ALL.iter().map(|&kind| (kind.name(), counts[kind as usize])).collect()
 }
 
 fn columns(size: &SizeAnswer) -> impl Iterator<Item = Vec<u8>> {

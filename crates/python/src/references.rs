@@ -3,12 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use trace::references::{self, Origin, Places, Reader, ReferenceImportOptions, formats};
+use trace::references::{
+    self, CaptureReport, Origin, Places, Reader, ReferenceImportOptions, formats,
+};
 
+use crate::answers::{Answer, catalog};
 use crate::errors::detached;
-use crate::texts::{answered, catalog};
+use crate::results::{ImportReferences, References, Row};
 
-/// Imports a foreign file of references; returns the report as JSON text.
+/// Imports a foreign file of references; returns the report.
 #[pyfunction]
 #[pyo3(signature = (path, output, format, *, strict=false, force=false, progress=None))]
 pub fn import_references(
@@ -19,28 +22,27 @@ pub fn import_references(
     strict: bool,
     force: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<ImportReferences>> {
     let options = ReferenceImportOptions { format, strict, force };
     let report =
         detached(py, progress, |progress| references::import(&path, &output, &options, progress))?;
-    Ok(answered(report))
+    Ok(Answer(ImportReferences { schema: "pagewise.import-references/1", report }))
 }
 
-/// Summarizes a trace of references as JSON text.
+/// Summarizes a trace of references.
 #[pyfunction]
 #[pyo3(signature = (path, *, progress=None))]
 pub fn references_info(
     py: Python<'_>,
     path: PathBuf,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<References>> {
     let info =
         detached(py, progress, |progress| references::info(&mut Reader::open(&path)?, progress))?;
-    Ok(answered(info))
+    Ok(Answer(info.into()))
 }
 
-/// Writes the references of the capture plugin until the program ends; returns the report as JSON
-/// text. `stream` is the pipe and `shared` the shared memory with the current chunk, both as
+/// Writes the references of the capture plugin until the program ends; returns the report. `stream` is the pipe and `shared` the shared memory with the current chunk, both as
 /// descriptors of this process. `status` waits for the program and returns its status as `subprocess`
 /// does, or None if the capture was interrupted.
 #[pyfunction]
@@ -57,7 +59,7 @@ pub fn capture_references(
     follows_threads: bool,
     force: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<CaptureReport>> {
     let origin = Origin {
         architecture: Some(architecture),
         follows_threads: Some(follows_threads),
@@ -72,7 +74,7 @@ pub fn capture_references(
     let report = detached(py, progress, |progress| {
         references::capture(places, &origin, force, progress, waited)
     })?;
-    Ok(answered(report))
+    Ok(Answer(report))
 }
 
 /// Size of the memory that a capture shares with its plugin.
@@ -81,8 +83,8 @@ pub fn capture_shared_bytes() -> usize {
     references::CHUNK_BYTES
 }
 
-/// The foreign formats of references, as JSON text.
+/// The foreign formats of references.
 #[pyfunction]
-pub fn reference_formats() -> String {
+pub fn reference_formats() -> Answer<Vec<Row>> {
     catalog(formats::CATALOG.iter().map(|row| (row.name, row.summary)))
 }

@@ -1,21 +1,21 @@
-//! Simulations of swap architectures. Requests and outcomes are JSON text.
+//! Simulations of swap architectures. Requests are JSON text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use sim::devices::Device;
-use sim::swap::{self, Marks, SimulateRequest, Values};
+use sim::swap::{self, Marks, SimulateRequest};
 use types::PAGE_BYTES;
 
+use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
-use crate::opening::{Recording, with_losses};
-use crate::texts::{answered, parsed};
+use crate::opening::Recording;
+use crate::results::{self, ArchitectureRow, DescribedRequest, Devices, Simulate, Simulated};
 
-/// A request from Python.
-#[derive(Deserialize)]
+/// One request as Python writes it.
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     architecture: String,
@@ -69,7 +69,7 @@ impl Wanted {
     }
 }
 
-/// Runs a request, given as JSON text, on a recording; returns the outcome as JSON text.
+/// Runs a request, given, on a recording; returns the outcome.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
 pub fn simulate(
@@ -80,19 +80,34 @@ pub fn simulate(
     columns: Vec<(String, String)>,
     request: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Simulate>> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let wanted: Wanted = parsed(py, "request", request)?;
     let answer = detached(py, progress, |progress| {
-        let request = wanted.request()?;
-        let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
-        let outcome = swap::simulate(&mut *source, &request, progress)?;
-        Ok::<_, sim::Error>(with_losses(json!(outcome), &*source))
+        let simulated = |wanted: Wanted| {
+            let request = wanted.request()?;
+            let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
+            let outcome = swap::simulate(&mut *source, &request, progress)?;
+            Ok::<_, sim::Error>((outcome, source.header().losses.clone()))
+        };
+        let (outcome, losses) = simulated(wanted.clone())?;
+        let recorded = (wanted.page_bytes > PAGE_BYTES)
+            .then(|| simulated(Wanted { page_bytes: PAGE_BYTES, ..wanted }))
+            .transpose()?;
+        Ok::<_, sim::Error>(Simulate {
+            outcome,
+            losses,
+            trace: results::named(recording.path()),
+            pagewise: env!("CARGO_PKG_VERSION"),
+            build: env!("PAGEWISE_BUILD"),
+            at_4_kib: recorded.map(|(outcome, _)| outcome.into()),
+            trace_sha256: None,
+        })
     })?;
-    Ok(answered(answer))
+    Ok(Answer(answer))
 }
 
-/// Runs a JSON list of requests in a single pass over a recording. Returns a JSON list with
+/// Runs a JSON list of requests in a single pass over a recording. Returns a list with
 /// `{"outcome": ...}` or `{"error": text}` for each request. `marks` divide the recording into slices,
 /// and outcomes have counts for each slice. Marks are increasing times in ns since the first event or,
 /// without a clock, numbers of events.
@@ -108,7 +123,7 @@ pub fn simulate_many(
     requests: &str,
     marks: Vec<i64>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
+) -> PyResult<Answer<Vec<Simulated>>> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let answers = detached(py, progress, |progress| {
@@ -124,14 +139,14 @@ pub fn simulate_many(
                 Err(error) => Err(error),
             };
             answers.push(match outcome {
-                Ok(outcome) => json!({ "outcome": outcome }),
+                Ok(outcome) => Simulated::Outcome(Box::new(outcome)),
                 Err(error) if error.kind() == sim::ErrorKind::Cancelled => return Err(error),
-                Err(error) => json!({ "error": error.to_string() }),
+                Err(error) => Simulated::Error(error.to_string()),
             });
         }
         Ok::<_, sim::Error>(answers)
     })?;
-    Ok(answered(answers))
+    Ok(Answer(answers))
 }
 
 /// The ends of slices: times if the trace has a clock, otherwise numbers of events.
@@ -143,77 +158,56 @@ fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     }
 }
 
-/// A request, given as JSON text, with all defaults and the figures of both devices, as JSON text.
+/// A request, given, with all defaults and the figures of both devices.
 #[pyfunction]
-pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
+pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<Answer<DescribedRequest>> {
     let wanted: Wanted = parsed(py, "request", request)?;
     let fast_tier_bytes = wanted.fast_tier_bytes;
     let request = wanted.request().map_err(|error| error.raise(py))?;
     let options = swap::effective_options(&request).map_err(|error| error.raise(py))?;
-    Ok(answered(json!({
-        "architecture": request.architecture,
-        "profile": request.profile,
-        "options": options,
-        "fast_tier_bytes": fast_tier_bytes,
-        "page_bytes": request.page_bytes,
-        "fast": request.fast,
-        "slow": request.slow,
-        "readahead": request.readahead.name(),
-        "clean_evictions": request.clean_evictions.name(),
-        "ranges": if request.replays_range { "yes" } else { "no" },
-    })))
+    Ok(Answer(DescribedRequest {
+        architecture: request.architecture,
+        profile: request.profile,
+        options,
+        fast_tier_bytes,
+        page_bytes: request.page_bytes,
+        fast: request.fast,
+        slow: request.slow,
+        readahead: request.readahead.name(),
+        clean_evictions: request.clean_evictions.name(),
+        ranges: if request.replays_range { "yes" } else { "no" },
+    }))
 }
 
-/// The architectures of the catalog with their options and profiles, as JSON text.
+/// The architectures of the catalog with their options and profiles.
 #[pyfunction]
-pub fn architectures() -> String {
-    let rows = swap::CATALOG.iter().map(|row| {
-        let options = row.options.iter().map(|option| {
-            json!({
-                "name": option.name,
-                "default": option.default,
-                "meaning": option.meaning,
-                "values": option.values.describe(),
-                "words": option.values.words(),
-                "takes_number": matches!(option.values, Values::WordOrNumber(..)),
-            })
-        });
-        let profiles = row.profiles.iter().map(|profile| profile.name);
-        json!({
-            "name": row.name,
-            "summary": row.summary,
-            "role": row.role.name(),
-            "decides_by_latency": row.decides_by_latency,
-            "options": options.collect::<Vec<_>>(),
-            "profiles": profiles.collect::<Vec<_>>(),
-        })
-    });
-    answered(rows.collect::<Vec<Value>>())
+pub fn architectures() -> Answer<Vec<ArchitectureRow>> {
+    Answer(swap::CATALOG.iter().map(Into::into).collect())
 }
 
-/// The built-in devices, fastest first, as JSON text with times in ns per 4 KiB page.
+/// The built-in devices, fastest first with times in ns per 4 KiB page.
 #[pyfunction]
-pub fn devices() -> String {
-    answered(sim::devices::builtin().collect::<Vec<_>>())
+pub fn devices() -> Answer<Devices> {
+    let devices = sim::devices::builtin().collect();
+    Answer(Devices { schema: "pagewise.devices/1", devices })
 }
 
-/// A device by name, READ/WRITE times or path of its file, as JSON text.
+/// A device by name, READ/WRITE times or path of its file.
 #[pyfunction]
-pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
-    let device = resolve_device(text).map_err(|error| error.raise(py))?;
-    Ok(answered(device))
+pub fn device(py: Python<'_>, text: &str) -> PyResult<Answer<Device>> {
+    resolve_device(text).map(Answer).map_err(|error| error.raise(py))
 }
 
-/// Fast devices for every latency ratio over which a conclusion must hold, as a JSON list of READ/WRITE
+/// Fast devices for every latency ratio over which a conclusion must hold, of READ/WRITE
 /// times. The slow device is given by name, READ/WRITE times or path of its file.
 #[pyfunction]
-pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<String> {
+pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<Vec<String>> {
     let slow = resolve_device(slow).map_err(|error| error.raise(py))?;
     let texts = sim::devices::latency_ratios().into_iter().map(|ratio| {
         let fast = slow.faster_by(ratio);
         format!("{}/{}ns", fast.read.typical_ns, fast.write.typical_ns)
     });
-    Ok(answered(texts.collect::<Vec<String>>()))
+    Ok(texts.collect())
 }
 
 /// The device with this name, READ/WRITE times, or file. The simulator itself reads no files.

@@ -8,8 +8,8 @@ use sim::scenario::Scenario;
 use trace::store;
 use types::NoProgress;
 
+use crate::answers::parsed;
 use crate::errors::Raise;
-use crate::texts::parsed;
 
 /// Writes the trace of a scenario, given as a JSON object of its parameters, to `path`.
 #[pyfunction]

@@ -1,12 +1,12 @@
-//! Result tables between Python and Parquet, as JSON text.
+//! Result tables between Python and Parquet.
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use trace::table::{self, Table};
 
+use crate::answers::{Answer, parsed};
 use crate::errors::raise;
-use crate::texts::{answered, parsed};
 
 /// Writes a table to `path`; `text` is the JSON form of `trace::table::Table`.
 #[pyfunction]
@@ -15,9 +15,8 @@ pub fn write_table(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
     py.detach(|| table::write(&path, &table)).map_err(|error| raise(py, &error))
 }
 
-/// Reads a table that `write_table` wrote, as JSON text.
+/// Reads a table that `write_table` wrote.
 #[pyfunction]
-pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-    let table = py.detach(|| table::read(&path)).map_err(|error| raise(py, &error))?;
-    Ok(answered(table))
+pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<Answer<Table>> {
+    py.detach(|| table::read(&path)).map(Answer).map_err(|error| raise(py, &error))
 }

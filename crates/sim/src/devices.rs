@@ -7,34 +7,18 @@
 mod sized;
 
 use crate::error::{Error, ErrorKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The files of the folder `devices`, by name.
-const BUILTIN: [(&str, &str); 16] = [
-    ("dram", include_str!("../../../devices/dram.toml")),
-    ("zram-lz4", include_str!("../../../devices/zram-lz4.toml")),
-    ("zram-zstd", include_str!("../../../devices/zram-zstd.toml")),
-    ("stt-mram", include_str!("../../../devices/stt-mram.toml")),
-    ("pcm", include_str!("../../../devices/pcm.toml")),
-    ("optane-pmem", include_str!("../../../devices/optane-pmem.toml")),
-    ("optane-ssd", include_str!("../../../devices/optane-ssd.toml")),
-    ("nvme", include_str!("../../../devices/nvme.toml")),
-    ("ufs-2.1", include_str!("../../../devices/ufs-2.1.toml")),
-    ("ufs-3.1", include_str!("../../../devices/ufs-3.1.toml")),
-    ("ufs-4.0", include_str!("../../../devices/ufs-4.0.toml")),
-    ("sata-ssd", include_str!("../../../devices/sata-ssd.toml")),
-    ("emmc-5.1", include_str!("../../../devices/emmc-5.1.toml")),
-    ("sd-a1", include_str!("../../../devices/sd-a1.toml")),
-    ("sd-a2", include_str!("../../../devices/sd-a2.toml")),
-    ("hdd", include_str!("../../../devices/hdd.toml")),
-];
+// `BUILTIN`: the name and text of each file of the folder `devices`, as the build script found them.
+include!(concat!(env!("OUT_DIR"), "/builtin_devices.rs"));
 
 /// Longest latency accepted, in microseconds: 1000 s. Keeps every product of counts inside `u128`
 /// and catches a mistaken unit.
 const LATENCY_US_MAX: f64 = 1e9;
 
 /// Origin of a number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Provenance {
     /// Source that measured or stated it.
     pub source: String,
@@ -45,7 +29,7 @@ pub struct Provenance {
 }
 
 /// The time one operation on one page takes, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Latency {
     /// The best value of the source.
     #[serde(rename = "low")]
@@ -62,7 +46,7 @@ pub struct Latency {
 }
 
 /// Size of the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Capacity {
     /// Bytes.
     pub bytes: u64,
@@ -72,13 +56,16 @@ pub struct Capacity {
 }
 
 /// A figure of a device other than a time, with its range.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// The lowest value of the source.
+    #[schemars(range(min = 0))]
     pub low: f64,
     /// The value that runs use.
+    #[schemars(range(min = 0))]
     pub typical: f64,
     /// The highest value of the source.
+    #[schemars(range(min = 0))]
     pub high: f64,
     /// Origin of the figures.
     #[serde(flatten)]
@@ -86,7 +73,7 @@ pub struct Figure {
 }
 
 /// Time of reading, or writing, any number of bytes: a set-up plus a time for every byte.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transfer {
     /// The part of a read that does not depend on its size.
     #[serde(rename = "setup_ns")]
@@ -99,7 +86,7 @@ pub struct Transfer {
 }
 
 /// A storage device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// Name in the catalog, or the text that described the device.
     pub name: String,
@@ -262,15 +249,18 @@ pub fn latency_ratios() -> Vec<LatencyRatio> {
 }
 
 /// The names of the built-in devices, quickest first.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    BUILTIN.iter().map(|(name, _)| *name)
+pub fn names() -> impl Iterator<Item = String> {
+    builtin().map(|device| device.name)
 }
 
-/// The built-in devices, quickest first.
+/// The built-in devices, quickest first: by the time of one read and one write.
 pub fn builtin() -> impl Iterator<Item = Device> {
-    BUILTIN.iter().map(|(name, text)| {
+    let parse = |(name, text): &(&str, &str)| {
         Device::from_toml(text, name).expect("a test parses every file of the folder devices")
-    })
+    };
+    let mut devices: Vec<Device> = BUILTIN.iter().map(parse).collect();
+    devices.sort_by_key(|device| device.read.typical_ns + device.write.typical_ns);
+    devices.into_iter()
 }
 
 /// Parses `READ/WRITE`; none if `text` does not have that shape.

@@ -14,6 +14,7 @@ mod page_lists;
 pub mod refs;
 mod regions;
 pub mod scenario;
+mod shares;
 pub mod stack;
 pub mod swap;
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use types::PageClass;
 
@@ -15,7 +16,7 @@ pub const FILE_PAGE_BITS: u32 = 24;
 const FILES_MAX: usize = 1 << (ADDRESS_BITS - FILE_PAGE_BITS);
 
 /// A file with pages in a trace; its index in `Header::files` is its number.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct File {
     /// The file system's device as major:minor.
     pub device: String,

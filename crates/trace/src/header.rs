@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use types::PAGE_BYTES;
 
@@ -10,7 +11,7 @@ use crate::store::SCHEMA;
 use crate::{File, Processes, Shortage, Zeros};
 
 /// What the pages of a trace are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TraceKind {
     /// Pages of processes and files that leave and enter memory.
@@ -22,7 +23,7 @@ pub enum TraceKind {
 }
 
 /// A kind of data that the recording or its import lost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Description of what was lost.
     pub what: String,
@@ -31,7 +32,7 @@ pub struct Loss {
 }
 
 /// A line of a text recording that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Reject {
     /// Name of the file.
     pub file: String,
@@ -45,7 +46,7 @@ pub struct Reject {
 }
 
 /// Everything known about a trace apart from its events.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Header {
     /// Version of the file's layout.
     pub schema: u32,
@@ -121,7 +122,7 @@ fn is_yes(flag: &bool) -> bool {
 }
 
 /// A part of a trace by time.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// sha256 of the original trace, also for a slice of a slice.
     pub of: String,

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::Progress;
 
 use crate::formats::{ReadOptions, Role};
-use crate::open::is_parquet;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
-use crate::store::{Writer, join, refuse_inputs};
+use crate::store::{Writer, is_parquet, join, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, Position, Reject, TraceKind};
 
 /// Largest size of the table that numbers pages; beyond it pages are stored by (space, address).
@@ -77,7 +77,7 @@ impl ImportOptions {
 }
 
 /// The result of an import.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ImportReport {
     /// Version of this report's layout.
     pub schema: u32,

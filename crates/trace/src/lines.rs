@@ -4,10 +4,10 @@
 use memchr::{memchr, memrchr};
 
 use crate::Error;
-use crate::formats::BYTE_ORDER_MARK;
 use crate::input::{BUFFER_BYTES, Input};
 use crate::ledger::Ledger;
 use crate::record::{Record, RecordReader, Traits};
+use crate::text::BYTE_ORDER_MARK;
 
 /// What a bad line lacks, as text for the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! Opens any input of an analysis: a pagewise trace file, or a foreign recording, read directly.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use types::{Events, PageId};
@@ -9,11 +7,8 @@ use types::{Events, PageId};
 use crate::import::ImportOptions;
 use crate::input::Input;
 use crate::pipeline::{Pipeline, PipelineOptions};
-use crate::store::Reader;
+use crate::store::{Reader, is_parquet};
 use crate::{Error, Header, Rows, Source, allocations, references};
-
-/// First bytes of a Parquet file.
-pub(crate) const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 
 /// Opens `path` (`-` is standard input) for analysis: a trace file, or any recording that can be
 /// imported. Nothing is written; the memory for numbering pages has no bound.
@@ -62,16 +57,6 @@ pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
 
 fn direct(options: &ImportOptions) -> PipelineOptions {
     PipelineOptions { is_hashed: false, numbering_bytes_max: None, ..options.pipeline() }
-}
-
-/// Whether a regular file begins like a pagewise trace file. A pipe is not read, because it cannot be
-/// read again.
-pub(crate) fn is_parquet(path: &Path) -> bool {
-    let mut magic = [0; 4];
-    path.as_os_str() != "-"
-        && path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
-        && magic == *PARQUET_MAGIC
 }
 
 /// A foreign recording as a source of events.

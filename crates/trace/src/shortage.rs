@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::recording::moments::Moment;
@@ -14,7 +15,7 @@ const KILLS_KEPT: usize = 1024;
 
 /// Stalls for memory and processes that were killed, each in order of time on the recording's own
 /// clock.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shortage {
     /// Whether the stalls are those of the recorded cgroup; otherwise those of the machine.
     pub is_of_cgroup: bool,
@@ -30,7 +31,9 @@ pub struct Shortage {
 }
 
 /// Sums of stall time (PSI) at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Stall {
     /// Time of the sums, in nanoseconds.
     pub time_ns: i64,
@@ -41,7 +44,7 @@ pub struct Stall {
 }
 
 /// A process that got SIGKILL.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Killed {
     /// Time of the kill, in nanoseconds.
     pub time_ns: i64,

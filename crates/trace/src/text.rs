@@ -3,6 +3,9 @@
 /// Nanoseconds per second.
 pub const SECOND_NS: u64 = 1_000_000_000;
 
+/// U+FEFF in UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The unsigned decimal number that `text` begins with, and the rest of the text.
 #[inline(always)]
 pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
@@ -185,6 +188,32 @@ fn first_blank(head: [u8; HEAD_BYTES]) -> usize {
         others.wrapping_sub(ONES) & !others & HIGHEST
     });
     (spaces | tabs).trailing_zeros() as usize / 8
+}
+
+/// The field that `text` begins with, without the quotes around it, and the text after the delimiter. A
+/// doubled quote within quotes does not end the field, and stays doubled.
+#[inline]
+pub(crate) fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
+    if let [b'"', quoted @ ..] = text
+        && let Some(close) = closing_quote(quoted)
+        && quoted.get(close + 1).is_none_or(|&byte| byte == delimiter)
+    {
+        return (&quoted[..close], quoted.get(close + 2..));
+    }
+    let length = text.iter().position(|&byte| byte == delimiter).unwrap_or(text.len());
+    (&text[..length], text.get(length + 1..))
+}
+
+/// Index of the quote that ends the quoted text at the start of `quoted`.
+fn closing_quote(quoted: &[u8]) -> Option<usize> {
+    let mut quotes = memchr::memchr_iter(b'"', quoted);
+    while let Some(quote) = quotes.next() {
+        if quoted.get(quote + 1) != Some(&b'"') {
+            return Some(quote);
+        }
+        quotes.next();
+    }
+    None
 }
 
 #[cfg(test)]

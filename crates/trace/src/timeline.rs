@@ -1,5 +1,6 @@
 //! The time that a recording covers: duration, idle gaps, and active time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Shortest idle gap. Linux writes modified data back within 35 s (`dirty_expire_centisecs` and
@@ -13,11 +14,13 @@ const STEP_BACK_NS: i64 = 60_000_000_000;
 const GAPS_MAX: usize = 1000;
 
 /// A stretch of time without events, in seconds since the first event.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gap {
     /// Time of the event before the gap.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// Time of the event after the gap.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
 }
 

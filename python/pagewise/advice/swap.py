@@ -44,6 +44,7 @@ from pagewise.larger_pages import (
 )
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
+from pagewise.types import Analyze
 from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, parse_size
 
 SCHEMA = "pagewise.advice/1"
@@ -63,7 +64,7 @@ class Question:
     def described(self, active_s: float | None) -> Devices:
         """Both devices with all their figures."""
         request = json.dumps(self.request(catalog.baseline(), 0))
-        described = json.loads(_core.describe_request(request))
+        described = _core.describe_request(request)
         return Devices(described["fast"], described["slow"], active_s)
 
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
@@ -246,7 +247,7 @@ def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None
 
 
 def _place(
-    machine: machines.Machine | None, analysis: dict[str, Any], devices: Devices
+    machine: machines.Machine | None, analysis: Analyze, devices: Devices
 ) -> stock_linux.Place:
     """Where settings are pasted. Any trace but a swap trace may have all its pages in swap."""
     swap = analysis["swap"]
@@ -282,7 +283,7 @@ def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
     }
 
 
-def _analyzed(numbered: Trace, path: str) -> dict[str, Any]:
+def _analyzed(numbered: Trace, path: str) -> Analyze:
     """The analysis of the recording at ``path``. Raises NothingRecorded if it has no accesses."""
     analysis = questions.analyze(numbered)
     if not analysis["pages"]:

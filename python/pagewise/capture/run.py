@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -162,7 +161,7 @@ def emulated(
                 running.status,
                 **{**options, "progress": running.watched(options["progress"])},
             )
-    return {**json.loads(report), "ended_by": running.ended_by}
+    return {**report, "ended_by": running.ended_by}
 
 
 def is_among(output: PathLike, words: Iterable[str]) -> bool:

@@ -21,6 +21,7 @@ from pagewise.commands import (
     pagesize,
     replay_kills,
     report,
+    schema,
     simulate,
     slice_,
     study,
@@ -61,4 +62,5 @@ COMMANDS = [
     Command("report", report.run, ANSWERS, report.EXAMPLES),
     Command("devices", devices.app, REFERENCE, ()),
     Command("list", list_.run, REFERENCE, list_.EXAMPLES),
+    Command("schema", schema.run, REFERENCE, schema.EXAMPLES),
 ]

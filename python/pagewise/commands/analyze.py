@@ -20,6 +20,7 @@ from pagewise.commands.options import (
 )
 from pagewise.errors import UsageError
 from pagewise.terminal import facts, figures, say, show, show_json, watched
+from pagewise.types import Analyze, AnalyzedAt4KiB, ProcessRow
 from pagewise.units import (
     format_count,
     format_counted,
@@ -27,7 +28,6 @@ from pagewise.units import (
     format_size,
 )
 
-COUNTED = ("accesses", "pages")
 EXAMPLES = (
     "pagewise analyze trace.parquet",
     "pagewise analyze trace.parquet --by process --top 5",
@@ -80,7 +80,7 @@ def run(
         show(facts(summary(result)), *by_process(result))
 
 
-def by_process(result: dict[str, Any]) -> list[Any]:
+def by_process(result: Analyze) -> list[Any]:
     """The busiest processes and the rest, if the analysis has them (--by process)."""
     rows = [
         [
@@ -97,13 +97,13 @@ def by_process(result: dict[str, Any]) -> list[Any]:
     return ["", figures(titles, rows, words=1)] if rows else []
 
 
-def process_number(process: dict[str, Any]) -> str:
+def process_number(process: ProcessRow) -> str:
     """The pid of a process, or how many processes share the row."""
     pid, count = process["pid"], process["processes"]
     return format_counted(count, "process") if pid is None else str(pid)
 
 
-def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
+def summary(result: Analyze) -> list[tuple[str, str]]:
     """The main figures, in about ten lines."""
     pages = result["pages"]
     footprint = format_size(pages * result["page_bytes"])
@@ -131,14 +131,15 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     return rows + swap_rows(result)
 
 
-def larger_pages(result: dict[str, Any]) -> list[tuple[str, str]]:
+def larger_pages(result: Analyze) -> list[tuple[str, str]]:
     """What larger pages and recorded ones move and hold."""
     recorded = result.get("at_4_kib")
     if recorded is None:
         return []
 
-    def in_words(found: dict[str, Any]) -> str:
-        moved, held = (format_size(found[name] * found["page_bytes"]) for name in COUNTED)
+    def in_words(found: Analyze | AnalyzedAt4KiB) -> str:
+        counted = (found["accesses"], found["pages"])
+        moved, held = (format_size(count * found["page_bytes"]) for count in counted)
         swapped = found["swap"] and format_size(
             found["swap"]["pages_in_swap_max"] * found["page_bytes"]
         )
@@ -149,7 +150,7 @@ def larger_pages(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, in_words(each)) for name, each in sizes]
 
 
-def swap_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+def swap_rows(result: Analyze) -> list[tuple[str, str]]:
     """The rows that only a recording of swap has."""
     swap, single = result.get("swap"), result.get("single_out")
     if not swap or not single:

@@ -97,5 +97,5 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("architecture", result["architecture"]),
         *counts(result),
         ("bits per reference", bits_per_reference(result)),
-        ("ending", how_it_ended(result)),
+        ("ending", how_it_ended(result, result["cut"])),
     ]

@@ -53,14 +53,15 @@ def run(
     refuse_foreign(report, force)
     folder = recordings or examples_folder()
     shipped = found(folder)
-    analyses, cells = {}, []
+    analyses: dict[str, dict[str, Any]] = {}
+    cells = []
     with scratch() as traces:
         paths = [imported(path, traces) for path in shipped]
         for path in paths:
             name = recording_name(str(path))
             with watched(f"analyzing {name}") as progress:
-                analyses[name] = analyze(path, by="process", progress=progress)
-                analyses[name]["header"] = read(path).header
+                analysis = analyze(path, by="process", progress=progress)
+                analyses[name] = {**analysis, "header": read(path).header}
             with watched(f"replaying {name}") as progress:
                 cells += simulated(path, name, fast, slow, progress)
         with watched("advising", counted="cells", parts=PARTS) as progress:
@@ -73,8 +74,8 @@ def run(
             )
     results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
     written = write_report(results, report, title=TITLE, command=command_line(), force=True)
-    for name, analysis in analyses.items():
-        tell_losses(analysis, name)
+    for name, one in analyses.items():
+        tell_losses(one, name)
     for sentence in advice["warnings"]:
         say(f"warning: {sentence}")
     show(
@@ -133,11 +134,8 @@ def simulated(
     path: PathLike, name: str, fast: str, slow: str, progress: Progress | None
 ) -> list[dict[str, Any]]:
     """The cells of every architecture at every size."""
-    import json
-
     from pagewise.grids.simulations import Simulation, simulate_many
     from pagewise.grids.traces import numbered_meanwhile
-    from pagewise.questions import result_of
     from pagewise.report.inputs import flat
 
     requests = [
@@ -148,7 +146,7 @@ def simulated(
     with numbered_meanwhile(read(path)) as found:
         answers = simulate_many(found, requests, progress=progress)
     return [
-        {**flat(result_of("simulate", json.dumps(answer["outcome"])), name), "options": "{}"}
+        {**flat(answer["outcome"], name), "options": "{}"}
         for answer in answers
         if "outcome" in answer
     ]

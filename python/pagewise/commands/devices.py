@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from pagewise import questions
+from pagewise import _core
 from pagewise.commands.help import Group
 from pagewise.commands.options import Force, Json, epilog
 from pagewise.terminal import figures, show, show_json
+from pagewise.types import Device, Latency
 from pagewise.units import format_number
 
 app = typer.Typer(
@@ -34,9 +35,9 @@ def run(context: typer.Context, json: Json = False) -> None:
 @app.command("list", epilog=epilog(["pagewise devices list --json"]))
 def list_devices(json: Json = False) -> None:
     """List every device with its times, endurance and source."""
-    devices = questions.devices()
+    result = _core.devices()
     if json:
-        show_json({"schema": "pagewise.devices/1", "devices": devices})
+        show_json(result)
         return
     rows = [
         [
@@ -47,7 +48,7 @@ def list_devices(json: Json = False) -> None:
             transfer(device),
             cycles(device),
         ]
-        for device in devices
+        for device in result["devices"]
     ]
     columns = ["device", "what", "read us", "write us", "larger reads", "rated cycles"]
     show(figures(columns, rows, words=2))
@@ -95,15 +96,15 @@ def probe(
             show(f"larger reads: {larger(result['setup_us']['typical'], rate['typical'])}")
 
 
-def times(figure: dict[str, Any]) -> str:
+def times(figure: Latency) -> str:
     """A time in microseconds with its range."""
-    low, typical, high = (figure[name] / 1000 for name in ("low", "typical", "high"))
+    low, typical, high = (ns / 1000 for ns in (figure["low"], figure["typical"], figure["high"]))
     if low == high:
         return short(typical)
     return f"{short(typical)} ({short(low)}-{short(high)})"
 
 
-def transfer(device: dict[str, Any]) -> str:
+def transfer(device: Device) -> str:
     """Setup time and bandwidth of reads, for comparing page sizes."""
     known = device.get("transfer")
     if known is None:
@@ -121,7 +122,7 @@ def short(figure: float) -> str:
     return format_number(figure, 3)
 
 
-def cycles(device: dict[str, Any]) -> str:
+def cycles(device: Device) -> str:
     """Rated program-erase cycles."""
     rated = device.get("rated_cycles")
     return "none known" if rated is None else f"{rated['typical']:.2g}"

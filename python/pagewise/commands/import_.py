@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -13,6 +14,7 @@ from pagewise.commands.references import import_summary
 from pagewise.errors import UsageError
 from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
+from pagewise.types import ImportReport
 from pagewise.units import format_count, parse_share
 
 EXAMPLES = (
@@ -95,7 +97,7 @@ def run(
     check_losses(result, limit, output)
 
 
-def show_result(result: dict[str, Any], rows: list[tuple[str, str]], json: bool) -> None:
+def show_result(result: Mapping[str, Any], rows: list[tuple[str, str]], json: bool) -> None:
     """Prints the bad lines, and the result as JSON or in words."""
     for line in reject_lines(result):
         say(line)
@@ -105,7 +107,7 @@ def show_result(result: dict[str, Any], rows: list[tuple[str, str]], json: bool)
         show(facts(rows))
 
 
-def summary(result: dict[str, Any], output: str) -> list[tuple[str, str]]:
+def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
     """The rows that describe an import."""
     pages = result.get("pages")
     rows = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -43,8 +44,8 @@ def run(
     """Show what a recording holds, what is absent or lost, and which analyses that rules out."""
     limit = None if loss_limit is None else parse_share(loss_limit)
     with watched("reading") as progress:
-        result = info(opened(trace, format, as_, map_), progress=progress)
-    schema = result.get("schema")
+        result: Mapping[str, Any] = info(opened(trace, format, as_, map_), progress=progress)
+    schema: str | None = result.get("schema")
     for line in reject_lines(result["header"]) if schema is None else ():
         say(line)
     if json:
@@ -61,19 +62,19 @@ def run(
         check_losses(result.get("header", result), limit, trace)
 
 
-def has_only_requests(result: dict[str, Any]) -> bool:
+def has_only_requests(result: Mapping[str, Any]) -> bool:
     """Whether the recording has block requests but no event of the kind it was read as."""
     return not result["header"]["events"] and any(map(result["events"].get, REQUESTS))
 
 
-def command_of(result: dict[str, Any]) -> list[str]:
+def command_of(result: Mapping[str, Any]) -> list[str]:
     """The words of the recorded command; empty if there is none."""
     origin = result.get("origin", {})
     words: list[str] = result.get("command") or origin.get("command") or []
     return [] if origin.get("format", CAPTURE) != CAPTURE else words
 
 
-def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
+def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The rows of `pagewise info` for a trace or a recording of swap, blocks or kills."""
     header = result["header"]
     pages = header.get("pages")
@@ -103,7 +104,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def idle(result: dict[str, Any]) -> list[tuple[str, str]]:
+def idle(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The idle gaps of a recording, and how many recordings it seems to join."""
     gaps = result.get("gaps") or []
     rows = []
@@ -118,7 +119,7 @@ def idle(result: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
+def kills(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The numbers of kills and moments, if the recording has any."""
     seen = result["events"]
     if not (moments := seen.get("moment")):
@@ -130,7 +131,7 @@ def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def processes_in_words(result: dict[str, Any], named: list[str]) -> str:
+def processes_in_words(result: Mapping[str, Any], named: list[str]) -> str:
     """The busiest processes, and how many have an event (how many exist, if the list is cut)."""
     is_whole = len(result["processes"]) == result["processes_all"]
     count = len(named) if is_whole else result["processes_all"]
@@ -145,7 +146,7 @@ def shortened(names: list[str], count: int) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def zeros_beside_the_kernel(zeros: dict[str, Any]) -> str:
+def zeros_beside_the_kernel(zeros: Mapping[str, Any]) -> str:
     """Swap-outs and swap-ins of pages of zeros, with the kernel's counts if known."""
     text = f"{format_count(zeros['outs'])} out, {format_count(zeros['ins'])} in"
     outs, ins = zeros["kernel_outs"], zeros["kernel_ins"]

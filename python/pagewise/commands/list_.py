@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -57,7 +57,7 @@ def run(
             show(figures([name, ""], lines, words=2), "")
 
 
-def described(entry: dict[str, Any], *, has_options: bool) -> list[list[str]]:
+def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]:
     """The lines of an entry: its name and summary, and its options or an example if asked for."""
     options = entry.get("options") or [] if has_options else []
     return [
@@ -73,21 +73,20 @@ def described(entry: dict[str, Any], *, has_options: bool) -> list[list[str]]:
     ]
 
 
-def rows(family: str) -> list[dict[str, Any]]:
+def rows(family: str) -> Sequence[Mapping[str, Any]]:
     """The catalog of one family; each row has a name, a summary and perhaps options."""
     if family == "studies":
         return [
             {"name": study.name, "summary": study.summary, "example": study.example}
             for study in studies()
         ]
-    listing = {
+    listing: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
         "formats": _core.formats,
         "reference-formats": _core.reference_formats,
         "policies": _core.policies,
         "kill-policies": _core.kill_policies,
         "architectures": _core.architectures,
         "allocators": _core.allocators,
-        "devices": _core.devices,
+        "devices": lambda: _core.devices()["devices"],
     }
-    result: list[dict[str, Any]] = json_module.loads(listing[family]())
-    return result
+    return listing[family]()

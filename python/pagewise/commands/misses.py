@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -12,6 +12,7 @@ from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
 from pagewise.report.inputs import recording_name
 from pagewise.terminal import Part, figures, room, show, show_json, watched
+from pagewise.types import Misses
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
 EXAMPLES = (
@@ -22,8 +23,6 @@ EXAMPLES = (
 )
 GAP = 2
 """How many blank columns follow each column."""
-
-Row: TypeAlias = dict[str, Any]
 
 
 def run(
@@ -56,17 +55,14 @@ def run(
     """
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
-        result = questions.misses(
-            sources if len(sources) > 1 else sources[0],
-            policy=",".join(policy),
-            frames=",".join(frames),
-            progress=progress,
+        together = questions.misses(
+            sources, policy=",".join(policy), frames=",".join(frames), progress=progress
         )
-    results = result["traces"] if len(sources) > 1 else [result]
+    results = together["traces"]
     for counted in results:
         tell_losses(counted, *([counted["trace"]] if len(results) > 1 else []))
     if json:
-        show_json(result)
+        show_json(together if len(results) > 1 else results[0])
         return
     names = names_of(results)
     show(*totals(results, names))
@@ -74,13 +70,13 @@ def run(
         show("", *lines)
 
 
-def names_of(results: Sequence[Row]) -> list[str]:
+def names_of(results: Sequence[Misses]) -> list[str]:
     """The names of the traces in tables: without folders and endings, if these differ."""
     short = [recording_name(result["trace"]) for result in results]
     return short if len(set(short)) == len(short) else [result["trace"] for result in results]
 
 
-def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[Part]:
+def totals(results: Sequence[Misses], names: Sequence[str]) -> Iterator[Part]:
     """The number of requests and pages of each trace."""
     counts = [(format_count(each["requests"]), format_count(each["pages"])) for each in results]
     if len(results) == 1:
@@ -91,7 +87,9 @@ def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[Part]:
     yield figures(["trace", "requests", "pages"], rows)
 
 
-def pivots(results: Sequence[Row], names: Sequence[str], *, is_hits: bool) -> Iterator[list[Part]]:
+def pivots(
+    results: Sequence[Misses], names: Sequence[str], *, is_hits: bool
+) -> Iterator[list[Part]]:
     """One trace: a row for each size. Several: a table for each size, a row for each trace.
 
     Every table has a column for each policy.
@@ -100,7 +98,7 @@ def pivots(results: Sequence[Row], names: Sequence[str], *, is_hits: bool) -> It
     policies = list(results[0]["misses"])
     sizes = list(next(iter(results[0]["misses"].values())))
 
-    def row(name: str, result: Row, size: str) -> list[str]:
+    def row(name: str, result: Misses, size: str) -> list[str]:
         return [name, *(share(result, policy, size, is_hits=is_hits) for policy in policies)]
 
     if len(results) == 1:
@@ -118,7 +116,7 @@ def frames_and_bytes(size: str, noun: str = "") -> str:
     return f"{format_count(int(size))}{noun} ({format_size(int(size) * PAGE_BYTES)})"
 
 
-def share(result: Row, policy: str, size: str, *, is_hits: bool) -> str:
+def share(result: Misses, policy: str, size: str, *, is_hits: bool) -> str:
     """The share of requests that miss, or that hit."""
     requests, misses = result["requests"], result["misses"][policy][size]
     counted = requests - misses if is_hits else misses

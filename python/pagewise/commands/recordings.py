@@ -12,7 +12,7 @@ KEPT = ("events", "references", "pages")
 """The fields that may count what was kept; the first that exists counts."""
 
 
-def reject_lines(result: dict[str, Any]) -> list[str]:
+def reject_lines(result: Mapping[str, Any]) -> list[str]:
     """The first bad lines: file, line number and what was expected."""
     rejects = result.get("rejects") or []
     return [
@@ -29,7 +29,7 @@ def lost(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def disorder(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def disorder(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The row for records out of time order, if there are any."""
     count = facts.get("disordered")
     return [("out of time order", f"{format_count(count)}, kept as they came")] if count else []
@@ -41,7 +41,7 @@ def pairs(counts: Any) -> list[tuple[str, int]]:
     return [(str(name), int(count)) for name, count in items]
 
 
-def check_losses(result: dict[str, Any], limit: float | None, path: str) -> None:
+def check_losses(result: Mapping[str, Any], limit: float | None, path: str) -> None:
     """Raises DataLost when more than ``limit`` of the records was lost."""
     lost = sum(loss["count"] for loss in result["losses"])
     kept = next((result[name] for name in KEPT if name in result), 0)

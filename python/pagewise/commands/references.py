@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pagewise.commands.recordings import lost
-from pagewise.references import CAPTURE, cut
+from pagewise.references import CAPTURE
 from pagewise.units import format_count, format_size
 
 
@@ -26,18 +26,18 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("architecture", origin.get("architecture") or "not recorded"),
         *counts(info),
         ("bits per reference", bits_per_reference(info)),
-        ("ending", how_it_ended(ending)),
+        ("ending", how_it_ended(ending, info["cut"])),
     ]
     if ending and ending.get("processes"):
         rows += not_followed(origin, ending["processes"])
     return rows
 
 
-def how_it_ended(ending: Mapping[str, Any] | None) -> str:
+def how_it_ended(ending: Mapping[str, Any] | None, reason: str | None) -> str:
     """How a trace ends, which part of the run is missing, and how the program ended."""
-    if ending is not None and ending.get("signal"):
-        return str(cut(ending))
-    if reason := cut(ending):
+    if reason and ending is not None and ending.get("signal"):
+        return reason
+    if reason:
         kept = "up to the last whole frame" if ending is None else "up to there"
         return f"{reason}; the trace is whole {kept}, and what came later is missing"
     if ending is not None and ending.get("exit_status") is not None:

@@ -12,6 +12,7 @@ from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import replay_kills
 from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.types import Decision, PolicyReplay, ReplayKills
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
 EXAMPLES = (
@@ -26,8 +27,6 @@ OF_WATERMARKS = {
     "lmkd": "lmkd lacks its rule for low free memory",
 }
 """How each policy differs without watermarks, which older recordings lack."""
-
-Row = dict[str, Any]
 
 
 def run(
@@ -126,7 +125,7 @@ def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
     return options
 
 
-def summary(result: Row) -> list[Any]:
+def summary(result: ReplayKills) -> list[Any]:
     """What was recorded, and what each policy would have done."""
     lowest = min(point["available_bytes"] for point in result["memory"])
     share = format_share(lowest / result["total_bytes"] if result["total_bytes"] else None)
@@ -160,7 +159,7 @@ def summary(result: Row) -> list[Any]:
     ]
 
 
-def recorded_victims(replay: Row) -> str:
+def recorded_victims(replay: PolicyReplay) -> str:
     """How many of the recorded victims a policy would have killed too."""
     named, unknown = replay["victims_named"], replay["victims_unknown"]
     known = named + replay["victims_not_named"]
@@ -168,7 +167,7 @@ def recorded_victims(replay: Row) -> str:
     return f"{words}, {format_count(unknown)} unknown" if unknown else words
 
 
-def timeline(replay: Row) -> list[Any]:
+def timeline(replay: PolicyReplay) -> list[Any]:
     """A policy's kills, and its reasons not to kill, in order of time."""
     rows = [decided(decision) for decision in replay["decisions"]]
     rows += [
@@ -179,7 +178,7 @@ def timeline(replay: Row) -> list[Any]:
     return ["", figures([replay["policy"], "dies", "why", "available", "recorded"], lines, words=3)]
 
 
-def decided(decision: Row) -> tuple[float, list[str]]:
+def decided(decision: Decision) -> tuple[float, list[str]]:
     """The time of a decision, and its row."""
     victims = ", ".join(
         f"{victim['name']} ({victim['process']}, adj {victim['adj']}, "

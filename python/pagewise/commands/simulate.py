@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -112,12 +112,12 @@ def run(
             option={name: values[name] for name in OF_THE_REPLAY if name in values},
             progress=progress,
         )
-    devices = Devices(*(json_module.loads(_core.device(name)) for name in (fast, slow)))
+    devices = Devices(_core.device(fast), _core.device(slow))
     show(*described(result, alone, parse_size(fast_tier), devices))
 
 
 def described(
-    result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: int, devices: Devices
+    result: Mapping[str, Any], alone: Mapping[str, Any], fast_tier_bytes: int, devices: Devices
 ) -> list[Any]:
     """The outcome as tables, compared with the slow device alone."""
     tiers = [
@@ -159,7 +159,7 @@ def described(
     ]
 
 
-def larger_pages(result: dict[str, Any], alone: dict[str, Any]) -> list[Any]:
+def larger_pages(result: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
     """The cost of larger pages and of 4 KiB, with the fast tier and without it."""
     if "at_4_kib" not in result:
         return []
@@ -173,7 +173,7 @@ def larger_pages(result: dict[str, Any], alone: dict[str, Any]) -> list[Any]:
     return ["", figures(["", "pages of", "read", "written", "I/O time"], rows)]
 
 
-def moved(name: str, outcome: dict[str, Any]) -> list[str]:
+def moved(name: str, outcome: Mapping[str, Any]) -> list[str]:
     """The bytes that both devices move with pages of one size, and their I/O time."""
     page_bytes = outcome["page_bytes"]
     read, written = (
@@ -186,11 +186,11 @@ def moved(name: str, outcome: dict[str, Any]) -> list[str]:
     return [name, format_size(page_bytes), read, written, time]
 
 
-def options(result: dict[str, Any]) -> list[list[str]]:
+def options(result: Mapping[str, Any]) -> list[list[str]]:
     """Every option with its value and its meaning."""
     meanings = {
         option["name"]: option["meaning"]
-        for row in json_module.loads(_core.architectures())
+        for row in _core.architectures()
         if row["name"] == result["architecture"]
         for option in row["options"]
     }
@@ -204,7 +204,7 @@ def options(result: dict[str, Any]) -> list[list[str]]:
     return [[name, value, meanings.get(name, "")] for name, value in values.items()]
 
 
-def life(result: dict[str, Any], tier: str, devices: Devices) -> str:
+def life(result: Mapping[str, Any], tier: str, devices: Devices) -> str:
     """How long a device lasts at this traffic, computed as in `pagewise advise`."""
     years = devices.life_years(result, tier)
     if years is None:
@@ -212,7 +212,7 @@ def life(result: dict[str, Any], tier: str, devices: Devices) -> str:
     return format_range(years, format_years)
 
 
-def beside(result: dict[str, Any], alone: dict[str, Any], name: str) -> str:
+def beside(result: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> str:
     """A time with its range, and its share of the time that the slow device alone takes.
 
     The range covers the latencies of the devices.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -110,16 +109,17 @@ class Replacement:
         """Counts all sizes of one policy in one pass; each ``outcome`` is as `pagewise misses
         --json`."""
         frames = [request.size.of(found.size.pages) for request in requests]
-        text = _core.misses(
+        counts = _core.misses(
             *found.trace.arguments(),
             policies=[requests[0].text],
             frames=frames,
             progress=progress,
         )
-        counts = json.loads(text)
         ((label, by_frames),) = counts["misses"].items()
+        # The trace may be a numbered copy, whose path says nothing.
+        kept = {name: value for name, value in counts.items() if name != "trace"}
         return [
-            {"outcome": {**counts, "misses": {label: {str(size): by_frames[str(size)]}}}}
+            {"outcome": {**kept, "misses": {label: {str(size): by_frames[str(size)]}}}}
             for size in frames
         ]
 
@@ -145,5 +145,4 @@ class Replacement:
         }
 
     def _described(self) -> dict[str, Any]:
-        described: dict[str, Any] = json.loads(_core.describe_policy(self.text))
-        return described
+        return _core.describe_policy(self.text)

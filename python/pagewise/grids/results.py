@@ -29,7 +29,7 @@ def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult])
 def read(address: str) -> list[dict[str, Any]]:
     """The rows of a results file, each a dictionary by column name."""
     with readable(address) as path:
-        table = json.loads(_core.read_table(str(path)))
+        table = _core.read_table(str(path))
     metadata = dict(table["metadata"])
     if metadata.get("schema") != SCHEMA:
         raise UnreadableInput(f"{address}: not results of pagewise sweep", path=address)

@@ -61,8 +61,7 @@ class Simulation:
 
     def effective(self) -> dict[str, Any]:
         """The request with every default filled in and the devices' figures."""
-        effective: dict[str, Any] = json.loads(_core.describe_request(json.dumps(self.to_json())))
-        return effective
+        return _core.describe_request(json.dumps(self.to_json()))
 
     def held_bytes(self, size: Size) -> int:
         """Bytes that it holds while it runs on this trace."""
@@ -143,7 +142,4 @@ def _in_one_pass(
 ) -> list[dict[str, Any]]:
     memory.give_back_what_is_freed()
     text = json.dumps(list(requests))
-    answers: list[dict[str, Any]] = json.loads(
-        _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)
-    )
-    return answers
+    return _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)

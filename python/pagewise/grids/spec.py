@@ -30,7 +30,6 @@ folder of the spec. ``sizes`` and ``device`` are for architectures.
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,7 +179,7 @@ def _devices(device: object, place: str) -> list[tuple[str, str]]:
     fast, slow = (require_text(table, name, place) for name in ("fast", "slow"))
     _core.device(slow)
     if fast == RATIOS:
-        return [(times, slow) for times in json.loads(_core.latency_ratios(slow))]
+        return [(times, slow) for times in _core.latency_ratios(slow)]
     _core.device(fast)
     return [(fast, slow)]
 

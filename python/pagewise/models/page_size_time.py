@@ -11,7 +11,6 @@ constants, and does not say that T_IO grows with the page; otherwise small pages
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -132,7 +131,7 @@ def storage_of(text: str) -> Storage:
 
     Raises UsageError if its bandwidth is unknown: two latencies do not give the cost of a byte.
     """
-    device: dict[str, Any] = json.loads(_core.device(text))
+    device = _core.device(text)
     transfer = device.get("transfer")
     if transfer is None:
         raise UsageError(
@@ -140,7 +139,8 @@ def storage_of(text: str) -> Storage:
             hint="use optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
-    setup, bandwidth = transfer["setup_ns"], transfer["bandwidth_mb_s"]
+    setup: Mapping[str, Any] = transfer["setup_ns"]
+    bandwidth: Mapping[str, Any] = transfer["bandwidth_mb_s"]
     ns_per_byte = {
         level: 1e3 / bandwidth[of]
         for level, of in (("low", "high"), ("typical", "typical"), ("high", "low"))

@@ -15,7 +15,7 @@ from pagewise.errors import UnreadableInput
 from pagewise.policies import written
 from pagewise.questions import analyze, misses
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.report.shapes import SHAPES, flaw
+from pagewise.report.shapes import KINDS, flaw
 from pagewise.storage import refuse_endless
 
 Result: TypeAlias = dict[str, Any]
@@ -127,7 +127,7 @@ def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progr
     if not 0 < objects <= COMPARED_MAX:
         return
     frames = sorted({max(1, round(share * objects)) for share in CACHE_SHARES})
-    names = [row["name"] for row in json.loads(_core.policies())]
+    names = [row["name"] for row in _core.policies()]
     counts = [misses(trace, policy=[name], frames=frames, progress=progress) for name in names]
     together = {name: count for each in counts for name, count in each["misses"].items()}
     name = recording_name(trace.path)
@@ -137,7 +137,7 @@ def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progr
 def sweep_columns(path: str) -> dict[str, list[Any]] | None:
     """The columns of a sweep's results by name; None for a trace, which is also Parquet."""
     try:
-        table = json.loads(_core.read_table(path))
+        table = _core.read_table(path)
     except UnreadableInput:
         return None
     if dict(table["metadata"]).get("schema") != "pagewise.sweep/1":
@@ -153,7 +153,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
     schema = str(result.get("schema", ""))
     kind = schema.removeprefix("pagewise.").partition("/")[0]
     where = path or name
-    if not schema.startswith("pagewise.") or kind not in SHAPES:
+    if not schema.startswith("pagewise.") or kind not in KINDS:
         raise UnreadableInput(
             f"{where}: not a result of pagewise (schema {schema[:60] or 'absent'})",
             path=path,

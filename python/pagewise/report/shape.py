@@ -70,6 +70,7 @@ FLAG = Plain("true or false", lambda value: isinstance(value, bool))
 SCALAR = Plain(
     "text or a finite number", lambda value: isinstance(value, (str, bool)) or _is_number(value)
 )
+ANYTHING = Plain("anything", lambda value: True)
 DIGITS = Plain(
     "a count in digits",
     lambda value: (

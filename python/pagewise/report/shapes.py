@@ -1,19 +1,19 @@
-"""The shapes of results: the fields of each kind of result that panels rely on, and no others.
+"""What the report checks of every kind of result before panels read it.
 
-The outputs of the commands have more fields. A result that departs from its shape was cut, edited
-or made by another program; the report refuses it and names the field.
+Types and ranges come from the schemas of results. A result that departs from them was cut, edited
+or made by something else, and is refused with the name of the field.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+from pagewise import layouts
 from pagewise.report.shape import (
     COUNT,
-    DIGITS,
     FLAG,
     NUMBER,
     POSITIVE,
@@ -27,6 +27,7 @@ from pagewise.report.shape import (
     Shape,
     departure,
 )
+from pagewise.report.shape_of import Reader
 
 
 def _is_options(value: Any) -> bool:
@@ -39,101 +40,6 @@ def _is_options(value: Any) -> bool:
 
 OrNull = partial(Maybe, is_needed=True)
 OPTIONS = Plain("options by name, or their JSON text", _is_options)
-HISTOGRAM = [(COUNT, COUNT)]
-CURVE = [(POSITIVE, SHARE)]
-SPREAD = {"low": NUMBER, "typical": NUMBER, "high": NUMBER}
-LOSSES = [{"what": TEXT, "count": COUNT}]
-
-_SHARES = {
-    "accesses": COUNT,
-    "pages": COUNT,
-    "top_share": {
-        "0.1": SHARE,
-        **{share: Maybe(SHARE) for share in ("0.01", "0.05", "0.25", "0.5")},
-    },
-    "pages_for_80_percent": OrNull(SHARE),
-    "single_access": {"pages": SHARE, "accesses": SHARE},
-}
-_VOLUME = Maybe({"top_10_percent_bytes": COUNT, "rest_bytes": COUNT})
-_FAULTS = {"count": COUNT, "sum_ns": COUNT, "distribution_ns": HISTOGRAM}
-
-HEADER = {
-    "kind": TEXT,
-    "format": TEXT,
-    "events": COUNT,
-    "pages": OrNull(COUNT),
-    **dict.fromkeys(("has_clock", "has_operations", "has_sizes", "has_durations"), FLAG),
-    "processes": [{}],
-    "losses": LOSSES,
-    "sources": [(TEXT, TEXT)],
-    "start_ns": Maybe(NUMBER),
-    "shortage": Maybe(
-        {
-            "is_of_cgroup": FLAG,
-            "stalls": [{"time_ns": NUMBER, "some_us": COUNT, "full_us": COUNT}],
-            "kills": [{"time_ns": NUMBER, "pid": COUNT, "name": TEXT, "is_of_kernel": FLAG}],
-            "kills_left_out": COUNT,
-        }
-    ),
-}
-ANALYZE = {
-    **_SHARES,
-    "name": Maybe(TEXT),
-    "kind": Maybe(TEXT),
-    "trace": Maybe(TEXT),
-    "skew_curve": [(SHARE, SHARE)],
-    "miss_ratio_curve": CURVE,
-    "reuse_distance": HISTOGRAM,
-    "volume": Maybe({"swap": _VOLUME, "block": _VOLUME}),
-    "single_out": Maybe({"pages": SHARE, "outs": SHARE}),
-    "swap": Maybe(
-        {
-            "outs": COUNT,
-            "ins": COUNT,
-            "never_returned": {"pages": SHARE, "outs": SHARE},
-            "device_reads": Maybe({"readahead_share": SHARE}),
-        }
-    ),
-    "reaccess_interval_ns": Maybe(HISTOGRAM),
-    "fault_time": Maybe({"device": _FAULTS, "cached": _FAULTS}),
-    "processes": Maybe([{**_SHARES, "name": OrNull(TEXT), "pid": COUNT}]),
-    "traffic": Maybe(
-        {
-            "step_s": POSITIVE,
-            "series": [{"name": TEXT, "processes": COUNT, "reads": [COUNT], "writes": [COUNT]}],
-        }
-    ),
-    "header": Maybe(HEADER),
-    "gaps": Maybe([{"from_s": NUMBER, "to_s": NUMBER}]),
-    "recordings": Maybe(COUNT),
-    "page_bytes": Maybe(COUNT),
-    "losses": Maybe(LOSSES),
-    "zero_pages": Maybe({"outs": COUNT, "ins": COUNT}),
-    "not_recorded": Maybe([TEXT]),
-}
-MISSES = {
-    "name": Maybe(TEXT),
-    "trace": Maybe(TEXT),
-    "requests": COUNT,
-    "pages": COUNT,
-    "misses": Keyed(Keyed(COUNT, name=DIGITS)),
-    "losses": Maybe(LOSSES),
-}
-_COUNTS = {"reads": COUNT, "writes": COUNT}
-SIMULATE = {
-    "name": Maybe(TEXT),
-    "trace": Maybe(TEXT),
-    "architecture": TEXT,
-    "options": Keyed(SCALAR),
-    "fast_bytes": COUNT,
-    "fast_device": TEXT,
-    "slow_device": TEXT,
-    "fast": _COUNTS,
-    "slow": _COUNTS,
-    "io_time_s": POSITIVE,
-    "stall_time_s": POSITIVE,
-    "wear": Maybe({"fast": Maybe(POSITIVE), "slow": Maybe(POSITIVE)}),
-}
 CELL = {
     **dict.fromkeys(("trace", "architecture", "fast", "slow"), TEXT),
     **dict.fromkeys(("fast_tier_bytes", "slow_reads", "slow_writes"), COUNT),
@@ -186,84 +92,7 @@ STUDY = {
     ),
     "sensitivity": Maybe([Keyed(Maybe(SCALAR))]),
 }
-_SHARE_AT_SIZE = {"fast_tier_bytes": COUNT, "io_share": SPREAD}
-_AT_SIZE = {
-    "fast_tier_bytes": COUNT,
-    "io_share": SPREAD,
-    "next_cheaper": {"fast_tier_bytes": COUNT, "regret": SPREAD},
-    "stock_linux": {"architecture": TEXT, "regret": SPREAD},
-    "life_slow_years": Maybe(SPREAD),
-    "memory": Maybe({"taken_bytes": SPREAD, "share_of_board": Maybe(SPREAD)}),
-}
-ADVICE = {
-    "trace": TEXT,
-    "fast": {"name": TEXT},
-    "slow": {"name": TEXT},
-    "architecture": {"name": TEXT, "holds_in": {"combinations": COUNT, "of": COUNT}},
-    "candidates": [
-        {
-            "architecture": TEXT,
-            "sizes": [
-                {
-                    **dict.fromkeys(("fast_tier_bytes", "slow_bytes", "fast_bytes_written"), COUNT),
-                    "io_time_s": POSITIVE,
-                    "io_share": POSITIVE,
-                }
-            ],
-        }
-    ],
-    "worth": OrNull(_AT_SIZE),
-    "losses": Maybe(LOSSES),
-    "today": Maybe({"architecture": TEXT, "by": TEXT, **_AT_SIZE}),
-    "best": Maybe({"architecture": TEXT, "can_run": FLAG, **_SHARE_AT_SIZE}),
-    "evidence": Maybe({"verdict": TEXT, "reason": TEXT, "remedy": OrNull(TEXT)}),
-    "warnings": Maybe([TEXT]),
-    "reference": OrNull({"what": TEXT, "io_bytes": COUNT, "fast_tier_bytes": OrNull(COUNT)}),
-    "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],
-    "notes": [TEXT],
-}
-
-DENOMINATOR = Plain("memory or cpu", lambda value: value in ("memory", "cpu"))
-
-PAGE_SIZE = {
-    "trace": TEXT,
-    "program": {
-        "references": COUNT,
-        "steps": COUNT,
-        "footprint_bytes": COUNT,
-        "footprint_factors": Keyed(POSITIVE, name=DIGITS),
-    },
-    "assumed": {
-        "storage": TEXT,
-        "terms": {
-            "references": DENOMINATOR,
-            "cold": TEXT,
-            "tlb_levels": COUNT,
-            "readahead_bytes": COUNT,
-        },
-    },
-    "memory_bytes": COUNT,
-    "advice": {
-        **dict.fromkeys(("page_bytes", "ideal_bytes"), COUNT),
-        **dict.fromkeys(("target", "storage"), TEXT),
-        **dict.fromkeys(("regret", "footprint_factor"), NUMBER),
-        "gain": SPREAD,
-        "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],
-        "notes": [TEXT],
-    },
-    "memories": [
-        {
-            "memory_bytes": COUNT,
-            "share": POSITIVE,
-            "sizes_bytes": [COUNT],
-            "translation_ns": [POSITIVE],
-            "data_ns": [POSITIVE],
-            "paper_ns": OrNull([POSITIVE]),
-            "sampled_ns": OrNull([POSITIVE]),
-        }
-    ],
-}
-
+SPREAD = {"low": NUMBER, "typical": NUMBER, "high": NUMBER}
 SPREAD_OR_NULL = Maybe(SPREAD)
 BENCH_LAZY = {
     "place": TEXT,
@@ -290,75 +119,116 @@ BENCH_LAZY = {
     ],
 }
 
-_CANDIDATE = {
-    **dict.fromkeys(("process", "resident_bytes", "swapped_bytes"), COUNT),
-    "name": TEXT,
-    "adj": NUMBER,
+NEEDS = {
+    **dict.fromkeys(("Process", "ProcessCounts", "Machine"), ""),
+    "Analyze": "accesses pages top_share pages_for_80_percent? single_access skew_curve "
+    "miss_ratio_curve reuse_distance",
+    "ProcessAnalysis": "accesses pages top_share pages_for_80_percent? single_access name? pid",
+    "Volume": "",
+    "SwapTraffic": "outs ins never_returned",
+    "DeviceReads": "readahead_share",
+    "Header": "kind format events pages? has_clock has_operations has_sizes has_durations "
+    "processes losses sources",
+    "Misses": "requests pages misses",
+    "Simulate": "architecture options fast_bytes fast_device slow_device fast slow io_time_s "
+    "stall_time_s",
+    "TierCounts": "reads writes",
+    "Wear": "",
+    "Device": "name",
+    "Advice": "trace fast slow architecture candidates worth? reference? settings notes",
+    "ChosenArchitecture": "name holds_in",
+    "Candidate": "architecture sizes",
+    "CandidateSize": "fast_tier_bytes slow_bytes fast_bytes_written io_time_s io_share",
+    "AtSize": "fast_tier_bytes io_share next_cheaper stock_linux",
+    "Today": "architecture by fast_tier_bytes io_share next_cheaper stock_linux",
+    "Best": "architecture can_run fast_tier_bytes io_share",
+    "TakenMemory": "taken_bytes",
+    "EvidenceResult": "verdict reason remedy?",
+    "AgainstReference": "what io_bytes fast_tier_bytes?",
+    "Alone": "",
+    "BoardMemory": "",
+    "PageSize": "trace program assumed memory_bytes advice memories",
+    "Assumed": "storage terms",
+    "AdvicePageSize": "page_bytes ideal_bytes target storage regret footprint_factor gain settings "
+    "notes",
+    "ReplayKills": "recording memory freezes policies",
+    "MemoryPoint": "time_s available_bytes",
+    "Freeze": "",
+    "PolicyReplay": "policy decisions reasons false_alarms missed_freezes",
+    "Victim": "process name adj resident_bytes swapped_bytes",
+    "RecordedKill": "",
+    "Kills": "kernel lost kills",
+    "Kill": "pid comm threads? rss_bytes? signal_us? threads_us? reclaim_us? unmap_us? "
+    "pagetables_us? total_us? reaper_us? trigger killer? rss_curve",
+    "Killer": "pid comm?",
 }
-REPLAY_KILLS = {
-    "recording": TEXT,
-    "memory": [{"time_s": POSITIVE, "available_bytes": COUNT}],
-    "freezes": [{}],
-    "policies": [
-        {
-            "policy": TEXT,
-            "decisions": [
-                {
-                    "time_s": POSITIVE,
-                    "available_bytes": COUNT,
-                    **dict.fromkeys(("why", "judgement"), TEXT),
-                    "victims": [_CANDIDATE],
-                    "spared": [_CANDIDATE],
-                }
-            ],
-            "reasons": [{**dict.fromkeys(("from_s", "to_s"), POSITIVE), "why": TEXT}],
-            **dict.fromkeys(("false_alarms", "missed_freezes"), COUNT),
-        }
-    ],
-}
-KILLS = {
-    "kernel": TEXT,
-    "lost": COUNT,
-    "kills": [
-        {
-            "pid": COUNT,
-            "comm": TEXT,
-            **dict.fromkeys(("threads", "rss_bytes"), OrNull(COUNT)),
-            **dict.fromkeys(
-                ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us"),
-                OrNull(NUMBER),
-            ),
-            **dict.fromkeys(("total_us", "reaper_us"), OrNull(NUMBER)),
-            "trigger": TEXT,
-            "killer": OrNull({"pid": COUNT, "comm": OrNull(TEXT)}),
-            "rss_curve": [(NUMBER, COUNT)],
-        }
-    ],
-}
+"""The fields without which nothing can be drawn, by the type that has them; ? may be null. Others
+may be absent: results of an earlier pagewise lack some."""
 
-SHAPES: Mapping[str, Shape] = {
-    "analyze": ANALYZE,
-    "misses": MISSES,
-    "misses-of-traces": {"traces": [MISSES]},
-    "simulate": SIMULATE,
+LET_THROUGH = ("recorder", "files")
+"""Fields of a header that no panel reads."""
+
+BY_HAND: Mapping[str, Shape] = {
     "sweep": SWEEP,
     "study": STUDY,
-    "advice": ADVICE,
-    "page-size": PAGE_SIZE,
-    "advice-page-size": PAGE_SIZE,
     "bench-lazy": BENCH_LAZY,
-    "replay-kills": REPLAY_KILLS,
-    "kills": KILLS,
 }
-"""Shapes by the middle word of a result's ``schema``."""
+"""Results whose definition is not in Rust, nor in `pagewise.answers`."""
+
+LAYOUTS = {
+    **{
+        name: name
+        for name in ("analyze", "misses", "misses-of-traces", "simulate", "advice", "page-size")
+    },
+    "advice-page-size": "page-size",
+    "replay-kills": "replay-kills",
+    "kills": "kills",
+}
+"""The schema of each kind of result."""
+
+KINDS = (*LAYOUTS, *BY_HAND)
+"""What the report takes, by the middle word of a result's ``schema``."""
+
+
+@cache
+def shape_named(kind: str) -> Shape:
+    """What a result of this kind must be."""
+    if kind in BY_HAND:
+        return BY_HAND[kind]
+    found = shape_of_layout(LAYOUTS[kind])
+    if kind == "analyze":
+        # What else a recording says, where the report has read it itself.
+        held = shape_of_layout("info")
+        header = {name: one for name, one in held["header"].items() if name not in LET_THROUGH}
+        found |= {"header": Maybe(header)}
+        found |= {name: Maybe(held[name]) for name in ("gaps", "recordings")}
+    return {**found, "name": Maybe(TEXT)}
+
+
+def shape_of_layout(name: str) -> dict[str, Shape]:
+    """The shape of what has this schema."""
+    schema = layouts.schema(name)
+    reader = Reader(schema.get("$defs", {}), NEEDS)
+    shape: dict[str, Shape] = reader.fields(schema["title"], schema)
+    return shape
 
 
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
     """The first field that departs from the shape of ``kind``; None if all fit."""
-    found = departure(result, SHAPES[kind])
-    further = {"analyze": _traffic, "sweep": _sweep, "study": _tables}
+    found = departure(result, shape_named(kind))
+    further = {"analyze": _analysis, "sweep": _sweep, "study": _tables}
     further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
     return found or (further[kind](result) if kind in further else None)
+
+
+def _analysis(analysis: Mapping[str, Any]) -> Mismatch | None:
+    """The share of the busiest tenth is known, and traffic is whole."""
+    parts = [("", analysis)]
+    parts += [(f"processes[{n}].", one) for n, one in enumerate(analysis.get("processes") or [])]
+    for place, part in parts:
+        if "0.1" not in part["top_share"]:
+            return Mismatch(f"{place}top_share.0.1", SHARE.words, "nothing")
+    return _traffic(analysis)
 
 
 def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:

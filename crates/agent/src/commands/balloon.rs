@@ -10,8 +10,8 @@ use linux::Root;
 use linux::cgroup::MemoryGroup;
 use types::Bytes;
 
-use crate::Outcome;
-use crate::exit::Exit;
+use crate::arguments::parse_time;
+use crate::exit::{Exit, Outcome};
 use crate::interrupt::Interrupt;
 use crate::output::print;
 
@@ -64,7 +64,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
     folder: PathBuf,
     /// Hold the memory for this long, such as 60s [default: until Ctrl-C or SIGTERM].
-    #[arg(long = "for", value_name = "TIME", value_parser = super::record::parse_time)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
     /// Hold memory in the cgroup PATH while the process PID lives.
     #[arg(long, hide = true, num_args = 2, value_names = ["PID", "PATH"])]

@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::Outcome;
+use crate::exit::Outcome;
 use crate::output;
 
 /// Print the completion script for a shell.
@@ -17,10 +17,10 @@ pub struct Arguments {
     shell: Shell,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
-    let mut command = crate::Arguments::command();
+/// Prints the completions of `program`.
+pub fn run(arguments: &Arguments, mut program: Command) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command, "pagewise-agent", &mut script);
+    clap_complete::generate(arguments.shell, &mut program, "pagewise-agent", &mut script);
     output::print(String::from_utf8_lossy(&script).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,8 +9,7 @@ use linux::probe::{self, Grant};
 use serde::Serialize;
 use trace::recording::Missing;
 
-use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::output;
 
 /// Columns of the longest name, `record --backend tracefs`.

@@ -11,8 +11,7 @@ use linux::Root;
 use policy::kill;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::interrupt;
 use crate::output::{print, say};
 

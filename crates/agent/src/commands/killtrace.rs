@@ -11,11 +11,11 @@ use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
-use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
+use trace::kills::{About, Kill, Killer, Outcome, chrome};
 use types::shown;
 
-use super::record::{parse_size, parse_time};
-use crate::exit::{Exit, INTERRUPTED};
+use crate::arguments::{parse_size, parse_time};
+use crate::exit::{self, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
@@ -86,7 +86,7 @@ enum BackendName {
     Function,
 }
 
-pub fn run(arguments: &Arguments) -> crate::Outcome {
+pub fn run(arguments: &Arguments) -> exit::Outcome {
     let mut is_early = false;
     let (outcome, failure) = match &arguments.whose.read {
         // Signals keep their default action, so one also ends a read that waits for the writer of a pipe.
@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
         None => Ok(()),
     };
     match arguments.json {
-        true => print(report(&outcome))?,
+        true => print(json!(outcome.report()))?,
         false => print_table(&outcome)?,
     }
     written?;
@@ -167,18 +167,6 @@ impl Watch for Waiting {
     fn is_over(&mut self) -> bool {
         self.interrupt.came() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
-}
-
-fn report(outcome: &Outcome) -> serde_json::Value {
-    json!({
-        "schema": SCHEMA,
-        "kernel": outcome.about.kernel,
-        "backend": outcome.about.backend,
-        "lost": outcome.lost,
-        "is_cut": outcome.is_cut,
-        "absent": outcome.absent,
-        "kills": outcome.kills,
-    })
 }
 
 fn print_table(outcome: &Outcome) -> Result<(), Exit> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use launch::{Observer, Outcome, Preparation, Visited, changes, guard};
+use launch::{Lock, Observer, Outcome, Preparation, Visited, changes};
 use linux::Root;
 use serde_json::{Value, json};
 
-use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
+use crate::exit::{self, DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
@@ -47,7 +47,7 @@ pub struct Arguments {
     guard: bool,
 }
 
-pub fn run(arguments: &Arguments) -> crate::Outcome {
+pub fn run(arguments: &Arguments) -> exit::Outcome {
     let root = Root::system();
     let (Some(plan), Some(folder)) = (&arguments.plan, &arguments.output) else {
         return undo(&root, arguments);
@@ -77,13 +77,13 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     })
 }
 
-fn undo(root: &Root, arguments: &Arguments) -> crate::Outcome {
+fn undo(root: &Root, arguments: &Arguments) -> exit::Outcome {
     if arguments.guard {
-        guard::stand(root)?;
+        changes::undo_after_run(root)?;
         return Ok(ExitCode::SUCCESS);
     }
     // A run that holds the lock undoes its own changes.
-    let _lock = changes::Lock::take(root)?;
+    let _lock = Lock::take(root)?;
     let count = changes::undo(root)?;
     match arguments.json {
         true => print(json!({ "schema": "pagewise.undo/1", "changes": count }))?,

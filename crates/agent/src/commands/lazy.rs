@@ -8,9 +8,9 @@ use linux::{Root, process, program};
 use serde_json::{Map, Value, json};
 use types::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, PAGE_BYTES};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 use crate::output::{print, say};
-use crate::{Outcome, preload};
+use crate::preload;
 
 const LIBRARY: &str = "libpagewise_lazy.so";
 /// The most children that a message names.
@@ -159,8 +159,9 @@ fn counters(root: &Root, process: u32) -> Result<Vec<u64>, Exit> {
             "the library is not loaded; start the program with pagewise-agent lazy -- PROGRAM";
         missing(&format!("{start}{}", served_children(root, process)))
     })?;
-    let offset = program::symbol_offset(&library.path, LAZY_SYMBOL)?
-        .ok_or_else(|| missing("its library has no counters"))?;
+    let offset = program::symbol_offset(&library.path, LAZY_SYMBOL)?.ok_or_else(|| {
+        missing("its library has no counters: restart the program with this pagewise-agent lazy")
+    })?;
     let [magic, counters @ ..]: [u64; 1 + LAZY_COUNTERS.len()] =
         process::numbers(root, process, library.address + offset)?;
     if magic != LAZY_MAGIC {

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command};
 
-use crate::Outcome;
-use crate::exit::Exit;
+use crate::exit::{Exit, Outcome};
 
 /// Write the man pages into a folder.
 #[derive(Args)]
@@ -17,9 +16,10 @@ pub struct Arguments {
     folder: PathBuf,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+/// Writes the man pages of `program`.
+pub fn run(arguments: &Arguments, program: Command) -> Outcome {
     std::fs::create_dir_all(&arguments.folder)
-        .and_then(|()| clap_mangen::generate_to(crate::Arguments::command(), &arguments.folder))
+        .and_then(|()| clap_mangen::generate_to(program, &arguments.folder))
         .map_err(|error| Exit::Refused(format!("{}: {error}", arguments.folder.display())))?;
     Ok(ExitCode::SUCCESS)
 }

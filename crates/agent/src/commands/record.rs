@@ -1,22 +1,20 @@
 //! `pagewise-agent record`: writes the events of the running kernel to a recording.
 
-use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::sources::{self, Source};
-use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
+use recorder::{BackendChoice, Filter, Options, Outcome};
 use serde_json::json;
-use trace::recording::Missing;
-use types::Bytes;
 
 use super::record_allocations;
-use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
+use crate::arguments::{parse_size, parse_time};
+use crate::ending::Ending;
+use crate::exit::{self, DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
@@ -56,10 +54,10 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = [
         "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
     ])]
-    pub allocations: bool,
+    allocations: bool,
     /// Rebuild a recording from the folder of logs that an interrupted `record --allocations` left.
     #[arg(long, value_name = "FOLDER", requires = "allocations", conflicts_with = "command")]
-    pub recover: Option<PathBuf>,
+    recover: Option<PathBuf>,
     /// Record only this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
@@ -77,13 +75,13 @@ pub struct Arguments {
     buffer: u32,
     /// Print one JSON object at the end, and send the output of COMMAND to standard error.
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// The file to write; it must not exist.
     #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    output: PathBuf,
     /// A command to run. The recording ends when the command exits, and record exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<String>,
+    command: Vec<String>,
 }
 
 /// A source of kernel events, as the command line names it.
@@ -97,12 +95,17 @@ enum BackendName {
     Tracefs,
 }
 
-pub fn run(arguments: Arguments) -> crate::Outcome {
+pub fn run(arguments: Arguments) -> exit::Outcome {
     let root = Root::system();
     let interrupt = Interrupt::listen()?;
-    let mut ending = Ending::new(&arguments, interrupt.clone());
+    let command = arguments.command.clone();
+    let mut ending = Ending::new(interrupt.clone(), command, arguments.duration, arguments.json);
     let outcome = if arguments.allocations {
-        record_allocations::record(&root, &arguments, &mut ending)?
+        let Arguments { output, command, recover, .. } = &arguments;
+        match recover {
+            Some(folder) => record_allocations::recover(&root, folder, output)?,
+            None => record_allocations::record(&root, output, command, &mut ending)?,
+        }
     } else {
         let options = options(&root, &arguments)?;
         if let Some(warning) = swap_warning(&root, &options.sources) {
@@ -119,7 +122,10 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     }
     if outcome.is_lossy() {
         say(match arguments.allocations {
-            true => "more than 0.1 % of the records were lost: the disk of the recording was full",
+            true => {
+                "more than 0.1 % of the records were lost because the disk was full: free some \
+                     space, or name a file on another disk with -o"
+            }
             false => "more than 0.1 % of the records were lost: give a larger --buffer",
         });
         return Ok(ExitCode::from(DATA_LOST));
@@ -206,114 +212,6 @@ fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
          To add one of 2 GiB: sudo sh -c 'fallocate -l 2G /swapfile && chmod 600 /swapfile && \
          mkswap /swapfile && swapon /swapfile'",
     )
-}
-
-/// Ends the recording on a signal, after `--for`, or when the command exits.
-pub struct Ending {
-    interrupt: Interrupt,
-    command: Vec<String>,
-    /// Environment variables that the command gets in addition to those of record.
-    pub environment: Vec<(&'static str, OsString)>,
-    /// Whether record needs standard output for itself, so that the command writes to standard error.
-    is_json: bool,
-    child: Option<Child>,
-    is_passed_on: bool,
-    duration: Option<Duration>,
-    deadline: Option<Instant>,
-}
-
-impl Ending {
-    fn new(arguments: &Arguments, interrupt: Interrupt) -> Ending {
-        Ending {
-            interrupt,
-            command: arguments.command.clone(),
-            environment: Vec::new(),
-            is_json: arguments.json,
-            child: None,
-            is_passed_on: false,
-            duration: arguments.duration,
-            deadline: None,
-        }
-    }
-}
-
-impl Stop for Ending {
-    fn ready(&mut self, absent: &[Missing]) {
-        if !self.is_json {
-            for missing in absent {
-                say(format_args!("not recorded: {}: {}", missing.what, missing.why));
-            }
-        }
-    }
-
-    fn start(&mut self) -> std::io::Result<()> {
-        self.deadline = self.duration.and_then(|duration| Instant::now().checked_add(duration));
-        if let Some((program, rest)) = self.command.split_first() {
-            let mut command = Command::new(program);
-            command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-            if self.is_json {
-                command.stdout(std::io::stderr());
-            }
-            self.child = Some(command.args(rest).spawn()?);
-        }
-        Ok(())
-    }
-
-    fn is_over(&mut self) -> Option<Option<i32>> {
-        if let Some(child) = &mut self.child {
-            // Ctrl-C also reaches the command, and its exit ends the recording. Another signal may
-            // have reached only the recorder, so pass it on.
-            if self.interrupt.came_from_elsewhere() && !self.is_passed_on {
-                linux::process::terminate(child.id());
-                self.is_passed_on = true;
-            }
-            if let Ok(Some(status)) = child.try_wait() {
-                let by_signal = status.signal().map(|signal| 128 + signal);
-                return Some(status.code().or(by_signal));
-            }
-        } else if self.interrupt.came() {
-            return Some(None);
-        }
-        let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        is_late.then_some(None)
-    }
-}
-
-impl Drop for Ending {
-    /// Kills the command if it outlives the recording's time: it was started for the recording.
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child
-            && matches!(child.try_wait(), Ok(None))
-        {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// Parses the bytes of the buffer of all processors together: a power of two of at least a page.
-pub fn parse_size(text: &str) -> Result<u32, String> {
-    let Bytes(bytes) = text.parse()?;
-    u32::try_from(bytes)
-        .ok()
-        .filter(|bytes| bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(bytes))
-        .ok_or_else(|| format!("{text}: expected a power of two from 4KiB to 1GiB"))
-}
-
-/// Parses a time such as 60s.
-pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number with ms, s, min or h, such as 60s".to_owned();
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    let (number, unit) = text.split_at(digits.ok_or_else(expected)?);
-    let seconds = match unit {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" | "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err(expected()),
-    };
-    let number: f64 = number.parse().map_err(|_| expected())?;
-    Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use types::{Bytes, PAGE_BYTES};
 
-use super::{Kind, Options, PIECE_BYTES, Target};
+use super::options::{Kind, Options, PIECE_BYTES, Target};
 use crate::{Error, Gauge};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -9,7 +9,7 @@ use linux::held_process::{HeldProcess, open_processes};
 use linux::stat::Stat;
 
 use super::{Hierarchies, THAWED_FOR, recover};
-use crate::config::Reclaim;
+use crate::choices::Reclaim;
 use crate::notes::Unfinished;
 
 /// How old a note may be for its group to be frozen again.

@@ -118,6 +118,19 @@ pub enum Build {
     Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn ReplayFuture>),
 }
 
+/// A faster form of a policy, which counts misses and names no victim. `sim::misses` has one for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnCounter {
+    /// For `arc`.
+    Arc,
+    /// For `clock`.
+    Clock,
+    /// For `lirs`.
+    Lirs,
+    /// For `lru`.
+    Lru,
+}
+
 /// One policy of the catalog.
 pub struct Row {
     /// Name on the command line, in Python and in results.
@@ -126,6 +139,8 @@ pub struct Row {
     pub summary: &'static str,
     /// Options that users may set.
     pub options: &'static [OptionRow],
+    /// The faster form that counts its misses; none where the policy itself is replayed.
+    pub own_counter: Option<OwnCounter>,
     make: fn(&Values<'_>) -> Result<Build, String>,
 }
 
@@ -152,90 +167,105 @@ pub const CATALOG: &[Row] = &[
         name: "fifo",
         summary: "first in, first out",
         options: &[],
+        own_counter: None,
         make: |_| online(fifo::Fifo::new),
     },
     Row {
         name: "lru",
         summary: "least recently used",
         options: &[],
+        own_counter: Some(OwnCounter::Lru),
         make: |_| online(lru::Lru::new),
     },
     Row {
         name: "clock",
         summary: "FIFO with a second chance for pages used since the hand last passed",
         options: &[],
+        own_counter: Some(OwnCounter::Clock),
         make: |_| online(clock::Clock::new),
     },
     Row {
         name: "sieve",
         summary: "a hand that keeps used pages in place and evicts the first unused one",
         options: &[],
+        own_counter: None,
         make: |_| online(sieve::Sieve::new),
     },
     Row {
         name: "s3-fifo",
         summary: "a small queue on probation, a main queue, and ghosts that skip the probation",
         options: &[],
+        own_counter: None,
         make: |_| online(s3_fifo::S3Fifo::new),
     },
     Row {
         name: "two-list",
         summary: "the active and inactive lists of Linux: a page used while inactive stays",
         options: &[],
+        own_counter: None,
         make: |_| online(two_list::TwoList::new),
     },
     Row {
         name: "two-queue",
         summary: "2Q: FIFO for pages seen once, LRU for pages that came back",
         options: &[],
+        own_counter: None,
         make: |_| online(two_queue::TwoQueue::new),
     },
     Row {
         name: "arc",
         summary: "LRU of pages seen once and of pages seen again, balanced by ghost hits",
         options: &[],
+        own_counter: Some(OwnCounter::Arc),
         make: |_| online(arc::Arc::new),
     },
     Row {
         name: "lirs",
         summary: "keeps the pages whose last two uses lie closest together",
         options: &[],
+        own_counter: Some(OwnCounter::Lirs),
         make: |_| online(lirs::Lirs::new),
     },
     Row {
         name: "larc",
         summary: "LRU that a page enters at its second miss within a self-tuned time",
         options: &[],
+        own_counter: None,
         make: |_| online(larc::Larc::new),
     },
     Row {
         name: "lru-k",
         summary: "the page whose k-th last request is oldest leaves",
         options: lru_k::OPTIONS,
+        own_counter: None,
         make: lru_k::make,
     },
     Row {
         name: "clock-pro",
         summary: "CLOCK by reuse distance: a page that comes back within its test period stays",
         options: &[],
+        own_counter: None,
         make: |_| online(clock_pro::ClockPro::new),
     },
     Row {
         name: "tinylfu",
         summary: "W-TinyLFU: past a window, a page enters that was used more often than the one to go",
         options: tinylfu::OPTIONS,
+        own_counter: None,
         make: tinylfu::make,
     },
     Row {
         name: "random",
         summary: "a page drawn at random leaves",
         options: random::OPTIONS,
+        own_counter: None,
         make: random::make,
     },
     Row {
         name: "opt",
         summary: "Belady's optimum: the page needed latest leaves (knows the future)",
         options: &[],
+        own_counter: None,
         make: |_| Ok(Build::Offline(|frames, future| Box::new(opt::Opt::new(frames, future)))),
     },
 ];

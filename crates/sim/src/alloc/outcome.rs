@@ -1,9 +1,11 @@
 //! The counts of a replay. Pages are 4 KiB.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Work of the kernel and of the allocator.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocatorCounts")]
 pub struct Counts {
     /// Touches of a page without a frame.
     pub faults: u64,
@@ -24,7 +26,8 @@ pub struct Counts {
 }
 
 /// Memory at one instant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "FramesInUse")]
 pub struct InUse {
     /// Nanoseconds since the recording began.
     pub time_ns: u64,
@@ -35,7 +38,8 @@ pub struct InUse {
 }
 
 /// The result of one allocator for one history.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "AllocatorOutcome")]
 pub struct Outcome {
     /// Name in the catalog.
     pub allocator: String,

@@ -1,8 +1,11 @@
 //! The classes of the busiest pages.
 
 use super::skew::share;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use types::{Event, EventFlags, EventKind, PageClass};
 
 /// Kinds of pages that recordings distinguish. The first four are numbered by the two bits below;
@@ -26,11 +29,13 @@ const KNOWN_FROM: u8 = 4;
 pub struct Classes(Vec<(&'static str, ClassShare)>);
 
 /// Shares of one class among the busiest pages.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ClassShare {
     /// Share of those pages.
+    #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
     /// Share of their accesses.
+    #[schemars(range(min = 0, max = 1))]
     pub accesses: f64,
 }
 
@@ -88,6 +93,20 @@ impl PageClasses {
 impl Serialize for Classes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(class, share)| (class, share)))
+    }
+}
+
+impl JsonSchema for Classes {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Classes".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <BTreeMap<String, ClassShare>>::json_schema(generator)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Duration of swap-in faults.
 
 use super::histogram::Histogram;
+use schemars::JsonSchema;
 use serde::Serialize;
 use trace::Rows;
 use types::{EventFlags, EventKind};
 
 /// Faults by whether they read the device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct FaultTime {
     /// Faults that read the device (major faults).
     pub device: Durations,
@@ -15,7 +16,7 @@ pub struct FaultTime {
 }
 
 /// Durations in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Durations {
     /// Number of faults.
     pub count: u64,

@@ -1,6 +1,8 @@
 //! Counts of values by their order of magnitude.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Counts values in buckets that double: one for 0, then one each for 1, 2 to 3, 4 to 7, ... In
 /// JSON a list of [largest value of the bucket, count] up to the last bucket with a count.
@@ -36,6 +38,20 @@ impl Histogram {
 impl Serialize for Histogram {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.buckets())
+    }
+}
+
+impl JsonSchema for Histogram {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Histogram".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <Vec<(u64, u64)>>::json_schema(generator)
     }
 }
 

@@ -23,11 +23,13 @@ pub use swap_traffic::{DeviceReads, NeverReturned, SingleOut, SwapTraffic};
 pub use traffic::{Traffic, TrafficSeries};
 
 use crate::Error;
+use crate::shares::Share;
 use crate::stack::Stack;
 use crate::swap::ZeroPages;
 use classes::PageClasses;
 use processes::ProcessPages;
 use reuse::Intervals;
+use schemars::JsonSchema;
 use serde::Serialize;
 pub(crate) use skew::Spectrum;
 use swap_traffic::SwapPages;
@@ -36,7 +38,7 @@ use traffic::TrafficCounts;
 use types::{PageId, Progress};
 
 /// The results. Shares are fractions from 0 to 1, distributions lists of [largest value, count].
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Analysis {
     /// Name and version of this layout.
     pub schema: &'static str,
@@ -56,12 +58,14 @@ pub struct Analysis {
     /// Pages that went out exactly once; swap traces only.
     pub single_out: Option<SingleOut>,
     /// (share of pages, share of accesses), busiest pages first.
+    #[schemars(with = "Vec<(Share, Share)>")]
     pub skew_curve: Vec<(f64, f64)>,
     /// Bytes moved by the busiest 10 % of pages and by the rest (S0 Fig. 1).
     pub volume: Volume,
     /// Classes of the busiest 10 % of pages; none if the recording does not have them.
     pub top_10_percent_classes: Option<Classes>,
     /// (frames, misses per access) of LRU.
+    #[schemars(with = "Vec<(u64, Share)>")]
     pub miss_ratio_curve: Vec<(u64, f64)>,
     /// Distinct other pages between two accesses to the same page.
     pub reuse_distance: Histogram,
@@ -86,7 +90,7 @@ pub struct Analysis {
 }
 
 /// Volume over swap accesses and over all block I/O, of which a trace records one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Volume {
     /// Over the accesses of a swap trace.
     pub swap: Option<VolumeSplit>,
@@ -95,7 +99,7 @@ pub struct Volume {
 }
 
 /// Bytes by the pages they belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct VolumeSplit {
     /// Of the busiest 10 % of pages.
     pub top_10_percent_bytes: u64,

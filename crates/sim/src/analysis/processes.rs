@@ -2,6 +2,7 @@
 
 use super::kernel_workers::is_kernel_worker;
 use super::skew::{Skew, Spectrum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +15,7 @@ pub(super) const KERNEL_WORKERS: &str = "kernel workers";
 pub(super) const OTHERS: &str = "others";
 
 /// Figures of one process. Pages and shares are those of its own accesses.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessAnalysis {
     /// Process id; 0 if the recording has none.
     pub pid: u32,
@@ -32,7 +33,7 @@ pub struct ProcessAnalysis {
 }
 
 /// A process, all kernel threads, or all processes without a row of their own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessRow {
     /// Command name of a process, `kernel workers` or `others`.
     pub name: String,
@@ -128,7 +129,7 @@ fn rows(
     let mut all: Vec<ProcessRow> = rows
         .into_iter()
         .map(|(_, of)| match of[..] {
-            [(_, one)] if !is_kernel_worker(&one.name) => row_of_one(one),
+            [(_, program)] if !is_kernel_worker(&program.name) => row_of_one(program),
             _ => row_of_several(KERNEL_WORKERS, &of, &mut pages),
         })
         .collect();

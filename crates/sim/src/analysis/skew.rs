@@ -3,6 +3,8 @@
 //! The busiest x % of `n` pages are the ceil(x * n) pages with the most accesses. Everything here
 //! follows from the number of pages for each number of accesses.
 
+use crate::shares::Share;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
@@ -13,24 +15,28 @@ pub const TOP_PERCENT: [u64; 5] = [1, 5, 10, 25, 50];
 const CURVE_STEP: f64 = 1.0 / 255.0;
 
 /// Skew of a set of pages. Shares are fractions, and 0 for an empty set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Skew {
     /// Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by
     /// share of pages ("0.01" ... "0.5").
     #[serde(serialize_with = "by_share")]
+    #[schemars(with = "std::collections::BTreeMap<String, Share>")]
     pub top_share: [f64; 5],
     /// Smallest share of pages that receives 80 % of accesses.
+    #[schemars(range(min = 0, max = 1))]
     pub pages_for_80_percent: f64,
     /// Pages with exactly one access.
     pub single_access: SingleAccess,
 }
 
 /// Pages with exactly one access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SingleAccess {
     /// Their share of pages.
+    #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
     /// Their share of accesses.
+    #[schemars(range(min = 0, max = 1))]
     pub accesses: f64,
 }
 

@@ -4,11 +4,12 @@
 use super::histogram::Histogram;
 use super::occupancy::Occupancy;
 use super::skew::share;
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Event, EventFlags, EventKind};
 
 /// Pages out and in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SwapTraffic {
     /// Page-outs, anonymous or of a file, modified or not.
     pub outs: u64,
@@ -27,31 +28,36 @@ pub struct SwapTraffic {
 }
 
 /// Page-outs without a following page-in.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct NeverReturned {
     /// Of the pages that went out, the share that was out at the end.
+    #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
     /// Share of page-outs that were not read before the page's next page-out or the end.
+    #[schemars(range(min = 0, max = 1))]
     pub outs: f64,
 }
 
 /// Device reads by their cause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct DeviceReads {
     /// Reads for the faulting page.
     pub demand: u64,
     /// Reads of other pages.
     pub readahead: u64,
     /// Share of reads that are readahead.
+    #[schemars(range(min = 0, max = 1))]
     pub readahead_share: f64,
 }
 
 /// Pages that went out exactly once.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SingleOut {
     /// Their share of the pages that went out.
+    #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
     /// Their share of page-outs.
+    #[schemars(range(min = 0, max = 1))]
     pub outs: f64,
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use trace::Processes;
 use types::{Event, ProcessId};
@@ -19,16 +20,17 @@ const STEP_NS: u64 = 1_000_000;
 const SERIES_MAX: usize = 8;
 
 /// Accesses by process name and step of time; time begins with the first event.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Traffic {
     /// Length of a step.
+    #[schemars(range(min = 0))]
     pub step_s: f64,
     /// The names with the most accesses in descending order, then all others.
     pub series: Vec<TrafficSeries>,
 }
 
 /// Accesses of the processes of one name.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficSeries {
     /// Process name, or `kernel workers` or `others`.
     pub name: String,
@@ -244,7 +246,7 @@ mod tests {
                     let found: u64 = traffic
                         .series
                         .iter()
-                        .map(|one| if is_write { one.writes[step] } else { one.reads[step] })
+                        .map(|row| if is_write { row.writes[step] } else { row.reads[step] })
                         .sum();
                     prop_assert_eq!(found, expected.count() as u64);
                 }

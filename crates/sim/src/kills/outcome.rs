@@ -1,13 +1,15 @@
 //! The results of a replay. Times are seconds since the first moment, memory is bytes.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A recording replayed against policies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Moments of the recording.
     pub moments: u64,
     /// From the first moment to the last.
+    #[schemars(range(min = 0))]
     pub duration_s: f64,
     /// Total memory of the group or machine at the last moment.
     pub total_bytes: u64,
@@ -28,9 +30,11 @@ pub struct Outcome {
 }
 
 /// Memory at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MemoryPoint")]
 pub struct Point {
     /// Time of the moment.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// Memory available without swapping.
     pub available_bytes: u64,
@@ -39,20 +43,23 @@ pub struct Point {
 }
 
 /// A time in which no task progressed for lack of memory, or a kill by the kernel's own killer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Freeze {
     /// Start of the freeze.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// End of the freeze; equal to the start for a kill by the kernel.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
     /// Whether it is a kill by the kernel.
     pub is_kernel_kill: bool,
 }
 
 /// A process that was killed during the recording.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RecordedKill {
     /// Time of the kill.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// Process id.
     pub process: u32,
@@ -66,7 +73,8 @@ pub struct RecordedKill {
 }
 
 /// Result of one policy.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyReplay")]
 pub struct Replay {
     /// Name of the policy.
     pub policy: String,
@@ -89,9 +97,10 @@ pub struct Replay {
 }
 
 /// One decision to kill.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
     /// Time of the decision.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// The rule that applied.
     pub why: &'static str,
@@ -106,7 +115,7 @@ pub struct Decision {
 }
 
 /// Judgement of a decision by the rest of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
     /// A freeze or a kill came within the window, or was under way.
@@ -118,7 +127,7 @@ pub enum Judgement {
 }
 
 /// A candidate as a policy saw it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Victim {
     /// Process id.
     pub process: u32,
@@ -139,11 +148,14 @@ pub struct Victim {
 }
 
 /// A time without kills, and its reason.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "NoKillReason")]
 pub struct Reason {
     /// First moment.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// Last moment.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
     /// The rule that applied.
     pub why: &'static str,

@@ -2,6 +2,7 @@
 
 use super::seen::Seen;
 use crate::analysis::Skew;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub(super) const SCHEMA: &str = "pagewise.lifecycle/1";
 
 /// State of an app at its launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaunchKind {
     /// It did not run.
@@ -23,7 +24,7 @@ pub enum LaunchKind {
 /// Parts of a launch's time, in nanoseconds.
 ///
 /// Invariant: the parts add up to the launch time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Parts {
     /// Time of the launch with ample memory and all files in memory.
     pub own_ns: u64,
@@ -55,7 +56,7 @@ impl Parts {
 }
 
 /// One visit: a launch, and the use after it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Visit {
     /// Index of the app.
     pub app: u32,
@@ -94,7 +95,7 @@ pub struct Visit {
 }
 
 /// What started the choice of a victim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trigger {
     /// The killer's clock.
@@ -108,7 +109,8 @@ pub enum Trigger {
 }
 
 /// One kill.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "SimulatedKill")]
 pub struct Kill {
     /// Index of the visit during which it happened.
     pub visit: u64,
@@ -139,7 +141,8 @@ pub struct Kill {
 }
 
 /// The result of a simulated life.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Lifecycle")]
 pub struct Outcome {
     /// Version of this object.
     pub schema: &'static str,

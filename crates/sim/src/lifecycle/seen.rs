@@ -4,12 +4,14 @@ use super::dying::Deaths;
 use super::memory::{Memory, Watermarks};
 use super::stalls::Stalls;
 use policy::kill;
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Bytes, PAGE_BYTES};
 
 /// Memory at one instant, in pages; memory that earlier victims still hold counts as held, and
 /// is also listed separately.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "SeenMemory")]
 pub struct Seen {
     /// Free frames.
     pub free_pages: u64,

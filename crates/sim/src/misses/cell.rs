@@ -7,7 +7,7 @@ use super::lirs_counter::LirsCounter;
 use super::lru_counter::LruCounter;
 use super::timeline;
 use crate::stack::Stack;
-use policy::eviction::{Build, Choice, Future, Replay, ReplayFuture, Residency};
+use policy::eviction::{Build, Choice, Future, OwnCounter, Replay, ReplayFuture, Residency};
 use std::sync::Arc;
 use types::PageId;
 
@@ -34,13 +34,13 @@ impl Cell {
             return Vec::new();
         };
         let cell = |counter| Cell { policy: choice.label.clone(), counter };
-        match choice.row.name {
-            "lru" if sizes.len() >= STACK_SIZES_MIN => {
+        match choice.row.own_counter {
+            Some(OwnCounter::Lru) if sizes.len() >= STACK_SIZES_MIN => {
                 vec![cell(Counter::Stack(Stack::default()))]
             }
-            name => sizes
+            own => sizes
                 .iter()
-                .map(|&frames| match own_counter(name, frames) {
+                .map(|&frames| match own.and_then(|own| own_counter(own, frames)) {
                     Some(counter) => cell(Counter::Own { frames, counter }),
                     None => cell(Counter::new(frames, build)),
                 })
@@ -108,15 +108,19 @@ impl Cell {
     }
 }
 
-/// The faster form of a policy, if there is one for this size.
-fn own_counter(policy: &str, frames: u32) -> Option<Box<dyn CountMisses>> {
+/// The faster form of a policy, if it serves this size.
+fn own_counter(own: OwnCounter, frames: u32) -> Option<Box<dyn CountMisses>> {
     let is_for_timeline = (1..=timeline::FRAMES_MAX).contains(&frames);
-    match policy {
-        "lru" => Some(Box::new(LruCounter::new(frames))),
-        "clock" if frames >= ClockCounter::FRAMES_MIN => Some(Box::new(ClockCounter::new(frames))),
-        "arc" if is_for_timeline => Some(Box::new(ArcCounter::new(frames))),
-        "lirs" if is_for_timeline => Some(Box::new(LirsCounter::new(frames))),
-        _ => None,
+    match own {
+        OwnCounter::Lru => Some(Box::new(LruCounter::new(frames))),
+        OwnCounter::Clock => (frames >= ClockCounter::FRAMES_MIN)
+            .then(|| Box::new(ClockCounter::new(frames)) as Box<dyn CountMisses>),
+        OwnCounter::Arc => {
+            is_for_timeline.then(|| Box::new(ArcCounter::new(frames)) as Box<dyn CountMisses>)
+        }
+        OwnCounter::Lirs => {
+            is_for_timeline.then(|| Box::new(LirsCounter::new(frames)) as Box<dyn CountMisses>)
+        }
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::cell::Cell;
 use policy::eviction::Choice;
+use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeMap, Serializer};
+use std::collections::BTreeMap;
 
 /// Misses by policy and number of frames.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, JsonSchema)]
 pub struct MissCounts {
     /// Name and version of this layout.
     pub schema: &'static str,
@@ -15,6 +17,7 @@ pub struct MissCounts {
     pub pages: u64,
     /// Counts in the order asked for; in JSON an object {policy: {frames: misses}}.
     #[serde(serialize_with = "as_object")]
+    #[schemars(with = "BTreeMap<String, BTreeMap<u32, u64>>")]
     pub misses: Vec<PolicyMisses>,
 }
 

@@ -44,6 +44,13 @@ fn check(requests: &[PageId], frames: u32, batch: usize) {
     }
 }
 
+#[test]
+fn every_counter_of_the_catalog_is_compared() {
+    for row in eviction::CATALOG.iter().filter(|row| row.own_counter.is_some()) {
+        assert!(COUNTERS.iter().any(|(name, _)| *name == row.name), "{}", row.name);
+    }
+}
+
 /// Zipf requests on `pages` pages, half of them folded so that reuse varies.
 fn zipf(length: usize, pages: u32) -> Vec<PageId> {
     let (requests, _) = testkit::generate::renumber(&testkit::generate::synth1()[..length]);

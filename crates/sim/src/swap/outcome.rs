@@ -3,6 +3,7 @@
 use super::request::SimulateRequest;
 use super::tally::{Counts, Tally, ZeroPages};
 use crate::devices::{Device, Latency};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use types::Nanos;
@@ -13,7 +14,7 @@ const SCHEMA: &str = "pagewise.simulate/1";
 const NANOS_PER_DAY: f64 = 86_400e9;
 
 /// Page operations of one tier.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TierCounts {
     /// Pages read.
     pub reads: u64,
@@ -25,25 +26,29 @@ pub struct TierCounts {
 
 /// Share of the tier's rated life that a day of this trace uses; absent if the trace has no clock
 /// or the device has no rating.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Wear {
     /// The fast tier; its capacity is the simulated size.
+    #[schemars(range(min = 0))]
     pub fast: Option<f64>,
     /// The slow tier; its capacity is the device's.
+    #[schemars(range(min = 0))]
     pub slow: Option<f64>,
 }
 
 /// A time with every latency at its low and at its high figure.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct TimeRange {
     /// Seconds with low latencies.
+    #[schemars(range(min = 0))]
     pub low: f64,
     /// Seconds with high latencies.
+    #[schemars(range(min = 0))]
     pub high: f64,
 }
 
 /// Times over the range of the devices' latencies.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Ranges {
     /// `io_time_s` over the range.
     pub io_time_s: TimeRange,
@@ -52,7 +57,7 @@ pub struct Ranges {
 }
 
 /// Operations of one process.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct ProcessCounts {
     /// Process id.
     pub pid: u32,
@@ -64,7 +69,7 @@ pub struct ProcessCounts {
 }
 
 /// The result of one run.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Version of this object.
     pub schema: &'static str,
@@ -74,6 +79,7 @@ pub struct Outcome {
     pub profile: Option<String>,
     /// Every option with its value in effect.
     #[serde(serialize_with = "serialize_options")]
+    #[schemars(with = "BTreeMap<String, String>")]
     pub options: BTreeMap<&'static str, String>,
     /// Treatment of recorded readahead.
     pub readahead: &'static str,
@@ -103,8 +109,10 @@ pub struct Outcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
     /// Counts times latencies over both devices.
+    #[schemars(range(min = 0))]
     pub io_time_s: f64,
     /// The part of the I/O time between a swap-in and its completion: its read and the writes it forced.
+    #[schemars(range(min = 0))]
     pub stall_time_s: f64,
     /// Wear of both devices.
     pub wear: Wear,

@@ -1,10 +1,12 @@
 //! The counts of a replay. Only the driver counts; a placement cannot misreport.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{EventKind, ProcessId};
 
 /// Page operations of one process, or of a whole run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "PageOperations")]
 pub struct Counts {
     /// Pages read from the fast tier.
     pub fast_reads: u64,
@@ -45,7 +47,7 @@ impl Counts {
 }
 
 /// Page-outs and page-ins of pages of zeros.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ZeroPages {
     /// Page-outs that wrote nothing.
     pub outs: u64,

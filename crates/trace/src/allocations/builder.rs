@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::PAGE_BYTES;
 
+use super::history::{Action, Block, History, PageRun, ProcessHistory, Step, Usage};
 use super::lives::{Live, Lives};
-use super::{Action, Block, History, PageRun, ProcessHistory, Step, Usage};
 use crate::Loss;
 use crate::recording::{Record, flag, kind};
 

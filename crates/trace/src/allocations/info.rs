@@ -1,13 +1,14 @@
 //! A summary of a history in a few numbers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::PAGE_BYTES;
 
-use super::{Action, Block, History, Usage};
+use super::history::{Action, Block, History, Usage};
 use crate::Loss;
 
 /// A summary of a history.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Info {
     /// The recorded command.
     pub command: Vec<String>,
@@ -56,7 +57,7 @@ pub struct Info {
 }
 
 /// Blocks of similar size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeClass {
     /// Upper bound of the class, exclusive; the lower bound is that of the class before.
     pub below_bytes: Option<u64>,

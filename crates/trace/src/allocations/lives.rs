@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::PageRun;
+use super::history::PageRun;
 
 /// A block that the program holds.
 #[derive(Clone, Debug)]

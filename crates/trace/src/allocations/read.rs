@@ -5,7 +5,7 @@ use std::path::Path;
 use types::Progress;
 
 use super::builder::Builder;
-use super::{History, SOURCE};
+use super::history::{History, SOURCE};
 use crate::input::Input;
 use crate::recording::{About, Block, read_about};
 use crate::{Error, ErrorKind, Loss};

@@ -5,7 +5,7 @@ use types::NoProgress;
 
 use super::*;
 use crate::input::Input;
-use crate::recording::{Ending, Record, Writer, flag, kind};
+use crate::recording::{About, Ending, Record, Writer, flag, kind};
 
 const PID: u32 = 7;
 const MIB: u64 = 1 << 20;

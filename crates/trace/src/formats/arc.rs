@@ -1,12 +1,13 @@
 //! `arc`: the .lis text of the ARC paper's traces (Megiddo and Modha, FAST 2003). A line
 //! `START COUNT IGNORED NUMBER` stands for accesses to COUNT consecutive blocks.
 
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{Operation, Record, RecordReader, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::{decimal, take_word};
 
 /// The row of this format.

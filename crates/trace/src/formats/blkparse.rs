@@ -2,12 +2,13 @@
 //! `MAJOR,MINOR CPU SEQUENCE TIME PID ACTION RWBS SECTOR + SECTORS [COMM]`, then a summary.
 
 use super::requests::{EXPECTED_LENGTH, operation_of_rwbs, sectors_to_bytes};
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{Operation, Record, RecordReader, Stage, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::{SECOND_NS, decimal, skip_blanks, take_decimal, take_word, time};
 
 /// The row of this format.

@@ -2,12 +2,13 @@
 //! (struct blk_io_trace in include/uapi/linux/blktrace_api.h). One trace is one file per CPU.
 
 use super::requests::{believed, device_name};
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::binary::{BinaryReader, RecordParser};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Operation, Record, RecordReader, Stage, Traits};
+use crate::sniff::Confidence;
 
 /// The row of this format.
 pub const FORMAT: Format = Format {

@@ -4,17 +4,18 @@
 
 use types::ProcessId;
 
-use super::csv_columns::{COLUMNS_MAX, Columns, take_field};
+use super::csv_columns::{COLUMNS_MAX, Columns};
 use super::ids::object_id;
 use super::requests::{
     EXPECTED_LENGTH, REQUEST_BYTES_MAX, SECTOR_BYTES, operation_of_word, sectors_to_bytes,
 };
-use super::{Confidence, Format, ReadOptions, Role, head_lines};
+use super::{Format, ReadOptions, Role};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader, after_line, is_passed_over};
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
-use crate::text::{decimal, take_decimal, take_time, time};
+use crate::sniff::{Confidence, head_lines};
+use crate::text::{decimal, take_decimal, take_field, take_time, time};
 use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.

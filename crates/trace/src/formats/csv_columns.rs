@@ -2,7 +2,7 @@
 
 use super::Role;
 use crate::record::Mapping;
-use crate::text::SECOND_NS;
+use crate::text::{SECOND_NS, take_field};
 
 /// Headers whose column names are misleading.
 const KNOWN_HEADERS: [(&[&str], &[Option<Role>]); 1] = [(
@@ -142,32 +142,6 @@ pub(super) fn names(header: &str, delimiter: u8) -> Vec<String> {
         names.push(String::from_utf8_lossy(field).trim().trim_matches('"').to_lowercase());
     }
     names
-}
-
-/// The field that `text` begins with, without the quotes around it, and the text after the delimiter. A
-/// doubled quote within quotes does not end the field, and stays doubled.
-#[inline]
-pub(crate) fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
-    if let [b'"', quoted @ ..] = text
-        && let Some(close) = closing_quote(quoted)
-        && quoted.get(close + 1).is_none_or(|&byte| byte == delimiter)
-    {
-        return (&quoted[..close], quoted.get(close + 2..));
-    }
-    let length = text.iter().position(|&byte| byte == delimiter).unwrap_or(text.len());
-    (&text[..length], text.get(length + 1..))
-}
-
-/// Index of the quote that ends the quoted text at the start of `quoted`.
-fn closing_quote(quoted: &[u8]) -> Option<usize> {
-    let mut quotes = memchr::memchr_iter(b'"', quoted);
-    while let Some(quote) = quotes.next() {
-        if quoted.get(quote + 1) != Some(&b'"') {
-            return Some(quote);
-        }
-        quotes.next();
-    }
-    None
 }
 
 /// A column's name without the unit at its end, and the nanoseconds per unit; seconds where there is none.

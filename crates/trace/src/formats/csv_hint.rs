@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::Role;
 use super::csv_columns::{Columns, delimiter_of, names};
-use super::{Role, head_lines};
+use crate::sniff::head_lines;
 
 /// Number of lines that are compared.
 const LINES: usize = 4;

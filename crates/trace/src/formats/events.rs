@@ -6,12 +6,13 @@
 
 use types::EventFlags;
 
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{Operation, Record, RecordReader, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::{SECOND_NS, decimal_or_hex, time};
 
 /// The row of this format.

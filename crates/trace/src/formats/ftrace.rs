@@ -9,12 +9,13 @@ use memchr::memmem;
 use types::ProcessId;
 
 use super::requests::{EXPECTED_LENGTH, operation_of_rwbs, sectors_to_bytes};
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{Operation, Record, RecordReader, Stage, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::{SECOND_NS, skip_blanks, take_decimal, take_time, take_word};
 
 /// The row of this format.

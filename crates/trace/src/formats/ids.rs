@@ -2,12 +2,13 @@
 
 use sha2::{Digest, Sha256};
 
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{Operation, Record, RecordReader, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::decimal;
 
 /// The row of this format.

@@ -18,8 +18,6 @@ mod requests;
 mod swap_events;
 mod vscsi;
 
-pub(crate) use csv_columns::take_field;
-
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,27 +28,8 @@ use crate::input::Input;
 use crate::record::{Mapping, RecordReader};
 use crate::references::MAGIC;
 use crate::references::formats::is_recognised;
+use crate::sniff::{Sniff, head, surest};
 use crate::{Error, ErrorKind, Position};
-
-/// How surely a recording has a format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// The recording has another format.
-    No,
-    /// The bytes do not contradict the format, which has little structure.
-    Possible,
-    /// Every inspected part has the structure of the format.
-    Likely,
-    /// The recording carries the mark of the format.
-    Certain,
-}
-
-impl Confidence {
-    /// `self` if `holds`, else `No`.
-    pub const fn when(self, holds: bool) -> Confidence {
-        if holds { self } else { Confidence::No }
-    }
-}
 
 /// The role of a column of a CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -177,39 +156,6 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     })
 }
 
-/// A function that judges how surely a recording that begins with these decompressed bytes has a format.
-pub type Sniff = fn(head: &[u8]) -> Confidence;
-
-/// The first row of a catalog among those that are surest of an input; `None` if no row recognises it.
-///
-/// # Errors
-/// If the input cannot be read.
-pub(crate) fn surest<Row>(
-    input: &mut Input,
-    catalog: &'static [Row],
-    sniff: impl Fn(&Row) -> Sniff,
-) -> Result<Option<&'static Row>, Error> {
-    input.fill()?;
-    let head = head(input);
-    let mut best = (Confidence::No, None);
-    for row in catalog {
-        let confidence = sniff(row)(head);
-        if confidence > best.0 {
-            best = (confidence, Some(row));
-        }
-    }
-    Ok(best.1)
-}
-
-/// The beginning of an input, without the byte order mark that editors put before text.
-fn head(input: &Input) -> &[u8] {
-    let held = input.held();
-    held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held)
-}
-
-/// U+FEFF in UTF-8.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// Marks of common files that are no recordings, each with what to do.
 const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (MAGIC, "a trace of memory references, not of pages"),
@@ -223,20 +169,6 @@ const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (b"\x17\x08\x44tracing", "a trace.dat file: run `trace-cmd report` on it first"),
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
 ];
-
-/// The first complete lines of a recording, at most `limit`, without comments and empty lines.
-pub(crate) fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
-    let whole = match memchr::memrchr(b'\n', head) {
-        Some(line_end) => &head[..line_end],
-        None => head,
-    };
-    whole
-        .split(|&byte| byte == b'\n')
-        .map(|line| line.trim_ascii())
-        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
-        .take(limit)
-        .collect()
-}
 
 #[cfg(test)]
 mod tests;

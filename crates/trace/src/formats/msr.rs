@@ -3,12 +3,13 @@
 //! the response time in the same 100 ns ticks.
 
 use super::requests::{EXPECTED_LENGTH, REQUEST_BYTES_MAX};
-use super::{Confidence, Format, ReadOptions, head_lines};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{AddressUnit, Operation, Record, RecordReader, Traits};
+use crate::sniff::{Confidence, head_lines};
 use crate::text::decimal;
 
 /// The row of this format.

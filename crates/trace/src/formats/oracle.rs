@@ -2,11 +2,12 @@
 //! object id, u32 size, i64 index of the object's next request or -1. The format has no mark and no
 //! operation; recognition checks the last field.
 
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{IdReader, Operation, Record, RecordReader, Traits};
+use crate::sniff::Confidence;
 use crate::text::SECOND_NS;
 
 /// The row of this format.

@@ -8,12 +8,13 @@
 //! price of decompressing the file once per column.
 
 use super::swap_events::SwapEvents;
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Record, RecordReader, Traits};
 use crate::recording;
+use crate::sniff::Confidence;
 
 /// The row of this format.
 pub const FORMAT: Format = Format {

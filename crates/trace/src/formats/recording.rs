@@ -4,14 +4,15 @@
 
 use super::requests::{believed, device_name};
 use super::swap_events::{self, SwapEvents};
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
+use crate::sniff::Confidence;
 use types::EventFlags;
 
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
 use crate::recording::{self, About, Block, MAGIC, Pressure, flag, kind};
-use crate::zeros::Samples;
+use crate::zeros_counted::Samples;
 use crate::{Error, ErrorKind, Position, Stall};
 
 /// The row of this format.

@@ -101,6 +101,19 @@ fn every_format_recognises_only_its_own_files() {
 }
 
 #[test]
+fn every_format_fills_the_ledger() {
+    for format in CATALOG {
+        let (records, ledger) = read_bytes(format, &seed(format)).unwrap();
+        let seen: u64 = ledger.seen().iter().map(|(_, count)| count).sum();
+        assert!(
+            !records.is_empty() && seen > 0,
+            "{} books no events: see Ledger::see",
+            format.name
+        );
+    }
+}
+
+#[test]
 fn truncated_and_damaged_files_cause_no_panic() {
     for format in CATALOG {
         let whole = seed(format);

@@ -5,12 +5,13 @@
 //! version word is the version.
 
 use super::requests::{believed, operation_of_word};
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::binary::{BinaryReader, RecordParser};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Operation, Record, RecordReader, Traits};
+use crate::sniff::Confidence;
 
 /// The row of this format.
 pub const FORMAT: Format = Format {

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::anatomy::{Anatomy, Scope};
+use super::block::{About, Block};
 use super::decode::Decoder;
 use super::event::{Event, What};
-use super::file::{About, Block};
 use super::kill::Kill;
 use super::pages::PageForm;
 use crate::recording::Missing;
@@ -33,6 +34,41 @@ pub struct Outcome {
     pub absent: Vec<Missing>,
     /// Whether the end of the recording is missing.
     pub is_cut: bool,
+}
+
+/// What killing processes took, phase by phase, as `killtrace --json` prints it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Kills")]
+pub struct Report<'a> {
+    /// Name and version of this layout.
+    pub schema: &'static str,
+    /// `uname -r`.
+    pub kernel: &'a str,
+    /// How the kernel was heard: `tracepoints`, `btf` or `function`.
+    pub backend: &'a str,
+    /// Events that the recorder lost, and events and kills that found no room.
+    pub lost: u64,
+    /// Whether the end of the recording is missing.
+    pub is_cut: bool,
+    /// What cannot be told, and why.
+    pub absent: &'a [Missing],
+    /// Kills in the order of their ends; those whose end was not seen come last.
+    pub kills: &'a [Kill],
+}
+
+impl Outcome {
+    /// The form in which the kills leave as JSON.
+    pub fn report(&self) -> Report<'_> {
+        Report {
+            schema: super::SCHEMA,
+            kernel: &self.about.kernel,
+            backend: &self.about.backend,
+            lost: self.lost,
+            is_cut: self.is_cut,
+            absent: &self.absent,
+            kills: &self.kills,
+        }
+    }
 }
 
 /// Turns blocks into kills.

@@ -1,11 +1,12 @@
 //! A kill as printed by `killtrace --json`; docs/killtrace.md describes each field.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The kill of a process. Times are microseconds; fields that the kernel does not report are `None`.
 ///
 /// `signal_us + threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us = reclaim_us`
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Kill {
     /// Pid of the victim.
     pub pid: u32,
@@ -44,8 +45,9 @@ pub struct Kill {
 }
 
 /// Why a process was killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "KillTrigger")]
 pub enum Trigger {
     /// A system call of a process.
     User,
@@ -64,7 +66,7 @@ pub enum Trigger {
 }
 
 /// A process that sends signals or reclaims memory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Killer {
     /// Pid of the process, or thread id if the process is unknown.
     pub pid: u32,
@@ -73,7 +75,8 @@ pub struct Killer {
 }
 
 /// A step of a kill.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "KillStep")]
 pub struct Step {
     /// Name of the step.
     pub name: String,

@@ -7,6 +7,7 @@
 
 mod analysis;
 mod anatomy;
+mod block;
 mod chrome;
 mod curve;
 mod decode;
@@ -19,11 +20,12 @@ mod senders;
 mod typed;
 mod victim;
 
-pub use analysis::{Analysis, Outcome};
+pub use analysis::{Analysis, Outcome, Report};
+pub use block::{About, Block, Ending, Task};
 pub use chrome::chrome;
 pub use decode::{CATALOG, Row};
 pub use event::{Event, What};
-pub use file::{About, Block, Ending, Task, Writer, read, read_bytes};
+pub use file::{Writer, read, read_bytes};
 pub use format::without_print;
 pub use kill::{Kill, Killer, Step, Trigger};
 pub use typed::{EVENT_BYTES, event as typed_event};

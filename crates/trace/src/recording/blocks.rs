@@ -1,6 +1,6 @@
 //! Parses the blocks of a recording.
 
-use super::moments::Moment;
+use super::moment::Moment;
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
 use crate::Error;
 use crate::framing::{Frame, FrameReader, parse_json};

@@ -2,6 +2,8 @@
 //! first block is the `About`. docs/recording.md describes the layout for other readers.
 
 mod blocks;
+mod counters;
+mod moment;
 pub mod moments;
 mod packing;
 mod parts;
@@ -9,8 +11,9 @@ mod system;
 mod writer;
 
 pub use blocks::{Block, Reader, read_about};
+pub use counters::Counters;
 pub use packing::RECORDS_MAX;
-pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
+pub use parts::{About, Area, Ending, FileName, Missing, Pressure, Sample};
 pub use system::{Disk, Features, SwapArea, System, Zram};
 pub use writer::Writer;
 

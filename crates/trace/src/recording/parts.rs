@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::System;
-
-/// Kernel counters by the kernel's own names.
-pub type Counters = BTreeMap<String, u64>;
+use super::counters::Counters;
+use super::system::System;
 
 /// Description of a recording, known when it begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// Version of pagewise that made the recording.
     pub pagewise: String,
@@ -64,7 +63,7 @@ pub struct FileName {
 }
 
 /// Data that a recording lacks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     /// The missing data.
     pub what: String,

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Counters;
+use super::counters::Counters;
 
 /// The swap of a machine when a recording begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct System {
     /// Memory limit of the recorded group in bytes, if it is below the machine's memory.
@@ -24,7 +25,7 @@ pub struct System {
 }
 
 /// A swap area.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SwapArea {
     /// The file or device.
@@ -40,7 +41,7 @@ pub struct SwapArea {
 }
 
 /// A whole disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Disk {
     /// The kernel's name of the disk, such as `sda`.
@@ -58,7 +59,7 @@ pub struct Disk {
 }
 
 /// A zram device, with its counts at the time when it held most.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Zram {
     /// Compression algorithm.
@@ -72,7 +73,7 @@ pub struct Zram {
 }
 
 /// Features of a kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Features {
     /// Whether zswap is on; `None` if the kernel has no zswap.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::moments::Moment;
+use super::moment::Moment;
 use super::packing::{Packer, RECORDS_MAX};
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample};
 use crate::framing::FrameWriter;

@@ -11,9 +11,11 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Progress, ReferenceKind, ReferenceTotals};
 
+use super::ended::cut;
 use super::slots::SlotStep;
 use super::{Ending, Origin, Processes, Reader, Stop, Writer};
 use crate::store::refuse_existing;
@@ -114,7 +116,7 @@ pub struct Places<'a> {
 }
 
 /// The result of a capture.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct CaptureReport {
     /// All references.
     pub references: u64,
@@ -125,6 +127,8 @@ pub struct CaptureReport {
     /// How the capture ended, and the references by kind.
     #[serde(flatten)]
     pub ending: Ending,
+    /// Why there is less than the whole run; null if there is not.
+    pub cut: Option<String>,
 }
 
 /// Writes the references of a program until it ends. Progress is reported as (references, 0). If
@@ -192,7 +196,8 @@ fn fill(
     };
     let steps = sink.count;
     let file_bytes = sink.finish(&ending)?;
-    Ok(CaptureReport { references, steps, file_bytes, ending })
+    let cut = cut(Some(&ending));
+    Ok(CaptureReport { references, steps, file_bytes, ending, cut })
 }
 
 fn refused(path: &Path) -> impl Fn(std::io::Error) -> Error {
@@ -300,7 +305,7 @@ fn last_chunk(memory: &File) -> Option<Chunk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::references::info;
+    use crate::references::{Ended, info};
     use types::NoProgress;
 
     /// A chunk in the plugin's layout: `references` so far, and a step for each of `blocks`.
@@ -327,7 +332,7 @@ mod tests {
         let report = capture(places, &origin, false, &NoProgress, || status)?;
         let info = info(&mut Reader::open(&output).unwrap(), &NoProgress).unwrap();
         assert_eq!((info.references, info.steps), (report.references, report.steps));
-        assert_eq!(info.ending, Some(report.ending));
+        assert_eq!(info.ending, Some(Ended::new(&report.ending)));
         Ok(report)
     }
 

@@ -13,6 +13,7 @@
 //! [`Ending`] as JSON. A file without `END` was cut, and is read up to its last complete frame. Files of
 //! `VERSION_UNCHECKED` have no checksum of lengths, and their origin as plain JSON after its length.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
 
@@ -38,7 +39,7 @@ pub(super) const END: u8 = b'E';
 pub(super) const ORIGIN_BYTES_MAX: usize = 4 << 20;
 
 /// Origin of a trace, known before its first reference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// Version of pagewise that wrote the trace.
     pub pagewise: String,
@@ -74,7 +75,7 @@ impl Origin {
 }
 
 /// Why a trace ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// The program or the imported file ended.
@@ -88,7 +89,8 @@ pub enum Stop {
 }
 
 /// Threads and processes that a captured program started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StartedProcesses")]
 pub struct Processes {
     /// Threads, including the first.
     pub threads: u32,
@@ -99,7 +101,7 @@ pub struct Processes {
 }
 
 /// Summary of a complete trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// Instructions fetched.
     pub instructions: u64,

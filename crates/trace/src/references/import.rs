@@ -3,6 +3,7 @@
 use std::io::BufWriter;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Progress, ReferenceTotals};
 
@@ -27,7 +28,7 @@ pub struct ReferenceImportOptions {
 }
 
 /// The result of an import.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ReferenceImportReport {
     /// Catalog name of the format.
     pub format: String,

@@ -1,13 +1,15 @@
 //! A summary of a trace of references.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Progress, ReferenceTotals};
 
-use super::{Ending, Origin, Reader};
+use super::ended::{Ended, cut};
+use super::{Origin, Reader};
 use crate::Error;
 
 /// A summary of a trace of references.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Info {
     /// Origin of the trace.
     pub origin: Origin,
@@ -23,8 +25,10 @@ pub struct Info {
     pub steps: u64,
     /// Bytes of the file; 0 if unknown.
     pub file_bytes: u64,
-    /// How the trace ends; `None` if the file was cut.
-    pub ending: Option<Ending>,
+    /// How it ends; null if the file was cut, so that the counts go up to its last whole frame.
+    pub ending: Option<Ended>,
+    /// Why there is less than the whole run; null if there is not.
+    pub cut: Option<String>,
 }
 
 /// Reads `reader` to its end and summarizes the trace.
@@ -47,6 +51,7 @@ pub fn info(reader: &mut Reader, progress: &dyn Progress) -> Result<Info, Error>
         writes,
         steps,
         file_bytes: reader.progress().1,
-        ending: reader.ending().cloned(),
+        ending: reader.ending().map(Ended::new),
+        cut: cut(reader.ending()),
     })
 }

@@ -5,6 +5,7 @@
 //! [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
 
 mod capture;
+mod ended;
 mod file;
 mod filter;
 pub mod formats;
@@ -17,6 +18,7 @@ mod slots;
 mod writer;
 
 pub use capture::{CHUNK_BYTES, CaptureReport, Places, capture};
+pub use ended::{Ended, cut};
 pub use file::{Ending, MAGIC, Origin, Processes, Stop};
 pub use filter::{Filter, Reference};
 pub use import::{ReferenceImportOptions, ReferenceImportReport, import};

@@ -68,10 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn every_seed_replays_and_every_target_exists() {
-        let manifest = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).unwrap();
+    fn every_seed_and_every_former_finding_replays() {
         for name in CATALOG.iter().map(|format| format.name).chain([TRACE]) {
-            assert!(manifest.contains(&format!("[[bin]]\nname = \"{name}\"\n")), "{name}");
             let seeds = files(&fuzz_folder().join("seeds").join(name));
             assert!(!seeds.is_empty(), "{name} has seeds");
             for bytes in seeds.iter().chain(&files(&fuzz_folder().join("regressions").join(name))) {

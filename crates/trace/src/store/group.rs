@@ -9,7 +9,7 @@ use parquet::file::statistics::Statistics;
 use types::{EventKind, PageId};
 
 use super::column::Column;
-use super::plain::PlainColumn;
+use super::plain::{PlainColumn, invalid};
 
 /// Index of each column in the file, by `Column`.
 pub(super) type Positions = [Option<usize>; Column::ALL.len()];
@@ -163,8 +163,4 @@ fn range(group: &RowGroupMetaData, positions: &Positions, column: Column) -> Opt
 
 fn wrong_type(column: Column) -> ParquetError {
     invalid(&format!("column {} has another type", column.name()))
-}
-
-pub(super) fn invalid(why: &str) -> ParquetError {
-    ParquetError::General(why.to_owned())
 }

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{EventFlags, EventKind, Events, Progress};
 
@@ -11,7 +12,8 @@ use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
 /// A summary of a trace.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Events")]
 pub struct Info {
     /// Header of the trace, complete also for a foreign recording.
     pub header: Header,
@@ -33,8 +35,10 @@ pub struct Info {
     pub zero_pages: Option<ZeroPages>,
     /// Seconds from the first event to the last; without events, seconds that the recorder ran; `None`
     /// without a clock.
+    #[schemars(range(min = 0))]
     pub duration_s: Option<f64>,
     /// Active time: the duration without idle gaps, in seconds.
+    #[schemars(range(min = 0))]
     pub active_s: Option<f64>,
     /// The first thousand idle gaps.
     pub gaps: Vec<Gap>,
@@ -55,7 +59,8 @@ pub(super) const PROCESSES_TOLD: usize = 1 << 16;
 
 /// SwapOuts and SwapIns of pages of zeros, as recorded and as counted by the kernel. The kernel's counts
 /// are `None` if its counters have another scope than the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ZeroPagesBesideKernel")]
 pub struct ZeroPages {
     /// Recorded page-outs.
     pub outs: u64,
@@ -68,7 +73,8 @@ pub struct ZeroPages {
 }
 
 /// A process of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ProcessEvents")]
 pub struct ProcessInfo {
     /// Pid of the process; 0 if the recording has none.
     pub pid: u32,

@@ -27,6 +27,7 @@ mod group;
 mod guard;
 mod info;
 mod join;
+mod layout;
 mod pending;
 mod plain;
 mod reader;
@@ -41,17 +42,10 @@ pub(crate) use aside::Aside;
 pub use aside::write_whole;
 pub use info::{Info, ProcessInfo, info};
 pub use join::{Joined, join};
+pub use layout::SCHEMA;
+pub(crate) use layout::is_parquet;
 pub use reader::Reader;
 pub use save::save;
 pub use slice::slice;
 pub use writer::Writer;
 pub(crate) use writer::{refuse_existing, refuse_inputs};
-
-/// Version of the layout above; the `schema` of headers.
-pub const SCHEMA: u32 = 1;
-
-/// Metadata key of the header.
-const HEADER_KEY: &str = "pagewise";
-
-/// Rows per row group: bounds the memory of writer and reader to about 10 MB.
-const ROW_GROUP_ROWS: usize = 1 << 18;

@@ -10,8 +10,6 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::ColumnChunkMetaData;
 use types::PageId;
 
-use super::group::invalid;
-
 const VALUE_BYTES: usize = size_of::<u32>();
 
 /// Reads the values of a chunk in order.
@@ -68,4 +66,8 @@ fn bytes_of(page: Page) -> Result<Bytes, ParquetError> {
         return Err(invalid("a plain column contradicts its metadata"));
     }
     Ok(buf.slice(..length))
+}
+
+pub(super) fn invalid(why: &str) -> ParquetError {
+    ParquetError::General(why.to_owned())
 }

@@ -13,7 +13,7 @@ use super::column::Column;
 use super::file::PooledFile;
 use super::group::{self, Group, Positions};
 use super::guard::{damaged, decoding};
-use super::{HEADER_KEY, SCHEMA};
+use super::layout::{HEADER_KEY, SCHEMA};
 use crate::renumber::Renumber;
 use crate::rows::page_numbers;
 use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};

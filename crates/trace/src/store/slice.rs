@@ -5,9 +5,8 @@ use std::path::Path;
 
 use types::{EventKind, PageId, Progress};
 
-use super::{Reader, Writer, refuse_inputs};
+use super::{Reader, Writer, is_parquet, refuse_inputs};
 use crate::input::Input;
-use crate::open::is_parquet;
 use crate::renumber::Renumber;
 use crate::rows::page_numbers;
 use crate::{Error, ErrorKind, Header, Part, Rows, Source, Zeros};

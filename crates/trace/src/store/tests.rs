@@ -6,7 +6,8 @@ use types::{
 };
 
 use super::info::PROCESSES_TOLD;
-use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, join, save, slice};
+use super::layout::ROW_GROUP_ROWS;
+use super::{Reader, SCHEMA, Writer, info, join, save, slice};
 use crate::recording::{About, Disk, Missing, System};
 use crate::renumber::Renumber;
 use crate::{Error, ErrorKind, Header, Loss, Reject, Rows, Source, TraceKind, page_key, table};

@@ -11,9 +11,8 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::aside::Aside;
 use super::column::{self, Column};
+use super::layout::{HEADER_KEY, PARQUET_MAGIC, ROW_GROUP_ROWS};
 use super::pending::Pending;
-use super::{HEADER_KEY, ROW_GROUP_ROWS};
-use crate::open::PARQUET_MAGIC;
 use crate::runs::{Run, Shape};
 use crate::seal::{Pieces, seal};
 use crate::{Error, ErrorKind, Header, Rows};

@@ -7,11 +7,11 @@ use types::ReferenceKind;
 
 use super::{Format, ReferenceReader, size};
 use crate::Error;
-use crate::formats::{Confidence, head_lines, take_field};
 use crate::ledger::Ledger;
 use crate::lines::{Expected, Lines, is_passed_over};
 use crate::references::Reference;
-use crate::text::{decimal, decimal_or_hex};
+use crate::sniff::{Confidence, head_lines};
+use crate::text::{decimal, decimal_or_hex, take_field};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {

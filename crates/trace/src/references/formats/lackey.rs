@@ -5,9 +5,9 @@
 use types::ReferenceKind;
 
 use super::{Format, LineReader, size, take_hexadecimal};
-use crate::formats::{Confidence, head_lines};
 use crate::lines::Expected;
 use crate::references::Reference;
+use crate::sniff::{Confidence, head_lines};
 use crate::text::decimal;
 
 /// The row of this format.

@@ -4,10 +4,10 @@ mod addresses;
 mod lackey;
 mod refs3;
 
-use crate::formats::{Confidence, Sniff, surest};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, Lines};
+use crate::sniff::{Confidence, Sniff, surest};
 use crate::{Error, ErrorKind, Position};
 
 use super::filter::Reference;

@@ -4,9 +4,9 @@
 use types::ReferenceKind;
 
 use super::{Format, LineReader, size, take_hexadecimal};
-use crate::formats::{Confidence, head_lines};
 use crate::lines::Expected;
 use crate::references::Reference;
+use crate::sniff::{Confidence, head_lines};
 use crate::text::{decimal, take_word};
 
 /// The row of this format.

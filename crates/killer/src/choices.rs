@@ -1,0 +1,43 @@
+//! Settings with a few values each, which the files of settings, the killer and its reapers share.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
+pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
+
+/// How many processes one decision kills.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Only the victim.
+    #[default]
+    Process,
+    /// The victim and every process in its memory cgroup that may be killed.
+    Group,
+}
+
+/// How many decisions are carried out before the memory of the first victim is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kills {
+    /// One.
+    #[default]
+    Serial,
+    /// Several, until the policy spares the rest if the memory of the victims so far counts as free.
+    Batch,
+}
+
+/// When the killer reclaims the memory of victims with `process_mrelease`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reclaim {
+    /// At once after the kill.
+    First,
+    /// After the grace in which they may die by themselves; at once if they cannot.
+    #[default]
+    Late,
+    /// Never: the memory comes back when their last thread exits.
+    Never,
+}

@@ -1,0 +1,104 @@
+//! The process's arena behind its lock, and the ways to wait for that.
+
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+
+use policy::retention::Rules;
+use types::Bytes;
+
+use crate::arena::{Arena, Owner};
+use crate::deferred;
+use crate::flag::take;
+use crate::lock::{Guard, Lock};
+
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
+/// Whether a thread makes system calls on the detached span.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_WORKING: AtomicBool = AtomicBool::new(false);
+
+/// Waits for the lock and returns the arena; none if this thread holds the lock. For `malloc` and its relatives,
+/// where a program has to expect a wait.
+pub fn lock() -> Option<Guard<'static, Arena>> {
+    let mut arena = POOL.lock()?;
+    deferred::settle(&mut arena);
+    Some(arena)
+}
+
+/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must return even
+/// while the thread that holds the lock is suspended.
+pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
+    let mut arena = POOL.lock_briefly()?;
+    deferred::settle(&mut arena);
+    Some(arena)
+}
+
+/// The arena, if the lock is free within milliseconds: for results that must not depend on the helper.
+pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
+    let wait = || {
+        std::thread::yield_now();
+        lock_briefly()
+    };
+    lock_briefly().or_else(|| (0..REFUSALS_MAX).find_map(|_| wait()))
+}
+
+/// The arena while no system call is under way on free memory, if the lock is free within milliseconds.
+/// If it is not, none is under way either: the thread that makes them cannot be suspended.
+pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {
+    let (mut looks, mut refusals) = (0, 0);
+    while looks < LOOKS_MAX && refusals < REFUSALS_MAX {
+        match lock_briefly() {
+            Some(arena) if !arena.is_working() => return Some(arena),
+            Some(arena) => drop(arena),
+            None if IS_WORKING.load(Acquire) => {}
+            None => refusals += 1,
+        }
+        looks += 1;
+        std::thread::yield_now();
+    }
+    None
+}
+
+const LOOKS_MAX: u32 = 1_000_000;
+const REFUSALS_MAX: u32 = 1000;
+
+/// The arena as `lock` or `lock_briefly` gives it, by whom the memory is for.
+pub fn lock_for(owner: Owner) -> Option<Guard<'static, Arena>> {
+    match owner {
+        Owner::Block => lock(),
+        Owner::Map => lock_briefly(),
+    }
+}
+
+/// Takes the lock for a fork; false if this thread holds it.
+pub fn lock_for_fork() -> bool {
+    lock().map(std::mem::forget).is_some()
+}
+
+/// The arena, for a fork.
+///
+/// # Safety
+/// This thread took the lock by `lock_for_fork`, and has no other reference to the arena.
+pub unsafe fn locked() -> &'static Arena {
+    // SAFETY: upheld by the caller.
+    unsafe { POOL.locked() }
+}
+
+/// Releases the lock after a fork, in either process.
+///
+/// # Safety
+/// This thread took it by `lock_for_fork`.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: upheld by the caller.
+    unsafe { POOL.unlock_forgotten() };
+}
+
+/// Says that system calls on the detached span begin, or that they are over.
+pub fn note_work(is_under_way: bool) {
+    IS_WORKING.store(is_under_way, Release);
+}
+
+/// For the child of a fork: the thread that worked is not in this process.
+pub fn forget_work() {
+    take(&IS_WORKING);
+    deferred::forget();
+}

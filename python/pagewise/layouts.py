@@ -1,0 +1,26 @@
+"""The JSON Schemas of results, which tools/schemas.py writes from their definitions."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import Any
+
+from pagewise.errors import UsageError
+
+FOLDER = resources.files(__package__).joinpath("schemas")
+ENDING = ".json"
+
+
+def names() -> list[str]:
+    """The results that have a schema."""
+    found = (file.name for file in FOLDER.iterdir())
+    return sorted(name.removesuffix(ENDING) for name in found if name.endswith(ENDING))
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema of one result. Raises UsageError for a name that has none."""
+    if name not in names():
+        raise UsageError(f"no result is called {name!r}", hint=f"one of {', '.join(names())}")
+    found: dict[str, Any] = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))
+    return found

@@ -1,0 +1,1480 @@
+"""Results field by field: the dictionaries that `pagewise` returns and prints as JSON.
+
+Written by tools/schemas.py from the Rust structs of the results. Change those, then run it again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+
+class About(TypedDict):
+    """Description of a recording, known when it begins."""
+
+    pagewise: str
+    """Version of pagewise that made the recording."""
+    kernel: str
+    """`uname -r`."""
+    machine: str
+    """`uname -m`."""
+    processors: int
+    """Processors online."""
+    memory_bytes: int
+    """Memory of the machine in bytes."""
+    page_bytes: int
+    """Bytes per page of the kernel."""
+    realtime_offset_ns: int
+    """CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds."""
+    backend: str
+    """Source of the events: `bpf`, with owner and address, or `tracefs`, with swap slots."""
+    sources: list[str]
+    """Names of the recorded sources in the recorder's catalog."""
+    absent: list[Missing]
+    """Data that was requested or belongs to a source, but is not available on this machine."""
+    knows_zeros: NotRequired[bool]
+    """Whether page-outs of zeros are marked."""
+    cgroup: str | None
+    """The memory cgroup that events are limited to."""
+    process: int | None
+    """The process that events are limited to."""
+    command: list[str]
+    """The recorded command, if any."""
+    system: NotRequired[System | None]
+    """Swap areas, disks and kernel features of the machine; absent in earlier recordings."""
+
+
+class Allocations(TypedDict):
+    """What a recording of allocations holds."""
+
+    schema: str
+    """Name and version of this layout."""
+    command: list[str]
+    """The recorded command."""
+    processes: list[list[Any]]
+    """Names of the processes with blocks, each with its number of blocks, most blocks first."""
+    processes_all: int
+    """All processes of the command."""
+    duration_ns: int
+    """Nanoseconds from the first step to the last."""
+    allocated: int
+    """Blocks given by malloc and its relatives."""
+    mapped: int
+    """Blocks given by mmap."""
+    resized: int
+    """Blocks that were resized."""
+    zeroed: int
+    """Blocks that must read as zero."""
+    in_heap: int
+    """Blocks in the heap, whose touched pages may be those of earlier blocks."""
+    bytes: int
+    """Bytes of all blocks."""
+    pages_touched: int | None
+    """Pages that were touched after their block was given or discarded; `None` if this is unknown
+    for any block."""
+    pages: int
+    """Pages of all blocks."""
+    live_bytes_max: int
+    """Most bytes that were held at a time, over all processes."""
+    sizes: list[SizeClass]
+    """Blocks and bytes by size."""
+    small_calls: int
+    """Allocations below 64 KiB."""
+    small_bytes: int
+    """Bytes of the allocations below 64 KiB."""
+    processor_ns: int | None
+    """CPU time of all processes; `None` if the recording lacks the end of a process with blocks, as
+    it does after a SIGKILL."""
+    system_ns: int | None
+    """CPU time that the processes spent in the kernel."""
+    minor_faults: int | None
+    """Minor faults of the processes, on any memory."""
+    is_cut: bool
+    """Whether the recording stops before its end."""
+    losses: list[Loss]
+    """What the recording lost or does not know."""
+
+
+class Analyze(TypedDict):
+    """How a recording accesses its pages. Shares are fractions, distributions lists of [largest
+    value, count]."""
+
+    schema: str
+    """Name and version of this layout."""
+    kind: Literal["swap", "block", "objects"]
+    """Kind of the trace: what its pages are."""
+    page_bytes: int
+    """Bytes of a page."""
+    accesses: int
+    """Accesses: page-outs and page-ins of a swap trace, reads and writes of other traces."""
+    pages: int
+    """Distinct pages accessed."""
+    writes: int
+    """Writes among the accesses; 0 if the recording does not distinguish reads and writes."""
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+    single_out: SingleOut | None
+    """Pages that went out exactly once; swap traces only."""
+    skew_curve: list[list[float]]
+    """(share of pages, share of accesses), busiest pages first."""
+    volume: Volume
+    """Bytes moved by the busiest 10 % of pages and by the rest (S0 Fig. 1)."""
+    top_10_percent_classes: dict[str, ClassShare] | None
+    """Classes of the busiest 10 % of pages; none if the recording does not have them."""
+    miss_ratio_curve: list[list[Any]]
+    """(frames, misses per access) of LRU."""
+    reuse_distance: list[list[int]]
+    """Distinct other pages between two accesses to the same page."""
+    reaccess_interval_ns: list[list[int]] | None
+    """Time between two accesses to the same page; none without a clock."""
+    swap: SwapTraffic | None
+    """Pages out and in; swap traces only."""
+    zero_pages: NotRequired[ZeroPages | None]
+    """Page-outs and page-ins of pages of zeros, which no device writes or reads; absent if the
+    recording does not distinguish them."""
+    fault_time: FaultTime | None
+    """How long swap-in faults took; none without durations."""
+    processes: list[ProcessAnalysis] | None
+    """Figures per process, if asked for."""
+    top_processes: list[ProcessRow] | None
+    """Rows of the busiest processes: all kernel threads in one row, and the others in another."""
+    traffic: Traffic | None
+    """Accesses over time by process name, if asked for; none without a clock."""
+    not_recorded: list[str]
+    """Facts that the recording lacks, and the figures that this rules out."""
+    losses: list[Loss]
+    """What the recording lost."""
+    trace: str
+    """The path of the recording."""
+    at_4_kib: NotRequired[AnalyzedAt4KiB | None]
+    """Figures of the recorded pages of 4 KiB; absent unless larger pages were asked for."""
+
+
+class AnalyzedAt4KiB(TypedDict):
+    """What an analysis says of the recorded pages beside larger ones."""
+
+    page_bytes: int
+    """Bytes of a page."""
+    accesses: int
+    """Accesses to all pages."""
+    pages: int
+    """Distinct pages accessed."""
+    writes: int
+    """Writes among the accesses."""
+    swap: SwapTraffic | None
+    """Pages out and in; null unless it is a swap trace."""
+
+
+class Capacity(TypedDict):
+    """Size of the device."""
+
+    bytes: int
+    """Bytes."""
+    source: str
+    """Source that measured or stated it."""
+    date: str
+    """When it was measured or read, as an ISO date."""
+    verified: bool
+    """False if the number was recalled or assumed and not checked."""
+
+
+class ClassShare(TypedDict):
+    """Shares of one class among the busiest pages."""
+
+    pages: float
+    """Share of those pages."""
+    accesses: float
+    """Share of their accesses."""
+
+
+class Decision(TypedDict):
+    """One decision to kill."""
+
+    time_s: float
+    """Time of the decision."""
+    why: str
+    """The rule that applied."""
+    available_bytes: int
+    """Available memory at that time, including the memory of earlier victims."""
+    victims: list[Victim]
+    """The processes that die."""
+    spared: list[Victim]
+    """The first few candidates after the victims."""
+    judgement: Literal["needed", "false-alarm", "undecided"]
+    """Judgement by the rest of the recording."""
+
+
+class Device(TypedDict):
+    """A storage device."""
+
+    name: str
+    """Name in the catalog, or the text that described the device."""
+    summary: str
+    """One line that describes the device."""
+    note: str
+    """Further facts that matter for its figures; may be empty."""
+    read_ns: Latency
+    """Reading one page."""
+    write_ns: Latency
+    """Writing one page."""
+    transfer: Transfer | None
+    """Reading any number of bytes, if known."""
+    capacity: Capacity | None
+    """Capacity, if it has one of its own."""
+    rated_cycles: Figure | None
+    """Endurance, if writing wears the device and the figure is known: how often every byte may be
+    written."""
+    compression: Figure | None
+    """Only for a device that is the board's own memory: bytes of pages it holds for each byte of
+    memory it takes, 1 without compression."""
+    is_exact: NotRequired[bool]
+    """Whether it consists only of two latencies that the caller gave."""
+
+
+class DeviceReads(TypedDict):
+    """Device reads by their cause."""
+
+    demand: int
+    """Reads for the faulting page."""
+    readahead: int
+    """Reads of other pages."""
+    readahead_share: float
+    """Share of reads that are readahead."""
+
+
+class Devices(TypedDict):
+    """The devices that `--fast`, `--slow` and `--storage` accept by name, quickest first."""
+
+    schema: str
+    """Name and version of this layout."""
+    devices: list[Device]
+    """Times in nanoseconds for one page of 4 KiB."""
+
+
+Disk = TypedDict(
+    "Disk",
+    {
+        "name": "str",
+        "class": "str",
+        "version": "str | None",
+        "model": "str | None",
+        "is_rotational": "bool | None",
+        "is_removable": "bool | None",
+    },
+)
+"""A whole disk."""
+
+
+class Durations(TypedDict):
+    """Durations in nanoseconds."""
+
+    count: int
+    """Number of faults."""
+    sum_ns: int
+    """Sum of the durations."""
+    distribution_ns: list[list[int]]
+    """Distribution: [largest value of the bucket, count]."""
+
+
+class Events(TypedDict):
+    """A summary of a trace."""
+
+    header: Header
+    """Header of the trace, complete also for a foreign recording."""
+    events: dict[str, int]
+    """Counts of all events of the recording, used or not, by the recording's own names. Events that
+    move pages count their pages."""
+    lost: int
+    """Sum of `header.losses`."""
+    sources: list[str] | None
+    """Names of the recorder's sources; `None` if the recording is not of `pagewise-agent`."""
+    kinds: list[list[Any]]
+    """Events of each kind that occurs, by name."""
+    accesses: int
+    """Events that the analyses count as accesses."""
+    writes: int | None
+    """Accesses that write data to storage; `None` if the recording does not distinguish them."""
+    zero_pages: NotRequired[ZeroPagesBesideKernel | None]
+    """Pages of zeros; `None` if the recording does not mark them."""
+    duration_s: float | None
+    """Seconds from the first event to the last; without events, seconds that the recorder ran;
+    `None` without a clock."""
+    active_s: float | None
+    """Active time: the duration without idle gaps, in seconds."""
+    gaps: list[Gap]
+    """The first thousand idle gaps."""
+    recordings: int
+    """Number of recordings that the trace seems to join; 0 without a clock."""
+    processes: list[ProcessEvents]
+    """Processes with their number of events; of very many, those with most events."""
+    processes_all: int
+    """Number of all processes."""
+    absent: list[str]
+    """Data that the recording lacks, in words."""
+    ruled_out: list[str]
+    """Analyses that are therefore impossible, in words."""
+
+
+class FaultTime(TypedDict):
+    """Faults by whether they read the device."""
+
+    device: Durations
+    """Faults that read the device (major faults)."""
+    cached: Durations
+    """Faults served without the device, from the swap cache."""
+
+
+class Features(TypedDict):
+    """Features of a kernel."""
+
+    zswap: bool | None
+    """Whether zswap is on; `None` if the kernel has no zswap."""
+    has_zram: bool
+    """Whether there are zram devices, or the module for them."""
+    keeps_zeros_out: bool
+    """Whether the kernel keeps pages of zeros out of swap areas."""
+    has_mthp: bool
+    """Whether the kernel has mTHP."""
+    has_psi: bool
+    """Whether the kernel reports stall times (PSI)."""
+    cgroup_version: int | None
+    """Version of the cgroup hierarchy that has the memory controller."""
+
+
+class Figure(TypedDict):
+    """A figure of a device other than a time, with its range."""
+
+    low: float
+    """The lowest value of the source."""
+    typical: float
+    """The value that runs use."""
+    high: float
+    """The highest value of the source."""
+    source: str
+    """Source that measured or stated it."""
+    date: str
+    """When it was measured or read, as an ISO date."""
+    verified: bool
+    """False if the number was recalled or assumed and not checked."""
+
+
+File = TypedDict(
+    "File",
+    {
+        "device": "str",
+        "inode": "int",
+        "first_page": "NotRequired[int]",
+        "path": "str",
+        "class": "str",
+    },
+)
+"""A file with pages in a trace; its index in `Header::files` is its number."""
+
+
+class Freeze(TypedDict):
+    """A time in which no task progressed for lack of memory, or a kill by the kernel's own
+    killer."""
+
+    from_s: float
+    """Start of the freeze."""
+    to_s: float
+    """End of the freeze; equal to the start for a kill by the kernel."""
+    is_kernel_kill: bool
+    """Whether it is a kill by the kernel."""
+
+
+class Gap(TypedDict):
+    """A stretch of time without events, in seconds since the first event."""
+
+    from_s: float
+    """Time of the event before the gap."""
+    to_s: float
+    """Time of the event after the gap."""
+
+
+class Header(TypedDict):
+    """Everything known about a trace apart from its events."""
+
+    schema: int
+    """Version of the file's layout."""
+    pagewise: str
+    """The version of pagewise that wrote the file."""
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
+    format: str
+    """Catalog name of the recording's format."""
+    has_clock: bool
+    """Whether events carry a time."""
+    has_operations: bool
+    """Whether accesses are marked as reads or writes."""
+    has_sizes: bool
+    """Whether events carry the bytes they moved."""
+    has_durations: bool
+    """Whether events carry their duration."""
+    start_ns: int
+    """Time of the first event on the recording's own clock, in nanoseconds; 0 without a clock."""
+    page_bytes: int
+    """Bytes per page."""
+    has_addresses: NotRequired[bool]
+    """Whether the trace has addresses, so that neighbouring pages are known; false in a copy with
+    page numbers instead."""
+    events: int
+    """Number of events."""
+    pages: int | None
+    """Distinct pages, if the pages are densely numbered; `None` if only (space, address) is stored
+    because the numbering table was full during import."""
+    processes: list[Process]
+    """Processes by `ProcessId`."""
+    devices: list[str]
+    """Devices, as the recording names them."""
+    files: NotRequired[list[File]]
+    """Files with pages in the trace, by number: see `FILE_PAGE_BITS`."""
+    recorder: NotRequired[About | None]
+    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`."""
+    recorded_ns: NotRequired[int | None]
+    """Nanoseconds that the recorder ran; `None` if unknown."""
+    zeros: NotRequired[Zeros | None]
+    """Counts of pages of zeros; `None` if their events are not marked."""
+    shortage: NotRequired[Shortage | None]
+    """Stalls and kills; `None` if the recording has neither."""
+    losses: list[Loss]
+    """What was lost or skipped."""
+    rejects: list[Reject]
+    """The first lines that could not be read; `losses` counts them all."""
+    disordered: int
+    """Events that are earlier than the event before them; kept in the order of the recording."""
+    seen: list[list[Any]]
+    """Counts of all events of the recording, used or not, by the recording's own names."""
+    sources: list[list[str]]
+    """sha256 of each source file, in hexadecimal, with its name."""
+    part: NotRequired[Part | None]
+    """The part of the original trace that this trace holds; `None` if it is no slice."""
+
+
+class ImportReferences(TypedDict):
+    """What the import of memory references did."""
+
+    schema: str
+    """Name and version of this layout."""
+    format: str
+    """Catalog name of the format."""
+    references: int
+    """All references."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+    steps: int
+    """Steps: references that the filter did not absorb."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first ten of the unreadable lines."""
+    losses: list[Loss]
+    """What was lost."""
+
+
+class ImportReport(TypedDict):
+    """The result of an import."""
+
+    schema: int
+    """Version of this report's layout."""
+    format: str
+    """Catalog name of the format."""
+    kind: Literal["swap", "block", "objects"] | None
+    """What the pages of the trace are."""
+    events: int
+    """Events written."""
+    accesses: int
+    """Events that are accesses."""
+    writes: int
+    """Accesses that write data to storage."""
+    pages: int | None
+    """Distinct pages; `None` if they were too many to number."""
+    renumbered: bool
+    """Whether pages are numbered; otherwise an analysis numbers them when it reads the trace."""
+    duration_ns: int | None
+    """Nanoseconds from the first event to the latest; `None` without a clock."""
+    skipped: dict[str, int]
+    """Valid records that are no access, by reason."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first ten of the unreadable lines."""
+    seen: dict[str, int]
+    """Counts of the recording's events, by its own names."""
+    losses: list[Loss]
+    """What was lost."""
+    disordered: int
+    """Records that are earlier than the record before them; kept in the order of the recording."""
+    sources: list[list[str]]
+    """sha256 and name of each source file."""
+
+
+class Kill(TypedDict):
+    """The kill of a process. Times are microseconds; fields that the kernel does not report are
+    `None`. `signal_us + threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us =
+    reclaim_us`"""
+
+    pid: int
+    """Pid of the victim."""
+    comm: str
+    """Name of the victim, at most 15 bytes."""
+    threads: int | None
+    """Threads that handled the signal."""
+    rss_bytes: int | None
+    """Resident memory when its unmapping began: anonymous, file and shared."""
+    signal_us: float | None
+    """Signal delivery: from the kill call until the signal is pending at every thread."""
+    threads_us: float | None
+    """Signal handling: until the last thread takes the lock to free the memory."""
+    reclaim_us: float | None
+    """Reclaim: from that lock to the end of the memory."""
+    unmap_us: float | None
+    """Part of the reclaim: unmapping and freeing of pages."""
+    pagetables_us: float | None
+    """Part of the reclaim: freeing of page tables and TLB flushes."""
+    total_us: float | None
+    """All phases; without signal delivery if its time is unknown."""
+    reaper_us: float | None
+    """Time of a reaper, in parallel to the phases: `process_mrelease`, or the kernel's own."""
+    trigger: Literal["user", "memcg-oom", "global-oom", "oom", "kswapd", "direct-reclaim", "kernel"]
+    """Why the process was killed, as far as the kernel reports it."""
+    killer: Killer | None
+    """The process that sent the signal."""
+    reclaiming: list[Killer]
+    """Processes in reclaim when the signal was sent: `kswapd0`, or a process in direct reclaim."""
+    start_ns: int
+    """Beginning of the kill by CLOCK_MONOTONIC, in nanoseconds."""
+    rss_curve: list[list[Any]]
+    """Resident bytes over time, in microseconds since the beginning of the kill."""
+    steps: list[KillStep]
+    """Steps of the kill, in order."""
+
+
+class KillStep(TypedDict):
+    """A step of a kill."""
+
+    name: str
+    """Name of the step."""
+    thread: int
+    """Thread that makes the step."""
+    start_us: float
+    """Start, in microseconds since the kill began."""
+    duration_us: float
+    """Duration in microseconds; 0 for an instant."""
+
+
+class Killed(TypedDict):
+    """A process that got SIGKILL."""
+
+    time_ns: int
+    """Time of the kill, in nanoseconds."""
+    pid: int
+    """Pid of the process."""
+    name: str
+    """Name of the process; empty if the recording has none."""
+    is_of_kernel: bool
+    """Whether the kernel's OOM killer chose the process."""
+
+
+class Killer(TypedDict):
+    """A process that sends signals or reclaims memory."""
+
+    pid: int
+    """Pid of the process, or thread id if the process is unknown."""
+    comm: str | None
+    """Name of the process, if it is known."""
+
+
+class Kills(TypedDict):
+    """What killing processes took, phase by phase, as `killtrace --json` prints it."""
+
+    schema: str
+    """Name and version of this layout."""
+    kernel: str
+    """`uname -r`."""
+    backend: str
+    """How the kernel was heard: `tracepoints`, `btf` or `function`."""
+    lost: int
+    """Events that the recorder lost, and events and kills that found no room."""
+    is_cut: bool
+    """Whether the end of the recording is missing."""
+    absent: list[Missing]
+    """What cannot be told, and why."""
+    kills: list[Kill]
+    """Kills in the order of their ends; those whose end was not seen come last."""
+
+
+class Latency(TypedDict):
+    """The time one operation on one page takes, in nanoseconds."""
+
+    low: int
+    """The best value of the source."""
+    typical: int
+    """The value that runs use."""
+    high: int
+    """The worst value of the source."""
+    source: str
+    """Source that measured or stated it."""
+    date: str
+    """When it was measured or read, as an ISO date."""
+    verified: bool
+    """False if the number was recalled or assumed and not checked."""
+
+
+class Lifecycle(TypedDict):
+    """The result of a simulated life."""
+
+    schema: str
+    """Version of this object."""
+    architecture: str
+    """The architecture's name in the catalog."""
+    options: dict[str, str]
+    """Every option with the value in effect."""
+    fast_bytes: int
+    """Size of the fast tier in bytes."""
+    fast_device: str
+    """Name of the fast device."""
+    slow_device: str
+    """Name of the slow device."""
+    frames: int
+    """Frames left to the phone, without those of a fast tier in memory."""
+    slots: int
+    """Slots of the swap area."""
+    watermarks: list[int]
+    """Free frames at which apps reclaim directly, the background reclaimer wakes, and sleeps."""
+    visits: list[Visit]
+    """Every visit in order."""
+    kills: list[SimulatedKill]
+    """Every kill in order."""
+    storage_pages: int
+    """Pages of files and of the swap area with storage accesses."""
+    storage_accesses: int
+    """Number of those accesses, reads and writes."""
+    skew: Skew
+    """How unevenly the accesses fall on the pages."""
+
+
+class Loss(TypedDict):
+    """A kind of data that the recording or its import lost."""
+
+    what: str
+    """Description of what was lost."""
+    count: int
+    """Number of lost items."""
+
+
+class MemoryPoint(TypedDict):
+    """Memory at a moment."""
+
+    time_s: float
+    """Time of the moment."""
+    available_bytes: int
+    """Memory available without swapping."""
+    swap_free_bytes: int
+    """Free swap of all areas."""
+
+
+class Misses(TypedDict):
+    """Exact misses of eviction policies in memories of given sizes."""
+
+    schema: str
+    """Name and version of this layout."""
+    requests: int
+    """Accesses of the trace."""
+    pages: int
+    """Distinct pages accessed."""
+    misses: dict[str, dict[str, int]]
+    """Counts in the order asked for; in JSON an object {policy: {frames: misses}}."""
+    losses: list[Loss]
+    """What the recording lost."""
+    trace: str
+    """The path of the recording."""
+
+
+class MissesOfTraces(TypedDict):
+    """Exact misses of eviction policies on several recordings."""
+
+    schema: str
+    """Name and version of this layout."""
+    traces: list[Misses]
+    """The misses on each recording."""
+
+
+class Missing(TypedDict):
+    """Data that a recording lacks."""
+
+    what: str
+    """The missing data."""
+    why: str
+    """The reason, and the consequence."""
+
+
+class NeverReturned(TypedDict):
+    """Page-outs without a following page-in."""
+
+    pages: float
+    """Of the pages that went out, the share that was out at the end."""
+    outs: float
+    """Share of page-outs that were not read before the page's next page-out or the end."""
+
+
+class NoKillReason(TypedDict):
+    """A time without kills, and its reason."""
+
+    from_s: float
+    """First moment."""
+    to_s: float
+    """Last moment."""
+    why: str
+    """The rule that applied."""
+
+
+class Origin(TypedDict):
+    """Origin of a trace, known before its first reference."""
+
+    pagewise: str
+    """Version of pagewise that wrote the trace."""
+    format: str
+    """`capture`, or the catalog name of the imported format."""
+    command: list[str]
+    """The captured command, or the imported file."""
+    architecture: NotRequired[str | None]
+    """Processor architecture of the captured program, as QEMU names it."""
+    follows_threads: NotRequired[bool | None]
+    """Whether a capture kept every thread, or only the first."""
+    block_bytes: int
+    """Bytes of a block of the filter."""
+    filter_blocks: int
+    """Blocks that the filter holds."""
+
+
+class PageOperations(TypedDict):
+    """Page operations of one process, or of a whole run."""
+
+    fast_reads: int
+    """Pages read from the fast tier."""
+    fast_writes: int
+    """Pages written to the fast tier."""
+    slow_reads: int
+    """Pages read from the slow tier."""
+    slow_writes: int
+    """Pages written to the slow tier."""
+    promotions: int
+    """Known pages that entered the fast tier."""
+    demotions: int
+    """Pages that lost their frame in the fast tier to another page, written out or not."""
+
+
+class Part(TypedDict):
+    """A part of a trace by time."""
+
+    of: str
+    """sha256 of the original trace, also for a slice of a slice."""
+    times_ns: list[list[int]]
+    """Time ranges whose events the part holds, each with an exclusive end, in nanoseconds on the
+    recording's own clock; in order and disjoint."""
+
+
+class PolicyReplay(TypedDict):
+    """Result of one policy."""
+
+    policy: str
+    """Name of the policy."""
+    decisions: list[Decision]
+    """Its decisions to kill."""
+    reasons: list[NoKillReason]
+    """Reasons not to kill, one row for as long as the reason stays the same."""
+    reasons_left_out: int
+    """Number of rows of reasons beyond those kept."""
+    false_alarms: int
+    """Decisions without a freeze or a kill for the whole window after them."""
+    missed_freezes: int
+    """Freezes without a decision before or during them."""
+    victims_named: int
+    """Recorded victims that it would have killed too, at that time or within the window before."""
+    victims_not_named: int
+    """Recorded victims that it would not have killed by that time."""
+    victims_unknown: int
+    """Recorded victims whose kills have no moment."""
+
+
+class Process(TypedDict):
+    """A process of a recording."""
+
+    pid: int
+    """Pid of the process; 0 if the recording has none."""
+    name: str
+    """Command name of the process; empty if the recording has none."""
+
+
+class ProcessAnalysis(TypedDict):
+    """Figures of one process. Pages and shares are those of its own accesses."""
+
+    pid: int
+    """Process id; 0 if the recording has none."""
+    name: str
+    """Command name; empty if the recording has none."""
+    accesses: int
+    """Number of its accesses."""
+    pages: int
+    """Distinct pages among them."""
+    writes: int
+    """Writes among its accesses."""
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+
+
+class ProcessCounts(TypedDict):
+    """Operations of one process."""
+
+    pid: int
+    """Process id."""
+    name: str
+    """Process name."""
+    fast_reads: int
+    """Pages read from the fast tier."""
+    fast_writes: int
+    """Pages written to the fast tier."""
+    slow_reads: int
+    """Pages read from the slow tier."""
+    slow_writes: int
+    """Pages written to the slow tier."""
+    promotions: int
+    """Known pages that entered the fast tier."""
+    demotions: int
+    """Pages that lost their frame in the fast tier to another page, written out or not."""
+
+
+class ProcessEvents(TypedDict):
+    """A process of a trace."""
+
+    pid: int
+    """Pid of the process; 0 if the recording has none."""
+    name: str
+    """Command name of the process; empty if the recording has none."""
+    events: int
+    """Events of its pages or requests."""
+
+
+class ProcessRow(TypedDict):
+    """A process, all kernel threads, or all processes without a row of their own."""
+
+    name: str
+    """Command name of a process, `kernel workers` or `others`."""
+    pid: int | None
+    """Process id; none in a row of several processes."""
+    processes: int
+    """Number of processes in the row."""
+    accesses: int
+    """Number of their accesses."""
+    pages: int
+    """Distinct pages among them."""
+    writes: int
+    """Writes among their accesses."""
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+
+
+class Ranges(TypedDict):
+    """Times over the range of the devices' latencies."""
+
+    io_time_s: TimeRange
+    """`io_time_s` over the range."""
+    stall_time_s: TimeRange
+    """`stall_time_s` over the range."""
+
+
+class RecordedKill(TypedDict):
+    """A process that was killed during the recording."""
+
+    time_s: float
+    """Time of the kill."""
+    process: int
+    """Process id."""
+    name: str | None
+    """Process name, if the process was recorded alive."""
+    is_of_kernel: bool
+    """Whether the kernel's out-of-memory killer chose it."""
+    has_moment: bool
+    """Whether the recording has the moment of this kill: memory and processes before any of the
+    victim's memory was freed. Without it the recording cannot show what the killer saw."""
+
+
+class References(TypedDict):
+    """What a trace of memory references holds."""
+
+    schema: str
+    """Name and version of this layout."""
+    origin: Origin
+    """Origin of the trace."""
+    references: int
+    """All references."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+    steps: int
+    """Steps: references that the filter did not absorb."""
+    file_bytes: int
+    """Bytes of the file; 0 if unknown."""
+    ending: ReferencesEnding | None
+    """How it ends; null if the file was cut, so that the counts go up to its last whole frame."""
+    cut: str | None
+    """Why there is less than the whole run; null if there is not."""
+
+
+class ReferencesEnding(TypedDict):
+    """The end of a trace, with the signal that ended a captured program by its name."""
+
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or read and written by one instruction."""
+    stop: Literal["end", "limit", "interrupt", "closed"]
+    """Why the trace ends."""
+    processes: NotRequired[StartedProcesses | None]
+    """What a captured program started; absent for an imported trace."""
+    exit_status: NotRequired[int | None]
+    """Exit status of a captured program that came to its end by itself."""
+    signal: NotRequired[str | None]
+    """Name of the signal that ended a captured program, unless the capture ended it."""
+
+
+class Reject(TypedDict):
+    """A line of a text recording that could not be read."""
+
+    file: str
+    """Name of the file."""
+    line: int
+    """Number of the line, counted from 1."""
+    expected: str
+    """What the reader expected there."""
+    found: str
+    """Beginning of the line; empty in files of an earlier pagewise."""
+
+
+class ReplayKills(TypedDict):
+    """Which processes kill policies would have killed in a recording, when and why."""
+
+    schema: str
+    """Name and version of this layout."""
+    recording: str
+    """The path of the recording."""
+    freeze_share: float
+    """In a freeze every task was stalled for memory for at least this share of time."""
+    freeze_s: float
+    """The shortest freeze, in seconds."""
+    window_s: float
+    """A decision is a false alarm if no freeze and no kill follows within this time, in seconds."""
+    moments: int
+    """Moments of the recording."""
+    duration_s: float
+    """From the first moment to the last."""
+    total_bytes: int
+    """Total memory of the group or machine at the last moment."""
+    has_watermarks: bool
+    """Whether every moment has watermarks and the kernel's reserve; if not, `minfree` counts the
+    reserve as free and `lmkd` has no rule of low free memory."""
+    has_weights: bool
+    """Whether the recording has weights of processes. If not, memory shared by fork counts in full
+    for each process."""
+    memory: list[MemoryPoint]
+    """Available memory over time, as the lowest value in each of equal steps."""
+    freezes: list[Freeze]
+    """The freezes."""
+    recorded: list[RecordedKill]
+    """The kills in the recording."""
+    policies: list[PolicyReplay]
+    """Result of each policy, in the order asked for."""
+    cgroup: str | None
+    """The memory cgroup that was recorded; null for the whole machine."""
+    command: list[str]
+    """The command that was recorded; empty if there was none."""
+    kernel: str
+    """`uname -r` of the recorded machine."""
+    is_cut: bool
+    """Whether the end of the recording is missing."""
+
+
+class SeenMemory(TypedDict):
+    """Memory at one instant, in pages; memory that earlier victims still hold counts as held, and
+    is also listed separately."""
+
+    free_pages: int
+    """Free frames."""
+    available_pages: int
+    """Pages available without swapping, by the kernel's formula."""
+    file_pages: int
+    """Pages of files in memory."""
+    anonymous_pages: int
+    """Anonymous pages in memory."""
+    swap_free_pages: int
+    """Free slots of the swap area."""
+    coming_pages: int
+    """Pages in memory that victims still dying will free."""
+    coming_swap_pages: int
+    """Slots of the swap area that victims still dying will free."""
+
+
+class Shortage(TypedDict):
+    """Stalls for memory and processes that were killed, each in order of time on the recording's
+    own clock."""
+
+    is_of_cgroup: bool
+    """Whether the stalls are those of the recorded cgroup; otherwise those of the machine."""
+    stalls: list[Stall]
+    """Sums of stall time at several instants."""
+    kills: list[Killed]
+    """The first processes that were killed."""
+    kills_left_out: int
+    """Number of further kills."""
+
+
+class Simulate(TypedDict):
+    """What one swap architecture costs on a recording."""
+
+    schema: str
+    """Version of this object."""
+    architecture: str
+    """Name of the architecture in the catalog."""
+    profile: str | None
+    """The profile, if one was asked for."""
+    options: dict[str, str]
+    """Every option with its value in effect."""
+    readahead: str
+    """Treatment of recorded readahead."""
+    clean_evictions: str
+    """Treatment of clean evictions, which leave no event."""
+    fast_bytes: int
+    """Size of the fast tier in bytes."""
+    fast_device: str
+    """Name of the fast device."""
+    slow_device: str
+    """Name of the slow device."""
+    page_bytes: int
+    """Bytes of a page."""
+    fast: TierCounts
+    """Operations of the fast tier."""
+    slow: TierCounts
+    """Operations of the slow tier."""
+    promotions: int
+    """Known pages that entered the fast tier."""
+    demotions: int
+    """Pages that lost their frame in the fast tier to another page."""
+    fast_only_pages: int
+    """Pages whose only copy is in the fast tier when the trace ends. Removing the tier would write
+    each to the slow one; no count or time here includes those writes."""
+    zero_pages: NotRequired[ZeroPages | None]
+    """Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
+    distinguish them."""
+    io_time_s: float
+    """Counts times latencies over both devices."""
+    stall_time_s: float
+    """The part of the I/O time between a swap-in and its completion: its read and the writes it
+    forced."""
+    wear: Wear
+    """Wear of both devices."""
+    ranges: Ranges | None
+    """Times over the range of the devices' latencies; absent if the counts depend on the latencies
+    and were not replayed over the range."""
+    processes: list[ProcessCounts]
+    """Operations by process, for processes that did any."""
+    slices: NotRequired[list[PageOperations]]
+    """Operations by slice of the trace; absent if no slices were asked for."""
+    notes: list[str]
+    """Notes that the reader needs to interpret the numbers."""
+    losses: list[Loss]
+    """What the recording lost."""
+    trace: str
+    """The path of the recording."""
+    pagewise: str
+    """Version of pagewise."""
+    build: str
+    """Hash of the sources that pagewise was built from."""
+    at_4_kib: NotRequired[SimulatedAt4KiB | None]
+    """The same for the recorded pages of 4 KiB; absent unless larger pages were asked for."""
+    trace_sha256: NotRequired[str | None]
+    """sha256 of the recording; null if it cannot be read twice, absent outside `--json`."""
+
+
+class SimulatedAt4KiB(TypedDict):
+    """What a replay says of the recorded pages beside larger ones."""
+
+    page_bytes: int
+    """Bytes of a page."""
+    fast: TierCounts
+    """Operations of the fast tier."""
+    slow: TierCounts
+    """Operations of the slow tier."""
+    io_time_s: float
+    """Counts times latencies over both devices."""
+    stall_time_s: float
+    """The part between a swap-in and its completion."""
+    ranges: Ranges | None
+    """Times over the range of the devices' latencies; null if the counts depend on them and were
+    not replayed over the range."""
+    wear: Wear
+    """Wear of both devices."""
+
+
+class SimulatedKill(TypedDict):
+    """One kill."""
+
+    visit: int
+    """Index of the visit during which it happened."""
+    app: int
+    """Index of the app."""
+    trigger: Literal["poll", "background", "direct", "out-of-memory"]
+    """What started the choice of the victim."""
+    why: str
+    """The rule that named it."""
+    adj: int
+    """Importance of the app on the scale of `oom_score_adj`."""
+    seen: SeenMemory
+    """State of memory at the kill, before any of the victim's was freed."""
+    at_ns: int
+    """Time since the beginning of the life."""
+    resident_pages: int
+    """Pages of the app in memory."""
+    threads: int
+    """Threads of the app."""
+    signal_ns: int
+    """Time to deliver the signal."""
+    exit_ns: int
+    """Time from delivery to the last thread's exit; 0 if the killer frees at once."""
+    reclaim_ns: int | None
+    """Time from the exit until the last page was free; absent if the life ended before."""
+    others_dying: int
+    """Earlier victims that were still dying."""
+
+
+class SingleAccess(TypedDict):
+    """Pages with exactly one access."""
+
+    pages: float
+    """Their share of pages."""
+    accesses: float
+    """Their share of accesses."""
+
+
+class SingleOut(TypedDict):
+    """Pages that went out exactly once."""
+
+    pages: float
+    """Their share of the pages that went out."""
+    outs: float
+    """Their share of page-outs."""
+
+
+class SizeClass(TypedDict):
+    """Blocks of similar size."""
+
+    below_bytes: int | None
+    """Upper bound of the class, exclusive; the lower bound is that of the class before."""
+    blocks: int
+    """Number of blocks."""
+    bytes: int
+    """Bytes of the blocks."""
+
+
+class Skew(TypedDict):
+    """Skew of a set of pages. Shares are fractions, and 0 for an empty set."""
+
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+
+
+class Stall(TypedDict):
+    """Sums of stall time (PSI) at an instant."""
+
+    time_ns: int
+    """Time of the sums, in nanoseconds."""
+    some_us: int
+    """Microseconds in which some task stalled for memory, so far."""
+    full_us: int
+    """Microseconds in which every task stalled for memory, so far."""
+
+
+class StartedProcesses(TypedDict):
+    """Threads and processes that a captured program started."""
+
+    threads: int
+    """Threads, including the first."""
+    children: int
+    """Child processes, which are not captured."""
+    programs: int
+    """Programs that replaced it (execve), which are not captured."""
+
+
+class SwapArea(TypedDict):
+    """A swap area."""
+
+    path: str
+    """The file or device."""
+    kind: str
+    """`file`, `partition` or `zram`."""
+    bytes: int
+    """Size in bytes."""
+    priority: int
+    """Priority; the kernel uses areas of higher priority first."""
+    disk: Disk | None
+    """The disk under the area; `None` if it is memory."""
+
+
+class SwapTraffic(TypedDict):
+    """Pages out and in."""
+
+    outs: int
+    """Page-outs, anonymous or of a file, modified or not."""
+    ins: int
+    """Page-ins by faults and reads."""
+    outs_per_page: list[list[int]]
+    """Distribution of page-outs per page; pages without any are in the bucket of 0."""
+    ins_per_page: list[list[int]]
+    """Distribution of page-ins per page."""
+    pages_in_swap_max: int
+    """The most pages that were in swap at once."""
+    never_returned: NeverReturned
+    """Pages and page-outs without a return."""
+    device_reads: DeviceReads | None
+    """Device reads; none if the recording has no device traffic."""
+
+
+class System(TypedDict):
+    """The swap of a machine when a recording begins."""
+
+    limit_bytes: int | None
+    """Memory limit of the recorded group in bytes, if it is below the machine's memory."""
+    areas: list[SwapArea]
+    """The swap areas in use."""
+    root: Disk | None
+    """The disk under `/`."""
+    zram: dict[str, Zram]
+    """Each configured zram device, by name."""
+    features: Features
+    """Features of the kernel."""
+
+
+class TierCounts(TypedDict):
+    """Page operations of one tier."""
+
+    reads: int
+    """Pages read."""
+    writes: int
+    """Pages written."""
+    bytes_written: int
+    """Bytes written."""
+
+
+class TimeRange(TypedDict):
+    """A time with every latency at its low and at its high figure."""
+
+    low: float
+    """Seconds with low latencies."""
+    high: float
+    """Seconds with high latencies."""
+
+
+class Traffic(TypedDict):
+    """Accesses by process name and step of time; time begins with the first event."""
+
+    step_s: float
+    """Length of a step."""
+    series: list[TrafficSeries]
+    """The names with the most accesses in descending order, then all others."""
+
+
+class TrafficSeries(TypedDict):
+    """Accesses of the processes of one name."""
+
+    name: str
+    """Process name, or `kernel workers` or `others`."""
+    processes: int
+    """Number of processes."""
+    reads: list[int]
+    """Reads in each step; all accesses if the recording does not distinguish reads and writes."""
+    writes: list[int]
+    """Writes in each step."""
+
+
+class Transfer(TypedDict):
+    """Time of reading, or writing, any number of bytes: a set-up plus a time for every byte."""
+
+    setup_ns: Latency
+    """The part of a read that does not depend on its size."""
+    bandwidth_mb_s: Figure
+    """Read bandwidth after the set-up, in megabytes (10^6 bytes) per second."""
+    write_bandwidth_mb_s: NotRequired[Figure | None]
+    """Write bandwidth, if known."""
+
+
+class Victim(TypedDict):
+    """A candidate as a policy saw it."""
+
+    process: int
+    """Process id."""
+    name: str
+    """Process name."""
+    adj: int
+    """`oom_score_adj`."""
+    resident_bytes: int
+    """Memory of the process."""
+    swapped_bytes: int
+    """Swap of the process."""
+    own_bytes: int | None
+    """Memory of the process without file pages and shared memory; absent if not recorded."""
+    weight_bytes: int | None
+    """Part of its memory that its end frees; None if it has no weight."""
+    score: list[int]
+    """Score from the policy: the first number decides, the second breaks ties."""
+
+
+class Visit(TypedDict):
+    """One visit: a launch, and the use after it."""
+
+    app: int
+    """Index of the app."""
+    kind: Literal["cold", "warm", "hot"]
+    """State of the app at its launch."""
+    launch_ns: int | None
+    """From the request to the last page that the launch touches; absent if the kernel had to kill
+    the app itself."""
+    own_ns: int
+    """Time of the launch with ample memory and all files in memory."""
+    swap_in_ns: int
+    """Reads of swapped pages, and the writes that these forced."""
+    file_first_ns: int
+    """First reads of file pages."""
+    file_refault_ns: int
+    """Reads of file pages that had been evicted."""
+    direct_reclaim_ns: int
+    """Reclaim by the launching app itself."""
+    kill_wait_ns: int
+    """Waiting until a victim's memory was back, and delivering its kill."""
+    contention_ns: int
+    """Processor time lost to the background reclaimer and to dying processes."""
+    kills: int
+    """Apps that the killer ended during the visit."""
+    oom_kills: int
+    """Apps that the kernel killed because nothing was left to reclaim."""
+    swap_ins: int
+    """Pages that came back from the swap area."""
+    file_reads: int
+    """File pages read."""
+    file_refaults: int
+    """Pages among `file_reads` that had been evicted."""
+    fast_reads: int
+    """Pages read from the fast tier."""
+    fast_writes: int
+    """Pages written to the fast tier."""
+    slow_reads: int
+    """Pages read from the slow tier, files included."""
+    slow_writes: int
+    """Pages written to the slow tier."""
+    background_ns: int
+    """Processor time of the background reclaimer."""
+    free_pages: int
+    """Free frames at the visit's end."""
+    anonymous_pages: int
+    """Anonymous pages in memory at the visit's end."""
+
+
+class Volume(TypedDict):
+    """Volume over swap accesses and over all block I/O, of which a trace records one."""
+
+    swap: VolumeSplit | None
+    """Over the accesses of a swap trace."""
+    block: VolumeSplit | None
+    """Over all reads and writes of a device."""
+
+
+class VolumeSplit(TypedDict):
+    """Bytes by the pages they belong to."""
+
+    top_10_percent_bytes: int
+    """Of the busiest 10 % of pages."""
+    rest_bytes: int
+    """Of all other pages."""
+
+
+class Wear(TypedDict):
+    """Share of the tier's rated life that a day of this trace uses; absent if the trace has no
+    clock or the device has no rating."""
+
+    fast: float | None
+    """The fast tier; its capacity is the simulated size."""
+    slow: float | None
+    """The slow tier; its capacity is the device's."""
+
+
+class ZeroPages(TypedDict):
+    """Page-outs and page-ins of pages of zeros."""
+
+    outs: int
+    """Page-outs that wrote nothing."""
+    ins: int
+    """Page-ins that read nothing."""
+
+
+class ZeroPagesBesideKernel(TypedDict):
+    """SwapOuts and SwapIns of pages of zeros, as recorded and as counted by the kernel. The
+    kernel's counts are `None` if its counters have another scope than the recording."""
+
+    outs: int
+    """Recorded page-outs."""
+    ins: int
+    """Recorded page-ins."""
+    kernel_outs: int | None
+    """Page-outs counted by the kernel."""
+    kernel_ins: int | None
+    """Page-ins counted by the kernel."""
+
+
+class Zeros(TypedDict):
+    """The kernel's counts over a trace that marks pages of zeros. A count is absent if the kernel's
+    counter has another scope than the recording."""
+
+    kernel_outs: NotRequired[int | None]
+    """Pages of zeros that the kernel swapped out during the recording (`swpout_zero`)."""
+    kernel_ins: NotRequired[int | None]
+    """Pages of zeros that the kernel swapped in during the recording (`swpin_zero`)."""
+
+
+class Zram(TypedDict):
+    """A zram device, with its counts at the time when it held most."""
+
+    algorithm: str | None
+    """Compression algorithm."""
+    bytes: int
+    """Size of the device in bytes."""
+    orig_data_bytes: int
+    """Uncompressed bytes of the stored pages."""
+    mem_used_bytes: int
+    """Memory that the stored pages take."""

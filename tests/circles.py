@@ -1,0 +1,189 @@
+"""Circles between the files of a crate: files that use each other's items, also by way of others.
+
+A path such as `crate::text::read` is resolved to the file that defines it, through re-exports and
+private imports. A re-export alone is a signpost and no use; test modules do not count.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Segments = tuple[str, ...]
+
+# Comments and literals, which may hold anything.
+WORDS = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|r(#*)".*?"\1|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^'\\])'""", re.DOTALL
+)
+TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{")
+MODULE = re.compile(r"((?:#\[[^\]]*\]\s*)*)(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
+USE = re.compile(r"(?<!\w)((?:pub(?:\([^)]*\))?\s+)?)use\s+([^;]+);")
+DEFINES = r"\b(?:fn|struct|enum|trait|type|const|static|union|mod|macro_rules!)\s+(?:mut\s+)?{}\b"
+
+
+@dataclass(eq=False)
+class Module:
+    """One file of a crate, with its imports as (path, name here, whether it is handed on)."""
+
+    path: Path
+    parent: "Module | None"
+    code: str = ""
+    children: dict[str, "Module"] = field(default_factory=dict)
+    uses: list[tuple[Segments, str, bool]] = field(default_factory=list)
+
+    def defines(self, name: str) -> bool:
+        """Whether an item of this name is written in the file."""
+        return re.search(DEFINES.format(name), self.code) is not None
+
+    def root(self) -> "Module":
+        """The file that the crate begins with."""
+        return self.parent.root() if self.parent else self
+
+    def files(self) -> Iterator["Module"]:
+        """This file and all below it."""
+        yield self
+        for child in self.children.values():
+            yield from child.files()
+
+
+def load(path: Path, parent: Module | None = None) -> Module:
+    """The module of a file, with the files of its own modules."""
+    module = Module(path, parent)
+    code = TESTS.split(WORDS.sub(_blank, path.read_text()))[0]
+    code = re.sub(r"pub\(in [^)]*\)", "pub", _without_inner_modules(code))
+    folder = path.parent if path.stem in ("mod", "lib", "main") else path.with_suffix("")
+    for attributes, name in MODULE.findall(code):
+        for file in (folder / f"{name}.rs", folder / name / "mod.rs"):
+            if file.exists() and "cfg(test)" not in attributes:
+                module.children[name] = load(file, module)
+    for visibility, tree in USE.findall(code):
+        module.uses += [(path, name, bool(visibility)) for path, name in _expand(tree, ())]
+    module.code = MODULE.sub("", USE.sub("", code))
+    return module
+
+
+def _blank(literal: re.Match[str]) -> str:
+    return '""' if literal[0].endswith('"') else " "
+
+
+def _without_inner_modules(code: str) -> str:
+    """Code in which `super` in modules written in the file itself is that file."""
+    for module in re.finditer(r"\bmod\s+\w+\s*\{", code):
+        depth, end = 0, module.end() - 1
+        while end < len(code):
+            depth += (code[end] == "{") - (code[end] == "}")
+            if depth == 0:
+                break
+            end += 1
+        inner = code[module.start() : end].replace("super::", " self::")
+        code = code[: module.start()] + inner + code[end:]
+    return code
+
+
+def _expand(tree: str, before: Segments) -> Iterator[tuple[Segments, str]]:
+    """The paths of a tree of imports, each with its name here."""
+    group = re.fullmatch(r"\s*((?:\w+\s*::\s*)*)\{(.*)\}\s*", tree, re.DOTALL)
+    if not group:
+        path, _, alias = tree.strip().partition(" as ")
+        segments = before + tuple(re.findall(r"\w+|\*", path))
+        if len(segments) > 1 and segments[-1] == "self":
+            segments = segments[:-1]
+        if segments:
+            yield segments, alias.strip() or segments[-1]
+        return
+    depth, part = 0, ""
+    for letter in group[2] + ",":
+        if letter == "," and depth == 0:
+            if part.strip():
+                yield from _expand(part, before + tuple(re.findall(r"\w+", group[1])))
+            part = ""
+        else:
+            depth += (letter == "{") - (letter == "}")
+            part += letter
+
+
+def resolve(
+    module: Module, segments: Segments, passed: tuple[tuple[Module, str], ...] = ()
+) -> Module | None:
+    """The file that defines what a path in `module` names; none outside the crate."""
+    here: Module | None = module
+    for place, segment in enumerate(segments):
+        if here is None or segment == "*":
+            return here
+        if segment == "crate" and place == 0:
+            here = here.root()
+        elif segment == "super":
+            here = here.parent
+        elif segment in here.children:
+            here = here.children[segment]
+        elif segment != "self":
+            for path, name, _ in here.uses:
+                if name == segment and (here, name) not in passed:
+                    return resolve(here, path + segments[place + 1 :], (*passed, (here, name)))
+            for path, name, _ in here.uses:
+                if name == "*" and (here, str(path)) not in passed:
+                    target = resolve(here, path, (*passed, (here, str(path))))
+                    if target and target is not here and target.defines(segment):
+                        return target
+            return here if place > 0 or here.defines(segment) else None
+    return here
+
+
+def uses(module: Module) -> dict[Module, set[str]]:
+    """The files of the crate that a file uses, with the paths by which it does."""
+    paths = [
+        path
+        for path, name, is_handed_on in module.uses
+        if not is_handed_on or re.search(rf"\b{re.escape(name)}\b", module.code)
+    ]
+    heads = "|".join(["crate", "super", "self", *module.children])
+    written = re.findall(rf"(?<![\w:.])(?:{heads})(?:\s*::\s*\w+)+", module.code)
+    paths += [tuple(re.findall(r"\w+", path)) for path in written]
+    found: dict[Module, set[str]] = {}
+    for path in paths:
+        target = resolve(module, path)
+        if target and target is not module:
+            found.setdefault(target, set()).add("::".join(path))
+    return found
+
+
+def circles(root: Path) -> list[dict[str, list[str]]]:
+    """The circles of the crate whose first file is `root`, each with the paths that close it.
+
+    They are the strongly connected components, by Tarjan's algorithm.
+    """
+    graph = {module: uses(module) for module in load(root).files()}
+    index: dict[Module, int] = {}
+    low: dict[Module, int] = {}
+    stack: list[Module] = []
+    found: list[dict[str, list[str]]] = []
+
+    def visit(module: Module) -> None:
+        index[module] = low[module] = len(index)
+        stack.append(module)
+        for target in graph[module]:
+            if target not in index:
+                visit(target)
+                low[module] = min(low[module], low[target])
+            elif target in stack:
+                low[module] = min(low[module], index[target])
+        if low[module] == index[module]:
+            members = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(members) > 1:
+                found.append(
+                    {
+                        str(member.path): sorted(
+                            path
+                            for target, paths in graph[member].items()
+                            if target in members
+                            for path in paths
+                        )
+                        for member in members
+                    }
+                )
+
+    for module in graph:
+        if module not in index:
+            visit(module)
+    return found

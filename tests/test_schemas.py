@@ -1,0 +1,124 @@
+"""What commands print fits the schemas, and what follows from the definitions is up to date."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from commands import ran
+
+import pagewise as pw
+from pagewise import layouts
+
+ROOT = Path(__file__).parents[1]
+GROW = ROOT / "examples" / "kills" / "grow.pgr"
+ARRAYS = ROOT / "examples" / "allocations" / "arrays.pgr"
+DEVICES = ("--fast", "zram-lz4", "--slow", "ufs-3.1")
+PAGES = 1200
+ADDRESSES = "address\n" + "".join(f"{page * 4096}\n" for page in range(PAGES)) * 30
+"""A program that goes over its pages thirty times, as a foreign file."""
+
+
+@pytest.fixture(scope="module")
+def references(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text = tmp_path_factory.mktemp("references") / "loop.csv"
+    text.write_text(ADDRESSES)
+    pw.import_references(text, text.with_suffix(".pwf"))
+    return text.with_suffix(".pwf")
+
+
+COMMANDS = {
+    "analyze": ["analyze", "TRACE", "--by", "process"],
+    "analyze, larger pages": ["analyze", "TRACE", "--page-size", "16KiB"],
+    "misses": ["misses", "TRACE", "--policy", "lru,lru-k:k=3", "--frames", "1,2"],
+    "misses-of-traces": ["misses", "TRACE", "TRACE", "--policy", "lru", "--frames", "2"],
+    "simulate": [
+        "simulate",
+        "TRACE",
+        "--architecture",
+        "adaptive",
+        "--fast-tier",
+        "1MiB",
+        *DEVICES,
+    ],
+    "simulate, larger pages": [
+        *("simulate", "TRACE", "--architecture", "priority", "--fast-tier", "1MiB", *DEVICES),
+        *("--page-size", "16KiB"),
+    ],
+    "info": ["info", "TRACE"],
+    "info, of a recording of kills": ["info", str(GROW)],
+    "allocations": ["info", str(ARRAYS)],
+    "references": ["info", "REFERENCES"],
+    "advice": ["advise", "swap", "TRACE", *DEVICES, "--memory", "1GiB", "--reference", "1MiB"],
+    "advice, larger pages": ["advise", "swap", "TRACE", *DEVICES, "--page-size", "16KiB"],
+    "replay-kills": ["replay-kills", str(GROW), "--policy", "minfree,largest"],
+    "page-size": ["pagesize", "REFERENCES", "--target", "x86-mthp", "--memory", "80%"],
+    "curves": [
+        *("curves", "REFERENCES", "--frames", "64,128", "--tlb", "64", "--second-tlb", "1536x12"),
+        *("--policy", "clock", "--read-ahead", "8"),
+    ],
+    "devices": ["devices"],
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_command_prints_fits_its_schema(
+    name: str, trace: Path, references: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"TRACE": str(trace), "REFERENCES": str(references)}
+    words = [places.get(word, word) for word in COMMANDS[name]]
+    status, text, errors = ran(*words, "--json", capsys=capsys)
+    assert status in (0, 1), errors  # 1: the recording is too short for a size
+    status, schema, _ = ran("schema", name.partition(",")[0], capsys=capsys)
+    assert status == 0
+    check(json.loads(text), json.loads(schema))
+
+
+def check(result: Any, schema: dict[str, Any]) -> None:
+    """The result fits, and has no field that the schema lacks."""
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(result, strict(schema), jsonschema.Draft202012Validator)
+
+
+def strict(schema: Any) -> Any:
+    """The same schema, but known fields alone are allowed."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}
+    return {name: strict(one) for name, one in schema.items()} | closed
+
+
+def test_other_functions_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
+    recording = trace.with_suffix(".csv")
+    check(pw.import_trace(recording, tmp_path / "t.parquet"), layouts.schema("import"))
+    part = pw.slice_trace(trace, tmp_path / "part.parquet", start="0s", stop="1s")
+    check(part, layouts.schema("slice"))
+    text = tmp_path / "refs.csv"
+    text.write_text(ADDRESSES)
+    report = pw.import_references(text, tmp_path / "refs.pwf")
+    check(report, layouts.schema("import-references"))
+
+
+def test_schemas_types_and_tables_are_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "schemas.py"), "--check"]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
+    assert run.returncode == 0, run.stderr
+
+
+def test_every_schema_is_listed_with_its_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    status, text, _ = ran("schema", capsys=capsys)
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    assert status == 0
+    assert [row[0] for row in rows] == layouts.names()
+    assert all(layout.startswith(f"pagewise.{name}/") for name, layout, _ in rows)
+    status, _, errors = ran("schema", "no-such", capsys=capsys)
+    assert status == 2 and "one of advice, " in errors
+
+
+def test_types_of_results_load_from_the_package() -> None:
+    assert "accesses" in pw.types.Analyze.__annotations__

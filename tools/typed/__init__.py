@@ -1,0 +1,1 @@
+"""From the definitions of results to their schemas, Python types and tables."""
