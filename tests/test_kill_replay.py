@@ -139,7 +139,7 @@ def test_policies_that_need_watermarks_give_a_warning_without_them(
 ) -> None:
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
-    assert ("has neither watermarks nor what the kernel keeps" in errors) == is_warned
+    assert ("has neither watermarks nor the kernel's reserves" in errors) == is_warned
     assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
 
 

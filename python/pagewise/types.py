@@ -607,7 +607,7 @@ class Kills(TypedDict):
     is_cut: bool
     """Whether the end of the recording is missing."""
     absent: list[Missing]
-    """What cannot be told, and why."""
+    """Figures that the recording does not allow, and why."""
     kills: list[Kill]
     """Kills in the order of their ends; those whose end was not seen come last."""
 

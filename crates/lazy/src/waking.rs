@@ -84,7 +84,7 @@ pub fn forget_process() {
     }
 }
 
-/// Whether the helper is this process's, or nobody's yet.
+/// Whether the helper belongs to this process, or to none yet.
 pub fn is_of_this_process() -> bool {
     let of = PROCESS.load(Relaxed);
     of == 0 || of == process()

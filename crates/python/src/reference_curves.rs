@@ -68,7 +68,7 @@ pub fn reference_curves<'py>(
     path: PathBuf,
     question: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Answer<Told>, Vec<Bound<'py, PyBytes>>)> {
+) -> PyResult<(Answer<CurveSummary>, Vec<Bound<'py, PyBytes>>)> {
     let wanted: Wanted = parsed(py, "question", question)?;
     let questions = wanted.questions().map_err(|error| error.raise(py))?;
     let (answer, columns) = detached(py, progress, |progress| {
@@ -83,37 +83,37 @@ pub fn reference_curves<'py>(
 
 /// What a trace holds, and what was counted beside the columns.
 #[derive(Serialize)]
-pub struct Told {
+pub struct CurveSummary {
     architecture: Option<String>,
     cut: Option<String>,
     instructions: u64,
     reads: u64,
     writes: u64,
     steps: NamedCounts,
-    sizes: Vec<ToldSize>,
-    read_aheads: Vec<ToldReadAhead>,
+    sizes: Vec<SizeCounts>,
+    read_aheads: Vec<ReadAheadCounts>,
 }
 
 /// Counts by the name of the kind of reference.
 type NamedCounts = BTreeMap<&'static str, u64>;
 
 #[derive(Serialize)]
-struct ToldSize {
+struct SizeCounts {
     page_bytes: u64,
     cold: NamedCounts,
     second_tlb_misses: Vec<NamedCounts>,
-    policy_faults: Vec<ToldFaults>,
+    policy_faults: Vec<PolicyFaultCount>,
 }
 
 #[derive(Serialize)]
-struct ToldFaults {
+struct PolicyFaultCount {
     policy: String,
     frames: u32,
     faults: u64,
 }
 
 #[derive(Serialize)]
-struct ToldReadAhead {
+struct ReadAheadCounts {
     page_bytes: u64,
     frames: u32,
     window: u32,
@@ -124,14 +124,14 @@ struct ToldReadAhead {
 }
 
 /// What `reader`, at its end, says of the trace, and what was counted.
-fn summary(answers: &Answers, reader: &Reader) -> Told {
-    let sizes = answers.sizes.iter().map(|size| ToldSize {
+fn summary(answers: &Answers, reader: &Reader) -> CurveSummary {
+    let sizes = answers.sizes.iter().map(|size| SizeCounts {
         page_bytes: size.page_bytes,
         cold: by_name(size.curve.cold()),
         second_tlb_misses: size.second_tlb_misses.iter().map(|&misses| by_name(misses)).collect(),
-        policy_faults: size.policy_faults.iter().map(told_faults).collect(),
+        policy_faults: size.policy_faults.iter().map(fault_count).collect(),
     });
-    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| ToldReadAhead {
+    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| ReadAheadCounts {
         page_bytes: question.page_bytes,
         frames: question.frames,
         window: question.window,
@@ -140,7 +140,7 @@ fn summary(answers: &Answers, reader: &Reader) -> Told {
         brought: counts.brought,
         unused: counts.unused,
     });
-    Told {
+    CurveSummary {
         architecture: reader.origin().architecture.clone(),
         cut: cut(reader.ending()),
         instructions: answers.totals.instructions,
@@ -152,8 +152,8 @@ fn summary(answers: &Answers, reader: &Reader) -> Told {
     }
 }
 
-fn told_faults(one: &PolicyFaults) -> ToldFaults {
-    ToldFaults { policy: one.policy.clone(), frames: one.frames, faults: one.faults }
+fn fault_count(faults: &PolicyFaults) -> PolicyFaultCount {
+    PolicyFaultCount { policy: faults.policy.clone(), frames: faults.frames, faults: faults.faults }
 }
 
 fn by_name(counts: ByKind) -> NamedCounts {

@@ -10,7 +10,7 @@ from pagewise import layouts
 from pagewise.commands.options import Json
 from pagewise.terminal import figures, show, show_json
 
-EXAMPLES = ("pagewise schema", "pagewise schema analyze > analyze.schema.json")
+EXAMPLES = ("pagewise schema", "pagewise schema analyze")
 
 
 def run(

@@ -50,7 +50,7 @@ pub struct Report<'a> {
     pub lost: u64,
     /// Whether the end of the recording is missing.
     pub is_cut: bool,
-    /// What cannot be told, and why.
+    /// Figures that the recording does not allow, and why.
     pub absent: &'a [Missing],
     /// Kills in the order of their ends; those whose end was not seen come last.
     pub kills: &'a [Kill],
