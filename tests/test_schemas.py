@@ -120,5 +120,10 @@ def test_every_schema_is_listed_with_its_layout(capsys: pytest.CaptureFixture[st
     assert status == 2 and "one of advice, " in errors
 
 
+def test_a_result_is_found_by_the_name_of_its_command() -> None:
+    for command, name in layouts.OF_COMMANDS.items():
+        assert layouts.schema(command) == layouts.schema(name)
+
+
 def test_types_of_results_load_from_the_package() -> None:
     assert "accesses" in pw.types.Analyze.__annotations__

@@ -10,6 +10,13 @@ from pagewise.errors import UsageError
 
 FOLDER = resources.files(__package__).joinpath("schemas")
 ENDING = ".json"
+OF_COMMANDS = {
+    "advise-pagesize": "advice-page-size",
+    "advise-swap": "advice",
+    "killtrace": "kills",
+    "pagesize": "page-size",
+}
+"""The results of commands that have another name than their result."""
 
 
 def names() -> list[str]:
@@ -19,7 +26,11 @@ def names() -> list[str]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The schema of one result. Raises UsageError for a name that has none."""
+    """The schema of a result, by its name or that of its command, with hyphens for blanks.
+
+    Raises UsageError for another name.
+    """
+    name = OF_COMMANDS.get(name, name)
     if name not in names():
         raise UsageError(f"no result is called {name!r}", hint=f"one of {', '.join(names())}")
     found: dict[str, Any] = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))

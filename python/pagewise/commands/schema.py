@@ -10,14 +10,16 @@ from pagewise import layouts
 from pagewise.commands.options import Json
 from pagewise.terminal import figures, show, show_json
 
-EXAMPLES = ("pagewise schema", "pagewise schema analyze")
+EXAMPLES = ("pagewise schema", "pagewise schema analyze", "pagewise schema advise-swap")
 
 
 def run(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="The result; default: list all results.", show_default=False
+            metavar="[NAME]",
+            help="A result, or the command that prints it; default: list all results.",
+            show_default=False,
         ),
     ] = None,
     json: Json = False,
