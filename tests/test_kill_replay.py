@@ -140,7 +140,7 @@ def test_policies_that_need_watermarks_give_a_warning_without_them(
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
     assert ("has neither watermarks nor the kernel's reserves" in errors) == is_warned
-    assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
+    assert ("lmkd lacks its rule" in errors) == ("lmkd" in policies)
 
 
 def test_the_report_shows_the_replay(tmp_path: Path) -> None:
