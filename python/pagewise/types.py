@@ -94,7 +94,7 @@ class Allocations(TypedDict):
     """What the recording lost or does not know."""
 
 
-class Analyze(TypedDict):
+class Analysis(TypedDict):
     """How a recording accesses its pages. Shares are fractions, distributions lists of [largest
     value, count]."""
 

@@ -121,7 +121,7 @@ BENCH_LAZY = {
 
 NEEDS = {
     **dict.fromkeys(("Process", "ProcessCounts", "Machine"), ""),
-    "Analyze": "accesses pages top_share pages_for_80_percent? single_access skew_curve "
+    "Analysis": "accesses pages top_share pages_for_80_percent? single_access skew_curve "
     "miss_ratio_curve reuse_distance",
     "ProcessAnalysis": "accesses pages top_share pages_for_80_percent? single_access name? pid",
     "Volume": "",
