@@ -321,3 +321,20 @@ fn die(message: &[u8]) -> ! {
     // SAFETY: aborts the program.
     unsafe { libc::abort() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locking::count_taken;
+
+    #[test]
+    fn a_free_takes_the_lock_once_or_twice_if_it_examines_fresh_pages() {
+        let length = 64 * PAGE;
+        let takings = [(); 3].map(|()| {
+            let pointer = block(length, PAGE, Content::Any).unwrap();
+            system::zero(pointer as usize, length);
+            count_taken(|| free_in_arena(pointer))
+        });
+        assert_eq!(takings, [2, 1, 1], "the first block has fresh pages");
+    }
+}

@@ -1,7 +1,6 @@
 //! `mmap`, `munmap` and `mremap` for the program. Private anonymous memory that is
 //! readable and writable comes from the pool; all else goes to the kernel, after the arena was changed
-//! if it is affected. None of them waits for a thread that holds the pool's lock: a collector calls
-//! them while it has stopped the other threads at any point.
+//! if it is affected. None of them waits for a thread that a signal may have suspended.
 
 use libc::{
     EFAULT, ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN,

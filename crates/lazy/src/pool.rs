@@ -1,6 +1,5 @@
 //! The changes to the memory of the process's arena: the only place where decisions become system
-//! calls. No call is made under the lock, except to reserve a chunk, before a fork, where the
-//! program maps over free memory, and on tables once nothing is retained.
+//! calls. The rules of the lock are at [`Arena`].
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
@@ -231,7 +230,6 @@ fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
 pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
-        // A thread that maps over free memory waits for these calls, so no handler may suspend this thread.
         signals.get_or_insert_with(Signals::block);
         locking::note_work(true);
         let aside = arena.bits.aside;
