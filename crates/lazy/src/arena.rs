@@ -132,7 +132,7 @@ pub struct Tables {
 ///   tables once nothing is retained.
 /// - **A free takes the lock once.** It takes the lock a second time only after system calls that come between the
 ///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages anew. Each
-///   action of `pool::work` takes it once more.
+///   action of `pool::work` takes it once more, and so does the first reading of the available memory.
 /// - **The detached span.** There is one at a time. Its thread blocks signals during the call, so no handler
 ///   suspends it, and `lock_at_rest` may wait for it.
 /// - **Bits.** The owner of a page changes its bits without the lock, by atomic operations. [`Bits::take`] gives a
