@@ -13,7 +13,7 @@ from functools import partial
 from lazy.allocators import ALLOCATORS, Allocator
 from lazy.places import IDLE_S
 from lazy.running import Failed, Finish
-from lazy.store import Figures, Key, Run, Store, load
+from lazy.store import Figures, Key, Measurement, Store, load
 
 WITHOUT_BROWSER = tuple(name for name in ALLOCATORS if not name.startswith("browser"))
 """The profile `browser` differs from its mode only for browsers."""
@@ -85,5 +85,5 @@ def keep(store: Store, key: Key, act: Callable[[], Figures | Finish]) -> Figures
     else:
         failure = None
     if not callable(outcome):
-        store.add(Run(*key, figures=outcome, failure=failure, load=load()))
+        store.add(Measurement(*key, figures=outcome, failure=failure, load=load()))
     return outcome

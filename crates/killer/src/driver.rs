@@ -277,7 +277,7 @@ impl Killer {
         self.refreshed = Some(now);
         self.table.refresh(now, margin.0 == 0, memory.swap_total.0 > 0);
         self.table.measure(now);
-        self.statistics.candidates.store(self.table.entries().len() as u64, Relaxed);
+        self.statistics.candidates.store(self.table.len() as u64, Relaxed);
         self.statistics.overlooked.store(self.table.overlooked.0 as u64, Relaxed);
         self.say_overlooked(now);
         if margin.0 > 0 {

@@ -26,7 +26,7 @@ const PREFIX: &str = "killd-victims-";
 /// Bytes of one note: two numbers, a time, and a path of a group.
 const NOTE: usize = 1280;
 /// Notes of one file: one bit each in `Notes::taken`.
-const NOTES: usize = 64;
+const NOTES: u32 = 64;
 /// The most files of earlier killers that are read.
 const FILES_MAX: usize = 64;
 
@@ -40,11 +40,15 @@ pub(crate) struct Notes {
     taken: AtomicU64,
 }
 
+/// One of the `NOTES` rooms for a note in the file.
+#[derive(Clone, Copy, Debug)]
+struct Room(u32);
+
 /// A note of one victim. It is cleared when dropped: the kill is finished then.
 #[derive(Debug)]
 pub(crate) struct Note {
     notes: Arc<Notes>,
-    place: usize,
+    room: Room,
     process: u32,
     start: u64,
 }
@@ -86,8 +90,8 @@ impl Notes {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&folder, &name, flags, Mode::from_raw_mode(0o600)).map_err(refused)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(refused)?;
-        for place in 0..NOTES {
-            pwrite(&file, &[0; NOTE], offset(place)).map_err(refused)?;
+        for room in (0..NOTES).map(Room) {
+            pwrite(&file, &[0; NOTE], room.offset()).map_err(refused)?;
         }
         let notes = Notes { folder, name, file, taken: AtomicU64::new(0) };
         Ok((Arc::new(notes), unfinished))
@@ -98,8 +102,8 @@ impl Notes {
         let taken = notes.taken.fetch_update(Relaxed, Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
-        let place = taken.ok()?.trailing_ones() as usize;
-        let note = Note { notes: Arc::clone(notes), place, process, start };
+        let room = Room(taken.ok()?.trailing_ones());
+        let note = Note { notes: Arc::clone(notes), room, process, start };
         note.write(b"").then_some(note)
     }
 }
@@ -123,19 +127,26 @@ impl Note {
         let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))
             && text.put_bytes(path)
             && text.put_bytes(b"\n");
-        is_whole && pwrite(&self.notes.file, text.whole(), offset(self.place)).is_ok()
+        is_whole && pwrite(&self.notes.file, text.whole(), self.room.offset()).is_ok()
     }
 }
 
 impl Drop for Note {
     fn drop(&mut self) {
-        let _ = pwrite(&self.notes.file, &[0; NOTE], offset(self.place));
-        self.notes.taken.fetch_and(!(1 << self.place), Relaxed);
+        let _ = pwrite(&self.notes.file, &[0; NOTE], self.room.offset());
+        self.notes.taken.fetch_and(!self.room.bit(), Relaxed);
     }
 }
 
-fn offset(place: usize) -> u64 {
-    (place * NOTE) as u64
+impl Room {
+    fn offset(self) -> u64 {
+        u64::from(self.0) * NOTE as u64
+    }
+
+    /// Its bit in `Notes::taken`.
+    fn bit(self) -> u64 {
+        1 << self.0
+    }
 }
 
 /// Whether to trust files of this user.
@@ -171,7 +182,7 @@ fn left_behind(folder: &OwnedFd, name: &CStr) -> Result<Option<Vec<u8>>, Errno> 
     if !is_ours || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return Ok(None);
     }
-    let mut text = vec![0; NOTES * NOTE];
+    let mut text = vec![0; NOTES as usize * NOTE];
     let length = pread(&file, &mut *text, 0)?;
     text.truncate(length);
     Ok(Some(text))
@@ -240,7 +251,7 @@ mod tests {
         let (notes, _) = Notes::open(&root).unwrap();
         for _ in 0..3 {
             let all: Vec<Note> =
-                (0..NOTES as u32).map(|number| Notes::victim(&notes, number, 0).unwrap()).collect();
+                (0..NOTES).map(|number| Notes::victim(&notes, number, 0).unwrap()).collect();
             assert!(Notes::victim(&notes, 1, 0).is_none());
             drop(all);
         }

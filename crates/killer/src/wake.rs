@@ -100,10 +100,10 @@ impl Wake {
                 Err(error) => absent(format!("thresholds of {}: {error}", group.folder.display())),
             }
         }
-        for (place, source) in sources.iter().enumerate() {
+        for (index, source) in sources.iter().enumerate() {
             let flags =
                 if source.is_counter { epoll::EventFlags::IN } else { epoll::EventFlags::PRI };
-            let data = epoll::EventData::new_u64(place as u64);
+            let data = epoll::EventData::new_u64(index as u64);
             epoll::add(&epoll, &source.file, data, flags)
                 .map_err(|error| Error::refused("listen for pressure", error))?;
         }
@@ -122,13 +122,13 @@ impl Wake {
         for event in &events[..count] {
             // The struct is packed, so copy its fields.
             let (data, flags) = (event.data, event.flags);
-            let place = data.u64() as usize;
+            let index = data.u64() as usize;
             if flags.contains(epoll::EventFlags::ERR) {
                 // Its group is removed, so it would stay ready forever.
-                let _ = epoll::delete(&self.epoll, &self.sources[place].file);
+                let _ = epoll::delete(&self.epoll, &self.sources[index].file);
                 continue;
             }
-            let source = &self.sources[place];
+            let source = &self.sources[index];
             if source.is_counter {
                 let mut count = [0; 8];
                 let _ = rustix::io::read(&source.file, &mut count);

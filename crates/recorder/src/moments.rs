@@ -87,12 +87,12 @@ impl Moments {
         let killed: Vec<Killed> =
             notices.iter().filter_map(|notice| self.killed(notice, &seen)).collect();
         let mut moments = Vec::new();
-        for (place, kill) in killed.iter().enumerate() {
-            let memory = kill.memory(&look.memory, known, &killed[place..], &seen);
+        for (index, kill) in killed.iter().enumerate() {
+            let memory = kill.memory(&look.memory, known, &killed[index..], &seen);
             let dying = self.dying_at(kill.time_ns, memory.free, &seen);
             self.dying.push(kill.dying(memory.free));
             if kill.is_told && self.budget.is_left(kill.time_ns) {
-                let alive = killed[place..].iter().map(|kill| kill.state.clone());
+                let alive = killed[index..].iter().map(|kill| kill.state.clone());
                 let processes = with(seen.clone(), dying.into_iter().chain(alive));
                 let victim = Some(kill.state.process);
                 moments.push(Moment { time_ns: kill.time_ns, memory, processes, victim });

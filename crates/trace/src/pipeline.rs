@@ -14,8 +14,8 @@ use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::references;
 use crate::renumber::Renumber;
+use crate::row_extents::{OptionalColumns, RowExtent};
 use crate::rows::page_numbers;
-use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
 use crate::{Error, ErrorKind, Header, Processes, Rows, TraceKind};
 
@@ -66,13 +66,13 @@ pub struct Pipeline {
     rows: Rows,
 }
 
-/// The rows of a batch as runs, with the page number of each row if pages are numbered.
+/// The rows of a batch as extents, with the page number of each row if pages are numbered.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered<'batch> {
     /// The columns that the rows have.
-    pub shape: Shape,
+    pub columns: OptionalColumns,
     /// All columns except the pages.
-    pub runs: &'batch [Run],
+    pub extents: &'batch [RowExtent],
     /// Page number of each row, 0 and void for an exit; empty if pages are not numbered.
     pub pages: &'batch [u32],
 }
@@ -185,19 +185,19 @@ impl Pipeline {
         if !self.next_batch()? {
             return Ok(None);
         }
-        self.mapper.shape().expand(&self.batch.runs, &self.numbers, &mut self.rows);
+        self.mapper.columns().expand(&self.batch.extents, &self.numbers, &mut self.rows);
         Ok(Some(&mut self.rows))
     }
 
-    /// The next rows as runs, the form in which an import writes them; `None` at the end.
+    /// The next rows as extents, the form in which an import writes them; `None` at the end.
     ///
     /// # Errors
     /// Those of `next_rows`.
     pub fn next_runs(&mut self) -> Result<Option<Numbered<'_>>, Error> {
         let is_more = self.next_batch()?;
         Ok(is_more.then(|| Numbered {
-            shape: self.mapper.shape(),
-            runs: &self.batch.runs,
+            columns: self.mapper.columns(),
+            extents: &self.batch.extents,
             pages: &self.numbers,
         }))
     }
@@ -213,7 +213,7 @@ impl Pipeline {
             self.mapped_records +=
                 self.mapper.map(records, BATCH_ROWS, &mut self.batch, &mut self.ledger);
         }
-        if self.batch.runs.is_empty() {
+        if self.batch.extents.is_empty() {
             self.complete_header();
             return Ok(false);
         }
@@ -254,12 +254,12 @@ impl Pipeline {
             return Ok(false);
         }
         let mut numbers = self.numbers.iter().map(|&number| PageId(number));
-        for run in &self.batch.runs {
-            let of_run = numbers.by_ref().take(run.count as usize);
-            if run.kind.is_access() {
-                pages.extend(of_run);
+        for extent in &self.batch.extents {
+            let of_extent = numbers.by_ref().take(extent.count as usize);
+            if extent.kind.is_access() {
+                pages.extend(of_extent);
             } else {
-                of_run.for_each(drop);
+                of_extent.for_each(drop);
             }
         }
         Ok(true)
@@ -294,7 +294,7 @@ impl Pipeline {
         } else if self.header.kind == TraceKind::Objects {
             renumber.number_batch(&self.batch.ids, &mut self.numbers)
         } else {
-            renumber.number_extents(self.batch.extents(), &mut self.numbers)
+            renumber.number_extents(self.batch.key_extents(), &mut self.numbers)
         };
         if numbered.is_err() {
             self.numbers.clear();
@@ -304,9 +304,10 @@ impl Pipeline {
         }
         self.header.pages = Some(renumber.len() as u32);
         if self.numbers.len() < self.batch.rows {
-            // The batch has exits. In a trace with exits every run has a single row.
+            // The batch has exits. In a trace with exits every extent has a single row.
             let numbers = std::mem::take(&mut self.numbers).into_iter();
-            self.numbers.extend(page_numbers(self.batch.runs.iter().map(|run| run.kind), numbers));
+            self.numbers
+                .extend(page_numbers(self.batch.extents.iter().map(|extent| extent.kind), numbers));
         }
     }
 

@@ -233,7 +233,7 @@ impl Hoard {
         match self {
             Hoard::Private(pieces) => pieces.push(bytes),
             Hoard::Backed { file, pieces, is_synced, .. } => {
-                file.write_all_at(&bytes, place(*pieces))?;
+                file.write_all_at(&bytes, offset(*pieces))?;
                 if *is_synced {
                     file.sync_data()?;
                 }
@@ -249,7 +249,7 @@ impl Hoard {
             Hoard::Private(pieces) => drop(pieces.pop()),
             Hoard::Backed { file, pieces, .. } => {
                 *pieces = pieces.saturating_sub(1);
-                file.set_len(place(*pieces))?;
+                file.set_len(offset(*pieces))?;
             }
         }
         Ok(())
@@ -265,9 +265,9 @@ impl Hoard {
             }
             Hoard::Backed { file, is_rewritten, .. } => {
                 let mut bytes = vec![0; PIECE_BYTES as usize];
-                file.read_exact_at(&mut bytes, place(piece))?;
+                file.read_exact_at(&mut bytes, offset(piece))?;
                 if *is_rewritten {
-                    file.write_all_at(&bytes, place(piece))?;
+                    file.write_all_at(&bytes, offset(piece))?;
                 }
             }
         }
@@ -276,7 +276,7 @@ impl Hoard {
 }
 
 /// The offset of a piece in the file.
-fn place(piece: usize) -> u64 {
+fn offset(piece: usize) -> u64 {
     piece as u64 * PIECE_BYTES
 }
 

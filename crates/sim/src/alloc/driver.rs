@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use trace::allocations::{Action, History, PageRun, Step};
+use trace::allocations::{Action, History, PageExtent, Step};
 use types::{Bytes, PAGE_BYTES};
 
 use super::allocators::{Allocator, Held, Row, Wanted};
@@ -221,16 +221,18 @@ impl Driver<'_> {
             Action::Allocate => self.allocate(process, step.block),
             Action::Free => self.free(process, step.block),
             Action::Resize { to } => self.resize(process, step.block, to),
-            Action::Cut(run) => self.cut(process, step.block, run),
-            Action::Discard { run, is_lazy } => self.discard(process, step.block, run, is_lazy),
+            Action::Cut(extent) => self.cut(process, step.block, extent),
+            Action::Discard { extent, is_lazy } => {
+                self.discard(process, step.block, extent, is_lazy)
+            }
             Action::Exit => return self.exit(process),
         }
         let touched = match step.action {
             Action::Resize { to } => to,
             _ => step.block,
         };
-        for &run in self.history.touched(step) {
-            self.touch(process, touched, run);
+        for &extent in self.history.touched(step) {
+            self.touch(process, touched, extent);
         }
         self.note();
     }
@@ -315,15 +317,15 @@ impl Driver<'_> {
         }
         self.allocate(process, to);
         for page in carried {
-            self.touch(process, to, PageRun { first: page, pages: 1 });
+            self.touch(process, to, PageExtent { first: page, pages: 1 });
         }
         self.note();
         self.free(process, block);
     }
 
-    fn cut(&mut self, process: usize, block: u32, run: PageRun) {
+    fn cut(&mut self, process: usize, block: u32, extent: PageExtent) {
         let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
-        let part = Held { first: first + run.first, pages: run.pages, is_mapped: true };
+        let part = Held { first: first + extent.first, pages: extent.pages, is_mapped: true };
         let parts = self.machine.processes[process].parts(part);
         self.machine.processes[process].cut.extend(part.first..part.first + part.pages);
         for part in parts {
@@ -334,16 +336,16 @@ impl Driver<'_> {
         }
     }
 
-    fn discard(&mut self, process: usize, block: u32, run: PageRun, is_lazy: bool) {
+    fn discard(&mut self, process: usize, block: u32, extent: PageExtent, is_lazy: bool) {
         let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
         self.machine.with(process, |_, kernel| match is_lazy {
-            true => kernel.lazily_free(first + run.first, run.pages),
-            false => kernel.discard(first + run.first, run.pages),
+            true => kernel.lazily_free(first + extent.first, extent.pages),
+            false => kernel.discard(first + extent.first, extent.pages),
         });
     }
 
-    fn touch(&mut self, process: usize, block: u32, run: PageRun) {
-        for page in run.first..run.end() {
+    fn touch(&mut self, process: usize, block: u32, extent: PageExtent) {
+        for page in extent.first..extent.end() {
             // If the process was killed meanwhile, its blocks are gone.
             let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
             self.machine.touch(process, first + page);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::kill::{
-    self, Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Watermarks,
+    self, Candidate, Kill, Memory, PressureShares, Ranked, Ranking, Snapshot, Stall, Watermarks,
 };
 use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
@@ -49,11 +49,11 @@ pub struct Replayer {
     recorded: Vec<(u64, u32, bool, Option<String>)>,
     /// Moments of kills: time in nanoseconds, and process.
     at_kills: BTreeSet<(u64, u32)>,
-    runs: Vec<Run>,
+    policies: Vec<ReplayedPolicy>,
 }
 
-/// The replay of one policy.
-struct Run {
+/// A policy under replay, with the processes that it killed.
+struct ReplayedPolicy {
     policy: Box<dyn Kill>,
     ranking: Ranking,
     dead: BTreeSet<Who>,
@@ -63,7 +63,7 @@ struct Run {
 impl Replayer {
     /// A replayer for policies with their names.
     pub fn new(policies: Vec<(String, Box<dyn Kill>)>, settings: Settings) -> Replayer {
-        let run = |(name, policy)| Run {
+        let replayed = |(name, policy)| ReplayedPolicy {
             policy,
             ranking: Ranking::with_room(CANDIDATES_MAX),
             dead: BTreeSet::new(),
@@ -95,7 +95,7 @@ impl Replayer {
             names: BTreeMap::new(),
             recorded: Vec::new(),
             at_kills: BTreeSet::new(),
-            runs: policies.into_iter().map(run).collect(),
+            policies: policies.into_iter().map(replayed).collect(),
         }
     }
 
@@ -133,13 +133,13 @@ impl Replayer {
         let memory = self.memory(&moment.memory);
         let candidates = self.candidates(time_ns, &moment.processes);
         let time = Nanos(time_ns as i64);
-        for run in &mut self.runs {
-            run.moment(time, memory, &moment.processes, &candidates);
+        for policy in &mut self.policies {
+            policy.moment(time, memory, &moment.processes, &candidates);
         }
     }
 
     fn memory(&self, state: &MemoryState) -> Memory {
-        let pressure = state.full_us.map(|_| Pressure {
+        let pressure = state.full_us.map(|_| PressureShares {
             some_basis_points: (self.some.share(10 * SECOND_NS) * 1e4) as u32,
             full_basis_points: (self.full.share(10 * SECOND_NS) * 1e4) as u32,
         });
@@ -226,7 +226,7 @@ impl Replayer {
         let freezes = self.finder.finish();
         let window_s = self.settings.window.0 as f64 / 1e9;
         let judge = Judge { freezes: &freezes, recorded: &recorded, window_s, end_s: self.end_s };
-        let policies = self.runs.into_iter().map(|run| judge.judge(run.replay)).collect();
+        let policies = self.policies.into_iter().map(|policy| judge.judge(policy.replay)).collect();
         Outcome {
             moments: self.moments,
             duration_s: self.end_s,
@@ -241,7 +241,7 @@ impl Replayer {
     }
 }
 
-impl Run {
+impl ReplayedPolicy {
     fn moment(
         &mut self,
         time: Nanos,
@@ -252,8 +252,9 @@ impl Run {
         let time_s = time.0 as f64 / 1e9;
         let mut memory = memory;
         let mut alive = Vec::with_capacity(candidates.len());
-        let mut places = Vec::with_capacity(candidates.len());
-        for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
+        // The processes of the candidates in `alive`, in the same order.
+        let mut living = Vec::with_capacity(candidates.len());
+        for (state, candidate) in processes.iter().zip(candidates) {
             let is_dead = self.dead.contains(&(state.process, state.start));
             match state.life {
                 // The killer waits for its memory, for a limited time.
@@ -264,7 +265,7 @@ impl Run {
                 }
                 Life::Living => {
                     alive.push(*candidate);
-                    places.push(place);
+                    living.push(state);
                 }
             }
         }
@@ -272,7 +273,7 @@ impl Run {
         match self.policy.decide(&snapshot, &mut self.ranking) {
             kill::Decision::Spare { why } => self.spare(time_s, why),
             kill::Decision::Kill { why, victims } => {
-                let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
+                let state = |ranked: &Ranked| living[ranked.candidate.0];
                 let as_victim = |ranked: &Ranked| victim(state(ranked), ranked);
                 let ranked = self.ranking.ranked();
                 let (dying, others) = ranked.split_at(victims.min(ranked.len()));

@@ -91,7 +91,7 @@ impl Killer {
                     return Choice::default();
                 };
                 let ranked = self.ranking.ranked().iter().take(victims);
-                Choice { why, apps: ranked.map(|ranked| running[ranked.candidate].app).collect() }
+                Choice { why, apps: ranked.map(|ranked| running[ranked.candidate.0].app).collect() }
             }
         }
     }

@@ -12,7 +12,7 @@ mod read;
 mod tests;
 
 pub use history::{
-    Action, Block, History, PageRun, ProcessHistory, SOURCE, Small, Step, StepParts, Usage,
+    Action, Block, History, PageExtent, ProcessHistory, SOURCE, Small, Step, StepParts, Usage,
 };
 pub use info::{Info, SizeClass, info};
 pub use read::{is_allocations, is_head, read, read_input};

@@ -11,7 +11,7 @@ use types::EventFlags;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
-use crate::recording::{self, About, Block, MAGIC, Pressure, flag, kind};
+use crate::recording::{self, About, Block, MAGIC, PressureTotals, flag, kind};
 use crate::zeros_counted::Samples;
 use crate::{Error, ErrorKind, Position, Stall};
 
@@ -139,7 +139,7 @@ impl Recording {
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
             Block::Sample(sample) => {
                 ledger.note_time(sample.time_ns);
-                if let Some(&Pressure { some_us, full_us }) = sample.pressure.get("memory") {
+                if let Some(&PressureTotals { some_us, full_us }) = sample.pressure.get("memory") {
                     let time_ns = sample.time_ns as i64;
                     ledger.shortage.stall_of_machine(Stall { time_ns, some_us, full_us });
                 }
