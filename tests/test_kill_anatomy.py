@@ -84,7 +84,8 @@ def column(result: dict[str, Any], table: str, name: str) -> list[Any]:
 
 def test_the_study_finds_the_laws_behind_the_times(tmp_path: Path) -> None:
     found = {
-        (law.phase, law.against): law for law in laws(read_kill_measurement(write(tmp_path / "k", rows())))
+        (law.phase, law.against): law
+        for law in laws(read_kill_measurement(write(tmp_path / "k", rows())))
     }
     for of, slope in {
         ("signal", "threads"): 2,

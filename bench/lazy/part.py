@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from lazy.allocators import ALLOCATORS, Allocator
+from lazy.allocators import ALLOCATORS, ComparedAllocator
 from lazy.places import IDLE_S
 from lazy.running import Failed, Finish
 from lazy.store import Figures, Key, Measurement, Store, load
@@ -25,7 +25,7 @@ class Part:
 
     name: str
     programs: Sequence[str]
-    start: Callable[[str, Allocator], Figures | Finish]
+    start: Callable[[str, ComparedAllocator], Figures | Finish]
     """Returns figures at once, or a function that waits for them while the next program works."""
     rounds: int
     allocators: Sequence[str] = WITHOUT_BROWSER

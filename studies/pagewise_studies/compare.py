@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pagewise_studies.runs import Counts, CellCounts, Variant
+from pagewise_studies.runs import CellCounts, Counts, Variant
 from pagewise_studies.workloads import Workload
 
 Measure = Callable[[Counts], float]

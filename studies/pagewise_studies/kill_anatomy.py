@@ -260,12 +260,16 @@ def summaries(kills: Sequence[Kill], measured: KillMeasurement, seed: int) -> li
     """A row for each kind of victim and number of processes that die with it."""
     kinds = dict.fromkeys((kill.victim, kill.others) for kill in kills)
     return [
-        summary([kill for kill in kills if (kill.victim, kill.others) == kind], measured, seed, kind)
+        summary(
+            [kill for kill in kills if (kill.victim, kill.others) == kind], measured, seed, kind
+        )
         for kind in kinds
     ]
 
 
-def summary(kills: Sequence[Kill], measured: KillMeasurement, seed: int, kind: tuple[str, int]) -> Row:
+def summary(
+    kills: Sequence[Kill], measured: KillMeasurement, seed: int, kind: tuple[str, int]
+) -> Row:
     """A row of medians over some kills."""
     totals = seen(kills, "total")
     name = f"{measured.name} {kills[0].experiment} {kind}"

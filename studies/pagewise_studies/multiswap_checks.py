@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pagewise_studies.compare import Changes, changes
-from pagewise_studies.runs import LATENCIES, Counts, Latencies, CellCounts, Variant
+from pagewise_studies.runs import LATENCIES, CellCounts, Counts, Latencies, Variant
 from pagewise_studies.skew import Skew
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise_studies.workloads import Workload

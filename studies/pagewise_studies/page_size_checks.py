@@ -30,7 +30,7 @@ from pagewise_studies.page_size_cells import (
 )
 from pagewise_studies.page_size_coverage import lacking
 from pagewise_studies.page_size_fits import Fitted
-from pagewise_studies.page_size_vms import AMPLE, PAIRS, VMS, Outcome, Vm, outcome
+from pagewise_studies.page_size_vms import AMPLE, PAIRS, VMS, MachineOutcome, Vm, outcome
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 
 CHECKS = load_checks("page-size")
@@ -52,10 +52,10 @@ class Machines:
     """
 
     choices: Choices
-    nvm: Sequence[Outcome]
-    hdd: Sequence[Outcome]
+    nvm: Sequence[MachineOutcome]
+    hdd: Sequence[MachineOutcome]
 
-    def of(self, *names: str) -> list[Outcome]:
+    def of(self, *names: str) -> list[MachineOutcome]:
         """The machines with these names."""
         return [machine for machine in (*self.nvm, *self.hdd) if machine.vm.name in names]
 
@@ -65,7 +65,9 @@ def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str)
     cases = list(_cases(programs, NVM, (0,)))
     of_nvm = [machines for machines in cases if machines.nvm]
     of_both = [machines for machines in of_nvm if machines.hdd]
-    of_hdd = [machines for machines in _cases(programs, NVM[:1], (0, READAHEAD_BYTES)) if machines.hdd]
+    of_hdd = [
+        machines for machines in _cases(programs, NVM[:1], (0, READAHEAD_BYTES)) if machines.hdd
+    ]
     steps = [(name, *pair) for name in programs for pair in itertools.pairwise(SHARES)]
     found = {
         "u_shape": _each(of_nvm, _u_shape),
@@ -117,7 +119,7 @@ def _cases(
             )
 
 
-def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[Outcome]:
+def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[MachineOutcome]:
     if not all(cell.judged((PAGE_BYTES,)) for _, cell in cells):
         return []
     return [outcome(vm, cell, sizes) for vm, cell in cells]
@@ -129,14 +131,20 @@ def _terms() -> Iterator[Terms]:
         yield Terms(references=references, cold="zero-fill", tlb_levels=levels)
 
 
-def _each(cases: Sequence[Machines], test: Callable[[Machines], tuple[bool, float]]) -> list[Reading]:
-    return [Reading(_without_constant(machines.choices, cases), *test(machines)) for machines in cases]
+def _each(
+    cases: Sequence[Machines], test: Callable[[Machines], tuple[bool, float]]
+) -> list[Reading]:
+    return [
+        Reading(_without_constant(machines.choices, cases), *test(machines)) for machines in cases
+    ]
 
 
 def _without_constant(choices: Choices, cases: Sequence[Machines]) -> Choices:
     """The choices that differ between cases."""
     varied = {
-        name for name, value in choices if any((name, value) not in machines.choices for machines in cases)
+        name
+        for name, value in choices
+        if any((name, value) not in machines.choices for machines in cases)
     }
     return tuple(pair for pair in choices if pair[0] in varied)
 
@@ -152,7 +160,9 @@ def _hdd_flat(machines: Machines) -> tuple[bool, float]:
 
 
 def _translation(machines: Machines) -> tuple[bool, float]:
-    nvm, hdd = (fmean(machine.translation_share for machine in of) for of in (machines.nvm, machines.hdd))
+    nvm, hdd = (
+        fmean(machine.translation_share for machine in of) for of in (machines.nvm, machines.hdd)
+    )
     return nvm >= TENFOLD * hdd, nvm / hdd
 
 
@@ -188,7 +198,9 @@ def _span(machines: Machines) -> tuple[bool, float]:
 
 def _scarce_class(machines: Machines) -> tuple[bool, float]:
     ratio = min(
-        machine.fault_ns / machine.translation_ns for machine in machines.nvm if machine.vm.is_scarce
+        machine.fault_ns / machine.translation_ns
+        for machine in machines.nvm
+        if machine.vm.is_scarce
     )
     return ratio > 1, ratio
 

@@ -17,7 +17,7 @@ use rustix::io::{read, write};
 
 use crate::Error;
 use crate::choices::Reclaim;
-use crate::notes::Note;
+use crate::notes::VictimNote;
 use crate::table::controller_group;
 
 mod finish;
@@ -122,7 +122,7 @@ pub(crate) fn recover(
     reclaim: Reclaim,
     grace: Duration,
     hierarchies: &Hierarchies,
-    note: Option<&Note>,
+    note: Option<&VictimNote>,
 ) -> Reaped {
     let mut buffer = [0; 1024];
     let groups = victim.read(c"cgroup", &mut buffer).unwrap_or_default();
@@ -201,7 +201,7 @@ fn frozen_group(hierarchies: &Hierarchies, groups: &[u8]) -> Option<GroupFile> {
 }
 
 /// Thaws a frozen victim until it has died, and freezes its group again for the other processes in it.
-fn thaw_for(victim: &HeldProcess, state: &GroupFile, note: Option<&Note>) {
+fn thaw_for(victim: &HeldProcess, state: &GroupFile, note: Option<&VictimNote>) {
     // Thaws even without a note, which matters only if this killer is killed meanwhile.
     let _ = note.zip(state.path()).map(|(note, path)| note.thaws(path));
     if state.write(b"THAWED") {
@@ -228,7 +228,7 @@ struct Job {
     is_slow: bool,
     reclaim: Reclaim,
     grace: Duration,
-    note: Option<Note>,
+    note: Option<VictimNote>,
 }
 
 /// Threads that reclaim victims. When dropped, they end once their victims are dead.
@@ -273,7 +273,7 @@ impl Reapers {
         is_slow: bool,
         reclaim: Reclaim,
         grace: Duration,
-        note: Option<Note>,
+        note: Option<VictimNote>,
     ) -> bool {
         let mut jobs = self.shared.jobs();
         let Some(place) = jobs.iter_mut().find(|place| place.is_none()) else { return false };

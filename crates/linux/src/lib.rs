@@ -40,5 +40,5 @@ pub mod zram;
 pub use error::Error;
 pub use root::Root;
 pub(crate) use root::unescape;
-pub use setting::Setting;
+pub use setting::KernelSetting;
 pub use shared_words::SharedWords;

@@ -1,8 +1,8 @@
 //! Kill policies: what none of them may do, and each against its naive model or its rules.
 
 use policy::kill::{
-    CATALOG, Candidate, Decision, Kill, Memory, PressureShares, Ranking, Snapshot, Stall, Standing,
-    Watermarks, find,
+    CATALOG, Candidate, Decision, KillPolicy, Memory, PressureShares, Ranking, Snapshot, Stall,
+    Standing, Watermarks, find,
 };
 use proptest::prelude::*;
 use testkit::generate::SplitMix;
@@ -58,7 +58,7 @@ fn ranked(snapshot: &Snapshot<'_>, ranking: &Ranking) -> Vec<u32> {
     ranking.ranked().iter().map(|ranked| snapshot.candidate(ranked.candidate).process).collect()
 }
 
-fn built(name: &str, given: &[(&str, &str)]) -> Box<dyn Kill> {
+fn built(name: &str, given: &[(&str, &str)]) -> Box<dyn KillPolicy> {
     find(name).expect("the policy is in the catalog").build(given).expect("the options are valid")
 }
 
@@ -318,7 +318,7 @@ fn a_candidate_without_cost_and_memory_does_not_die_first() {
 
 /// lmkd on a machine whose kernel reclaims, second by second.
 struct Phone {
-    policy: Box<dyn Kill>,
+    policy: Box<dyn KillPolicy>,
     memory: Memory,
     time: i64,
 }

@@ -20,7 +20,7 @@ use crate::refusals::{keep_prints, refused};
 use crate::rings::{RingSizes, Rings};
 use crate::sources::Source;
 use crate::zeros::Zeros;
-use crate::{Error, Filter, file_names};
+use crate::{Error, EventFilter, file_names};
 use skeleton::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder};
 
 #[allow(
@@ -72,7 +72,7 @@ impl<'object> Programs<'object> {
     pub fn attach(
         object: &'object mut Object,
         sources: &[&Source],
-        filter: &Filter,
+        filter: &EventFilter,
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
@@ -202,7 +202,7 @@ fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Er
 /// Sets the constants of the programs.
 fn set_constants(
     open: &mut OpenRecorderSkel,
-    filter: &Filter,
+    filter: &EventFilter,
     noted: Option<&MemoryGroup>,
     sizes: RingSizes,
     marks_zeros: bool,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
 use proptest::prelude::*;
-use sim::alloc::{ALLOCATORS, Options, Outcome, find, replay};
+use sim::alloc::{ALLOCATORS, AllocatorOutcome, Options, find, replay};
 use testkit::allocations::{self as naive, Pool};
 use trace::allocations::{Action, Block, History, PageExtent, ProcessHistory, StepParts};
 
@@ -61,7 +61,7 @@ fn program(deeds: Vec<(u64, Deed)>) -> (Vec<(u64, naive::Step)>, History) {
     (steps, history)
 }
 
-fn brief(outcome: &Outcome) -> naive::Counts {
+fn brief(outcome: &AllocatorOutcome) -> naive::Counts {
     let counts = outcome.counts;
     naive::Counts {
         faults: counts.faults,
@@ -181,7 +181,7 @@ impl Hand {
         self.0.push(StepParts { time_ns, process, block, action }, &extents);
     }
 
-    fn run(&self, name: &str, budget_pages: Option<u64>) -> Outcome {
+    fn run(&self, name: &str, budget_pages: Option<u64>) -> AllocatorOutcome {
         replay(&self.0, find(name).unwrap(), Options { budget_pages, ..Options::default() })
     }
 }

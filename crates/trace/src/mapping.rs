@@ -5,7 +5,7 @@ use types::{EventFlags, EventKind, PAGE_BYTES, PageClass};
 
 use crate::ledger::Ledger;
 use crate::record::{AddressUnit, Mapping, Operation, Record, Traits};
-use crate::renumber::Extent;
+use crate::renumber::KeyExtent;
 use crate::row_extents::{OptionalColumns, RowExtent};
 use crate::{ADDRESS_BITS, page_key};
 
@@ -35,9 +35,9 @@ impl Mapped {
     }
 
     /// Keys of the rows with a page, if pages are no objects.
-    pub fn key_extents(&self) -> impl Iterator<Item = Extent> {
+    pub fn key_extents(&self) -> impl Iterator<Item = KeyExtent> {
         let paged = self.extents.iter().filter(|extent| extent.kind != EventKind::Exit);
-        paged.map(|extent| Extent {
+        paged.map(|extent| KeyExtent {
             first: page_key(extent.space, extent.address),
             count: extent.count,
         })

@@ -86,7 +86,7 @@ impl Pipeline {
         let Some(first) = paths.first() else {
             return Err(Error::new(ErrorKind::Usage, "", "expected at least one file"));
         };
-        let mut recordings: Vec<Recording> = Vec::new();
+        let mut recordings: Vec<RecordingFiles> = Vec::new();
         let mut meters = Vec::with_capacity(paths.len());
         let mut chosen: Option<&'static Format> = None;
         let mut bytes_total = Some(0u64);
@@ -111,7 +111,7 @@ impl Pipeline {
             let name = format.recording_of(path);
             match recordings.iter_mut().find(|recording| recording.name == name) {
                 Some(recording) if format.has_parts => recording.readers.push(reader),
-                _ => recordings.push(Recording { name, readers: vec![reader] }),
+                _ => recordings.push(RecordingFiles { name, readers: vec![reader] }),
             }
         }
         let name = chosen.map_or("", |format| format.name);
@@ -128,20 +128,20 @@ impl Pipeline {
         let meters = vec![(path.clone(), input.meter())];
         let bytes_total = input.file_bytes();
         let readers = vec![(format.open)(input, &options.read)?];
-        let recordings = vec![Recording { name: format.recording_of(&path), readers }];
+        let recordings = vec![RecordingFiles { name: format.recording_of(&path), readers }];
         Pipeline::start(&path, format.name, recordings, meters, bytes_total, options)
     }
 
     fn start(
         first: &Path,
         format: &str,
-        recordings: Vec<Recording>,
+        recordings: Vec<RecordingFiles>,
         meters: Vec<(PathBuf, Arc<Meter>)>,
         bytes_total: u64,
         options: &PipelineOptions,
     ) -> Result<Pipeline, Error> {
         let held_max = HELD_MAX / recordings.len();
-        let read = |recording: Recording| recording.read(held_max);
+        let read = |recording: RecordingFiles| recording.read(held_max);
         let merge = Merge::new(recordings.into_iter().map(read).collect());
         let traits = merge.traits();
         let mapping = options.read.mapping.unwrap_or(traits.mapping);
@@ -360,12 +360,12 @@ impl Pipeline {
 }
 
 /// The files of a recording; nearly always a single file.
-struct Recording {
+struct RecordingFiles {
     name: PathBuf,
     readers: Vec<Box<dyn RecordReader>>,
 }
 
-impl Recording {
+impl RecordingFiles {
     /// A reader of its records; if requests appear at several stages, only those of one stage.
     fn read(mut self, held_max: usize) -> Box<dyn RecordReader> {
         let has_stages = self.readers.iter().any(|reader| reader.traits().has_stages);

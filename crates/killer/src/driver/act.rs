@@ -8,7 +8,7 @@ use super::holder::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
 use crate::explain::{put, put_words};
 use crate::hooks::{Occasion, Went};
-use crate::notes::Notes;
+use crate::notes::VictimNotes;
 use crate::victims::Victim;
 use crate::{Config, Statistics, Unit};
 
@@ -149,7 +149,7 @@ impl Killer {
         let note = self
             .notes
             .as_ref()
-            .and_then(|notes| Notes::victim(notes, entry.process.number(), entry.start));
+            .and_then(|notes| VictimNotes::victim(notes, entry.process.number(), entry.start));
         // A second descriptor is for the reapers, a third to watch the victim.
         let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
         match entry.process.kill() {

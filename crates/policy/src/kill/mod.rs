@@ -270,7 +270,7 @@ impl Decision {
 const NO_CANDIDATE: &str = "memory is short, and no candidate may be killed";
 
 /// Chooses victims when memory is short.
-pub trait Kill: Send {
+pub trait KillPolicy: Send {
     /// Ranks the candidates, the first to die first, and returns how many die now. Without need it may
     /// leave the ranking empty. Allocates nothing.
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision;
@@ -288,7 +288,7 @@ pub struct Row {
     pub summary: &'static str,
     /// Options that users may set.
     pub options: &'static [OptionRow],
-    make: fn(&Values<'_>) -> Result<Box<dyn Kill>, String>,
+    make: fn(&Values<'_>) -> Result<Box<dyn KillPolicy>, String>,
 }
 
 impl Row {
@@ -296,7 +296,7 @@ impl Row {
     ///
     /// # Errors
     /// An unknown option or an invalid value.
-    pub fn build(&self, given: &[(&str, &str)]) -> Result<Box<dyn Kill>, String> {
+    pub fn build(&self, given: &[(&str, &str)]) -> Result<Box<dyn KillPolicy>, String> {
         (self.make)(&Values::new(self.name, self.options, given)?)
     }
 }

@@ -6,7 +6,7 @@
 use types::{Bytes, Nanos};
 
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
+use super::{Candidate, Decision, KillPolicy, Memory, Snapshot, share};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -41,7 +41,7 @@ struct PressurePolicy {
     since: Option<Nanos>,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let seconds = values.number("memory_pressure_duration_s", 0..=3600)? as i64;
     Ok(Box::new(PressurePolicy {
         swap_used_limit: values.number("swap_used_limit", 0..=100)?,
@@ -87,7 +87,7 @@ fn rank_groups(
     });
 }
 
-impl Kill for PressurePolicy {
+impl KillPolicy for PressurePolicy {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let has_stalled = self.has_stalled(snapshot);

@@ -5,7 +5,7 @@
 use types::{Bytes, Nanos};
 
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
+use super::{Candidate, Decision, KillPolicy, Memory, Snapshot, share};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -47,7 +47,7 @@ struct RestartCost {
     victims_max: usize,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let low_percent = values.number("low_percent", 1..=90)?;
     Ok(Box::new(RestartCost {
         low_percent,
@@ -125,7 +125,7 @@ impl RestartCost {
     }
 }
 
-impl Kill for RestartCost {
+impl KillPolicy for RestartCost {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;

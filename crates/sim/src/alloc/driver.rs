@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use trace::allocations::{Action, History, PageExtent, Step};
+use trace::allocations::{Action, History, HistoryStep, PageExtent};
 use types::{Bytes, PAGE_BYTES};
 
 use super::allocators::{Allocator, Held, Row, Wanted};
 use super::kernel::Kernel;
-use super::outcome::{Counts, InUse, Outcome};
+use super::outcome::{AllocatorOutcome, Counts, InUse};
 use super::space::{Frames, Page, Space};
 
 /// Frames reclaimed at a time, as in kernels.
@@ -35,12 +35,12 @@ pub struct Options {
 }
 
 /// Replays `history` once per run, on all cores; outcomes in the order of the runs.
-pub fn replay_all(history: &History, runs: &[(&Row, Options)]) -> Vec<Outcome> {
+pub fn replay_all(history: &History, runs: &[(&Row, Options)]) -> Vec<AllocatorOutcome> {
     runs.par_iter().map(|(row, options)| replay(history, row, *options)).collect()
 }
 
 /// Replays `history` against the allocator `row`.
-pub fn replay(history: &History, row: &Row, options: Options) -> Outcome {
+pub fn replay(history: &History, row: &Row, options: Options) -> AllocatorOutcome {
     let memory = match (options.budget_pages, history.about.memory_bytes) {
         (Some(pages), _) => pages * PAGE_BYTES,
         (None, 0) => u64::MAX,
@@ -57,10 +57,10 @@ pub fn replay(history: &History, row: &Row, options: Options) -> Outcome {
     let mut driver = Driver {
         history,
         machine,
-        outcome: Outcome {
+        outcome: AllocatorOutcome {
             allocator: row.name.to_owned(),
             budget_pages: options.budget_pages,
-            ..Outcome::default()
+            ..AllocatorOutcome::default()
         },
     };
     history.steps.iter().for_each(|step| driver.step(step));
@@ -207,11 +207,11 @@ impl Machine {
 struct Driver<'a> {
     history: &'a History,
     machine: Machine,
-    outcome: Outcome,
+    outcome: AllocatorOutcome,
 }
 
 impl Driver<'_> {
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &HistoryStep) {
         self.pass_time(step.time_ns);
         let process = step.process as usize;
         if self.machine.processes[process].is_over {
@@ -387,8 +387,8 @@ impl Driver<'_> {
         }
     }
 
-    fn finish(self) -> Outcome {
-        Outcome { counts: self.machine.counts, ..self.outcome }
+    fn finish(self) -> AllocatorOutcome {
+        AllocatorOutcome { counts: self.machine.counts, ..self.outcome }
     }
 }
 

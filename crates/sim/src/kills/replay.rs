@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::kill::{
-    self, Candidate, Kill, Memory, PressureShares, Ranked, Ranking, Snapshot, Stall, Watermarks,
+    self, Candidate, KillPolicy, Memory, PressureShares, Ranked, Ranking, Snapshot, Stall,
+    Watermarks,
 };
-use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Found, Liveness, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
 
 use super::Settings;
 use super::freezes::{Finder, Trailing};
 use super::outcome::{
-    Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
+    Decision, Freeze, Judgement, Point, Reason, RecordedKill, Replay, ReplayOutcome, Victim,
 };
 
 /// Candidates for which a ranking has room.
@@ -54,7 +55,7 @@ pub struct Replayer {
 
 /// A policy under replay, with the processes that it killed.
 struct ReplayedPolicy {
-    policy: Box<dyn Kill>,
+    policy: Box<dyn KillPolicy>,
     ranking: Ranking,
     dead: BTreeSet<Who>,
     replay: Replay,
@@ -62,7 +63,7 @@ struct ReplayedPolicy {
 
 impl Replayer {
     /// A replayer for policies with their names.
-    pub fn new(policies: Vec<(String, Box<dyn Kill>)>, settings: Settings) -> Replayer {
+    pub fn new(policies: Vec<(String, Box<dyn KillPolicy>)>, settings: Settings) -> Replayer {
         let replayed = |(name, policy)| ReplayedPolicy {
             policy,
             ranking: Ranking::with_room(CANDIDATES_MAX),
@@ -208,7 +209,7 @@ impl Replayer {
     }
 
     /// Returns the results.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> ReplayOutcome {
         let begin_ns = self.begin_ns.unwrap_or(0);
         let recorded: Vec<RecordedKill> = std::mem::take(&mut self.recorded)
             .into_iter()
@@ -227,7 +228,7 @@ impl Replayer {
         let window_s = self.settings.window.0 as f64 / 1e9;
         let judge = Judge { freezes: &freezes, recorded: &recorded, window_s, end_s: self.end_s };
         let policies = self.policies.into_iter().map(|policy| judge.judge(policy.replay)).collect();
-        Outcome {
+        ReplayOutcome {
             moments: self.moments,
             duration_s: self.end_s,
             total_bytes: self.total_bytes,
@@ -258,12 +259,12 @@ impl ReplayedPolicy {
             let is_dead = self.dead.contains(&(state.process, state.start));
             match state.life {
                 // The killer waits for its memory, for a limited time.
-                Life::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
-                Life::Stuck => {}
-                Life::Living if is_dead => {
+                Liveness::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
+                Liveness::Stuck => {}
+                Liveness::Living if is_dead => {
                     memory = memory.once_back(candidate.resident, candidate.swapped);
                 }
-                Life::Living => {
+                Liveness::Living => {
                     alive.push(*candidate);
                     living.push(state);
                 }

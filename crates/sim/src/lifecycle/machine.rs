@@ -8,7 +8,7 @@ use super::apps::{Layout, Touch};
 use super::dying::{Deaths, Phases};
 use super::killer::{Choice, Killer, Running, adj, longest_ago};
 use super::memory::{Brought, Memory, Reclaimed, Watermarks};
-use super::outcome::{Kill, LaunchKind, Parts, Trigger, Visit};
+use super::outcome::{LaunchKind, Parts, SimulatedKill, Trigger, Visit};
 use super::phone::{KillOrder, Phone, nanos};
 use super::seen::Seen;
 use super::stalls::Stalls;
@@ -80,7 +80,7 @@ pub(super) struct Machine<'a> {
     unsettled_first: u64,
     unsettled_refaults: u64,
     sums: VisitSums,
-    kills: Vec<Kill>,
+    kills: Vec<SimulatedKill>,
 }
 
 impl<'a> Machine<'a> {
@@ -138,7 +138,9 @@ impl<'a> Machine<'a> {
     }
 
     /// The kills, the storage accesses of every page, and the options in effect.
-    pub(super) fn into_results(self) -> (Vec<Kill>, Vec<u32>, BTreeMap<&'static str, String>) {
+    pub(super) fn into_results(
+        self,
+    ) -> (Vec<SimulatedKill>, Vec<u32>, BTreeMap<&'static str, String>) {
         let traffic = self.memory.traffic().to_vec();
         (self.kills, traffic, self.storage.into_options())
     }
@@ -475,7 +477,7 @@ impl<'a> Machine<'a> {
             Trigger::OutOfMemory => self.sums.oom_kills += 1,
             _ => self.sums.kills += 1,
         }
-        self.kills.push(Kill {
+        self.kills.push(SimulatedKill {
             visit: self.visits,
             app,
             trigger,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::PAGE_BYTES;
 
-use super::history::{Action, Block, History, PageExtent, ProcessHistory, Step, Usage};
+use super::history::{Action, Block, History, HistoryStep, PageExtent, ProcessHistory, Usage};
 use super::lives::{Live, Lives};
 use crate::Loss;
 use crate::recording::{Record, flag, kind};
@@ -186,7 +186,7 @@ impl Builder {
     }
 
     fn push(&mut self, process: u32, block: u32, action: Action) -> u32 {
-        let step = Step { time_ns: self.last_ns, process, block, action, touched: (0, 0) };
+        let step = HistoryStep { time_ns: self.last_ns, process, block, action, touched: (0, 0) };
         self.history.steps.push(step);
         self.history.steps.len() as u32 - 1
     }

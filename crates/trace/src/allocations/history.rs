@@ -68,7 +68,7 @@ pub enum Action {
 
 /// One step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct HistoryStep {
     /// Nanoseconds since the recording began; never less than in the step before.
     pub time_ns: u64,
     /// The process, as an index into [`History::processes`].
@@ -125,7 +125,7 @@ pub struct History {
     /// The blocks, by number.
     pub blocks: Vec<Block>,
     /// The steps, in order of time.
-    pub steps: Vec<Step>,
+    pub steps: Vec<HistoryStep>,
     /// The sum of small allocations.
     pub small: Small,
     /// Blocks in the heap, on pages that earlier blocks may have touched.
@@ -143,7 +143,7 @@ pub struct History {
 
 impl History {
     /// The pages of a step's block that are touched after the step, ascending and disjoint.
-    pub fn touched(&self, step: &Step) -> &[PageExtent] {
+    pub fn touched(&self, step: &HistoryStep) -> &[PageExtent] {
         let (from, to) = step.touched;
         &self.extents[from as usize..to as usize]
     }
@@ -154,7 +154,7 @@ impl History {
         self.extents.extend_from_slice(touched);
         let StepParts { time_ns, process, block, action } = step;
         let touched = (from, self.extents.len() as u32);
-        self.steps.push(Step { time_ns, process, block, action, touched });
+        self.steps.push(HistoryStep { time_ns, process, block, action, touched });
     }
 
     /// Nanoseconds from the first to the last step.
@@ -163,15 +163,15 @@ impl History {
     }
 }
 
-/// A [`Step`] without the pages touched after it.
+/// A [`HistoryStep`] without the pages touched after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepParts {
-    /// [`Step::time_ns`] of the step.
+    /// [`HistoryStep::time_ns`] of the step.
     pub time_ns: u64,
-    /// [`Step::process`] of the step.
+    /// [`HistoryStep::process`] of the step.
     pub process: u32,
-    /// [`Step::block`] of the step.
+    /// [`HistoryStep::block`] of the step.
     pub block: u32,
-    /// [`Step::action`] of the step.
+    /// [`HistoryStep::action`] of the step.
     pub action: Action,
 }

@@ -10,7 +10,7 @@ mod parts;
 mod system;
 mod writer;
 
-pub use blocks::{Block, Reader, read_about};
+pub use blocks::{Reader, RecordingBlock, read_about};
 pub use counters::Counters;
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Ending, FileName, Missing, PressureTotals, Sample};
