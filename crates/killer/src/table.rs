@@ -26,7 +26,6 @@ mod sharing;
 
 use entry::{Context, OpenError, Scale};
 pub(crate) use entry::{Entry, Seen};
-pub(crate) use groups::controller_group;
 pub(crate) use name::Name;
 use others::Others;
 pub(crate) use sharing::Family;

@@ -1,5 +1,6 @@
 //! Carries out a policy's decision: measures the victims once more, kills them and watches them.
 
+use linux::process::Finished;
 use policy::kill::{Candidate, CandidateIndex, Memory, Ranked, Standing};
 use rustix::io::Errno;
 use types::Nanos;
@@ -7,7 +8,7 @@ use types::Nanos;
 use super::holder::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
 use crate::explain::{put, put_words};
-use crate::hooks::{Occasion, Went};
+use crate::hooks::Occasion;
 use crate::notes::VictimNotes;
 use crate::victims::Victim;
 use crate::{Config, Statistics, Unit};
@@ -129,9 +130,9 @@ impl Killer {
         }
         let occasion = self.occasion(index, cause.why);
         let event = match self.hooks.run(occasion) {
-            Went::Well => None,
-            Went::Late => Some("hook-late"),
-            Went::Wrong => Some("hook-failed"),
+            Finished::Well => None,
+            Finished::Late => Some("hook-late"),
+            Finished::Wrong => Some("hook-failed"),
         };
         if let Some(event) = event {
             self.output.say(|line| {
