@@ -56,7 +56,7 @@ class Place:
 
 
 @dataclass
-class Cell:
+class CellCost:
     """The cost of every architecture in one cell, in seconds."""
 
     place: Place
@@ -91,7 +91,7 @@ class Figures:
     worst_over_flash: float
 
     @classmethod
-    def of(cls, cells: Iterable[Cell], choice: Choice) -> Figures:
+    def of(cls, cells: Iterable[CellCost], choice: Choice) -> Figures:
         """The figures of these cells, each with the candidate chosen for its recording."""
         chosen = [(cell, choice[cell.place.recording]) for cell in cells]
         regrets = [cell.regret(candidate) for cell, candidate in chosen]
@@ -146,14 +146,14 @@ def name_of(path: Path) -> str:
     return path.name.removesuffix(".zst").removesuffix(".gz").rpartition(".")[0]
 
 
-def grid(found: list[Path]) -> list[Cell]:
+def grid(found: list[Path]) -> list[CellCost]:
     """Every cell of the spec. Only the placements of `adaptive` depend on latencies, so the
     others are replayed with one pair of devices and their costs follow from the counts."""
     spec = tomllib.loads(SPEC.read_text())
     spec["traces"] = [str(path) for path in found]
     ours = [row for row in spec["architecture"] if row["name"] == "adaptive"]
     others = [row for row in spec["architecture"] if row["name"] != "adaptive"]
-    cells: dict[Place, Cell] = {}
+    cells: dict[Place, CellCost] = {}
     for row in swept("others", spec | {"architecture": others, "device": spec["device"][:1]}):
         outcome = json.loads(row["outcome"])
         for device in spec["device"]:
@@ -184,10 +184,10 @@ def label(row: Mapping[str, Any]) -> str:
     return " ".join([row["architecture"], *json.loads(row["options"]).values()])
 
 
-def cell_of(cells: dict[Place, Cell], row: Mapping[str, Any], slow: str, fast: str) -> Cell:
+def cell_of(cells: dict[Place, CellCost], row: Mapping[str, Any], slow: str, fast: str) -> CellCost:
     name = name_of(Path(row["trace"]))
     place = Place(name, row["fast_tier_bytes"] // 2**20, slow, fast)
-    return cells.setdefault(place, Cell(place))
+    return cells.setdefault(place, CellCost(place))
 
 
 def cost(outcome: Mapping[str, Any], slow: str, fast: str) -> float:
@@ -205,7 +205,7 @@ def latencies_us(device: str) -> list[float]:
     return [float(latency) for latency in device.removesuffix("us").split("/")]
 
 
-def best_candidate(cells: Iterable[Cell]) -> str:
+def best_candidate(cells: Iterable[CellCost]) -> str:
     """The candidate with the lowest mean square of its cost above the best of the
     others; among equals the one with the lowest mean cost."""
     cells = list(cells)
@@ -217,13 +217,13 @@ def best_candidate(cells: Iterable[Cell]) -> str:
     return min(cells[0].ours, key=badness)
 
 
-def tuned(cells: list[Cell]) -> Choice:
+def tuned(cells: list[CellCost]) -> Choice:
     """For every recording, the candidate that is best over all recordings."""
     chosen = best_candidate(cells)
     return {cell.place.recording: chosen for cell in cells}
 
 
-def left_out(cells: list[Cell]) -> Choice:
+def left_out(cells: list[CellCost]) -> Choice:
     """For every recording, the candidate that is best over the others."""
     names = {cell.place.recording for cell in cells}
     return {
@@ -232,7 +232,7 @@ def left_out(cells: list[Cell]) -> Choice:
     }
 
 
-def unseen(cells: list[Cell]) -> list[Cell]:
+def unseen(cells: list[CellCost]) -> list[CellCost]:
     """The cells of recordings on which no constant in the code was chosen."""
     return [cell for cell in cells if cell.place.recording not in CHOSEN_ON]
 
@@ -269,7 +269,7 @@ def targets(reached: Mapping[str, Figures]) -> list[Claim]:
 
 
 def document(
-    cells: list[Cell], choices: Mapping[str, Choice], claims: list[Claim], missing: list[Path]
+    cells: list[CellCost], choices: Mapping[str, Choice], claims: list[Claim], missing: list[Path]
 ) -> None:
     """Writes the targets, the recordings and the worst cells."""
     commit = subprocess.run(
@@ -310,7 +310,7 @@ def document(
     DOCUMENT.write_text("".join(parts))
 
 
-def by_recording(cells: list[Cell], choices: Mapping[str, Choice]) -> Iterator[list[str]]:
+def by_recording(cells: list[CellCost], choices: Mapping[str, Choice]) -> Iterator[list[str]]:
     for name in choices["tuned"]:
         own = [cell for cell in cells if cell.place.recording == name]
         row = [name, f"{mean(cell.others[cell.best] / cell.flash for cell in own):.3f}"]
@@ -321,7 +321,7 @@ def by_recording(cells: list[Cell], choices: Mapping[str, Choice]) -> Iterator[l
         yield row
 
 
-def by_candidate(cells: list[Cell]) -> Iterator[list[str]]:
+def by_candidate(cells: list[CellCost]) -> Iterator[list[str]]:
     names = {cell.place.recording for cell in cells}
     for candidate in cells[0].ours:
         figures = Figures.of(cells, dict.fromkeys(names, candidate))
@@ -334,7 +334,7 @@ def by_candidate(cells: list[Cell]) -> Iterator[list[str]]:
         ]
 
 
-def worst_row(cell: Cell, candidate: str) -> list[str]:
+def worst_row(cell: CellCost, candidate: str) -> list[str]:
     return [
         str(cell.place),
         f"{cell.ours[candidate]:.2f}",

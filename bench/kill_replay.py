@@ -15,7 +15,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from recorded_squeezes import POLICIES, Outcome, outcome, squeeze, with_server
+from recorded_squeezes import POLICIES, SqueezeOutcome, outcome, squeeze, with_server
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a folder for the recordings and logs")
     arguments = parser.parse_args()
     policies = arguments.policies.split(",")
-    outcomes: list[Outcome] = []
+    outcomes: list[SqueezeOutcome] = []
     with tempfile.TemporaryDirectory(prefix="pagewise-squeezes-") as temporary:
         folder = arguments.keep or Path(temporary)
         folder.mkdir(exist_ok=True)
@@ -57,7 +57,7 @@ def main() -> None:
 HEAD = "seed  policy        kills   reclaim  limit  processes  oom  killd's victims / the replay's"
 
 
-def row(run: Outcome) -> str:
+def row(run: SqueezeOutcome) -> str:
     """A line of the table."""
     members = (*run.squeeze.holders, *run.squeeze.growers)
     processes = sum(1 + member.forks for member in members)

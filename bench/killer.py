@@ -52,7 +52,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Scenario:
+class KillScenario:
     """A state of victim and machine, before and after the victim is started."""
 
     name: str
@@ -123,7 +123,7 @@ def stall(stage: Stage) -> list[str]:
 
 SMALL, MANY, LARGE = Victim(13, 60), Victim(41, 80), Victim(1, 512)
 SCENARIOS = (
-    Scenario(
+    KillScenario(
         "ordinary",
         "at ordinary priority",
         "at least 0.9",
@@ -131,7 +131,7 @@ SCENARIOS = (
         no_words,
         nothing,
     ),
-    Scenario(
+    KillScenario(
         "background",
         f"nice 19 beside {SPINNERS} spinning processes",
         "at least 20",
@@ -139,9 +139,9 @@ SCENARIOS = (
         no_words,
         background,
     ),
-    Scenario("quota", "2 ms of a processor in 100", "-", (SMALL, MANY), no_words, throttle),
-    Scenario("frozen", "frozen, version 1", "not never", (SMALL, MANY), no_words, freeze),
-    Scenario(
+    KillScenario("quota", "2 ms of a processor in 100", "-", (SMALL, MANY), no_words, throttle),
+    KillScenario("frozen", "frozen, version 1", "not never", (SMALL, MANY), no_words, freeze),
+    KillScenario(
         "waiting",
         f"a thread in a read that stalls for {STALL_MS} ms",
         "at least 100",
@@ -171,7 +171,7 @@ def main() -> None:
         write(rows, arguments.rounds, load)
 
 
-def compared(scenario: Scenario, victim: Victim, rounds: int) -> str:
+def compared(scenario: KillScenario, victim: Victim, rounds: int) -> str:
     """A row of the table: both ways in turn, round by round."""
     found: dict[str, list[float]] = {"plain": [], "reap": []}
     for _ in range(rounds):
@@ -193,7 +193,7 @@ def compared(scenario: Scenario, victim: Victim, rounds: int) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def killed(scenario: Scenario, victim: Victim, way: str) -> float:
+def killed(scenario: KillScenario, victim: Victim, way: str) -> float:
     """Milliseconds until nine tenths of the group's memory are free."""
     with staged(scenario, victim) as stage:
         usage = stage.folder / "memory.usage_in_bytes"
@@ -206,7 +206,7 @@ def killed(scenario: Scenario, victim: Victim, way: str) -> float:
 
 
 @contextlib.contextmanager
-def staged(scenario: Scenario, victim: Victim) -> Iterator[Stage]:
+def staged(scenario: KillScenario, victim: Victim) -> Iterator[Stage]:
     """A victim in the state of the scenario, in its own group; everything is removed at the end."""
     stage = Stage(V1 / f"pagewise-bench-{os.getpid()}")
     stage.folder.mkdir()

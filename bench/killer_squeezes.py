@@ -106,7 +106,7 @@ class Watch:
 
 
 @dataclass
-class Outcome:
+class SqueezeOutcome:
     """The result of a squeeze."""
 
     kills: int = 0
@@ -337,9 +337,9 @@ def family(process: int) -> set[int]:
     return found
 
 
-def run(squeeze: Squeeze, program: Path) -> Outcome:
+def run(squeeze: Squeeze, program: Path) -> SqueezeOutcome:
     """Runs a squeeze until the right victim has died and memory is no longer short."""
-    outcome = Outcome()
+    outcome = SqueezeOutcome()
     with Stage(squeeze, program) as stage:
         started = [(idle, stage.start(idle, is_awaited=True)) for idle in squeeze.idle]
         with killd(squeeze, stage) as killer:
@@ -391,7 +391,9 @@ def read(process: subprocess.Popen[bytes], time_s: float) -> bytes:
     return os.read(process.stdout.fileno(), 1 << 16)
 
 
-def judge(line: str, outcome: Outcome, right: set[int], protected: set[int], watch: Watch) -> None:
+def judge(
+    line: str, outcome: SqueezeOutcome, right: set[int], protected: set[int], watch: Watch
+) -> None:
     """Counts the event of a line, and notes what is wrong with it."""
     found = fields(line)
     process = int(found.get("process", 0))

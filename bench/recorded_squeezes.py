@@ -172,7 +172,7 @@ def settings(squeeze: Squeeze, folder: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SqueezeOutcome:
     """The processes that killd killed, and those that the replay of the recording names."""
 
     squeeze: Squeeze
@@ -189,7 +189,7 @@ class Outcome:
         return self.named == self.killed
 
 
-def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
+def outcome(squeeze: Squeeze, folder: Path) -> SqueezeOutcome:
     """Runs the squeeze; ``folder`` keeps the recording and the logs."""
     folder.mkdir(exist_ok=True)
     recording, path = folder / "squeeze.pgr", folder / "killd.toml"
@@ -226,7 +226,7 @@ def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
     ]
     has_reconsidered = any(words[:1] == ["event=reconsider"] for words in lines)
     oom_kills = int(oom[oom.index("oom_kill") + 1])
-    return Outcome(squeeze, killed, named, oom_kills, result, has_reconsidered)
+    return SqueezeOutcome(squeeze, killed, named, oom_kills, result, has_reconsidered)
 
 
 def settled(log: str) -> int:

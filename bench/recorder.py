@@ -57,7 +57,7 @@ WARM_UP = 4
 
 
 @dataclass(frozen=True)
-class Block:
+class RequestCost:
     """CPU seconds of one request without the recorder and with it, and the recorder's report."""
 
     off_s: float
@@ -105,7 +105,7 @@ class Recorder:
         return report
 
 
-def block(programs: Residents, requests: int, folder: Path) -> Block:
+def block(programs: Residents, requests: int, folder: Path) -> RequestCost:
     """Without, with, with, without; after each change the first answers are not counted."""
     off_s = programs.ask(requests)
     recorder = Recorder(folder / "block.pgr")
@@ -117,7 +117,7 @@ def block(programs: Residents, requests: int, folder: Path) -> Block:
     programs.ask(requests)
     off_s += programs.ask(requests)
     recorded = 3 * requests
-    return Block(
+    return RequestCost(
         off_s / (2 * requests),
         on_s / (2 * requests),
         report["cpu_s"] / recorded,
@@ -126,7 +126,7 @@ def block(programs: Residents, requests: int, folder: Path) -> Block:
     )
 
 
-def storms(count: int, folder: Path) -> list[Block]:
+def storms(count: int, folder: Path) -> list[RequestCost]:
     """`count` blocks of a program that only swaps."""
     storm = folder / "storm"
     subprocess.run(["cc", "-O2", "-o", storm, FOLDER / "storm.c"], check=True)
@@ -135,7 +135,7 @@ def storms(count: int, folder: Path) -> list[Block]:
         return [block(programs, 4, folder) for _ in range(count)]
 
 
-def visits(count: int, folder: Path) -> list[Block]:
+def visits(count: int, folder: Path) -> list[RequestCost]:
     """`count` blocks of applications, which are started only if `count` is not 0."""
     if count == 0:
         return []
@@ -201,7 +201,7 @@ def costs(storm_count: int, visit_count: int, folder: Path) -> list[tuple[str, s
     ]
 
 
-def applications(visited: Sequence[Block]) -> Iterator[tuple[str, str, str]]:
+def applications(visited: Sequence[RequestCost]) -> Iterator[tuple[str, str, str]]:
     """The additional CPU time of applications with the recorder; empty without blocks."""
     if visited:
         worked = median(block.events / block.on_s for block in visited)

@@ -19,7 +19,7 @@ def cell(bench, recording: str, **ours: float):
     """A cell in which flash-only costs 10 seconds, and the best other architecture 8."""
     place = bench.Place(recording, 32, "90/40us", "4/5us")
     others = {"priority": 8.0, "nvm-cache": 9.0}
-    return bench.Cell(place, flash=10.0, others=others, ours=ours)
+    return bench.CellCost(place, flash=10.0, others=others, ours=ours)
 
 
 def test_a_recording_is_judged_with_the_constants_chosen_on_the_others(bench) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lazy.allocators import GLIBC, Allocator
+from lazy.allocators import GLIBC, ComparedAllocator
 from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim, at_most, identity
 from lazy.counters import Traps
@@ -20,14 +20,14 @@ from lazy.places import PROGRAMS, SYSTEM_PYTHON
 from lazy.programs.page import SCRIPT
 from lazy.result import result
 from lazy.running import Failed, Finish, start
-from lazy.store import Figures, Run, Store, build_of
+from lazy.store import Figures, Measurement, Store, build_of
 from lazy.summary import Summary, field
 
 PAGES = 256
 
 
 def part(act: Callable[[str, str], Figures | Finish]) -> Part:
-    def start(program: str, allocator: Allocator) -> Figures | Finish:
+    def start(program: str, allocator: ComparedAllocator) -> Figures | Finish:
         return act(program, allocator.name)
 
     return Part("churn", ("malloc",), start, rounds=2, allocators=("glibc", "fast"))
@@ -88,7 +88,7 @@ def test_a_loss_is_not_called_a_tie() -> None:
 def test_a_claim_is_judged_by_the_median_ratio(ours: float, is_reached: bool) -> None:
     def claim(values: dict[str, list[float]]) -> Claim:
         runs = [
-            Run("churn", "malloc", name, number, figures(value))
+            Measurement("churn", "malloc", name, number, figures(value))
             for name, rounds in values.items()
             for number, value in enumerate(rounds)
         ]
@@ -102,9 +102,9 @@ def test_a_claim_is_judged_by_the_median_ratio(ours: float, is_reached: bool) ->
 
 
 def test_saving_more_than_the_paper_s_identity_stays_visible() -> None:
-    def swiped(name: str, traps: int, response_s: float) -> Run:
+    def swiped(name: str, traps: int, response_s: float) -> Measurement:
         swipe = {"traps": traps, "response_s": response_s, "fault_s": 0.25, "call_s": 0.0625}
-        return Run("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
+        return Measurement("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
 
     answer = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
     assert answer.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
@@ -146,7 +146,9 @@ def test_memory_is_touched_and_freed_before_each_program() -> None:
 
     Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     before = resident("VmRSS")
-    assert start(Allocator(GLIBC, "as it comes"), ["echo", '{"traps": 1}'])() == {"traps": 1}
+    assert start(ComparedAllocator(GLIBC, "as it comes"), ["echo", '{"traps": 1}'])() == {
+        "traps": 1
+    }
     assert resident("VmHWM") - before > 0.9 * BACKED_BYTES
     assert resident("VmRSS") - before < 0.1 * BACKED_BYTES
 

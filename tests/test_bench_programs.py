@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from lazy.store import Run, Store
+from lazy.store import Measurement, Store
 from programs import measure, summary
 from programs.catalog import PROGRAMS
 from programs.claims import claims, judges_cpu
@@ -71,7 +71,7 @@ def add(store: Store, mode: str, number: int, text: str, **figures: float) -> No
     defaults = {"cpu_s": 1.0, "peak_bytes": 100 * MIB, "charged_bytes": 100 * MIB, "wall_s": 1.0}
     whole = {"outcome": name, "end": "status 0", **defaults, **figures}
     key = (measure.fingerprint(PROGRAM), PROGRAM.name, mode, number)
-    store.add(Run(*key, figures=whole, load=1.0))
+    store.add(Measurement(*key, figures=whole, load=1.0))
 
 
 def test_a_run_differs_if_no_stock_run_has_its_outcome(store: Store) -> None:

@@ -11,7 +11,7 @@ from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report import report
 from pagewise_studies.kill_anatomy import study
 from pagewise_studies.kill_laws import laws
-from pagewise_studies.kill_runs import read_kill_runs
+from pagewise_studies.kill_measurement import read_kill_measurement
 
 MIB = 1 << 20
 
@@ -84,7 +84,8 @@ def column(result: dict[str, Any], table: str, name: str) -> list[Any]:
 
 def test_the_study_finds_the_laws_behind_the_times(tmp_path: Path) -> None:
     found = {
-        (law.phase, law.against): law for law in laws(read_kill_runs(write(tmp_path / "k", rows())))
+        (law.phase, law.against): law
+        for law in laws(read_kill_measurement(write(tmp_path / "k", rows())))
     }
     for of, slope in {
         ("signal", "threads"): 2,
@@ -148,9 +149,9 @@ def test_a_folder_without_kills_is_refused(tmp_path: Path) -> None:
         ("odd", [kill("paper", 13, 60, total_us="x")], "could not convert"),
     ):
         with pytest.raises(UnreadableInput, match=message):
-            read_kill_runs(write(tmp_path / name, given))
+            read_kill_measurement(write(tmp_path / name, given))
     with pytest.raises(UnreadableInput, match="No such file"):
-        read_kill_runs(tmp_path / "none.json")
+        read_kill_measurement(tmp_path / "none.json")
     folder = write(tmp_path / "two", rows())
     with pytest.raises(UsageError, match="takes one measurement"):
         study([folder, folder], tmp_path, seed=1)

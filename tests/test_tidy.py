@@ -230,6 +230,130 @@ def test_names_in_rust_are_nouns() -> None:
         assert not found, f"{relative(path)}: {found and found[0]}: which noun is it?"
 
 
+# Words of the glossary that name more than one type, and why these mean the same.
+SEVERAL_TYPES = {
+    "Candidate": (
+        "a choice among others: of a kill policy, of a placement in the arena, of an advice",
+        "crates/lazy/src/placement.rs",
+        "crates/policy/src/kill/mod.rs",
+        "python/pagewise/answers.py",
+    ),
+    "Cell": (
+        "a cell in progress, the request for it, and the cell of study page-size",
+        "crates/sim/src/swap/driver.rs",
+        "python/pagewise/grids/cells.py",
+        "studies/pagewise_studies/page_size_cells.py",
+    ),
+    "Decision": (
+        "a decision, and its row in the result of a replay",
+        "crates/policy/src/kill/mod.rs",
+        "crates/sim/src/kills/outcome.rs",
+    ),
+    "Kill": (
+        "a kill as killd logs it and as a recording of kills has it, with Python's view of each",
+        "crates/launch/src/watch.rs",
+        "crates/trace/src/kills/kill.rs",
+        "python/pagewise/launch_runs.py",
+        "studies/pagewise_studies/kill_measurement.py",
+    ),
+    "Killer": (
+        "killd, the killers of the launch lab and of a simulated phone, and who killed a victim",
+        "crates/killer/src/driver.rs",
+        "crates/launch/src/watch.rs",
+        "crates/sim/src/lifecycle/killer.rs",
+        "crates/trace/src/kills/kill.rs",
+    ),
+    "Outcome": (
+        "the outcome of a simulation, and Python's view of it",
+        "crates/sim/src/swap/outcome.rs",
+        "python/pagewise/advice/costs.py",
+    ),
+    "Page": (
+        "what a simulation keeps of each page",
+        "crates/policy/src/placement/adaptive/page.rs",
+        "crates/sim/src/alloc/space.rs",
+        "crates/sim/src/lifecycle/memory.rs",
+        "crates/sim/src/refs/read_ahead.rs",
+        "crates/sim/src/refs/stack.rs",
+        "crates/sim/src/scenario/memory.rs",
+    ),
+    "PageSize": (
+        "the option, and the result of advising one",
+        "python/pagewise/answers.py",
+        "python/pagewise/commands/options.py",
+    ),
+    "Setting": (
+        "a setting, and its row in an advice",
+        "python/pagewise/advice/setting.py",
+        "python/pagewise/answers.py",
+    ),
+    "Share": (
+        "a share in results of Rust and of Python",
+        "crates/sim/src/shares.rs",
+        "python/pagewise/answers.py",
+    ),
+    "Skew": (
+        "the skew of a set of pages, and of a whole trace as a study reads it",
+        "crates/sim/src/analysis/skew.rs",
+        "studies/pagewise_studies/skew.py",
+    ),
+    "Victim": (
+        "a victim as killd, the kernel's notice, a replay and a recording of kills see it",
+        "crates/killer/src/victims.rs",
+        "crates/recorder/src/notices.rs",
+        "crates/sim/src/kills/outcome.rs",
+        "crates/trace/src/kills/victim.rs",
+    ),
+    "Visit": (
+        "a visit as planned, as simulated, and as measured",
+        "crates/launch/src/schedule.rs",
+        "crates/sim/src/lifecycle/outcome.rs",
+        "python/pagewise/launch_runs.py",
+    ),
+    "Weight": (
+        "a weight as measured, and as recorded",
+        "crates/linux/src/weight.rs",
+        "crates/trace/src/recording/moment.rs",
+    ),
+}
+TYPE_IN_RUST = re.compile(r"(?m)^(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait|type) (\w+)")
+TYPE_IN_PYTHON = re.compile(r"(?m)^class (\w+)|^(\w+): TypeAlias\b")
+# Models and fixtures have the names of what they stand for, and generated types those of Rust.
+OWN_NAMES = ("crates/testkit/", "tests/", "fuzz/", "bench/", "tools/", *WRITTEN_BY_TOOLS)
+
+
+def words_of_the_glossary() -> list[str]:
+    rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)[1:]
+    return [word.strip() for row in rows for word in row.split(",")]
+
+
+def types_in(path: Path) -> list[str]:
+    """The types that a file defines, without those of its tests."""
+    if path.suffix == ".rs":
+        return TYPE_IN_RUST.findall(without_tests(path.read_text()))
+    return [first or second for first, second in TYPE_IN_PYTHON.findall(path.read_text())]
+
+
+def test_a_word_of_the_glossary_names_one_type() -> None:
+    paths = {path for path in files(".rs", ".py") if not relative(path).startswith(OWN_NAMES)}
+    paths = {path for path in paths if "tests" not in path.parts}
+    paths -= set().union(*(modules_of_tests(path) for path in paths if path.suffix == ".rs"))
+    defined: dict[str, set[str]] = {}
+    for path in paths:
+        for name in types_in(path):
+            defined.setdefault(name, set()).add(relative(path))
+    names = {
+        "".join(part[:1].upper() + part[1:] for part in re.split(r"[ -]", word))
+        for word in words_of_the_glossary()
+    }
+    several = {name: defined[name] for name in names & defined.keys() if len(defined[name]) > 1}
+    listed = {name: set(row[1:]) for name, row in SEVERAL_TYPES.items()}
+    assert several == listed, (
+        "a word of docs/glossary.md names one type: give another type a name that says more, or "
+        "list it in SEVERAL_TYPES if it means the same"
+    )
+
+
 def waits_without_limit(call: ast.Call) -> bool:
     """Whether a call starts a command and waits for its end without a timeout."""
     function = ast.unparse(call.func)

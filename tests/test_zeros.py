@@ -7,13 +7,13 @@ from report_results import analysis
 
 from pagewise.commands.info import zeros_beside_the_kernel
 from pagewise.report.inputs import gather
-from pagewise.report.model import Cell
+from pagewise.report.model import TableCell
 from pagewise.report.panels import data_quality
 
 UNMARKED = "pages of zeros: the recording does not mark them"
 
 
-def quality(**facts: Any) -> dict[str, Cell]:
+def quality(**facts: Any) -> dict[str, TableCell]:
     """The row of a recording with these counts in the report's table of data quality."""
     panel = data_quality.panel(gather([{**analysis("one", 0.5), **facts}]))
     assert panel is not None

@@ -48,7 +48,7 @@ exec "$@"
 
 
 @dataclass(frozen=True)
-class Cell:
+class VictimKind:
     """Victims of one kind: ``others`` like them die at once, and a victim that ``overruns`` the
     limit of its cgroup is killed by the kernel.
     """
@@ -60,13 +60,17 @@ class Cell:
     overruns: bool = False
 
 
-PAPER = (Cell("paper", 13, 60), Cell("paper", 41, 60))
-MEMORY = tuple(Cell("memory", 13, mib) for mib in (20, 40, 80, 160, 320, 640, 1024))
-THREADS = tuple(Cell("threads", threads, 20) for threads in (1, 2, 4, 8, 13, 20, 41, 80, 160))
-TOGETHER = tuple(Cell("together", 13, 60, others) for others in (0, 1, 2, 4, 8, 16))
-OVERRUN = (Cell("overrun", 13, 60, overruns=True),)
+PAPER = (VictimKind("paper", 13, 60), VictimKind("paper", 41, 60))
+MEMORY = tuple(VictimKind("memory", 13, mib) for mib in (20, 40, 80, 160, 320, 640, 1024))
+THREADS = tuple(VictimKind("threads", threads, 20) for threads in (1, 2, 4, 8, 13, 20, 41, 80, 160))
+TOGETHER = tuple(VictimKind("together", 13, 60, others) for others in (0, 1, 2, 4, 8, 16))
+OVERRUN = (VictimKind("overrun", 13, 60, overruns=True),)
 ALL = (*PAPER, *MEMORY, *THREADS, *TOGETHER, *OVERRUN)
-SMALL = (Cell("paper", 3, 8), Cell("together", 2, 4, 2), Cell("overrun", 2, 16, overruns=True))
+SMALL = (
+    VictimKind("paper", 3, 8),
+    VictimKind("together", 2, 4, 2),
+    VictimKind("overrun", 2, 16, overruns=True),
+)
 """Cells for a test of this program."""
 
 
@@ -93,7 +97,7 @@ def main() -> None:
 
 
 def measure(
-    folder: Path, group: Path, victim: Path, cells: Sequence[Cell], rounds: int
+    folder: Path, group: Path, victim: Path, cells: Sequence[VictimKind], rounds: int
 ) -> dict[str, Any]:
     """Kills the victims of every cell in turn; returns each with its kill, or None if missing."""
     recording = folder / "kills.pgk"
@@ -198,7 +202,7 @@ def line_of(stream: Any) -> str:
     return str(stream.readline()) if ready else ""
 
 
-def killed(cell: Cell, group: Path, victim: Path) -> list[dict[str, Any]]:
+def killed(cell: VictimKind, group: Path, victim: Path) -> list[dict[str, Any]]:
     """Starts the victims of a cell, kills them at once, and returns each with its times."""
     with contextlib.ExitStack() as stack:
         victims = [
@@ -234,7 +238,7 @@ class Victim:
 
 
 @contextlib.contextmanager
-def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
+def living(cell: VictimKind, group: Path, victim: Path) -> Iterator[Victim]:
     """A victim in a group of its own, which holds its memory; both are removed afterwards.
 
     If the victim overruns, the limit of its group is half of its memory.

@@ -14,7 +14,7 @@ MIDDLE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"
 
 
 @dataclass(frozen=True)
-class Allocator:
+class ComparedAllocator:
     """One row of the comparison."""
 
     name: str
@@ -64,8 +64,8 @@ def tunables(*settings: str) -> dict[str, str]:
     return {"GLIBC_TUNABLES": ":".join(f"glibc.malloc.{setting}" for setting in settings)}
 
 
-def ours(name: str, what: str, *options: str) -> Allocator:
-    return Allocator(name, what, prefix=(str(AGENT), "lazy", *options, "--"))
+def ours(name: str, what: str, *options: str) -> ComparedAllocator:
+    return ComparedAllocator(name, what, prefix=(str(AGENT), "lazy", *options, "--"))
 
 
 GLIBC, FIXED = "glibc", "glibc fixed"
@@ -73,35 +73,37 @@ GLIBC, FIXED = "glibc", "glibc fixed"
 ALLOCATORS = {
     row.name: row
     for row in (
-        Allocator(GLIBC, "Debian's, default settings: thresholds grow with the blocks freed"),
-        Allocator(
+        ComparedAllocator(
+            GLIBC, "Debian's, default settings: thresholds grow with the blocks freed"
+        ),
+        ComparedAllocator(
             FIXED,
             "mmap threshold fixed at 128 KiB, like the paper's allocator",
             variables=tunables("mmap_threshold=131072"),
         ),
-        Allocator(
+        ComparedAllocator(
             "glibc tuned",
             "thresholds fixed at 32 MiB for mmap, 256 MiB for trimming",
             variables=tunables("mmap_threshold=33554432", "trim_threshold=268435456"),
         ),
-        Allocator(
+        ComparedAllocator(
             "glibc huge pages",
             "the tunable hugetlb=1: madvise for pages of 2 MiB",
             variables=tunables("hugetlb=1"),
         ),
-        Allocator(
+        ComparedAllocator(
             "glibc mTHP",
             "the kernel gives all programs pages of 64 KiB",
             switch=MIDDLE_PAGES,
         ),
-        Allocator("jemalloc", "5.3.0 of Debian", [LIBRARIES / "libjemalloc.so.2"]),
-        Allocator("mimalloc 2.0", "2.0.9 of Debian", [LIBRARIES / "libmimalloc.so.2.0"]),
-        Allocator("mimalloc 3.4", "3.4.3, the newest (cmeel-mimalloc)", [MIMALLOC]),
-        Allocator(
+        ComparedAllocator("jemalloc", "5.3.0 of Debian", [LIBRARIES / "libjemalloc.so.2"]),
+        ComparedAllocator("mimalloc 2.0", "2.0.9 of Debian", [LIBRARIES / "libmimalloc.so.2.0"]),
+        ComparedAllocator("mimalloc 3.4", "3.4.3, the newest (cmeel-mimalloc)", [MIMALLOC]),
+        ComparedAllocator(
             "tcmalloc", "gperftools 2.10 of Debian", [LIBRARIES / "libtcmalloc_minimal.so.4"]
         ),
-        Allocator("scudo", "LLVM 16's, default settings", [SCUDO]),
-        Allocator(
+        ComparedAllocator("scudo", "LLVM 16's, default settings", [SCUDO]),
+        ComparedAllocator(
             "scudo Android",
             "LLVM 16's with a cache of 32 blocks of up to 2 MiB, released after 1 s",
             [SCUDO, BINARIES / "libscudo_android.so"],

@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
-from lazy.allocators import ALLOCATORS, Allocator
+from lazy.allocators import ALLOCATORS, ComparedAllocator
 from lazy.places import IDLE_S
 from lazy.running import Failed, Finish
-from lazy.store import Figures, Key, Run, Store, load
+from lazy.store import Figures, Key, Measurement, Store, load
 
 WITHOUT_BROWSER = tuple(name for name in ALLOCATORS if not name.startswith("browser"))
 """The profile `browser` differs from its mode only for browsers."""
@@ -25,7 +25,7 @@ class Part:
 
     name: str
     programs: Sequence[str]
-    start: Callable[[str, Allocator], Figures | Finish]
+    start: Callable[[str, ComparedAllocator], Figures | Finish]
     """Returns figures at once, or a function that waits for them while the next program works."""
     rounds: int
     allocators: Sequence[str] = WITHOUT_BROWSER
@@ -85,5 +85,5 @@ def keep(store: Store, key: Key, act: Callable[[], Figures | Finish]) -> Figures
     else:
         failure = None
     if not callable(outcome):
-        store.add(Run(*key, figures=outcome, failure=failure, load=load()))
+        store.add(Measurement(*key, figures=outcome, failure=failure, load=load()))
     return outcome

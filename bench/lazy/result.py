@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from lazy.allocators import ALLOCATORS, FIXED, GLIBC, Allocator
+from lazy.allocators import ALLOCATORS, FIXED, GLIBC, ComparedAllocator
 from lazy.claims import CALL_SHARE, FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
 from lazy.parts import PARTS, exchange, small
 from lazy.summary import Measure, Summary, field, of_swipes
@@ -69,7 +69,7 @@ def range_of(loads: Iterable[float]) -> dict[str, float]:
     return {"low": values[0], "high": values[-1]}
 
 
-def measured(summary: Summary, part: str, program: str) -> Iterator[Allocator]:
+def measured(summary: Summary, part: str, program: str) -> Iterator[ComparedAllocator]:
     """The allocators with runs of a program."""
     return (
         ALLOCATORS[name] for name in PARTS[part].allocators if (part, program, name) in summary.runs

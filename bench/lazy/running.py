@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import IO
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.backing import back_memory
 from lazy.store import Figures
 
@@ -29,7 +29,7 @@ Finish = Callable[[], Figures]
 
 
 def start(
-    allocator: Allocator,
+    allocator: ComparedAllocator,
     command: Sequence[str],
     variables: Mapping[str, str] | None = None,
     before: Sequence[str] = (),

@@ -21,7 +21,7 @@ Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
-class Run:
+class Measurement:
     """The figures of one run of one program under one allocator."""
 
     part: str
@@ -54,10 +54,10 @@ class Store:
         if not lines:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps({"build": build}) + "\n")
-        self.runs = [Run(**json.loads(line)) for line in lines[1:]]
+        self.runs = [Measurement(**json.loads(line)) for line in lines[1:]]
         self.keys = {run.key for run in self.runs}
 
-    def add(self, run: Run) -> None:
+    def add(self, run: Measurement) -> None:
         """Appends a run to the file."""
         self.runs.append(run)
         self.keys.add(run.key)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from lazy.store import Figures, Run
+from lazy.store import Figures, Measurement
 from pagewise_studies.bootstrap import interval
 
 
@@ -42,8 +42,8 @@ def of_swipes(measure: Callable[[Figures], float]) -> Measure:
 class Summary:
     """All runs, by part, program and allocator, in the order of rounds."""
 
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self.runs: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
+    def __init__(self, runs: Sequence[Measurement]) -> None:
+        self.runs: dict[tuple[str, str, str], list[Measurement]] = defaultdict(list)
         for run in sorted(runs, key=lambda run: run.round):
             self.runs[run.part, run.program, run.allocator].append(run)
         self.all = list(runs)

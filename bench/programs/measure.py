@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lazy.store import Run, Store, load
+from lazy.store import Measurement, Store, load
 
 from programs.group import OPEN
 from programs.modes import FAST, MODES, STOCK, Mode
@@ -110,22 +110,22 @@ def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart:
         "charged_bytes": ran.charged_bytes,
         "wall_s": ran.wall_s,
     }
-    measuring.store.add(Run(*key, figures=figures, load=load()))
+    measuring.store.add(Measurement(*key, figures=figures, load=load()))
 
 
-def runs_of(store: Store, program: Program, mode: str) -> list[Run]:
+def runs_of(store: Store, program: Program, mode: str) -> list[Measurement]:
     """Stored runs of the program as it is now, in the order of rounds."""
     part = fingerprint(program)
     chosen = (run for run in store.runs if run.key[:3] == (part, program.name, mode))
     return sorted(chosen, key=lambda run: run.round)
 
 
-def differing_runs(store: Store, program: Program, mode: str) -> list[Run]:
+def differing_runs(store: Store, program: Program, mode: str) -> list[Measurement]:
     """Runs of a mode whose outcome no stock run has."""
     stock = outcomes(runs_of(store, program, STOCK))
     return [run for run in runs_of(store, program, mode) if run.figures["outcome"] not in stock]
 
 
-def outcomes(runs: Iterable[Run]) -> list[str]:
+def outcomes(runs: Iterable[Measurement]) -> list[str]:
     """The distinct names of the runs' outcomes, in order of first appearance."""
     return list(dict.fromkeys(run.figures["outcome"] for run in runs))

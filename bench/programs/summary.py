@@ -8,7 +8,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from lazy.store import Run, Store
+from lazy.store import Measurement, Store
 from lazy.summary import spread_of
 
 from programs.measure import differing_runs, outcomes, runs_of
@@ -43,7 +43,7 @@ def summary(store: Store, program: Program) -> dict[str, Any]:
     }
 
 
-def stock_fails(program: Program, stock: list[Run]) -> str | None:
+def stock_fails(program: Program, stock: list[Measurement]) -> str | None:
     """Why a stock run proves nothing, or None."""
     refusals = (refusal(program, run.figures["end"], text_of(run)) for run in stock)
     return next(filter(None, refusals), None) if stock else "stock was not run"
@@ -59,12 +59,12 @@ def refusal(program: Program, end: str, outcome: str) -> str | None:
     return None
 
 
-def text_of(run: Run) -> str:
+def text_of(run: Measurement) -> str:
     """The stored text of the run's outcome."""
     return (OUTCOMES / f"{run.figures['outcome']}.txt").read_text()
 
 
-def modes(store: Store, program: Program, stock: list[Run]) -> Iterator[Mapping[str, Any]]:
+def modes(store: Store, program: Program, stock: list[Measurement]) -> Iterator[Mapping[str, Any]]:
     """Each mode with runs, compared with stock."""
     for name in list(MODES)[1:]:
         runs = runs_of(store, program, name)
@@ -95,12 +95,12 @@ def is_held(stock: float, other: float) -> bool:
     return other <= max(PEAK_RATIO * stock, stock + PEAK_MORE_BYTES)
 
 
-def pairs(stock: list[Run], runs: list[Run], field: str) -> list[float]:
+def pairs(stock: list[Measurement], runs: list[Measurement], field: str) -> list[float]:
     """The ratios of a mode's figures to those of stock in the same round."""
     of_stock = {run.round: run.figures[field] for run in stock}
     return [run.figures[field] / of_stock[run.round] for run in runs if of_stock.get(run.round)]
 
 
-def middle(runs: list[Run], field: str) -> float:
+def middle(runs: list[Measurement], field: str) -> float:
     """The median of a figure."""
     return median(run.figures[field] for run in runs) if runs else 0

@@ -597,7 +597,7 @@ class CurvesResult(CountsByPageSize):
     """The same by what the reference does: instruction, read, write."""
 
 
-class SweepRun(TypedDict):
+class SweepResult(TypedDict):
     """What a sweep did; the cells are in its table."""
 
     schema: str
@@ -619,6 +619,6 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.advice-page-size/1": AdvicePageSize,
     "pagewise.page-size/1": PageSize,
     "pagewise.curves/1": CurvesResult,
-    "pagewise.sweep/1": SweepRun,
+    "pagewise.sweep/1": SweepResult,
 }
 """The results that have a schema, by the name and version of their layout."""

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pagewise_studies.runs import Counts, Runs, Variant
+from pagewise_studies.runs import CellCounts, Counts, Variant
 from pagewise_studies.workloads import Workload
 
 Measure = Callable[[Counts], float]
@@ -46,7 +46,7 @@ class Changes:
 
 
 def changes(
-    runs: Runs,
+    cells: CellCounts,
     workload: Workload,
     ours: Variant,
     baseline: Variant,
@@ -61,8 +61,8 @@ def changes(
     for size in sizes_mib:
         ratios = []
         for trace in workload.traces:
-            reference = measure(runs.counts(trace, baseline, size))
-            value = measure(runs.counts(trace, ours, size))
+            reference = measure(cells.counts(trace, baseline, size))
+            value = measure(cells.counts(trace, ours, size))
             ratios.append(value / reference - 1 if reference else float(value > 0))
         values.append(statistics.fmean(ratios))
     return Changes(tuple(sizes_mib), tuple(values))

@@ -15,7 +15,7 @@ from pagewise_studies.bootstrap import interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.kill_anatomy_checks import by_victim, verdicts
 from pagewise_studies.kill_laws import Law, laws
-from pagewise_studies.kill_runs import Kill, KillRuns, read_kill_runs, seen
+from pagewise_studies.kill_measurement import Kill, KillMeasurement, read_kill_measurement, seen
 from pagewise_studies.table import Row, Table
 
 NAME = "kill-anatomy"
@@ -43,38 +43,38 @@ def study(
             f"study {NAME} takes one measurement, not {len(folders)}",
             hint="it compares kills of one machine and time",
         )
-    runs = read_kill_runs(folders[0])
-    found = laws(runs)
+    measured = read_kill_measurement(folders[0])
+    found = laws(measured)
     return outcome.assemble(
         NAME,
         output,
         title=TITLE,
-        figures=figures(runs),
-        verdicts=verdicts(runs, found),
-        tables=tables(runs, found, seed),
-        inputs={runs.path.name: runs.path},
+        figures=figures(measured),
+        verdicts=verdicts(measured, found),
+        tables=tables(measured, found, seed),
+        inputs={measured.path.name: measured.path},
         arguments=f"{shlex.quote(str(folders[0]))} --seed {seed}",
         seeds=[seed],
         seeded=SEEDED,
-        losses={runs.name: losses(runs)},
+        losses={measured.name: losses(measured)},
     )
 
 
-def losses(runs: KillRuns) -> list[dict[str, Any]]:
+def losses(measured: KillMeasurement) -> list[dict[str, Any]]:
     """Counts of events that the recorder lost, and of kills that it did not see."""
     counts = {
-        "events that found the buffer full": runs.lost,
-        "kills that were not seen": runs.asked - len(runs.kills),
+        "events that found the buffer full": measured.lost,
+        "kills that were not seen": measured.asked - len(measured.kills),
     }
     return [{"what": what, "count": count} for what, count in counts.items() if count]
 
 
-def figures(runs: KillRuns) -> list[Figure]:
+def figures(measured: KillMeasurement) -> list[Figure]:
     """Phases by victim; phases against memory, threads and other victims; memory over time."""
-    config = {"kernel": runs.kernel, "machine": runs.machine, "kills": len(runs.kills)}
+    config = {"kernel": measured.kernel, "machine": measured.machine, "kills": len(measured.kills)}
     memory = [
         Point(kill.rss_mib, label, value / 1000)
-        for kill in runs.of("memory")
+        for kill in measured.of("memory")
         for phase, label in {"unmap": "unmapping", "pagetables": "page tables"}.items()
         if (value := kill.phase(phase)) is not None and kill.rss_mib is not None
     ]
@@ -84,7 +84,7 @@ def figures(runs: KillRuns) -> list[Figure]:
             "Phases of a kill",
             "victim",
             "us",
-            tuple(phase_points(runs)),
+            tuple(phase_points(measured)),
             config,
             is_categorical=True,
             is_stacked=True,
@@ -98,7 +98,7 @@ def figures(runs: KillRuns) -> list[Figure]:
             config,
         ),
         against(
-            runs.of("threads"),
+            measured.of("threads"),
             "threads",
             "Delivery and handling against threads",
             ("signal", "threads", "pagetables"),
@@ -106,7 +106,7 @@ def figures(runs: KillRuns) -> list[Figure]:
             config,
         ),
         against(
-            runs.of("together"),
+            measured.of("together"),
             "together",
             "Phases against others that die at once",
             ("threads", "unmap", "pagetables"),
@@ -118,17 +118,17 @@ def figures(runs: KillRuns) -> list[Figure]:
             "Resident memory of one victim each, from the call to kill",
             "ms",
             "MiB",
-            tuple(curve_points(runs)),
+            tuple(curve_points(measured)),
             config,
         ),
     ]
 
 
-def phase_points(runs: KillRuns) -> list[Point]:
+def phase_points(measured: KillMeasurement) -> list[Point]:
     """The median of each phase by kind of victim, then the times of the paper."""
     ours = [
         Point(name, label, median(values), n=len(values))
-        for name, kills in by_victim(runs.of("paper")).items()
+        for name, kills in by_victim(measured.of("paper")).items()
         for phase, label in PHASES.items()
         if (values := seen(kills, phase))
     ]
@@ -164,11 +164,11 @@ def against(
     return Figure(f"{NAME}-{name}", title, label, "us", tuple(points), config)
 
 
-def curve_points(runs: KillRuns) -> list[Point]:
+def curve_points(measured: KillMeasurement) -> list[Point]:
     """Memory over time in a typical kill of each kind of victim."""
     return [
         Point(time / 1000, name, size)
-        for name, kills in by_victim([*runs.of("paper"), *runs.of("memory")]).items()
+        for name, kills in by_victim([*measured.of("paper"), *measured.of("memory")]).items()
         for time, size in typical(kills).curve
     ]
 
@@ -180,31 +180,31 @@ def typical(kills: Sequence[Kill]) -> Kill:
     return min(kills, key=lambda kill: abs((kill.total_us or 0.0) - middle))
 
 
-def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
+def tables(measured: KillMeasurement, found: Sequence[Law], seed: int) -> list[Table]:
     """S2's table, the sweeps, the laws, the triggers and the timeline of a kill."""
-    busy = f"load average {runs.load[0]:.1f} before and {runs.load[1]:.1f} after"
+    busy = f"load average {measured.load[0]:.1f} before and {measured.load[1]:.1f} after"
     return [
         Table(
             f"{NAME}-paper",
             "S2's table: one kill, phase by phase",
             "Medians in us, with the 95 % interval of the total. The paper does not give the "
             "memory of its victims. Victims and recorder ran at priority -15, with pages of 4 KiB. "
-            f"Machine: Linux {runs.kernel}, {runs.machine}, {busy}.",
-            [*paper_rows(), *summaries(runs.of("paper"), runs, seed)],
+            f"Machine: Linux {measured.kernel}, {measured.machine}, {busy}.",
+            [*paper_rows(), *summaries(measured.of("paper"), measured, seed)],
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-memory",
             "The same by memory, 13 threads",
             "Medians in us.",
-            summaries(runs.of("memory"), runs, seed),
+            summaries(measured.of("memory"), measured, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-threads",
             "The same by threads, 20 MiB",
             "Medians in us.",
-            summaries(runs.of("threads"), runs, seed),
+            summaries(measured.of("threads"), measured, seed),
             ("reclaim share",),
         ),
         Table(
@@ -212,7 +212,7 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
             "The same by how many die together, 13 threads and 60 MiB each",
             "Medians in us over all processes that died. The killer kills the next one as soon as "
             "the call for the one before returns.",
-            summaries(runs.of("together"), runs, seed),
+            summaries(measured.of("together"), measured, seed),
             ("reclaim share",),
         ),
         Table(
@@ -227,9 +227,9 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
             "Who kills",
             "Medians in us. A kill by the kernel makes no system call, so its signal delivery "
             "cannot be measured.",
-            trigger_rows(runs),
+            trigger_rows(measured),
         ),
-        *([timeline(runs)] if runs.of("paper") else []),
+        *([timeline(measured)] if measured.of("paper") else []),
     ]
 
 
@@ -256,19 +256,23 @@ def paper_rows() -> list[Row]:
     ]
 
 
-def summaries(kills: Sequence[Kill], runs: KillRuns, seed: int) -> list[Row]:
+def summaries(kills: Sequence[Kill], measured: KillMeasurement, seed: int) -> list[Row]:
     """A row for each kind of victim and number of processes that die with it."""
     kinds = dict.fromkeys((kill.victim, kill.others) for kill in kills)
     return [
-        summary([kill for kill in kills if (kill.victim, kill.others) == kind], runs, seed, kind)
+        summary(
+            [kill for kill in kills if (kill.victim, kill.others) == kind], measured, seed, kind
+        )
         for kind in kinds
     ]
 
 
-def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, int]) -> Row:
+def summary(
+    kills: Sequence[Kill], measured: KillMeasurement, seed: int, kind: tuple[str, int]
+) -> Row:
     """A row of medians over some kills."""
     totals = seen(kills, "total")
-    name = f"{runs.name} {kills[0].experiment} {kind}"
+    name = f"{measured.name} {kills[0].experiment} {kind}"
     low, high = interval(totals, 0.5, seed, name) if totals else (None, None)
     return {
         "victim": kind[0],
@@ -309,12 +313,12 @@ def law_row(law: Law) -> Row:
     }
 
 
-def trigger_rows(runs: KillRuns) -> list[Row]:
+def trigger_rows(measured: KillMeasurement) -> list[Row]:
     """A row for each trigger, over all experiments."""
-    triggers = dict.fromkeys(kill.trigger for kill in runs.kills)
+    triggers = dict.fromkeys(kill.trigger for kill in measured.kills)
     rows: list[Row] = []
     for trigger in triggers:
-        kills = [kill for kill in runs.kills if kill.trigger == trigger]
+        kills = [kill for kill in measured.kills if kill.trigger == trigger]
         rows.append(
             {
                 "trigger": trigger,
@@ -328,10 +332,10 @@ def trigger_rows(runs: KillRuns) -> list[Row]:
     return rows
 
 
-def timeline(runs: KillRuns) -> Table:
+def timeline(measured: KillMeasurement) -> Table:
     """The steps of a typical kill, of the victim with the fewest threads."""
-    fewest = min(runs.of("paper"), key=lambda kill: kill.asked_threads)
-    shown = typical([kill for kill in runs.of("paper") if kill.victim == fewest.victim])
+    fewest = min(measured.of("paper"), key=lambda kill: kill.asked_threads)
+    shown = typical([kill for kill in measured.of("paper") if kill.victim == fewest.victim])
     threads = {
         thread: place for place, thread in enumerate(dict.fromkeys(step[1] for step in shown.steps))
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from pagewise_studies.kill_laws import Law
-from pagewise_studies.kill_runs import Kill, KillRuns, seen
+from pagewise_studies.kill_measurement import Kill, KillMeasurement, seen
 from pagewise_studies.verdict import Reading, Verdict, judge, load_checks
 
 CHECKS = load_checks("kill-anatomy")
@@ -17,18 +17,18 @@ EARLY = 0.10
 """The share of memory that may be free before the last thread exits."""
 
 
-def verdicts(runs: KillRuns, laws: Sequence[Law]) -> list[Verdict]:
+def verdicts(measured: KillMeasurement, laws: Sequence[Law]) -> list[Verdict]:
     """The verdict of each check on one measurement."""
-    paper = by_victim(runs.of("paper"))
+    paper = by_victim(measured.of("paper"))
     readings = {
         "share": each(paper, share),
         "last": each(paper, early),
         "delivery": growth(laws, "signal"),
         "handling": growth(laws, "threads"),
         "order": each(paper, order),
-        "concurrent": list(concurrent(runs.of("together"))),
+        "concurrent": list(concurrent(measured.of("together"))),
     }
-    return [judge(CHECKS[name], runs.name, found) for name, found in readings.items()]
+    return [judge(CHECKS[name], measured.name, found) for name, found in readings.items()]
 
 
 def by_victim(kills: Sequence[Kill]) -> dict[str, list[Kill]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pagewise_studies.kill_runs import Kill, KillRuns
+from pagewise_studies.kill_measurement import Kill, KillMeasurement
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ LAWS = (
 )
 
 
-def laws(runs: KillRuns) -> list[Law]:
+def laws(measured: KillMeasurement) -> list[Law]:
     """Every law for which there are enough kills."""
-    found = (law(asked, runs.of(asked.experiment)) for asked in LAWS)
+    found = (law(asked, measured.of(asked.experiment)) for asked in LAWS)
     return [line for line in found if line is not None]
 
 

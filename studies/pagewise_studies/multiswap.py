@@ -17,7 +17,7 @@ from pagewise_studies import outcome, sensitivity
 from pagewise_studies.compare import Measure
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.launch_simulated_checks import launch_readings
-from pagewise_studies.runs import BASE_LATENCIES, Runs, Variant, run
+from pagewise_studies.runs import BASE_LATENCIES, CellCounts, Variant, run
 from pagewise_studies.singles import without_singles
 from pagewise_studies.skew import of_workloads
 from pagewise_studies.workloads import (
@@ -70,20 +70,20 @@ def study(
     generated = scenarios(range(seeds))
     variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
     rare = [variant.with_options(**more) for variant in (*HYBRID, *CLOCK) for more in RARE]
-    runs = run(
+    cells = run(
         _traces([*recorded, *generated]),
         variants,
         SIZES_MIB,
         output / f"{NAME}-runs.parquet",
         progress,
     )
-    runs.add(
+    cells.add(
         run(_traces(recorded), rare, SIZES_MIB, output / f"{NAME}-rare-runs.parquet", progress)
     )
 
     shown = [*recorded, *(shown_scenario(name, seeds) for name in ARRANGEMENTS)]
     filtered = [(workload, without_singles(workload, output)) for workload in shown]
-    filtered_runs = run(
+    filtered_cells = run(
         _traces([workload for _, workload in filtered]),
         [HIERARCHICAL[0], *HYBRID],
         SIZES_MIB,
@@ -91,8 +91,8 @@ def study(
         progress,
     )
     inputs = checks.Inputs(
-        runs=runs,
-        filtered_runs=filtered_runs,
+        cells=cells,
+        filtered_cells=filtered_cells,
         recorded=recorded,
         generated=generated,
         filtered=filtered,
@@ -108,7 +108,7 @@ def study(
         NAME,
         output,
         title="S1: hierarchical against hybrid swap",
-        figures=[figure for workload in shown for figure in figures(runs, workload)],
+        figures=[figure for workload in shown for figure in figures(cells, workload)],
         verdicts=checks.verdicts(inputs),
         sensitivity=sensitivity.table(
             ("hierarchical", "hybrid-clock", "hybrid"),
@@ -134,7 +134,7 @@ def shown_scenario(arrangement: str, seeds: int) -> Workload:
     return scenario(arrangement, "round-robin", "strict", MEMORY_MIB, range(seeds))
 
 
-def figures(runs: Runs, workload: Workload) -> list[Figure]:
+def figures(cells: CellCounts, workload: Workload) -> list[Figure]:
     """Figs. 2, 3 and 4 on one workload; flash takes 90/40 us, the fast tier 4/5 us."""
     found = []
     for name, what, unit, measure in FIGURES:
@@ -143,7 +143,7 @@ def figures(runs: Runs, workload: Workload) -> list[Figure]:
             mean_point(
                 size,
                 label,
-                [float(measure(runs.counts(trace, variant, size))) for trace in workload.traces],
+                [float(measure(cells.counts(trace, variant, size))) for trace in workload.traces],
                 [trace.seed for trace in workload.traces],
             )
             for label, variant in series
@@ -158,7 +158,7 @@ def figures(runs: Runs, workload: Workload) -> list[Figure]:
                 points=tuple(points),
                 config={
                     "figure": name,
-                    "traces": [runs.sha256(trace) for trace in workload.traces],
+                    "traces": [cells.sha256(trace) for trace in workload.traces],
                     "series": [[variant.architecture, variant.options] for _, variant in series],
                     "latencies": str(BASE_LATENCIES),
                 },

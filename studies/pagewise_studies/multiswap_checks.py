@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from pagewise_studies.compare import Changes, changes
-from pagewise_studies.runs import LATENCIES, Counts, Latencies, Runs, Variant
+from pagewise_studies.runs import LATENCIES, CellCounts, Counts, Latencies, Variant
 from pagewise_studies.skew import Skew
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise_studies.workloads import Workload
@@ -47,8 +47,8 @@ class Inputs:
     ``filtered`` pairs a workload with the same workload without single-access pages.
     """
 
-    runs: Runs
-    filtered_runs: Runs
+    cells: CellCounts
+    filtered_cells: CellCounts
     recorded: Sequence[Workload]
     generated: Sequence[Workload]
     filtered: Sequence[tuple[Workload, Workload]]
@@ -169,10 +169,10 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
         for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
             baseline, measure = inputs.hierarchical[0], _io_time(latencies)
             before, after = (
-                changes(runs, workload, hybrid, baseline, measure, inputs.sizes_mib).up_to(
+                changes(cells, workload, hybrid, baseline, measure, inputs.sizes_mib).up_to(
                     working_set
                 )
-                for runs, workload in ((inputs.runs, whole), (inputs.filtered_runs, filtered))
+                for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
             )
             if before.best() <= -VANISHED:
                 read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
@@ -189,7 +189,7 @@ def _curves(
     baseline: Variant,
     measure: Callable[[Counts], float],
 ) -> list[Changes]:
-    return [changes(inputs.runs, w, ours, baseline, measure, inputs.sizes_mib) for w in workloads]
+    return [changes(inputs.cells, w, ours, baseline, measure, inputs.sizes_mib) for w in workloads]
 
 
 def _all(

@@ -67,9 +67,9 @@ def study(
     every = [*recorded, *(workload for group in generated.values() for workload in group)]
     traces = [trace for workload in every for trace in workload.traces]
     variants = [*CACHE, FIRST_EVICTION, Variant.of("flash")]
-    runs = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
+    cells = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
     inputs = Inputs(
-        runs=runs,
+        cells=cells,
         phones=phones,
         generated=generated,
         skew=of_workloads(every, output),
@@ -207,7 +207,7 @@ def figure_5_generated(inputs: Inputs) -> Figure:
             size,
             name,
             [
-                inputs.runs.counts(trace, CACHE[0], size).slow_accesses * PAGE_BYTES / MIB
+                inputs.cells.counts(trace, CACHE[0], size).slow_accesses * PAGE_BYTES / MIB
                 for trace in workload.traces
             ],
             [trace.seed for trace in workload.traces],

@@ -14,7 +14,7 @@ from statistics import fmean, median, stdev
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB, PAGE_BYTES
-from pagewise_studies.runs import Runs, Variant
+from pagewise_studies.runs import CellCounts, Variant
 from pagewise_studies.skew import Skew
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise_studies.workloads import Workload
@@ -47,7 +47,7 @@ class Phone:
 class Inputs:
     """The inputs of all checks."""
 
-    runs: Runs
+    cells: CellCounts
     phones: Sequence[Phone]
     generated: Mapping[str, Sequence[Workload]]
     skew: Mapping[Workload, Skew]
@@ -98,8 +98,8 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
 def storage_mib(inputs: Inputs, phone: Phone, variant: Variant, size_mib: int) -> float:
     """All storage I/O of the recorded run, less the swap I/O that the NVM absorbs."""
     trace = phone.workload.traces[0]
-    without = inputs.runs.counts(trace, Variant.of("flash"), 0).slow_accesses
-    with_nvm = inputs.runs.counts(trace, variant, size_mib).slow_accesses
+    without = inputs.cells.counts(trace, Variant.of("flash"), 0).slow_accesses
+    with_nvm = inputs.cells.counts(trace, variant, size_mib).slow_accesses
     return (phone.on.io_bytes - (without - with_nvm) * PAGE_BYTES) / MIB
 
 
@@ -227,7 +227,7 @@ def _io_per_visit(inputs: Inputs, workload: Workload) -> float:
     trace = workload.traces[0]
     apps = int(dict(trace.scenario)["apps"])
     # Zipf schedules visit twice as often; the ratio of two phones on one schedule is unchanged.
-    return inputs.runs.counts(trace, Variant.of("flash"), 0).slow_accesses / apps
+    return inputs.cells.counts(trace, Variant.of("flash"), 0).slow_accesses / apps
 
 
 def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
@@ -236,7 +236,7 @@ def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
     for workload, variant in itertools.product(workloads, inputs.cache):
         curve = [
             fmean(
-                inputs.runs.counts(trace, variant, size).slow_accesses for trace in workload.traces
+                inputs.cells.counts(trace, variant, size).slow_accesses for trace in workload.traces
             )
             for size in inputs.sizes_mib
         ]
@@ -303,7 +303,7 @@ def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict
 
 def _slow(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -> float:
     return fmean(
-        inputs.runs.counts(trace, variant, size_mib).slow_accesses for trace in workload.traces
+        inputs.cells.counts(trace, variant, size_mib).slow_accesses for trace in workload.traces
     )
 
 

@@ -30,7 +30,7 @@ from pagewise_studies.page_size_cells import (
 )
 from pagewise_studies.page_size_coverage import lacking
 from pagewise_studies.page_size_fits import Fitted
-from pagewise_studies.page_size_vms import AMPLE, PAIRS, VMS, Outcome, Vm, outcome
+from pagewise_studies.page_size_vms import AMPLE, PAIRS, VMS, MachineOutcome, Vm, outcome
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 
 CHECKS = load_checks("page-size")
@@ -45,27 +45,29 @@ TENFOLD = 10.0
 
 
 @dataclass(frozen=True)
-class Run:
+class Machines:
     """The machines under one reading.
 
     ``nvm`` or ``hdd`` is empty if one of its memories is too small for exact counts.
     """
 
     choices: Choices
-    nvm: Sequence[Outcome]
-    hdd: Sequence[Outcome]
+    nvm: Sequence[MachineOutcome]
+    hdd: Sequence[MachineOutcome]
 
-    def of(self, *names: str) -> list[Outcome]:
+    def of(self, *names: str) -> list[MachineOutcome]:
         """The machines with these names."""
         return [machine for machine in (*self.nvm, *self.hdd) if machine.vm.name in names]
 
 
 def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str) -> list[Verdict]:
     """The verdict of each check on all programs together; ``data`` names them."""
-    runs = list(_runs(programs, NVM, (0,)))
-    of_nvm = [run for run in runs if run.nvm]
-    of_both = [run for run in of_nvm if run.hdd]
-    of_hdd = [run for run in _runs(programs, NVM[:1], (0, READAHEAD_BYTES)) if run.hdd]
+    cases = list(_cases(programs, NVM, (0,)))
+    of_nvm = [machines for machines in cases if machines.nvm]
+    of_both = [machines for machines in of_nvm if machines.hdd]
+    of_hdd = [
+        machines for machines in _cases(programs, NVM[:1], (0, READAHEAD_BYTES)) if machines.hdd
+    ]
     steps = [(name, *pair) for name in programs for pair in itertools.pairwise(SHARES)]
     found = {
         "u_shape": _each(of_nvm, _u_shape),
@@ -94,9 +96,9 @@ def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str)
     ]
 
 
-def _runs(
+def _cases(
     programs: Mapping[str, Program], storages: Sequence[str], readahead: Sequence[int]
-) -> Iterator[Run]:
+) -> Iterator[Machines]:
     """The machines under every reading; only readings of the hard disk vary read-ahead."""
     for terms, ahead in itertools.product(_terms(), readahead):
         for nvm, (sizes_name, sizes) in itertools.product(storages, SIZES):
@@ -110,14 +112,14 @@ def _runs(
                 ("sizes", sizes_name),
             )
             cells = [(vm, vm.cell(programs, nvm, filled)) for vm in VMS]
-            yield Run(
+            yield Machines(
                 choices,
                 nvm=_outcomes([pair for pair in cells if not pair[0].is_hdd], sizes),
                 hdd=_outcomes([pair for pair in cells if pair[0].is_hdd], sizes),
             )
 
 
-def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[Outcome]:
+def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[MachineOutcome]:
     if not all(cell.judged((PAGE_BYTES,)) for _, cell in cells):
         return []
     return [outcome(vm, cell, sizes) for vm, cell in cells]
@@ -129,72 +131,82 @@ def _terms() -> Iterator[Terms]:
         yield Terms(references=references, cold="zero-fill", tlb_levels=levels)
 
 
-def _each(runs: Sequence[Run], test: Callable[[Run], tuple[bool, float]]) -> list[Reading]:
-    return [Reading(_without_constant(run.choices, runs), *test(run)) for run in runs]
+def _each(
+    cases: Sequence[Machines], test: Callable[[Machines], tuple[bool, float]]
+) -> list[Reading]:
+    return [
+        Reading(_without_constant(machines.choices, cases), *test(machines)) for machines in cases
+    ]
 
 
-def _without_constant(choices: Choices, runs: Sequence[Run]) -> Choices:
-    """The choices that differ between runs."""
+def _without_constant(choices: Choices, cases: Sequence[Machines]) -> Choices:
+    """The choices that differ between cases."""
     varied = {
-        name for name, value in choices if any((name, value) not in run.choices for run in runs)
+        name
+        for name, value in choices
+        if any((name, value) not in machines.choices for machines in cases)
     }
     return tuple(pair for pair in choices if pair[0] in varied)
 
 
-def _u_shape(run: Run) -> tuple[bool, float]:
-    share = fmean(machine.is_u_shaped for machine in run.nvm)
+def _u_shape(machines: Machines) -> tuple[bool, float]:
+    share = fmean(machine.is_u_shaped for machine in machines.nvm)
     return share == 1, share
 
 
-def _hdd_flat(run: Run) -> tuple[bool, float]:
-    spread = max(machine.spread for machine in run.hdd)
+def _hdd_flat(machines: Machines) -> tuple[bool, float]:
+    spread = max(machine.spread for machine in machines.hdd)
     return spread <= LEVEL, spread
 
 
-def _translation(run: Run) -> tuple[bool, float]:
-    nvm, hdd = (fmean(machine.translation_share for machine in of) for of in (run.nvm, run.hdd))
+def _translation(machines: Machines) -> tuple[bool, float]:
+    nvm, hdd = (
+        fmean(machine.translation_share for machine in of) for of in (machines.nvm, machines.hdd)
+    )
     return nvm >= TENFOLD * hdd, nvm / hdd
 
 
-def _all_gain(run: Run) -> tuple[bool, float]:
-    gains = [machine.gain for machine in run.nvm]
+def _all_gain(machines: Machines) -> tuple[bool, float]:
+    gains = [machine.gain for machine in machines.nvm]
     return all(0.1 <= gain <= 0.6 for gain in gains), min(gains)
 
 
-def _mean_gain(run: Run) -> tuple[bool, float]:
-    mean = fmean(machine.gain for machine in run.nvm)
+def _mean_gain(machines: Machines) -> tuple[bool, float]:
+    mean = fmean(machine.gain for machine in machines.nvm)
     return 0.25 <= mean <= 0.5, mean
 
 
-def _largest(run: Run) -> tuple[bool, float]:
-    best = max(run.nvm, key=lambda machine: machine.gain)
+def _largest(machines: Machines) -> tuple[bool, float]:
+    best = max(machines.nvm, key=lambda machine: machine.gain)
     return best.vm.share >= 0.8 and best.gain > 0, best.gain
 
 
-def _hdd_none(run: Run) -> tuple[bool, float]:
-    largest = max(machine.gain for machine in run.hdd)
+def _hdd_none(machines: Machines) -> tuple[bool, float]:
+    largest = max(machine.gain for machine in machines.hdd)
     return largest < LEAST_GAIN, largest
 
 
-def _scarce(run: Run) -> tuple[bool, float]:
-    largest = max(machine.page_bytes for machine in run.nvm if machine.vm.is_scarce)
+def _scarce(machines: Machines) -> tuple[bool, float]:
+    largest = max(machine.page_bytes for machine in machines.nvm if machine.vm.is_scarce)
     return largest < PAGE_BYTES, largest / 1024
 
 
-def _span(run: Run) -> tuple[bool, float]:
-    sizes = [machine.page_bytes for machine in (*run.nvm, *run.hdd)]
+def _span(machines: Machines) -> tuple[bool, float]:
+    sizes = [machine.page_bytes for machine in (*machines.nvm, *machines.hdd)]
     return min(sizes) <= 1024 and max(sizes) >= 32768, max(sizes) / min(sizes)
 
 
-def _scarce_class(run: Run) -> tuple[bool, float]:
+def _scarce_class(machines: Machines) -> tuple[bool, float]:
     ratio = min(
-        machine.fault_ns / machine.translation_ns for machine in run.nvm if machine.vm.is_scarce
+        machine.fault_ns / machine.translation_ns
+        for machine in machines.nvm
+        if machine.vm.is_scarce
     )
     return ratio > 1, ratio
 
 
-def _ample_class(run: Run) -> tuple[bool, float]:
-    ample = run.of(*AMPLE)
+def _ample_class(machines: Machines) -> tuple[bool, float]:
+    ample = machines.of(*AMPLE)
     ratio = min(machine.translation_ns / machine.fault_ns for machine in ample)
     return ratio > 1 and all(machine.page_bytes > PAGE_BYTES for machine in ample), ratio
 

@@ -151,7 +151,7 @@ def figures(programs: Mapping[str, Program], terms: Terms) -> list[Figure]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MachineOutcome:
     """A machine under one reading: the size taken, its gain, and the parts of the time at 4 KiB."""
 
     vm: Vm
@@ -169,7 +169,7 @@ class Outcome:
     """The largest departure from the time at 4 KiB, over the larger sizes."""
 
 
-def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
+def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> MachineOutcome:
     """The outcome of a machine, for S4's checks."""
     times = cell.times(PAGE_SIZES)
     total = {size: float(time.total_ns) for size, time in times.items()}
@@ -180,7 +180,7 @@ def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
     above = [
         total_ns / judged[PAGE_BYTES] for size, total_ns in judged.items() if size >= PAGE_BYTES
     ]
-    return Outcome(
+    return MachineOutcome(
         vm=vm,
         page_bytes=taken,
         gain=gain(judged, taken),

@@ -92,7 +92,7 @@ class Variant:
         return Variant.of(self.architecture, **dict(self.options), **options)
 
 
-class Runs:
+class CellCounts:
     """Counts by trace, seed, variant and size of the fast tier in MiB."""
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -111,7 +111,7 @@ class Runs:
         """The counts of one cell."""
         return self._counts[trace.name, trace.seed, variant, size_mib]
 
-    def add(self, other: Runs) -> None:
+    def add(self, other: CellCounts) -> None:
         """Adds the counts of other runs."""
         self._counts |= other._counts
         self._sha256 |= other._sha256
@@ -127,7 +127,7 @@ def run(
     sizes_mib: Sequence[int],
     output: Path,
     progress: Progress | None,
-) -> Runs:
+) -> CellCounts:
     """Runs the cells that ``output`` lacks, and returns the counts of all cells."""
     requests = tuple(
         Simulation(variant.architecture, size * MIB, FAST, SLOW, variant.options)
@@ -142,4 +142,4 @@ def run(
             f"{canonical({name: first[name] for name in ('trace', 'architecture', 'options')})}: "
             f"{first['error']}"
         )
-    return Runs(results.read(str(output)))
+    return CellCounts(results.read(str(output)))

@@ -38,13 +38,13 @@ def table(
         *(Variant.of(name, **{option: value}) for name, option, _, value in tried),
     ]
     traces = [trace for workload in workloads for trace in workload.traces]
-    runs = run(traces, variants, SIZES_MIB, output, progress)
+    cells = run(traces, variants, SIZES_MIB, output, progress)
     rows = []
     for workload in workloads:
         for name, option, default, value in tried:
             time, slow, fast = (
                 changes(
-                    runs,
+                    cells,
                     workload,
                     Variant.of(name, **{option: value}),
                     Variant.of(name),

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-Cell: TypeAlias = str | int | float | None
+TableCell: TypeAlias = str | int | float | None
 """The value of a cell; None if it was not measured."""
-Row: TypeAlias = Mapping[str, Cell]
+Row: TypeAlias = Mapping[str, TableCell]
 """Cells by column, in the order of the columns."""
 
 

@@ -127,7 +127,7 @@ def test_after_two_kills_in_vain_it_kills_the_hog(program: Path) -> None:
 
 def test_a_kill_in_vain_is_counted() -> None:
     """The log of a killer that kills a bystander in vain."""
-    outcome = killer_squeezes.Outcome()
+    outcome = killer_squeezes.SqueezeOutcome()
     lines = (
         "event=kill process=5 at_ns=20",
         "event=back process=5 at_ns=30 freed_bytes=181403648",

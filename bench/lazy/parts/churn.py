@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES, IDLE_S
 from lazy.running import Finish, start
@@ -10,7 +10,7 @@ from lazy.running import Finish, start
 BLOCKS = 800
 
 
-def start_churn(program: str, allocator: Allocator) -> Finish:
+def start_churn(program: str, allocator: ComparedAllocator) -> Finish:
     return start(allocator, [str(BINARIES / "churn"), program, str(BLOCKS), str(IDLE_S)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES
 from lazy.running import Finish, start
@@ -20,7 +20,7 @@ PAIRS = 2
 """Pairs of an allocating and a freeing thread."""
 
 
-def start_exchange(program: str, allocator: Allocator) -> Finish:
+def start_exchange(program: str, allocator: ComparedAllocator) -> Finish:
     pace, _, sizes = program.partition(" ")
     return start(allocator, [str(BINARIES / "exchange"), pace, *SIZES[sizes], str(PAIRS)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES
 from lazy.running import Finish, start
@@ -10,7 +10,7 @@ from lazy.running import Finish, start
 FORKS = 10
 
 
-def start_forks(_: str, allocator: Allocator) -> Finish:
+def start_forks(_: str, allocator: ComparedAllocator) -> Finish:
     return start(allocator, [str(BINARIES / "forks"), str(FORKS)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import IDLE_S, PROGRAMS, SYSTEM_PYTHON
 from lazy.running import Finish, start
@@ -10,7 +10,7 @@ from lazy.running import Finish, start
 STEPS = 150
 
 
-def start_numpy(_: str, allocator: Allocator) -> Finish:
+def start_numpy(_: str, allocator: ComparedAllocator) -> Finish:
     command = [SYSTEM_PYTHON, str(PROGRAMS / "temporaries.py"), str(STEPS), str(IDLE_S)]
     return start(allocator, command)
 

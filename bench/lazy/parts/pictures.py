@@ -6,7 +6,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES, INPUTS
 from lazy.running import start
@@ -28,7 +28,7 @@ COMMANDS = {
 QUIET = ["sh", "-c", 'exec "$@" >/dev/null', "sh"]
 
 
-def run_command(program: str, allocator: Allocator) -> Figures:
+def run_command(program: str, allocator: ComparedAllocator) -> Figures:
     """Runs the program to its end; its figures come in a file."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "figures"

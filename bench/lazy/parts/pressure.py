@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lazy.allocators import GLIBC, Allocator
+from lazy.allocators import GLIBC, ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES
 from lazy.running import Failed, start
@@ -37,7 +37,7 @@ def small_group() -> Iterator[None]:
         GROUP.rmdir()
 
 
-def run_pressure(_: str, allocator: Allocator) -> Figures:
+def run_pressure(_: str, allocator: ComparedAllocator) -> Figures:
     """One run; being killed is a figure, not a failure."""
     (GROUP / "memory.force_empty").write_text("0")
     command = [str(BINARIES / "pressure"), str(FREED_MIB), str(BURST_MIB)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import BINARIES
 from lazy.running import Finish, start
@@ -18,7 +18,7 @@ STEPS = {
 """Steps of each program: half a second or less."""
 
 
-def start_small(program: str, allocator: Allocator) -> Finish:
+def start_small(program: str, allocator: ComparedAllocator) -> Finish:
     return start(allocator, [str(BINARIES / "small"), *program.split(), STEPS[program]])
 
 

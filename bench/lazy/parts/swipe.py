@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from lazy.allocators import Allocator
+from lazy.allocators import ComparedAllocator
 from lazy.part import Part
 from lazy.places import IDLE_S, INPUTS, PROGRAMS, SYSTEM_PYTHON
 from lazy.running import LIMIT_S, Finish, start
@@ -59,7 +59,7 @@ def display() -> Iterator[str]:
         server.wait()
 
 
-def start_swipes(_: str, allocator: Allocator) -> Finish:
+def start_swipes(_: str, allocator: ComparedAllocator) -> Finish:
     """One session with the page: warm-up, swipes, and idle."""
     page = INPUTS / "page.html"
     words = [str(PROGRAMS / "swipe.py"), str(page), str(SWIPES), str(WARM_UPS), str(IDLE_S)]

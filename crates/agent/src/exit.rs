@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 /// The exit status of a command, or the reason why it failed.
-pub type Outcome = Result<ExitCode, Exit>;
+pub type ExitOutcome = Result<ExitCode, Exit>;
 
 /// Why a command failed.
 #[derive(Debug)]

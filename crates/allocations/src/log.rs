@@ -1,7 +1,7 @@
 //! The log of a process: a file of records that is mapped shared and grows by chunks, so that the kernel
 //! keeps all records after any end of the process.
 //!
-//! Layout, in this machine's byte order: a page with [`Header`], then records in the layout of
+//! Layout, in this machine's byte order: a page with [`LogHeader`], then records in the layout of
 //! `trace::recording::Record`. `kind` is written last, so 0 marks an unfinished record.
 
 use core::cell::UnsafeCell;
@@ -57,7 +57,7 @@ pub struct Record {
 
 /// The first page of the file.
 #[repr(C)]
-struct Header {
+struct LogHeader {
     magic: [u8; 8],
     /// Records dropped because the log was full.
     lost: AtomicU64,
@@ -96,7 +96,7 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 /// The parent that forked this process, if the parent was recorded; otherwise 0.
 static PARENT: AtomicU32 = AtomicU32::new(0);
 static PATH: PathBuffer = PathBuffer(UnsafeCell::new([0; PATH_BYTES]));
-static HEADER: AtomicPtr<Header> = AtomicPtr::new(null_mut());
+static HEADER: AtomicPtr<LogHeader> = AtomicPtr::new(null_mut());
 static CHUNKS: [AtomicPtr<Record>; CHUNKS_MAX] = [const { AtomicPtr::new(null_mut()) }; CHUNKS_MAX];
 static IS_GROWING: AtomicBool = AtomicBool::new(false);
 static SMALL_CALLS: AtomicU64 = AtomicU64::new(0);
@@ -140,7 +140,7 @@ fn open() -> u8 {
     if file < 0 {
         return OFF;
     }
-    let header = map(file, 0, PAGE_BYTES).cast::<Header>();
+    let header = map(file, 0, PAGE_BYTES).cast::<LogHeader>();
     let chunk = map(file, PAGE_BYTES, CHUNK_BYTES).cast::<Record>();
     // SAFETY: this function opened the descriptor.
     unsafe { libc::close(file) };

@@ -11,31 +11,32 @@ const ENTRIES: usize = 256;
 /// Bits of a page that is present or in swap (Documentation/admin-guide/mm/pagemap.rst).
 const IS_TOUCHED: u64 = 3 << 62;
 
-/// Largest number of runs recorded per range; the pages of further runs are only counted.
+/// Largest number of extents recorded per range; the pages of further extents are only counted.
 const RUNS_MAX: u32 = 64;
 
 /// Writes records of the touched pages of a range, then a record of `record_kind`.
 ///
-/// A run at the beginning of the range needs no separate record.
+/// An extent at the beginning of the range needs no separate record.
 pub fn record(record_kind: u8, address: usize, bytes: usize, flags: u8) {
     let first = address & !(PAGE_BYTES - 1);
     let pages = (address + bytes).div_ceil(PAGE_BYTES) - first / PAGE_BYTES;
-    let mut runs = Runs { first, total: 0, open: None, count: 0 };
-    let is_known = read(first, pages, |page, is_touched| runs.take(page, is_touched));
-    runs.take(pages, false);
+    let mut extents = TouchedExtents { first, total: 0, open: None, count: 0 };
+    let is_known = read(first, pages, |page, is_touched| extents.take(page, is_touched));
+    extents.take(pages, false);
     let unknown = if is_known { 0 } else { flag::UNKNOWN };
-    log::event(record_kind, address, bytes, runs.total, flags | unknown);
+    log::event(record_kind, address, bytes, extents.total, flags | unknown);
 }
 
-struct Runs {
+/// Records extents of touched pages: each has a first page and a last one.
+struct TouchedExtents {
     first: usize,
     total: u32,
-    /// First page of the current run.
+    /// First page of the current extent.
     open: Option<usize>,
     count: u32,
 }
 
-impl Runs {
+impl TouchedExtents {
     fn take(&mut self, page: usize, is_touched: bool) {
         match self.open {
             None if is_touched => self.open = Some(page),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linux::{Root, text_file};
-use policy::kill::{self, Kill, Standing};
+use policy::kill::{self, KillPolicy, Standing};
 use toml::Spanned;
 
 use crate::Error;
@@ -130,7 +130,7 @@ impl Config {
     ///
     /// # Errors
     /// The policy does not have an option, or a value is invalid.
-    pub fn build_policy(&self) -> Result<Box<dyn Kill>, Error> {
+    pub fn build_policy(&self) -> Result<Box<dyn KillPolicy>, Error> {
         let row = kill::find(&self.policy).map_err(Error::Refused)?;
         let options: Vec<(&str, &str)> =
             self.options.iter().map(|(name, value)| (&**name, &**value)).collect();

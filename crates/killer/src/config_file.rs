@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use linux::Root;
+use linux::local_socket::PATH_MAX as SOCKET_PATH_MAX;
+use linux::{Root, program, users};
 use policy::kill::Standing;
 use serde::Deserialize;
 use toml::Spanned;
@@ -14,9 +14,6 @@ use types::Nanos;
 use crate::Error;
 use crate::choices::{Kills, Reclaim, Unit};
 use crate::rules::Rule;
-
-/// The longest path of a socket (sun_path in unix(7), without the final zero).
-const SOCKET_PATH_MAX: usize = 107;
 
 /// The entries of one file, unchecked.
 #[derive(Debug, Default, Deserialize)]
@@ -122,20 +119,18 @@ pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
             "a hook is a program and its arguments, such as [\"logger\", \"low\"]".to_owned()
         );
     }
-    let is_program = |path: PathBuf| match std::fs::metadata(root.path(path)) {
-        Ok(file) if file.is_file() && file.mode() & 0o111 != 0 => Ok(()),
-        Ok(_) => Err(format!("the hook {program} is not executable: chmod +x {program}")),
-        Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
-    };
     if program.contains('/') {
-        return is_program(PathBuf::from(program));
+        return match program::is_executable(&root.path(program)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("the hook {program} is not executable: chmod +x {program}")),
+            Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
+        };
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let is_in_path =
-        std::env::split_paths(&path).any(|folder| is_program(folder.join(program)).is_ok());
-    match is_in_path {
-        true => Ok(()),
-        false => {
+    let is_program = |path: &Path| program::is_executable(&root.path(path)).unwrap_or(false);
+    match program::in_path(program, is_program) {
+        Some(_) => Ok(()),
+        None => {
+            let path = std::env::var_os("PATH").unwrap_or_default();
             let path = path.to_string_lossy();
             Err(format!("the hook {program} is in no folder of PATH ({path}): give its full path"))
         }
@@ -196,12 +191,7 @@ pub(crate) fn rule_of(root: &Root, rule: FileRule) -> Result<Rule, String> {
 }
 
 fn user_number(root: &Root, name: &str) -> Result<u32, String> {
-    let users = root.read("/etc/passwd").map_err(|error| error.to_string())?.unwrap_or_default();
-    users
-        .lines()
-        .find_map(|line| {
-            let mut fields = line.split(':');
-            (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
-        })
+    users::number(root, name)
+        .map_err(|error| error.to_string())?
         .ok_or_else(|| format!("there is no user {name:?} in /etc/passwd: give a name or a number"))
 }

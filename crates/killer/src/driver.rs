@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use linux::cgroup::MemoryGroup;
 use linux::weigher::Weigher;
 use linux::{Root, system};
-use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
+use policy::kill::{Decision, KillPolicy, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
 use crate::examine::{Examined, build_policy, examine};
 use crate::explain::{Output, put, put_words};
 use crate::gauge::Gauge;
 use crate::hooks::{HookRunner, Occasion};
-use crate::notes::Notes;
+use crate::notes::VictimNotes;
 use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::{self, Reapers};
@@ -66,13 +66,13 @@ pub struct Killer {
     root: Root,
     group: Option<MemoryGroup>,
     config: Config,
-    policy: Box<dyn Kill>,
+    policy: Box<dyn KillPolicy>,
     ranking: Ranking,
     gauge: Gauge,
     table: Table,
     wake: Wake,
     reapers: Reapers,
-    notes: Option<Arc<Notes>>,
+    notes: Option<Arc<VictimNotes>>,
     hooks: HookRunner,
     _sockets: Sockets,
     statistics: Arc<Statistics>,
@@ -277,7 +277,7 @@ impl Killer {
         self.refreshed = Some(now);
         self.table.refresh(now, margin.0 == 0, memory.swap_total.0 > 0);
         self.table.measure(now);
-        self.statistics.candidates.store(self.table.entries().len() as u64, Relaxed);
+        self.statistics.candidates.store(self.table.len() as u64, Relaxed);
         self.statistics.overlooked.store(self.table.overlooked.0 as u64, Relaxed);
         self.say_overlooked(now);
         if margin.0 > 0 {
@@ -344,8 +344,8 @@ impl Killer {
 }
 
 /// Finishes the kills of earlier killers; returns the file for new notes, if there can be one.
-fn finish_notes(root: &Root, output: &mut Output) -> Option<Arc<Notes>> {
-    let (notes, unfinished) = match Notes::open(root) {
+fn finish_notes(root: &Root, output: &mut Output) -> Option<Arc<VictimNotes>> {
+    let (notes, unfinished) = match VictimNotes::open(root) {
         Ok(opened) => opened,
         Err(error) => {
             output.say_absent(format_args!("notes for the next killd: {error}"));

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use linux::Root;
 use linux::cgroup::MemoryGroup;
-use policy::kill::{Kill, Memory};
+use policy::kill::{KillPolicy, Memory};
 use types::Bytes;
 
 use crate::gauge::Gauge;
@@ -20,7 +20,7 @@ const ROOM_MIN: usize = 16;
 pub struct Examined {
     pub(crate) group: Option<MemoryGroup>,
     pub(crate) gauge: Gauge,
-    pub(crate) policy: Box<dyn Kill>,
+    pub(crate) policy: Box<dyn KillPolicy>,
     pub(crate) room: usize,
     /// Sockets of the settings at which a running killd answers.
     pub running_at: Vec<PathBuf>,
@@ -73,7 +73,10 @@ fn room(wanted: usize, absent: &mut Vec<String>) -> Result<usize, Error> {
 }
 
 /// The policy, unless it would kill even if all memory were free.
-pub(crate) fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn Kill>, Error> {
+pub(crate) fn build_policy(
+    config: &Config,
+    gauge: &mut Gauge,
+) -> Result<Box<dyn KillPolicy>, Error> {
     let policy = config.build_policy()?;
     let Some(memory) = gauge.read(true).filter(|memory| memory.total.0 > 0) else {
         return Ok(policy);

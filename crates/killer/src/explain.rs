@@ -2,16 +2,9 @@
 //! reader is slow, lines are dropped and counted.
 
 use std::fmt::{self, Write};
-use std::fs::{File, OpenOptions};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, OFlags, fstat};
-use rustix::io::write;
-
-/// The longest line: a write of this size to a pipe is atomic (PIPE_BUF).
-const LINE_MAX: usize = 4096;
+use linux::log_file::{LINE_MAX, LogFile};
 
 /// A buffer for one line; a longer line is cut.
 pub(crate) struct Line {
@@ -81,9 +74,7 @@ impl<const ROOM: usize> fmt::Write for TextRoom<ROOM> {
 /// The destination of log lines.
 #[derive(Debug)]
 pub struct Output {
-    file: File,
-    /// Whether a write may block, so that `say` polls first.
-    may_wait: bool,
+    file: LogFile,
     /// Lines that were dropped because the reader was slow.
     pub(crate) lost: u64,
 }
@@ -94,24 +85,12 @@ impl Output {
     /// # Errors
     /// The operating system refuses.
     pub fn standard() -> std::io::Result<Output> {
-        let own = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-        let kind = FileType::from_raw_mode(fstat(&own)?.st_mode);
-        if kind == FileType::RegularFile {
-            return Ok(Output { file: own, may_wait: false, lost: 0 });
-        }
-        // Other processes share standard output, so open it again to make only this descriptor
-        // non-blocking. A socket, such as the journal's, cannot be opened again: `say` polls it first.
-        let flags = OFlags::NONBLOCK.bits() as i32;
-        let anew = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
-        Ok(match anew {
-            Ok(file) => Output { file, may_wait: false, lost: 0 },
-            Err(_) => Output { file: own, may_wait: true, lost: 0 },
-        })
+        Ok(Output { file: LogFile::standard()?, lost: 0 })
     }
 
     /// Writes to the caller's file.
     pub fn to(file: File) -> Output {
-        Output { file, may_wait: true, lost: 0 }
+        Output { file: LogFile::to(file), lost: 0 }
     }
 
     /// Writes the line that `fill` composes, or drops and counts it if the reader is not ready.
@@ -119,7 +98,7 @@ impl Output {
         let mut line = Line::new();
         // A line that is too long is cut.
         let _ = fill(&mut line);
-        if (self.may_wait && !self.is_ready()) || write(&self.file, line.finish()).is_err() {
+        if !self.file.write(line.finish()) {
             self.lost += 1;
         }
     }
@@ -130,12 +109,6 @@ impl Output {
             put(line, "event", "absent")?;
             put_words(line, "what", what)
         });
-    }
-
-    fn is_ready(&self) -> bool {
-        let mut ready = [PollFd::new(&self.file, PollFlags::OUT)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0)
     }
 }
 

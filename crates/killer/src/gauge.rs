@@ -3,7 +3,7 @@
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use linux::gauge::{self, MemoryState};
-use policy::kill::{Memory, Pressure, Stall, Watermarks};
+use policy::kill::{Memory, PressureShares, Stall, Watermarks};
 use types::Bytes;
 
 use crate::Error;
@@ -71,7 +71,7 @@ fn memory(state: &MemoryState) -> Memory {
             low: Bytes(zones.low_bytes),
             high: Bytes(zones.high_bytes),
         }),
-        pressure: state.pressure.map(|pressure| Pressure {
+        pressure: state.pressure.map(|pressure| PressureShares {
             some_basis_points: pressure.some_basis_points,
             full_basis_points: pressure.full_basis_points,
         }),

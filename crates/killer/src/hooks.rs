@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use linux::process::{self, Finished};
 
 use crate::table::Name;
 use crate::{Error, Statistics};
 
 const STACK: usize = 64 << 10;
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 const UNPOISONED: &str = "no holder of this lock panics";
 
 /// The hooks of the settings.
@@ -37,17 +38,6 @@ pub(crate) struct Occasion {
     pub freed_bytes: u64,
 }
 
-/// The result of a hook.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Went {
-    /// The hook succeeded, or the killer does not wait for it, or there is none.
-    Well,
-    /// The hook took too long.
-    Late,
-    /// The hook could not be started, or exited with a status other than 0.
-    Wrong,
-}
-
 /// The thread that runs hooks. When dropped, it kills a running hook and ends.
 pub(crate) struct HookRunner {
     sender: Option<SyncSender<(Occasion, Arc<Hooks>)>>,
@@ -60,7 +50,7 @@ pub(crate) struct HookRunner {
 /// The state that the thread shares with the killer.
 struct Shared {
     /// The number of finished hooks, and the result of the last one.
-    done: Mutex<(u64, Went)>,
+    done: Mutex<(u64, Finished)>,
     came: Condvar,
     is_over: AtomicBool,
     statistics: Arc<Statistics>,
@@ -73,7 +63,7 @@ impl HookRunner {
     /// The operating system refuses.
     pub(crate) fn start(hooks: &Hooks, statistics: &Arc<Statistics>) -> Result<HookRunner, Error> {
         let shared = Shared {
-            done: Mutex::new((0, Went::Well)),
+            done: Mutex::new((0, Finished::Well)),
             came: Condvar::new(),
             is_over: AtomicBool::new(false),
             statistics: Arc::clone(statistics),
@@ -106,16 +96,19 @@ impl HookRunner {
         Ok(())
     }
 
-    /// Runs the hook for `occasion`, and waits for it if it runs before a kill.
-    pub(crate) fn run(&mut self, occasion: Occasion) -> Went {
+    /// Runs the hook for `occasion`, and waits for it if it runs before a kill. `Well` also if there is no hook, or
+    /// the killer does not wait for it.
+    pub(crate) fn run(&mut self, occasion: Occasion) -> Finished {
         let is_wanted = !self.hooks.of(&occasion).is_empty();
-        let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return Went::Well };
+        let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else {
+            return Finished::Well;
+        };
         if sender.try_send((occasion, Arc::clone(&self.hooks))).is_err() {
-            return Went::Late;
+            return Finished::Late;
         }
         self.sent += 1;
         if !occasion.is_before {
-            return Went::Well;
+            return Finished::Well;
         }
         let done = self.shared.done.lock().expect(UNPOISONED);
         let sent = self.sent;
@@ -124,7 +117,7 @@ impl HookRunner {
                 .came
                 .wait_timeout_while(done, self.hooks.time_max, |(count, _)| *count < sent);
         match waited.expect(UNPOISONED) {
-            (_, time) if time.timed_out() => Went::Late,
+            (_, time) if time.timed_out() => Finished::Late,
             (done, _) => done.1,
         }
     }
@@ -144,20 +137,20 @@ impl Shared {
     /// Runs hooks until the sender is dropped.
     fn serve(&self, occasions: &Receiver<(Occasion, Arc<Hooks>)>) {
         for (occasion, hooks) in occasions {
-            let went = self.run_hook(&hooks, &occasion);
-            if went != Went::Well {
+            let finished = self.run_hook(&hooks, &occasion);
+            if finished != Finished::Well {
                 Statistics::add(&self.statistics.hooks_failed, 1);
             }
             let mut done = self.done.lock().expect(UNPOISONED);
-            *done = (done.0 + 1, went);
+            *done = (done.0 + 1, finished);
             self.came.notify_all();
         }
     }
 
     /// Runs a hook, and kills its process group when its time is over.
-    fn run_hook(&self, hooks: &Hooks, occasion: &Occasion) -> Went {
+    fn run_hook(&self, hooks: &Hooks, occasion: &Occasion) -> Finished {
         let Some((program, arguments)) = hooks.of(occasion).split_first() else {
-            return Went::Well;
+            return Finished::Well;
         };
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null());
@@ -165,29 +158,12 @@ impl Shared {
         command.stdout(std::io::stderr());
         occasion.set_environment(&mut command);
         if self.is_over.load(Relaxed) {
-            return Went::Late;
+            return Finished::Late;
         }
-        let Ok(mut child) = linux::process::start_ordinary(&mut command) else {
-            return Went::Wrong;
-        };
-        let late = Instant::now() + hooks.time_max;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) if status.success() => return Went::Well,
-                Ok(Some(_)) | Err(_) => return Went::Wrong,
-                Ok(None) if Instant::now() >= late || self.is_over.load(Relaxed) => break,
-                Ok(None) => std::thread::sleep(LOOK_EVERY),
-            }
+        match process::start_ordinary(&mut command) {
+            Ok(child) => process::finish(child, hooks.time_max, || self.is_over.load(Relaxed)),
+            Err(_) => Finished::Wrong,
         }
-        linux::process::kill_group(child.id());
-        // It dies soon: wait for it for a while, then leave it to the process that reaps orphans.
-        for _ in 0..100 {
-            if !matches!(child.try_wait(), Ok(None)) {
-                break;
-            }
-            std::thread::sleep(LOOK_EVERY);
-        }
-        Went::Late
     }
 }
 
@@ -210,6 +186,7 @@ impl Occasion {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Instant;
 
     const OCCASION: Occasion = Occasion {
         is_before: true,
@@ -238,10 +215,10 @@ mod tests {
             path.display()
         );
         let mut runner = start(&hooks(&script, Duration::from_secs(60)));
-        assert_eq!(runner.run(OCCASION), Went::Well);
+        assert_eq!(runner.run(OCCASION), Finished::Well);
         assert_eq!(std::fs::read_to_string(path).unwrap(), "77 victim a test 0\n");
         let after = Occasion { is_before: false, ..OCCASION };
-        assert_eq!(runner.run(after), Went::Well, "there is no such hook");
+        assert_eq!(runner.run(after), Finished::Well, "there is no such hook");
     }
 
     #[test]
@@ -253,7 +230,7 @@ mod tests {
         let late = Instant::now() + Duration::from_secs(60);
         // On a busy machine a hook may be killed before it starts its child.
         let child: u32 = loop {
-            assert_eq!(start(&hooks(&script, time_max)).run(OCCASION), Went::Late);
+            assert_eq!(start(&hooks(&script, time_max)).run(OCCASION), Finished::Late);
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if let Some(number) = text.strip_suffix('\n') {
                 break number.parse().unwrap();
@@ -267,7 +244,7 @@ mod tests {
             && !stat().is_ok_and(|text| text.contains(") Z"))
         {
             assert!(Instant::now() < late, "the child of the hook lives on");
-            std::thread::sleep(LOOK_EVERY);
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
@@ -278,9 +255,9 @@ mod tests {
             after: Vec::new(),
             time_max: Duration::from_secs(60),
         };
-        assert_eq!(start(&missing).run(OCCASION), Went::Wrong);
-        assert_eq!(start(&hooks("exit 3", Duration::from_secs(60))).run(OCCASION), Went::Wrong);
-        assert_eq!(start(&Hooks::default()).run(OCCASION), Went::Well);
+        assert_eq!(start(&missing).run(OCCASION), Finished::Wrong);
+        assert_eq!(start(&hooks("exit 3", Duration::from_secs(60))).run(OCCASION), Finished::Wrong);
+        assert_eq!(start(&Hooks::default()).run(OCCASION), Finished::Well);
     }
 
     #[test]
@@ -290,7 +267,7 @@ mod tests {
         let mut runner = start(&Hooks { after, time_max: hour, ..Hooks::default() });
         runner.run(Occasion { is_before: false, ..OCCASION });
         runner.set(&Hooks { time_max: hour, ..Hooks::default() }).unwrap();
-        assert_eq!(runner.run(OCCASION), Went::Well, "there is no such hook");
+        assert_eq!(runner.run(OCCASION), Finished::Well, "there is no such hook");
         let statistics = Arc::clone(&runner.shared.statistics);
         drop(runner);
         assert_eq!(statistics.hooks_failed.load(Relaxed), 1);

@@ -5,17 +5,15 @@
 //! Notes overwrite room that was written at the start, so that they fit on a full disk.
 
 use std::ffi::CStr;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use linux::private_folder::PrivateFolder;
 use linux::{Root, system};
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdir, openat,
-    unlinkat,
-};
-use rustix::io::{Errno, pread, pwrite};
+use rustix::io::pwrite;
 
 use crate::Error;
 use crate::explain::TextRoom;
@@ -25,26 +23,30 @@ const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "killd-victims-";
 /// Bytes of one note: two numbers, a time, and a path of a group.
 const NOTE: usize = 1280;
-/// Notes of one file: one bit each in `Notes::taken`.
-const NOTES: usize = 64;
+/// Notes of one file: one bit each in `VictimNotes::taken`.
+const NOTES: u32 = 64;
 /// The most files of earlier killers that are read.
 const FILES_MAX: usize = 64;
 
 /// The file of this killer. It is removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Notes {
-    folder: OwnedFd,
+pub(crate) struct VictimNotes {
+    folder: PrivateFolder,
     name: String,
     file: OwnedFd,
     /// A bit for each note in use.
     taken: AtomicU64,
 }
 
+/// One of the `NOTES` rooms for a note in the file.
+#[derive(Clone, Copy, Debug)]
+struct Room(u32);
+
 /// A note of one victim. It is cleared when dropped: the kill is finished then.
 #[derive(Debug)]
-pub(crate) struct Note {
-    notes: Arc<Notes>,
-    place: usize,
+pub(crate) struct VictimNote {
+    notes: Arc<VictimNotes>,
+    room: Room,
     process: u32,
     start: u64,
 }
@@ -61,56 +63,43 @@ pub(crate) struct Unfinished {
     pub thawed: Option<PathBuf>,
 }
 
-impl Notes {
+impl VictimNotes {
     /// Creates a file; returns the unfinished kills of earlier killers, and removes their files.
     ///
     /// # Errors
     /// A folder that another user can write, or what the operating system refuses.
-    pub(crate) fn open(root: &Root) -> Result<(Arc<Notes>, Vec<Unfinished>), Error> {
+    pub(crate) fn open(root: &Root) -> Result<(Arc<VictimNotes>, Vec<Unfinished>), Error> {
         let path = root.path(FOLDER);
-        let refused = |error: Errno| Error::refused(&format!("use {}", path.display()), error);
-        match mkdir(&path, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(refused(error)),
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let folder = openat(CWD, &path, flags, Mode::empty()).map_err(refused)?;
-        let found = fstat(&folder).map_err(refused)?;
-        if !is_trusted(found.st_uid) || found.st_mode & 0o022 != 0 {
-            let what = "others can write there: chmod go-w, chown root";
-            return Err(Error::refused(&format!("use {}", path.display()), what));
-        }
+        let refused = |error| Error::refused(&format!("use {}", path.display()), error);
+        let folder = PrivateFolder::open(&path).map_err(refused)?;
         let unfinished = unfinished(&folder).map_err(refused)?;
         let name = format!("{PREFIX}{}", std::process::id());
-        let flags =
-            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&folder, &name, flags, Mode::from_raw_mode(0o600)).map_err(refused)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(refused)?;
-        for place in 0..NOTES {
-            pwrite(&file, &[0; NOTE], offset(place)).map_err(refused)?;
+        let file = folder.create_locked(&name).map_err(refused)?;
+        for room in (0..NOTES).map(Room) {
+            pwrite(&file, &[0; NOTE], room.offset()).map_err(|error| refused(error.into()))?;
         }
-        let notes = Notes { folder, name, file, taken: AtomicU64::new(0) };
+        let notes = VictimNotes { folder, name, file, taken: AtomicU64::new(0) };
         Ok((Arc::new(notes), unfinished))
     }
 
     /// Notes that a process will be killed; None if all room is taken or the file cannot be written.
-    pub(crate) fn victim(notes: &Arc<Notes>, process: u32, start: u64) -> Option<Note> {
+    pub(crate) fn victim(notes: &Arc<VictimNotes>, process: u32, start: u64) -> Option<VictimNote> {
         let taken = notes.taken.fetch_update(Relaxed, Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
         });
-        let place = taken.ok()?.trailing_ones() as usize;
-        let note = Note { notes: Arc::clone(notes), place, process, start };
+        let room = Room(taken.ok()?.trailing_ones());
+        let note = VictimNote { notes: Arc::clone(notes), room, process, start };
         note.write(b"").then_some(note)
     }
 }
 
-impl Drop for Notes {
+impl Drop for VictimNotes {
     fn drop(&mut self) {
-        let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
+        self.folder.remove(&self.name);
     }
 }
 
-impl Note {
+impl VictimNote {
     /// Notes that the group with this state file will be thawed, and must be frozen again.
     pub(crate) fn thaws(&self, state: &CStr) -> bool {
         self.write(state.to_bytes())
@@ -118,63 +107,37 @@ impl Note {
 
     fn write(&self, path: &[u8]) -> bool {
         let mut text = TextRoom::<NOTE>::new();
-        let Note { process, start, .. } = self;
+        let VictimNote { process, start, .. } = self;
         // A path that does not fit is not written.
         let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))
             && text.put_bytes(path)
             && text.put_bytes(b"\n");
-        is_whole && pwrite(&self.notes.file, text.whole(), offset(self.place)).is_ok()
+        is_whole && pwrite(&self.notes.file, text.whole(), self.room.offset()).is_ok()
     }
 }
 
-impl Drop for Note {
+impl Drop for VictimNote {
     fn drop(&mut self) {
-        let _ = pwrite(&self.notes.file, &[0; NOTE], offset(self.place));
-        self.notes.taken.fetch_and(!(1 << self.place), Relaxed);
+        let _ = pwrite(&self.notes.file, &[0; NOTE], self.room.offset());
+        self.notes.taken.fetch_and(!self.room.bit(), Relaxed);
     }
 }
 
-fn offset(place: usize) -> u64 {
-    (place * NOTE) as u64
-}
+impl Room {
+    fn offset(self) -> u64 {
+        u64::from(self.0) * NOTE as u64
+    }
 
-/// Whether to trust files of this user.
-fn is_trusted(user: u32) -> bool {
-    user == 0 || user == linux::process::user()
+    /// Its bit in `VictimNotes::taken`.
+    fn bit(self) -> u64 {
+        1 << self.0
+    }
 }
 
 /// Reads the notes of killers that no longer run, and removes their files.
-fn unfinished(folder: &OwnedFd) -> Result<Vec<Unfinished>, Errno> {
-    let mut found = Vec::new();
-    for entry in Dir::read_from(folder)?.flatten().take(FILES_MAX) {
-        let name = entry.file_name();
-        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
-            continue;
-        }
-        // A file that cannot be read is not a killer's.
-        if let Ok(Some(text)) = left_behind(folder, name) {
-            found.extend(text.chunks(NOTE).filter_map(parse));
-            let _ = unlinkat(folder, name, AtFlags::empty());
-        }
-    }
-    Ok(found)
-}
-
-/// The text of a file that no running killer has locked.
-fn left_behind(folder: &OwnedFd, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = openat(folder, name, flags, Mode::empty())?;
-    let about = fstat(&file)?;
-    let is_ours = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile
-        && is_trusted(about.st_uid)
-        && about.st_nlink == 1;
-    if !is_ours || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(None);
-    }
-    let mut text = vec![0; NOTES * NOTE];
-    let length = pread(&file, &mut *text, 0)?;
-    text.truncate(length);
-    Ok(Some(text))
+fn unfinished(folder: &PrivateFolder) -> io::Result<Vec<Unfinished>> {
+    let left = folder.take_left(PREFIX, FILES_MAX, NOTES as usize * NOTE)?;
+    Ok(left.iter().flat_map(|text| text.chunks(NOTE)).filter_map(parse).collect())
 }
 
 /// The note in a piece of a file; None if it is empty or incomplete.
@@ -203,7 +166,7 @@ mod tests {
     }
 
     /// Leaves the file of a killed killer, which is no longer locked.
-    fn left(root: &Root, notes: Arc<Notes>, note: Note) -> PathBuf {
+    fn left(root: &Root, notes: Arc<VictimNotes>, note: VictimNote) -> PathBuf {
         let path = root.path(FOLDER).join(format!("{PREFIX}1"));
         fs::copy(root.path(FOLDER).join(&notes.name), &path).unwrap();
         drop((note, notes));
@@ -213,38 +176,38 @@ mod tests {
     #[test]
     fn an_unfinished_kill_is_found_once() {
         let (_folder, root) = root();
-        let (notes, none) = Notes::open(&root).unwrap();
+        let (notes, none) = VictimNotes::open(&root).unwrap();
         assert_eq!(none, []);
-        let note = Notes::victim(&notes, 77, 1234).unwrap();
-        drop(Notes::victim(&notes, 78, 1).unwrap());
+        let note = VictimNotes::victim(&notes, 77, 1234).unwrap();
+        drop(VictimNotes::victim(&notes, 78, 1).unwrap());
         let path = left(&root, notes, note);
-        let (notes, found) = Notes::open(&root).unwrap();
+        let (notes, found) = VictimNotes::open(&root).unwrap();
         let [Unfinished { process: 77, start: 1234, thawed: None, .. }] = &found[..] else {
             panic!("{found:?}")
         };
         assert!(!path.exists());
-        let note = Notes::victim(&notes, 79, 5).unwrap();
+        let note = VictimNotes::victim(&notes, 79, 5).unwrap();
         assert!(note.thaws(c"/sys/fs/cgroup/freezer/a b/freezer.state"));
         left(&root, notes, note);
-        let (notes, found) = Notes::open(&root).unwrap();
+        let (notes, found) = VictimNotes::open(&root).unwrap();
         let thawed = Some(PathBuf::from("/sys/fs/cgroup/freezer/a b/freezer.state"));
         assert_eq!((found[0].process, &found[0].thawed), (79, &thawed));
         drop(notes);
         assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
-        assert_eq!(Notes::open(&root).unwrap().1, []);
+        assert_eq!(VictimNotes::open(&root).unwrap().1, []);
     }
 
     #[test]
     fn room_of_dropped_notes_is_used_again() {
         let (_folder, root) = root();
-        let (notes, _) = Notes::open(&root).unwrap();
+        let (notes, _) = VictimNotes::open(&root).unwrap();
         for _ in 0..3 {
-            let all: Vec<Note> =
-                (0..NOTES as u32).map(|number| Notes::victim(&notes, number, 0).unwrap()).collect();
-            assert!(Notes::victim(&notes, 1, 0).is_none());
+            let all: Vec<VictimNote> =
+                (0..NOTES).map(|number| VictimNotes::victim(&notes, number, 0).unwrap()).collect();
+            assert!(VictimNotes::victim(&notes, 1, 0).is_none());
             drop(all);
         }
-        let note = Notes::victim(&notes, 1, 0).unwrap();
+        let note = VictimNotes::victim(&notes, 1, 0).unwrap();
         let long = std::ffi::CString::new(vec![b'x'; NOTE]).unwrap();
         assert!(!note.thaws(&long), "a path that does not fit is refused");
     }
@@ -252,7 +215,7 @@ mod tests {
     #[test]
     fn files_of_other_programs_are_left_alone() {
         let (folder, root) = root();
-        let (notes, _) = Notes::open(&root).unwrap();
+        let (notes, _) = VictimNotes::open(&root).unwrap();
         let run = root.path(FOLDER);
         // A running killer's file, links to another file, a folder, and a file without a note.
         let victim = folder.path().join("victim");
@@ -261,7 +224,7 @@ mod tests {
         fs::create_dir(run.join(format!("{PREFIX}3"))).unwrap();
         fs::hard_link(&victim, run.join(format!("{PREFIX}4"))).unwrap();
         fs::write(run.join(format!("{PREFIX}5")), "77 x\nnot a note").unwrap();
-        let note = Notes::victim(&notes, 9, 9).unwrap();
+        let note = VictimNotes::victim(&notes, 9, 9).unwrap();
         assert_eq!(unfinished(&notes.folder).unwrap(), []);
         assert!(run.join(&notes.name).exists() && victim.exists());
         drop((note, notes));
@@ -269,7 +232,7 @@ mod tests {
         // A link with the name of the new file is not followed.
         let aim = folder.path().join("aim");
         symlink(&aim, run.join(format!("{PREFIX}{}", std::process::id()))).unwrap();
-        assert!(Notes::open(&root).is_err());
+        assert!(VictimNotes::open(&root).is_err());
         assert!(!aim.exists());
     }
 
@@ -279,10 +242,7 @@ mod tests {
         let run = root.path(FOLDER);
         fs::create_dir(&run).unwrap();
         fs::set_permissions(&run, PermissionsExt::from_mode(0o777)).unwrap();
-        let error = Notes::open(&root).unwrap_err().to_string();
+        let error = VictimNotes::open(&root).unwrap_err().to_string();
         assert!(error.contains("others can write there"), "{error}");
-        fs::remove_dir(&run).unwrap();
-        symlink("/tmp", &run).unwrap();
-        assert!(Notes::open(&root).is_err());
     }
 }

@@ -2,23 +2,18 @@
 //! thread calls `process_mrelease`, which a frozen, starved or waiting victim needs most. Reaper threads have
 //! ordinary priority: with more they would take the processors from the programs that need the memory.
 
-use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use linux::Root;
-use linux::cgroup::{Hierarchy, Version};
+use linux::confinement::{Confinement, FreezerState};
 use linux::held_process::{HeldProcess, Release};
-use linux::kernel_file::number;
-use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::{read, write};
 
 use crate::Error;
 use crate::choices::Reclaim;
-use crate::notes::Note;
-use crate::table::controller_group;
+use crate::notes::VictimNote;
 
 mod finish;
 
@@ -52,83 +47,22 @@ pub enum Reaped {
     Left,
 }
 
-/// The hierarchies that show whether a group is frozen or limited.
-#[derive(Debug, Default)]
-pub(crate) struct Hierarchies {
-    /// The freezer of version 1, whose frozen processes do not die.
-    freezer: Option<String>,
-    /// The processor controller, and the file with its limit.
-    processor: Option<(String, &'static str, &'static str)>,
-}
-
-impl Hierarchies {
-    /// Finds the hierarchies of this machine.
-    pub(crate) fn find(root: &Root) -> Hierarchies {
-        let mount = |controller| {
-            let found = Hierarchy::of(root, controller).ok().flatten()?;
-            Some((found.mount.to_str()?.to_owned(), found.version))
-        };
-        Hierarchies {
-            freezer: mount("freezer").filter(|(_, version)| *version == Version::V1).map(|of| of.0),
-            processor: mount("cpu").map(|(mount, version)| match version {
-                Version::V1 => (mount, "cpu", "cpu.cfs_quota_us"),
-                Version::V2 => (mount, "", "cpu.max"),
-            }),
-        }
-    }
-}
-
-/// The path of a file in a group, without allocation.
-struct GroupFile {
-    bytes: [u8; 1024],
-    length: usize,
-}
-
-impl GroupFile {
-    /// None if it is too long.
-    fn new(mount: &str, group: &[u8], name: &str) -> Option<GroupFile> {
-        let mut path = GroupFile { bytes: [0; 1024], length: 0 };
-        for part in [mount.as_bytes(), group, b"/", name.as_bytes(), b"\0"] {
-            let end = path.length + part.len();
-            path.bytes.get_mut(path.length..end)?.copy_from_slice(part);
-            path.length = end;
-        }
-        Some(path)
-    }
-
-    fn read<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
-        let file = self.open(OFlags::RDONLY)?;
-        let length = read(&file, &mut *buffer).ok()?;
-        Some(&buffer[..length])
-    }
-
-    fn write(&self, value: &[u8]) -> bool {
-        self.open(OFlags::WRONLY).is_some_and(|file| write(&file, value).is_ok())
-    }
-
-    fn path(&self) -> Option<&CStr> {
-        CStr::from_bytes_with_nul(&self.bytes[..self.length]).ok()
-    }
-
-    fn open(&self, flags: OFlags) -> Option<rustix::fd::OwnedFd> {
-        openat(CWD, self.path()?, flags | OFlags::CLOEXEC, Mode::empty()).ok()
-    }
-}
-
 /// Reclaims the memory of `victim`, which has got SIGKILL; `is_slow` if it is known not to die soon by itself.
 pub(crate) fn recover(
     victim: &HeldProcess,
     is_slow: bool,
     reclaim: Reclaim,
     grace: Duration,
-    hierarchies: &Hierarchies,
-    note: Option<&Note>,
+    confinement: &Confinement,
+    note: Option<&VictimNote>,
 ) -> Reaped {
     let mut buffer = [0; 1024];
     let groups = victim.read(c"cgroup", &mut buffer).unwrap_or_default();
-    let frozen = frozen_group(hierarchies, groups);
-    let is_slow =
-        is_slow || reclaim == Reclaim::First || frozen.is_some() || has_limit(hierarchies, groups);
+    let frozen = confinement.frozen(groups);
+    let is_slow = is_slow
+        || reclaim == Reclaim::First
+        || frozen.is_some()
+        || confinement.has_processor_limit(groups);
     let reaped = if reclaim == Reclaim::Never {
         Reaped::Left
     } else if !is_slow && ends_within(victim, grace) {
@@ -160,12 +94,12 @@ fn ends_within(victim: &HeldProcess, grace: Duration) -> bool {
 
 /// Kills one process as the killer does.
 #[derive(Debug)]
-pub struct Reaper(Hierarchies);
+pub struct Reaper(Confinement);
 
 impl Reaper {
     /// A reaper for this machine.
     pub fn new(root: &Root) -> Reaper {
-        Reaper(Hierarchies::find(root))
+        Reaper(Confinement::find(root))
     }
 
     /// Kills `victim` and gets its memory back.
@@ -191,35 +125,14 @@ fn take(victim: &HeldProcess) -> Reaped {
     Reaped::Refused
 }
 
-/// The state file of the victim's group in the freezer of version 1, if that is frozen.
-fn frozen_group(hierarchies: &Hierarchies, groups: &[u8]) -> Option<GroupFile> {
-    let group = controller_group(groups, b"freezer")?;
-    let state = GroupFile::new(hierarchies.freezer.as_ref()?, group, "freezer.state")?;
-    let mut buffer = [0; 32];
-    // FROZEN, or FREEZING while some of it still stops.
-    state.read(&mut buffer)?.starts_with(b"FR").then_some(state)
-}
-
 /// Thaws a frozen victim until it has died, and freezes its group again for the other processes in it.
-fn thaw_for(victim: &HeldProcess, state: &GroupFile, note: Option<&Note>) {
+fn thaw_for(victim: &HeldProcess, state: &FreezerState, note: Option<&VictimNote>) {
     // Thaws even without a note, which matters only if this killer is killed meanwhile.
     let _ = note.zip(state.path()).map(|(note, path)| note.thaws(path));
-    if state.write(b"THAWED") {
+    if state.thaw() {
         victim.has_ended(THAWED_FOR);
-        state.write(b"FROZEN");
+        state.freeze();
     }
-}
-
-/// Whether the victim's group has a limit of processor time.
-fn has_limit(hierarchies: &Hierarchies, groups: &[u8]) -> bool {
-    let limit = || {
-        let (mount, controller, name) = hierarchies.processor.as_ref()?;
-        let group = controller_group(groups, controller.as_bytes())?;
-        let mut buffer = [0; 64];
-        // "max" and "-1" mean no limit.
-        number(GroupFile::new(mount, group, name)?.read(&mut buffer)?)
-    };
-    limit().is_some()
 }
 
 /// A victim for one of the threads.
@@ -228,7 +141,7 @@ struct Job {
     is_slow: bool,
     reclaim: Reclaim,
     grace: Duration,
-    note: Option<Note>,
+    note: Option<VictimNote>,
 }
 
 /// Threads that reclaim victims. When dropped, they end once their victims are dead.
@@ -241,7 +154,7 @@ struct Shared {
     jobs: Mutex<[Option<Job>; WAITING_MAX]>,
     queued: Condvar,
     is_over: AtomicBool,
-    hierarchies: Hierarchies,
+    confinement: Confinement,
 }
 
 impl Reapers {
@@ -254,7 +167,7 @@ impl Reapers {
             jobs: Mutex::new([const { None }; WAITING_MAX]),
             queued: Condvar::new(),
             is_over: AtomicBool::new(false),
-            hierarchies: Hierarchies::find(root),
+            confinement: Confinement::find(root),
         });
         let mut threads = Vec::new();
         for _ in 0..count {
@@ -273,7 +186,7 @@ impl Reapers {
         is_slow: bool,
         reclaim: Reclaim,
         grace: Duration,
-        note: Option<Note>,
+        note: Option<VictimNote>,
     ) -> bool {
         let mut jobs = self.shared.jobs();
         let Some(place) = jobs.iter_mut().find(|place| place.is_none()) else { return false };
@@ -313,7 +226,7 @@ impl Shared {
             };
             drop(jobs);
             let Job { victim, is_slow, reclaim, grace, note } = &job;
-            recover(victim, *is_slow, *reclaim, *grace, &self.hierarchies, note.as_ref());
+            recover(victim, *is_slow, *reclaim, *grace, &self.confinement, note.as_ref());
         }
     }
 }
@@ -353,33 +266,5 @@ mod tests {
         drop(reapers);
         assert!(held.has_ended(Duration::from_secs(60)));
         assert!(!living.has_ended(Duration::ZERO));
-    }
-
-    #[test]
-    fn a_group_is_frozen_and_limited_if_its_files_say_so() {
-        let folder = tempfile::tempdir().unwrap();
-        let mount = folder.path().to_str().unwrap().to_owned();
-        std::fs::create_dir(folder.path().join("app")).unwrap();
-        let hierarchies = Hierarchies {
-            freezer: Some(mount.clone()),
-            processor: Some((mount, "cpu", "cpu.cfs_quota_us")),
-        };
-        let groups = b"3:freezer:/app\n2:cpu,cpuacct:/app\n";
-        let write = |name: &str, text: &str| {
-            std::fs::write(folder.path().join("app").join(name), text).unwrap();
-        };
-        assert!(frozen_group(&hierarchies, groups).is_none());
-        for (state, quota, expected) in [
-            ("FROZEN\n", "20000\n", true),
-            ("FREEZING\n", "1\n", true),
-            ("THAWED\n", "-1\n", false),
-        ] {
-            write("freezer.state", state);
-            write("cpu.cfs_quota_us", quota);
-            assert_eq!(frozen_group(&hierarchies, groups).is_some(), expected, "{state}");
-            assert_eq!(has_limit(&hierarchies, groups), expected, "{quota}");
-        }
-        assert!(!has_limit(&hierarchies, b"0::/app\n"));
-        assert!(GroupFile::new("/x", &[b'y'; 1024], "z").is_none());
     }
 }

@@ -69,9 +69,9 @@ fn is_like(pattern: &[u8], text: &[u8]) -> bool {
         } else if pattern.get(at) == Some(&text[from]) {
             at += 1;
             from += 1;
-        } else if let Some((place, taken)) = star {
-            star = Some((place, taken + 1));
-            at = place + 1;
+        } else if let Some((at_star, taken)) = star {
+            star = Some((at_star, taken + 1));
+            at = at_star + 1;
             from = taken + 1;
         } else {
             return false;

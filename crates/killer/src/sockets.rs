@@ -2,7 +2,8 @@
 //! HTTP. Each client gets one answer; a client that is slow to ask delays no other.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use linux::local_socket::{Connected, SocketFile, connected, listen};
+use linux::polling;
 
 use crate::{Error, Statistics};
 
@@ -52,14 +54,7 @@ const OPEN_METRICS: Answer = Answer {
 pub(crate) struct Sockets {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    made: Vec<Made>,
-}
-
-/// The file of a socket; another program may have replaced it since.
-struct Made {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
+    made: Vec<SocketFile>,
 }
 
 impl Sockets {
@@ -85,7 +80,7 @@ impl Sockets {
                     Ok(listener) => listeners.push((listener, answer)),
                     Err(error) => absent(format!("a socket at {}: {error}", path.display())),
                 }
-                sockets.made.extend(Made::at(path));
+                sockets.made.extend(SocketFile::at(path));
             }
         }
         if !listeners.is_empty() {
@@ -104,22 +99,7 @@ impl Drop for Sockets {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        for made in &self.made {
-            if Made::at(&made.path).is_some_and(|now| now.is(made)) {
-                let _ = std::fs::remove_file(&made.path);
-            }
-        }
-    }
-}
-
-impl Made {
-    fn at(path: &Path) -> Option<Made> {
-        let file = std::fs::symlink_metadata(path).ok()?;
-        Some(Made { path: path.to_owned(), device: file.dev(), inode: file.ino() })
-    }
-
-    fn is(&self, other: &Made) -> bool {
-        (self.device, self.inode) == (other.device, other.inode)
+        self.made.clear();
     }
 }
 
@@ -167,48 +147,6 @@ fn is_of_killer(stream: &UnixStream) -> bool {
     answer.contains("pagewise.killd/") || answer.contains("pagewise_killd_")
 }
 
-/// Listens at `path`, and replaces a socket that an earlier killer left.
-fn listen(path: &Path) -> std::io::Result<UnixListener> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-/// The result of connecting.
-enum Connected {
-    /// No process listens.
-    No,
-    /// A process accepts.
-    Yes(UnixStream),
-    /// A process listens, but its backlog is full.
-    Full,
-}
-
-/// Connects to `path` without blocking: a process that no longer accepts connections would block the caller
-/// forever.
-fn connected(path: &Path) -> Connected {
-    use rustix::net::{
-        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
-    };
-    let Ok(address) = SocketAddrUnix::new(path) else { return Connected::No };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) else {
-        return Connected::No;
-    };
-    match connect(&socket, &address) {
-        Ok(()) => Connected::Yes(UnixStream::from(socket)),
-        Err(rustix::io::Errno::AGAIN) => Connected::Full,
-        Err(_) => Connected::No,
-    }
-}
-
 /// A connected client, and its question so far.
 struct Client {
     stream: UnixStream,
@@ -244,18 +182,12 @@ fn serve(listeners: &[(UnixListener, Answer)], statistics: &Statistics, is_over:
 
 /// Waits until a client connects, asks, or runs out of time.
 fn wait(listeners: &[(UnixListener, Answer)], clients: &[Client]) {
-    let mut ready: Vec<PollFd<'_>> =
-        clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
-    if clients.len() < CLIENTS_MAX {
-        let more = listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
-        ready.extend(more);
-    }
+    let asking = clients.iter().map(|client| client.stream.as_fd());
+    let room = if clients.len() < CLIENTS_MAX { listeners } else { &[] };
+    let connecting = room.iter().map(|(listener, _)| listener.as_fd());
     let now = Instant::now();
     let times = clients.iter().map(|client| client.late.saturating_duration_since(now));
-    let time = times.fold(LOOK_EVERY, Duration::min);
-    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
-    // An interrupted call counts as one that timed out.
-    let _ = poll(&mut ready, Some(&time));
+    polling::wait_for_any(asking.chain(connecting), times.fold(LOOK_EVERY, Duration::min));
 }
 
 impl Client {

@@ -67,8 +67,8 @@ impl Statistics {
 
     /// Counts a victim whose memory came back after `microseconds`.
     pub(crate) fn note_back(&self, microseconds: u64, bytes: u64) {
-        let place = BOUNDS_US.iter().position(|&bound| microseconds <= bound);
-        self.back[place.unwrap_or(BOUNDS_US.len())].fetch_add(1, Relaxed);
+        let bucket = BOUNDS_US.iter().position(|&bound| microseconds <= bound);
+        self.back[bucket.unwrap_or(BOUNDS_US.len())].fetch_add(1, Relaxed);
         self.back_us_sum.fetch_add(microseconds, Relaxed);
         self.freed_bytes.fetch_add(bytes, Relaxed);
     }

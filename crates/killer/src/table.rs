@@ -1,7 +1,7 @@
 //! The table of all processes that could be killed, each with an open descriptor and its last measurements.
 //!
-//! `entries` and `candidates` have the same order: the candidate at a place is a policy's view of the entry at
-//! that place. Both are allocated at the start. If there are more processes than room, the table keeps the
+//! `entries` and `candidates` have the same order: the candidate with an index is a policy's view of the entry with
+//! that index. Policies read the candidates as one slice. Both are allocated at the start. If there are more processes than room, the table keeps the
 //! largest and counts the others.
 
 use std::os::fd::OwnedFd;
@@ -12,7 +12,7 @@ use linux::held_process::{HeldProcess, each_process, open_processes, read_unheld
 use linux::kernel_file::bytes;
 use linux::stat::Stat;
 use linux::{Root, cgroup};
-use policy::kill::{Candidate, Standing};
+use policy::kill::{Candidate, CandidateIndex, Standing};
 use types::Nanos;
 
 use crate::Error;
@@ -26,7 +26,6 @@ mod sharing;
 
 use entry::{Context, OpenError, Scale};
 pub(crate) use entry::{Entry, Seen};
-pub(crate) use groups::controller_group;
 pub(crate) use name::Name;
 use others::Others;
 pub(crate) use sharing::Family;
@@ -57,8 +56,8 @@ pub(crate) struct Table {
     /// Kernel threads, sorted, so that they are not opened again.
     ignored: Vec<u32>,
     others: Others,
-    /// Places of entries, sorted by size to find the largest, or by family to add up families.
-    order: Vec<(u64, usize)>,
+    /// Indexes of entries, sorted by size to find the largest, or by family to add up families.
+    order: Vec<(u64, CandidateIndex)>,
     room: usize,
     scale: Scale,
     serial: u64,
@@ -101,12 +100,30 @@ impl Table {
         })
     }
 
-    /// The processes, in the order of [`Table::candidates`].
-    pub(crate) fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// The number of processes.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
     }
 
-    /// The policies' view of the entries.
+    /// The process with this index.
+    pub(crate) fn entry(&self, index: CandidateIndex) -> &Entry {
+        &self.entries[index.0]
+    }
+
+    /// The policies' view of the process with this index.
+    pub(crate) fn candidate(&self, index: CandidateIndex) -> &Candidate {
+        &self.candidates[index.0]
+    }
+
+    /// All processes with their index and the policies' view of them.
+    pub(crate) fn rows(
+        &self,
+    ) -> impl Iterator<Item = (CandidateIndex, &Entry, &Candidate)> + Clone {
+        let rows = self.entries.iter().zip(&self.candidates).enumerate();
+        rows.map(|(index, (entry, candidate))| (CandidateIndex(index), entry, candidate))
+    }
+
+    /// The policies' view of all processes.
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
@@ -144,8 +161,8 @@ impl Table {
         let Table { entries, members, processes, .. } = self;
         entries.iter_mut().for_each(|entry| entry.is_listed = false);
         let is_complete = members.each(processes, &mut |number| {
-            if let Ok(place) = entries.binary_search_by_key(&number, |held| held.process.number()) {
-                entries[place].is_listed = true;
+            if let Some(CandidateIndex(index)) = index_of(entries, number) {
+                entries[index].is_listed = true;
             }
         });
         if is_complete {
@@ -163,7 +180,7 @@ impl Table {
             let held = &entries[..known];
             if number <= 1
                 || number == this
-                || held.binary_search_by_key(&number, |held| held.process.number()).is_ok()
+                || index_of(held, number).is_some()
                 || ignored[..ignored_known].binary_search(&number).is_ok()
             {
                 return;
@@ -194,19 +211,20 @@ impl Table {
         let Table { entries, processes, others, order, serial, overlooked, .. } = self;
         let context = Context { rules: &self.rules, now, scale: self.scale };
         order.clear();
-        order.extend(entries.iter().enumerate().map(|(place, held)| (held.seen.all(), place)));
+        let sizes = entries.iter().map(|held| held.seen.all());
+        order.extend(sizes.zip((0..).map(CandidateIndex)));
         order.sort_unstable();
         let mut smallest = order.iter();
         let mut largest_unheld = 0;
         others.descend(|bytes, number| {
             largest_unheld = largest_unheld.max(bytes);
-            let Some(&(least, place)) = smallest.next() else { return false };
+            let Some(&(least, CandidateIndex(index))) = smallest.next() else { return false };
             if bytes <= least + least / 8 + LARGER_BY {
                 return false;
             }
             if let Ok(entry) = Entry::open(processes, number, *serial, context) {
                 *serial += 1;
-                entries[place] = entry;
+                entries[index] = entry;
                 // The replaced process is without room now.
                 largest_unheld = least;
             }
@@ -233,26 +251,26 @@ impl Table {
         self.entries.iter().any(|entry| entry.freeing(now) >= bytes)
     }
 
-    /// Measures the process at `place` once more before the kill; returns whether it may still be killed.
-    pub(crate) fn confirm(&mut self, place: usize, now: Nanos) -> bool {
+    /// Measures a process once more before the kill; returns whether it may still be killed.
+    pub(crate) fn confirm(&mut self, index: CandidateIndex, now: Nanos) -> bool {
         let context = Context { rules: &self.rules, now, scale: self.scale };
-        let fresh = self.entries[place].measure(context);
-        let before = self.candidates[place];
+        let fresh = self.entries[index.0].measure(context);
+        let before = *self.candidate(index);
         let standing = fresh.map_or(Standing::Dying, |fresh| fresh.standing);
-        self.candidates[place] = Candidate { standing, ..fresh.unwrap_or(before) };
-        self.candidates[place].may_die()
+        self.candidates[index.0] = Candidate { standing, ..fresh.unwrap_or(before) };
+        self.candidate(index).may_die()
     }
 
-    /// Marks the process at `place` as refused: the kernel did not permit the kill.
-    pub(crate) fn mark_refused(&mut self, place: usize, now: Nanos) {
-        self.entries[place].mark_refused(now);
-        self.candidates[place].standing = Standing::Refused;
+    /// Marks a process as refused: the kernel did not permit the kill.
+    pub(crate) fn mark_refused(&mut self, index: CandidateIndex, now: Nanos) {
+        self.entries[index.0].mark_refused(now);
+        self.candidates[index.0].standing = Standing::Refused;
     }
 
-    /// Marks the process at `place` as killed.
-    pub(crate) fn mark_dying(&mut self, place: usize, now: Nanos) {
-        self.entries[place].mark_dying(now);
-        self.candidates[place].standing = Standing::Dying;
+    /// Marks a process as killed.
+    pub(crate) fn mark_dying(&mut self, index: CandidateIndex, now: Nanos) {
+        self.entries[index.0].mark_dying(now);
+        self.candidates[index.0].standing = Standing::Dying;
     }
 }
 
@@ -264,6 +282,12 @@ impl Members {
             Members::Group(folder) => cgroup::each_process_below(folder, each).is_ok(),
         }
     }
+}
+
+/// The index of the process with this number among entries sorted by number.
+fn index_of(entries: &[Entry], number: u32) -> Option<CandidateIndex> {
+    let found = entries.binary_search_by_key(&number, |held| held.process.number());
+    found.ok().map(CandidateIndex)
 }
 
 /// Bytes in memory and in swap of a process without an entry; 0 if it has ended or is a kernel thread.

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use linux::cgroup::Version;
 use linux::groups::{self, Layout, V1, V2};
 use linux::guard::Guard;
-use linux::{Root, Setting, swap, zram};
+use linux::{KernelSetting, Root, swap, zram};
 use serde::{Deserialize, Serialize};
 use trace::store::write_whole;
 
 use crate::lock::{FOLDER, Lock};
-use crate::steps::Step;
+use crate::steps::ChangeStep;
 use crate::{Error, guard};
 
 /// An action that undoes a change.
@@ -98,22 +98,22 @@ impl Changes {
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn apply(&mut self, step: &Step, layout: &dyn Layout) -> Result<(), Error> {
+    pub fn apply(&mut self, step: &ChangeStep, layout: &dyn Layout) -> Result<(), Error> {
         match step {
-            Step::Set(setting) => self.set(setting),
-            Step::Toggle(setting, undo) => {
+            ChangeStep::Set(setting) => self.set(setting),
+            ChangeStep::Toggle(setting, undo) => {
                 self.note(Undo::Write { path: undo.path.clone(), value: undo.value.clone() })?;
                 Ok(setting.apply(&self.root)?)
             }
-            Step::Zram { compressor, size, priority } => {
+            ChangeStep::Zram { compressor, size, priority } => {
                 self.zram(compressor.as_deref(), size.0, *priority)
             }
-            Step::SwapFile { path, size, priority } => {
+            ChangeStep::SwapFile { path, size, priority } => {
                 self.note(Undo::RemoveFile { path: path.clone() })?;
                 swap::create_file(path, size.0)?;
                 self.swap_on(path, *priority)
             }
-            Step::Groups { folders, settings } => {
+            ChangeStep::Groups { folders, settings } => {
                 self.note(Undo::RemoveGroups {
                     memory: layout.memory().to_owned(),
                     programs: layout.programs().to_owned(),
@@ -123,7 +123,9 @@ impl Changes {
                 settings.iter().try_for_each(|setting| setting.apply(&self.root))?;
                 Ok(())
             }
-            Step::DropCaches => Ok(Setting::new("/proc/sys/vm/drop_caches", 3).apply(&self.root)?),
+            ChangeStep::DropCaches => {
+                Ok(KernelSetting::new("/proc/sys/vm/drop_caches", 3).apply(&self.root)?)
+            }
         }
     }
 
@@ -136,8 +138,8 @@ impl Changes {
         fs::create_dir(path).map_err(|error| Error::file("created", path, &error))
     }
 
-    fn set(&mut self, setting: &Setting) -> Result<(), Error> {
-        let Setting { path, .. } = setting;
+    fn set(&mut self, setting: &KernelSetting) -> Result<(), Error> {
+        let KernelSetting { path, .. } = setting;
         let before = self.root.read(path)?.ok_or_else(|| {
             linux::Error::unexpected(path, "is missing: the kernel does not offer it")
         })?;
@@ -255,7 +257,7 @@ fn entries(log: &str) -> Vec<(&str, Undo)> {
 impl Undo {
     fn act(&self, root: &Root) -> Result<(), Error> {
         match self {
-            Undo::Write { path, value } => Ok(Setting::new(path, value).apply(root)?),
+            Undo::Write { path, value } => Ok(KernelSetting::new(path, value).apply(root)?),
             Undo::SwapOff { path } => Ok(swap::off(path)?),
             Undo::RemoveFile { path } => gone(path, fs::remove_file(path)),
             Undo::RemoveFolder { path } => gone(path, fs::remove_dir_all(path)),
@@ -364,7 +366,9 @@ mod tests {
         let layout = V2::new(Path::new("/cgroup"), "launch");
         let run = std::panic::AssertUnwindSafe(|| {
             let mut changes = Changes::begin(&root).unwrap();
-            changes.apply(&Step::Set(Setting::new("/swappiness", 100)), &layout).unwrap();
+            changes
+                .apply(&ChangeStep::Set(KernelSetting::new("/swappiness", 100)), &layout)
+                .unwrap();
             assert_eq!(root.read("/swappiness").unwrap().unwrap(), "100\n");
             assert!(Changes::begin(&root).unwrap_err().to_string().contains("--undo"));
             panic!("as a bug in the run would");

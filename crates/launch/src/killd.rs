@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use killer::{Kills, Reclaim};
 use linux::groups::{self, Layout};
-use linux::{Root, Setting, process};
+use linux::{KernelSetting, Root, process};
 use policy::kill;
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +213,7 @@ pub(crate) fn rank(root: &Root, layout: &dyn Layout, last_visits: &BTreeMap<Stri
         let folder = layout.programs().join(name);
         for process in groups::processes(root, &folder).unwrap_or_default() {
             // A process that has ended is ignored.
-            let _ = Setting::new(format!("/proc/{process}/oom_score_adj"), adj).apply(root);
+            let _ = KernelSetting::new(format!("/proc/{process}/oom_score_adj"), adj).apply(root);
         }
     }
 }

@@ -29,4 +29,4 @@ pub use error::Error;
 pub use lock::Lock;
 pub use preparation::Preparation;
 pub use results::Visited;
-pub use run::{Observer, Outcome, run};
+pub use run::{Observer, RunOutcome, run};

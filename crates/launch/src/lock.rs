@@ -4,8 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 
 use linux::Root;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use linux::private_folder::lock;
 
 use crate::Error;
 
@@ -27,14 +26,14 @@ impl Lock {
         fs::create_dir_all(&folder).map_err(|error| Error::file("created", &folder, &error))?;
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| Error::file("opened", &path, &error))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Lock(file)),
-            Err(Errno::WOULDBLOCK) => Err(Error::Refused(
+        match lock(&file) {
+            Ok(true) => Ok(Lock(file)),
+            Ok(false) => Err(Error::Refused(
                 "another launch is running on this machine, and two would disturb each other: wait \
                  until it ends"
                     .to_owned(),
             )),
-            Err(error) => Err(Error::file("locked", &path, &error.into())),
+            Err(error) => Err(Error::file("locked", &path, &error)),
         }
     }
 

@@ -56,7 +56,7 @@ pub struct Plan {
     pub schedule: Schedule,
     /// The killer of mode kill.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub kill: Option<Kill>,
+    pub kill: Option<KillSettings>,
     /// The killer of mode minfree.
     #[serde(default, skip_serializing_if = "Minfree::is_default")]
     pub minfree: Minfree,
@@ -117,7 +117,7 @@ pub enum Schedule {
 /// The settings for the killer of mode kill.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kill {
+pub struct KillSettings {
     /// The share of the budget in anonymous memory above which it kills.
     pub threshold: f64,
 }

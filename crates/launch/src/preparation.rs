@@ -10,7 +10,7 @@ use linux::{Root, process, program};
 
 use crate::plan::{Application, Mode, Plan};
 use crate::schedule::{self, Visit};
-use crate::steps::{self, Situation, Step};
+use crate::steps::{self, ChangeStep, Situation};
 use crate::{Error, changes};
 
 /// The beginning of the names of runs' groups; the PID follows.
@@ -26,7 +26,7 @@ pub struct Preparation {
     /// The machine.
     pub situation: Situation,
     /// The changes of the run.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ChangeStep>,
     /// The folder of the results.
     pub folder: PathBuf,
     /// The folder that replaces `{lab}`.

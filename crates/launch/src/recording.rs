@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use linux::Root;
 use linux::cgroup::MemoryGroup;
-use recorder::{BackendChoice, Filter, Outcome, Stop, sources};
+use recorder::{BackendChoice, EventFilter, RecordingOutcome, Stop, sources};
 
 use crate::Error;
 
@@ -17,9 +17,9 @@ use crate::Error;
 const BUFFER_BYTES: u32 = 64 << 20;
 
 /// A running recording. When dropped, it ends.
-pub(crate) struct Recording {
+pub(crate) struct RunningRecording {
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Outcome, recorder::Error>>>,
+    thread: Option<JoinHandle<Result<RecordingOutcome, recorder::Error>>>,
 }
 
 /// Ends a recording on request, and reports when it has begun.
@@ -40,17 +40,21 @@ impl Stop for Ending {
     }
 }
 
-impl Recording {
+impl RunningRecording {
     /// Records every source to `path`, and the memory and processes of the group at `memory`. After this returns,
     /// no event is missed.
     ///
     /// # Errors
     /// The kernel refuses.
-    pub(crate) fn start(root: &Root, path: &Path, memory: &Path) -> Result<Recording, Error> {
+    pub(crate) fn start(
+        root: &Root,
+        path: &Path,
+        memory: &Path,
+    ) -> Result<RunningRecording, Error> {
         let options = recorder::Options {
             output: path.to_owned(),
             sources: sources::CATALOG.iter().collect(),
-            filter: Filter::default(),
+            filter: EventFilter::default(),
             noted: Some(MemoryGroup::at(root, memory)?),
             backend: BackendChoice::Any,
             buffer_bytes: BUFFER_BYTES,
@@ -61,7 +65,7 @@ impl Recording {
         let mut ending = Ending { is_over: Arc::clone(&is_over), began: sender };
         let root = root.clone();
         let thread = std::thread::spawn(move || recorder::record(&root, &options, &mut ending));
-        let mut recording = Recording { is_over, thread: Some(thread) };
+        let mut recording = RunningRecording { is_over, thread: Some(thread) };
         match began.recv() {
             Ok(()) => Ok(recording),
             // The thread ended before the recording began.
@@ -76,7 +80,7 @@ impl Recording {
     ///
     /// # Errors
     /// The recording could not begin, or could not be written.
-    pub(crate) fn finish(&mut self) -> Result<Option<Outcome>, Error> {
+    pub(crate) fn finish(&mut self) -> Result<Option<RecordingOutcome>, Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let Some(thread) = self.thread.take() else { return Ok(None) };
         let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -88,7 +92,7 @@ impl Recording {
     }
 }
 
-impl Drop for Recording {
+impl Drop for RunningRecording {
     fn drop(&mut self) {
         let _ = self.finish();
     }

@@ -13,7 +13,7 @@ use trace::table::{self, Column, Table, Values};
 
 use crate::Error;
 use crate::plan::Plan;
-use crate::steps::{Situation, Step};
+use crate::steps::{ChangeStep, Situation};
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
 
@@ -264,7 +264,7 @@ pub(crate) struct AboutRun {
 
 impl AboutRun {
     /// The description of a run that begins now.
-    pub(crate) fn begun_now(steps: &[Step]) -> AboutRun {
+    pub(crate) fn begun_now(steps: &[ChangeStep]) -> AboutRun {
         AboutRun {
             started: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
             monotonic_start_ns: system::monotonic_ns(),

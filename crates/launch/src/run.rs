@@ -17,7 +17,7 @@ use crate::killd::Killd;
 use crate::killer::{self, Threshold};
 use crate::lock::Lock;
 use crate::plan::Mode;
-use crate::recording::Recording;
+use crate::recording::RunningRecording;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
 use crate::waits::Waits;
@@ -35,7 +35,7 @@ pub trait Observer {
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The completed visits.
     pub visits: Vec<Visited>,
     /// The duration of all visits together.
@@ -43,7 +43,7 @@ pub struct Outcome {
     /// Whether the user ended it.
     pub is_interrupted: bool,
     /// The result of the recording, if there is one.
-    pub recording: Option<recorder::Outcome>,
+    pub recording: Option<recorder::RecordingOutcome>,
 }
 
 /// Runs a prepared plan; calls `is_interrupted` many times a second.
@@ -56,7 +56,7 @@ pub fn run(
     is_recorded: bool,
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
-) -> Result<Outcome, Error> {
+) -> Result<RunOutcome, Error> {
     if let Some(refusal) = preparation.refusals(root)?.first() {
         return Err(Error::Refused(refusal.clone()));
     }
@@ -98,7 +98,7 @@ fn tour(
     begun: Begun,
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
-) -> Result<Outcome, Error> {
+) -> Result<RunOutcome, Error> {
     let Begun { mut recording, balloon, killer } = begun;
     let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
     let toured = tour.make(observer);
@@ -112,10 +112,10 @@ fn tour(
     };
     tour.describe(&visits, duration, &reason)?;
     // End the recording before the applications: their end is not part of the experiment.
-    let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
+    let recorded = recording.as_mut().map_or(Ok(None), RunningRecording::finish);
     drop(tour);
     toured?;
-    Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
+    Ok(RunOutcome { visits, duration, is_interrupted, recording: recorded? })
 }
 
 /// The reason for the end of a complete run.
@@ -123,7 +123,7 @@ const COMPLETE: &str = "complete";
 
 /// The companions of the visits: recording, balloon and killer.
 struct Begun {
-    recording: Option<Recording>,
+    recording: Option<RunningRecording>,
     balloon: Option<Held>,
     killer: Option<Killer>,
 }
@@ -143,7 +143,7 @@ fn begin(
     }
     let recording = preparation.folder.join("recording.pgr");
     let memory = place.layout.memory();
-    let start = || Recording::start(place.root, &recording, memory);
+    let start = || RunningRecording::start(place.root, &recording, memory);
     let recording = is_recorded.then(start).transpose()?;
     let Preparation { plan, folder, .. } = preparation;
     let balloon =

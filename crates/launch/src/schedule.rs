@@ -26,8 +26,7 @@ pub fn visits(plan: &Plan) -> Result<Vec<Visit>, Error> {
         Schedule::Zipf { exponent } => drawn(plan, *exponent, count),
         Schedule::Log { file } => logged(plan, file)?,
     };
-    let round = |place: usize| (place / per_round) as u32;
-    let visit = |(place, application)| Visit { round: round(place), application };
+    let visit = |(number, application)| Visit { round: (number / per_round) as u32, application };
     Ok(names.into_iter().enumerate().map(visit).collect())
 }
 

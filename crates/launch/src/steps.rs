@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linux::groups::Layout;
 use linux::system::Machine;
-use linux::{Root, Setting, counters, delays, swap};
+use linux::{KernelSetting, Root, counters, delays, swap};
 use types::Bytes;
 
 use crate::Error;
@@ -14,11 +14,11 @@ use crate::plan::{Mode, Plan};
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub enum ChangeStep {
     /// Writes a value for the time of the run; the undo restores the old value.
-    Set(Setting),
+    Set(KernelSetting),
     /// Writes a value; the second value undoes it.
-    Toggle(Setting, Setting),
+    Toggle(KernelSetting, KernelSetting),
     /// Adds a zram device, and uses it as swap.
     Zram {
         /// The kernel's name of the compressor.
@@ -42,7 +42,7 @@ pub enum Step {
         /// The folder of the group with the limit, then one per application.
         folders: Vec<PathBuf>,
         /// The limit, and how the group swaps.
-        settings: Vec<Setting>,
+        settings: Vec<KernelSetting>,
     },
     /// Drops clean file pages from memory, so that all runs begin alike.
     DropCaches,
@@ -100,13 +100,13 @@ pub fn steps(
     root: &Root,
     layout: &dyn Layout,
     folder: &Path,
-) -> Result<Vec<Step>, Error> {
+) -> Result<Vec<ChangeStep>, Error> {
     let mut steps = swap_steps(plan, situation, folder);
     if root.exists(delays::SWITCH) {
-        steps.push(Step::Set(Setting::new(delays::SWITCH, 1)));
+        steps.push(ChangeStep::Set(KernelSetting::new(delays::SWITCH, 1)));
     }
     for (change, undo) in layout.preparation(root)? {
-        steps.push(Step::Toggle(change, undo));
+        steps.push(ChangeStep::Toggle(change, undo));
     }
     // Without a budget, the limit still leaves the machine its reserve.
     let limit_bytes = budget(plan).map_or(situation.spare_bytes(), |budget| budget.0);
@@ -117,7 +117,7 @@ pub fn steps(
         let swappiness = layout.swappiness(plan.swappiness);
         match swappiness.path.starts_with(layout.memory()) {
             true => settings.push(swappiness),
-            false => steps.push(Step::Set(swappiness)),
+            false => steps.push(ChangeStep::Set(swappiness)),
         }
     }
     if plan.balloon.is_some() {
@@ -125,12 +125,12 @@ pub fn steps(
     }
     if plan.mode == Mode::Minfree {
         // Applications inherit it: the adj of the visited application.
-        steps.push(Step::Set(Setting::new("/proc/self/oom_score_adj", 0)));
+        steps.push(ChangeStep::Set(KernelSetting::new("/proc/self/oom_score_adj", 0)));
     }
     let programs = plan.applications.keys().map(|name| layout.programs().join(name));
     let folders = std::iter::once(layout.memory().to_owned()).chain(programs).collect();
-    steps.push(Step::Groups { folders, settings });
-    steps.push(Step::DropCaches);
+    steps.push(ChangeStep::Groups { folders, settings });
+    steps.push(ChangeStep::DropCaches);
     Ok(steps)
 }
 
@@ -140,28 +140,28 @@ fn budget(plan: &Plan) -> Option<Bytes> {
 }
 
 /// The steps for the swap of a plan.
-fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<Step> {
+fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<ChangeStep> {
     let mut steps = Vec::new();
     let zram_size = plan.zram_size.unwrap_or_default();
     if plan.mode == Mode::Zswap {
         let parameter = |name: &str| format!("/sys/module/zswap/parameters/{name}");
         if let Some(compressor) = &plan.compressor {
-            steps.push(Step::Set(Setting::new(parameter("compressor"), compressor)));
+            steps.push(ChangeStep::Set(KernelSetting::new(parameter("compressor"), compressor)));
         }
         let percent = situation.percent(zram_size);
-        steps.push(Step::Set(Setting::new(parameter("max_pool_percent"), percent)));
-        steps.push(Step::Set(Setting::new(parameter("enabled"), "Y")));
+        steps.push(ChangeStep::Set(KernelSetting::new(parameter("max_pool_percent"), percent)));
+        steps.push(ChangeStep::Set(KernelSetting::new(parameter("enabled"), "Y")));
     }
     // A higher priority than all swap areas of the machine, so that the experiment does not use those.
     let mut priority = swap::PRIORITY_MAX;
     if plan.mode.has_zram() {
         let compressor = plan.compressor.clone();
-        steps.push(Step::Zram { compressor, size: zram_size, priority });
+        steps.push(ChangeStep::Zram { compressor, size: zram_size, priority });
         priority -= 1;
     }
     if plan.mode.has_swap_file() {
         let size = plan.swap_size.unwrap_or_default();
-        steps.push(Step::SwapFile { path: folder.join("swap"), size, priority });
+        steps.push(ChangeStep::SwapFile { path: folder.join("swap"), size, priority });
     }
     steps
 }
@@ -184,30 +184,30 @@ pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
     ))
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for ChangeStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Step::Set(Setting { path, value }) => {
+            ChangeStep::Set(KernelSetting { path, value }) => {
                 write!(f, "write {value} to {}; then restore it", path.display())
             }
-            Step::Toggle(Setting { path, value }, undo) => {
+            ChangeStep::Toggle(KernelSetting { path, value }, undo) => {
                 write!(f, "write {value} to {}; then {}", path.display(), undo.value)
             }
-            Step::Zram { compressor, size, priority } => {
+            ChangeStep::Zram { compressor, size, priority } => {
                 let compressor = compressor.as_deref().unwrap_or("the kernel's compressor");
                 write!(f, "add a zram device of {size} ({compressor}), swap priority {priority}")
             }
-            Step::SwapFile { path, size, priority } => {
+            ChangeStep::SwapFile { path, size, priority } => {
                 write!(f, "swap to the file {} of {size}, priority {priority}", path.display())
             }
-            Step::Groups { folders, settings } => {
+            ChangeStep::Groups { folders, settings } => {
                 write!(f, "make {} cgroups below {}", folders.len(), folders[0].display())?;
-                settings.iter().try_for_each(|Setting { path, value }| {
+                settings.iter().try_for_each(|KernelSetting { path, value }| {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     write!(f, ", {name} {value}")
                 })
             }
-            Step::DropCaches => f.write_str("drop the page cache"),
+            ChangeStep::DropCaches => f.write_str("drop the page cache"),
         }
     }
 }

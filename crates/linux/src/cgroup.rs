@@ -9,7 +9,7 @@ use rustix::io::{Errno, read};
 
 use crate::counters::{self, Counters};
 use crate::root::open_at;
-use crate::{Error, Root, Setting, unescape};
+use crate::{Error, KernelSetting, Root, unescape};
 
 /// The version of the hierarchy that the memory controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,12 +122,12 @@ impl MemoryGroup {
     }
 
     /// The setting that limits its memory to `bytes`.
-    pub fn limit(&self, bytes: u64) -> Setting {
+    pub fn limit(&self, bytes: u64) -> KernelSetting {
         let name = match self.version {
             Version::V1 => "memory.limit_in_bytes",
             Version::V2 => "memory.max",
         };
-        Setting::new(self.folder.join(name), bytes)
+        KernelSetting::new(self.folder.join(name), bytes)
     }
 
     /// The PIDs of processes in the group and in groups below it.

@@ -13,7 +13,7 @@ use crate::{Error, Root};
 
 /// A contiguous range of a file on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct FileExtent {
     /// The kernel's number of the whole device.
     pub device: u32,
     /// Its offset on the device.
@@ -28,21 +28,21 @@ pub struct Extent {
 ///
 /// # Errors
 /// The operating system refuses; some file systems do not support FIEMAP.
-pub fn of(root: &Root, path: &Path) -> Result<Vec<Extent>, Error> {
+pub fn of(root: &Root, path: &Path) -> Result<Vec<FileExtent>, Error> {
     let refused = |error: io::Error| Error::refused("find on its disk", path, error);
     let file = File::open(path).map_err(refused)?;
     let metadata = file.metadata().map_err(refused)?;
     if metadata.file_type().is_block_device() {
         let (device, start_byte) = whole_device(root, metadata.rdev())?;
         let bytes = u64::MAX - start_byte;
-        return Ok(vec![Extent { device, device_byte: start_byte, file_byte: 0, bytes }]);
+        return Ok(vec![FileExtent { device, device_byte: start_byte, file_byte: 0, bytes }]);
     }
     let (device, start_byte) = whole_device(root, metadata.dev())?;
-    let mut extents: Vec<Extent> = Vec::new();
+    let mut extents: Vec<FileExtent> = Vec::new();
     loop {
         let begin = extents.last().map_or(0, |last| last.file_byte + last.bytes);
         let next = map(&file, begin).map_err(refused)?;
-        extents.extend(next.iter().map(|piece| Extent {
+        extents.extend(next.iter().map(|piece| FileExtent {
             device,
             device_byte: start_byte + piece.physical,
             file_byte: piece.logical,

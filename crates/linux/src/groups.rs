@@ -1,7 +1,7 @@
 //! Cgroups to run programs in: a group with a memory limit for all programs, and a group per program that
 //! can be frozen. Version 1 has the two in separate hierarchies, version 2 nests them.
 //!
-//! A change is data ([`Setting`]), so that a caller can show it before applying it.
+//! A change is data ([`KernelSetting`]), so that a caller can show it before applying it.
 
 use std::fmt::Debug;
 use std::fs;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::counters::{self, Counters};
-use crate::{Error, Root, Setting, process};
+use crate::{Error, KernelSetting, Root, process};
 
 mod v1;
 mod v2;
@@ -49,17 +49,17 @@ pub trait Layout: Debug + Send + Sync {
     ///
     /// # Errors
     /// The operating system refuses.
-    fn preparation(&self, root: &Root) -> Result<Vec<(Setting, Setting)>, Error>;
+    fn preparation(&self, root: &Root) -> Result<Vec<(KernelSetting, KernelSetting)>, Error>;
     /// The settings that limit memory to `bytes`.
-    fn limit(&self, bytes: u64) -> Vec<Setting>;
+    fn limit(&self, bytes: u64) -> Vec<KernelSetting>;
     /// The settings that keep the group out of swap; `bytes` is its limit, which is already set.
-    fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting>;
+    fn without_swap(&self, root: &Root, bytes: u64) -> Vec<KernelSetting>;
     /// The settings that permit limits for groups inside the group with the limit.
-    fn nested_limits(&self) -> Vec<Setting>;
+    fn nested_limits(&self) -> Vec<KernelSetting>;
     /// The setting of swappiness, 0 to 200: of the group, or of the machine if groups have none.
-    fn swappiness(&self, value: u32) -> Setting;
+    fn swappiness(&self, value: u32) -> KernelSetting;
     /// The setting that freezes or thaws a program.
-    fn freeze(&self, program: &str, is_frozen: bool) -> Setting;
+    fn freeze(&self, program: &str, is_frozen: bool) -> KernelSetting;
     /// Whether every task of a program has stopped.
     ///
     /// # Errors
@@ -346,12 +346,12 @@ mod tests {
                 .map(PathBuf::from)
         );
         let state = "/freezer/launch/notes/freezer.state";
-        assert_eq!(layout.freeze("notes", false), Setting::new(state, "THAWED"));
+        assert_eq!(layout.freeze("notes", false), KernelSetting::new(state, "THAWED"));
         // Only a kernel that accounts swap has the common limit of memory and swap.
         assert_eq!(layout.without_swap(&root, 7).len(), 1);
         fs::create_dir(root.path("/memory")).unwrap();
         fs::write(root.path("/memory/memory.memsw.limit_in_bytes"), "").unwrap();
-        let both = Setting::new("/memory/launch/memory.memsw.limit_in_bytes", 7);
+        let both = KernelSetting::new("/memory/launch/memory.memsw.limit_in_bytes", 7);
         assert_eq!(layout.without_swap(&root, 7)[1], both);
     }
 }

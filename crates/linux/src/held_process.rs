@@ -10,7 +10,6 @@ use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::{Errno, read};
 use rustix::path::DecInt;
@@ -18,6 +17,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process,
 };
 
+use crate::kernel_file::mask;
+use crate::polling::is_readable;
 use crate::root::open_at;
 use crate::stat::Stat;
 
@@ -175,6 +176,12 @@ impl HeldProcess {
         })
     }
 
+    /// Whether SIGKILL is pending. False if its state cannot be read.
+    pub fn is_killed(&self) -> bool {
+        let mut buffer = [0; 4096];
+        self.read(c"status", &mut buffer).is_ok_and(is_killed)
+    }
+
     /// Sends SIGKILL.
     ///
     /// # Errors
@@ -195,10 +202,7 @@ impl HeldProcess {
 
     /// Waits up to `time` for its end; returns whether it has ended.
     pub fn has_ended(&self, time: Duration) -> bool {
-        let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
-        // A time that the clock cannot represent means no limit.
-        let time = Timespec::try_from(time).ok();
-        poll(&mut ends, time.as_ref()).is_ok_and(|count| count > 0)
+        is_readable(&self.handle, time)
     }
 
     /// Frees the private memory of a killed process before its threads exit, as the kernel's own OOM reaper does
@@ -214,6 +218,15 @@ impl HeldProcess {
             _ => Release::Refused,
         }
     }
+}
+
+/// Whether SIGKILL is pending, for one thread or for the process, from the text of `/proc/PID/status`.
+fn is_killed(status: &[u8]) -> bool {
+    const SIGKILL_BIT: u64 = 1 << 8;
+    [&b"SigPnd"[..], b"ShdPnd"]
+        .into_iter()
+        .filter_map(|name| mask(status, name))
+        .any(|mask| mask & SIGKILL_BIT != 0)
 }
 
 /// Whether the thread with this folder runs.
@@ -338,6 +351,20 @@ mod tests {
         held.kill().unwrap();
         assert!(held.has_ended(Duration::from_secs(60)));
         assert!(!held.try_clone().unwrap().follow_thread());
+    }
+
+    #[test]
+    fn a_pending_kill_is_seen() {
+        for (line, expected) in [
+            ("SigPnd:\t0000000000000100", true),
+            ("ShdPnd:\t0000000000000101", true),
+            ("SigPnd:\t0000000000000080", false),
+            ("SigBlk:\t0000000000000100", false),
+            ("ShdPnd:\tx", false),
+        ] {
+            let text = format!("Name:\tx\n{line}\n");
+            assert_eq!(is_killed(text.as_bytes()), expected, "{line}");
+        }
     }
 
     #[test]

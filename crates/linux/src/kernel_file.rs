@@ -44,12 +44,22 @@ impl KernelFile {
 
 /// The number after `name` at the beginning of a line; an optional colon and blanks are skipped.
 pub fn field(text: &[u8], name: &[u8]) -> Option<u64> {
-    let line = text.split(|&byte| byte == b'\n').find(|line| {
-        let rest = line.strip_prefix(name);
-        rest.is_some_and(|rest| rest.first().is_some_and(|&byte| byte == b' ' || byte == b':'))
+    number(value(text, name)?)
+}
+
+/// The mask after `name` at the beginning of a line, in hexadecimal digits.
+pub fn mask(text: &[u8], name: &[u8]) -> Option<u64> {
+    let digits = std::str::from_utf8(value(text, name)?.trim_ascii_end()).ok()?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// The rest of the line that begins with `name`, a blank or a colon.
+fn value<'text>(text: &'text [u8], name: &[u8]) -> Option<&'text [u8]> {
+    let rest = text.split(|&byte| byte == b'\n').find_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        rest.first().is_some_and(|&byte| byte == b' ' || byte == b':').then_some(rest)
     })?;
-    let rest = &line[name.len()..];
-    number(rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
+    Some(rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
 }
 
 /// The size after `name`, in bytes; the kernel writes it in kB.
@@ -75,6 +85,8 @@ mod tests {
         assert_eq!(field(text, b"pgscan_direct"), Some(12));
         assert_eq!(field(text, b"Mem"), None);
         assert_eq!(number(b"max\n"), None);
+        let status = b"SigQ:\t0/7\nSigIgn:\t0000000000001000\nCapEff:\tx\n";
+        assert_eq!((mask(status, b"SigIgn"), mask(status, b"CapEff")), (Some(4096), None));
     }
 
     #[test]

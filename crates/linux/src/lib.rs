@@ -6,6 +6,7 @@
 //! [`Error`] with the call and its reason.
 
 pub mod cgroup;
+pub mod confinement;
 pub mod counters;
 pub mod delays;
 pub mod disk;
@@ -17,9 +18,14 @@ pub mod groups;
 pub mod guard;
 pub mod held_process;
 pub mod kernel_file;
+pub mod local_socket;
 pub mod locking;
+pub mod log_file;
+pub mod membership;
 pub mod mounts;
+pub mod polling;
 pub mod pressure;
+pub mod private_folder;
 pub mod probe;
 pub mod process;
 pub mod program;
@@ -32,6 +38,8 @@ pub mod system;
 pub mod text_file;
 pub mod times;
 pub mod tracefs;
+pub mod users;
+pub mod wakeups;
 pub mod weigher;
 pub mod weight;
 pub mod zones;
@@ -40,5 +48,5 @@ pub mod zram;
 pub use error::Error;
 pub use root::Root;
 pub(crate) use root::unescape;
-pub use setting::Setting;
+pub use setting::KernelSetting;
 pub use shared_words::SharedWords;

@@ -161,7 +161,7 @@ fn swapon(root: &Root) -> Grant {
     if !root.exists("/proc/swaps") {
         return Grant::Refused("the kernel was built without swap".to_owned());
     }
-    match process::own_mask(root, "CapEff:") {
+    match process::own_mask(root, "CapEff") {
         Ok(Some(bits)) if bits & process::SYS_ADMIN != 0 => Grant::Given(String::new()),
         Ok(_) => Grant::Refused("needs root (CAP_SYS_ADMIN)".to_owned()),
         Err(error) => refused(&error),

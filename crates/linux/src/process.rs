@@ -7,12 +7,13 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
 use crate::kernel_file::bytes;
 use crate::stat::Stat;
-use crate::{Error, Root, kernel_file};
+use crate::{Error, Root, kernel_file, membership};
 
 /// The PIDs of all processes, in order.
 ///
@@ -99,15 +100,8 @@ pub fn memory_group(root: &Root, process: u32) -> Option<String> {
     let stat = root.read(format!("/proc/{process}/stat")).ok()??;
     let folder = folder(root, process, &Stat::parse(stat.as_bytes())?)?;
     let text = root.read(format!("{folder}/cgroup")).ok()??;
-    let path = |wanted: &str| {
-        text.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (names, path) = (parts.next()?, parts.next()?);
-            names.split(',').any(|name| name == wanted).then(|| path.to_owned())
-        })
-    };
-    // Version 2 is the hierarchy without a name.
-    path("memory").or_else(|| path(""))
+    let path = membership::memory_group(text.as_bytes())?;
+    Some(String::from_utf8_lossy(path).into_owned())
 }
 
 /// The IDs of the threads of a process, in order; empty once it has ended.
@@ -293,7 +287,7 @@ pub fn numbers<const N: usize>(root: &Root, process: u32, address: u64) -> Resul
 
 /// Whether this program was started with `signal` ignored.
 pub fn ignores(root: &Root, signal: i32) -> bool {
-    let mask = own_mask(root, "SigIgn:").ok().flatten().unwrap_or(0);
+    let mask = own_mask(root, "SigIgn").ok().flatten().unwrap_or(0);
     // Signals count from 1.
     signal > 0 && mask.checked_shr(signal as u32 - 1).is_some_and(|rest| rest & 1 == 1)
 }
@@ -304,8 +298,7 @@ pub fn ignores(root: &Root, signal: i32) -> bool {
 /// The operating system refuses.
 pub(crate) fn own_mask(root: &Root, name: &str) -> Result<Option<u64>, Error> {
     let status = root.read("/proc/self/status")?.unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix(name));
-    Ok(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()))
+    Ok(kernel_file::mask(status.as_bytes(), name.as_bytes()))
 }
 
 /// Bits of CAP_SYS_ADMIN, CAP_PERFMON and CAP_BPF in `CapEff`.
@@ -315,7 +308,7 @@ const BPF: u64 = 1 << 39;
 
 /// Whether this process has the capabilities to load tracing BPF programs. The kernel can still refuse them.
 pub fn may_load_bpf(root: &Root) -> bool {
-    let mask = own_mask(root, "CapEff:").ok().flatten().unwrap_or(0);
+    let mask = own_mask(root, "CapEff").ok().flatten().unwrap_or(0);
     mask & SYS_ADMIN != 0 || mask & (PERFMON | BPF) == PERFMON | BPF
 }
 
@@ -337,6 +330,43 @@ pub fn rank_this_thread(nice: i32) -> Result<(), Error> {
     let thread = rustix::thread::gettid();
     rustix::process::setpriority_process(Some(thread), nice)
         .map_err(|error| Error::call("setpriority", error))
+}
+
+/// How a command ended that had a limited time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// It exited with status 0.
+    Well,
+    /// It exited with another status, a signal killed it, or its state is unknown.
+    Wrong,
+    /// It was killed with its process group.
+    Late,
+}
+
+/// How often [`finish`] looks, and how many times it looks for the end of a killed command.
+const FINISH_LOOK_EVERY: Duration = Duration::from_millis(5);
+const FINISH_LOOKS_MAX: u32 = 100;
+
+/// Waits up to `time` for the end of `child`, the leader of a process group; then, or once `is_over`, kills the group.
+pub fn finish(mut child: Child, time: Duration, is_over: impl Fn() -> bool) -> Finished {
+    let begun = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Finished::Well,
+            Ok(Some(_)) | Err(_) => return Finished::Wrong,
+            Ok(None) if begun.elapsed() >= time || is_over() => break,
+            Ok(None) => std::thread::sleep(FINISH_LOOK_EVERY),
+        }
+    }
+    kill_group(child.id());
+    // It dies soon: wait for it for a while, then leave it to the process that reaps orphans.
+    for _ in 0..FINISH_LOOKS_MAX {
+        if !matches!(child.try_wait(), Ok(None)) {
+            break;
+        }
+        std::thread::sleep(FINISH_LOOK_EVERY);
+    }
+    Finished::Late
 }
 
 /// Sends SIGKILL to every process of the process group of `leader`.

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -50,14 +50,26 @@ impl Unreached {
 
 /// The file that a shell runs for `command`; None if there is none.
 pub fn find(command: &str) -> Option<PathBuf> {
-    let is_program = |path: &PathBuf| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
-    };
+    let is_program = |path: &Path| is_executable(path).unwrap_or(false);
     if command.contains('/') {
-        return Some(PathBuf::from(command)).filter(is_program);
+        return Some(PathBuf::from(command)).filter(|path| is_program(path));
     }
+    in_path(command, is_program)
+}
+
+/// The first file called `name` in a folder of PATH for which `is_program`.
+pub fn in_path(name: &str, is_program: impl Fn(&Path) -> bool) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
-    env::split_paths(&folders).map(|folder| folder.join(command)).find(is_program)
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_program(path))
+}
+
+/// Whether some user may run the file at `path`.
+///
+/// # Errors
+/// The operating system refuses, or there is no such file.
+pub fn is_executable(path: &Path) -> io::Result<bool> {
+    let file = fs::metadata(path)?;
+    Ok(file.is_file() && file.mode() & 0o111 != 0)
 }
 
 /// Why a preloaded library is not loaded into `program`, or its `malloc` is not used; for a script, the check is

@@ -9,17 +9,17 @@ use crate::{Error, Root};
 
 /// A value for a file of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
+pub struct KernelSetting {
     /// The file.
     pub path: PathBuf,
     /// The value to write.
     pub value: String,
 }
 
-impl Setting {
+impl KernelSetting {
     /// A setting of `value` for `path`.
-    pub fn new(path: impl Into<PathBuf>, value: impl ToString) -> Setting {
-        Setting { path: path.into(), value: value.to_string() }
+    pub fn new(path: impl Into<PathBuf>, value: impl ToString) -> KernelSetting {
+        KernelSetting { path: path.into(), value: value.to_string() }
     }
 
     /// Writes the value.
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn a_setting_creates_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Setting::new("/none", 1).apply(&Root::at(folder.path())).unwrap_err();
+        let error = KernelSetting::new("/none", 1).apply(&Root::at(folder.path())).unwrap_err();
         assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
     }
 }

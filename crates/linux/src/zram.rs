@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::counters::Counters;
-use crate::{Error, Root, Setting};
+use crate::{Error, KernelSetting, Root};
 
 /// The fields of `mm_stat` in their order (Documentation/admin-guide/blockdev/zram.rst); later
 /// kernels append more.
@@ -82,10 +82,10 @@ pub fn path(number: u32) -> PathBuf {
 
 /// The settings for the compressor and the size of device `number`, in order; without a compressor, the kernel's
 /// default.
-pub fn settings(number: u32, compressor: Option<&str>, bytes: u64) -> Vec<Setting> {
+pub fn settings(number: u32, compressor: Option<&str>, bytes: u64) -> Vec<KernelSetting> {
     let file = |name: &str| format!("/sys/block/zram{number}/{name}");
-    let compressor = compressor.map(|name| Setting::new(file("comp_algorithm"), name));
-    compressor.into_iter().chain([Setting::new(file("disksize"), bytes)]).collect()
+    let compressor = compressor.map(|name| KernelSetting::new(file("comp_algorithm"), name));
+    compressor.into_iter().chain([KernelSetting::new(file("disksize"), bytes)]).collect()
 }
 
 /// Resets device `number`, which must not be in use as swap, and removes it; a device that does not exist is
@@ -97,8 +97,8 @@ pub fn remove(root: &Root, number: u32) -> Result<(), Error> {
     if !root.exists(format!("/sys/block/zram{number}")) {
         return Ok(());
     }
-    Setting::new(format!("/sys/block/zram{number}/reset"), 1).apply(root)?;
-    Setting::new("/sys/class/zram-control/hot_remove", number).apply(root)
+    KernelSetting::new(format!("/sys/block/zram{number}/reset"), 1).apply(root)?;
+    KernelSetting::new("/sys/class/zram-control/hot_remove", number).apply(root)
 }
 
 /// Removes all devices that are not set up, except `others`.

@@ -1,8 +1,8 @@
 //! Kill policies: what none of them may do, and each against its naive model or its rules.
 
 use policy::kill::{
-    CATALOG, Candidate, Decision, Kill, Memory, Pressure, Ranking, Snapshot, Stall, Standing,
-    Watermarks, find,
+    CATALOG, Candidate, Decision, KillPolicy, Memory, PressureShares, Ranking, Snapshot, Stall,
+    Standing, Watermarks, find,
 };
 use proptest::prelude::*;
 use testkit::generate::SplitMix;
@@ -28,7 +28,7 @@ fn memory_of(model: &naive::Memory) -> Memory {
         disk_swap_total: pages(model.disk_swap_pages.0),
         disk_swap_free: pages(model.disk_swap_pages.1),
         watermarks: Some(Watermarks { min: pages(300), low: pages(400), high: pages(500) }),
-        pressure: Some(Pressure {
+        pressure: Some(PressureShares {
             some_basis_points: model.pressure.0,
             full_basis_points: model.pressure.1,
         }),
@@ -55,11 +55,10 @@ fn candidate_of(model: &naive::Candidate) -> Candidate {
 }
 
 fn ranked(snapshot: &Snapshot<'_>, ranking: &Ranking) -> Vec<u32> {
-    let process = |place: usize| snapshot.candidates[place].process;
-    ranking.ranked().iter().map(|ranked| process(ranked.candidate)).collect()
+    ranking.ranked().iter().map(|ranked| snapshot.candidate(ranked.candidate).process).collect()
 }
 
-fn built(name: &str, given: &[(&str, &str)]) -> Box<dyn Kill> {
+fn built(name: &str, given: &[(&str, &str)]) -> Box<dyn KillPolicy> {
     find(name).expect("the policy is in the catalog").build(given).expect("the options are valid")
 }
 
@@ -84,7 +83,7 @@ proptest! {
                 let decision = policy.decide(&snapshot, &mut ranking);
                 let mut seen = std::collections::BTreeSet::new();
                 for ranked in ranking.ranked() {
-                    prop_assert!(naive::may_die(&candidates[ranked.candidate]), "{}", row.name);
+                    prop_assert!(naive::may_die(&candidates[ranked.candidate.0]), "{}", row.name);
                     prop_assert!(seen.insert(ranked.candidate), "{} twice", row.name);
                 }
                 match decision {
@@ -142,7 +141,7 @@ proptest! {
             let target = snapshot.memory.total.0 * 20 / 100;
             let needed = target.saturating_sub(snapshot.memory.available.0).max(1);
             let bytes: Vec<u64> =
-                ranking.ranked().iter().map(|ranked| real[ranked.candidate].resident.0).collect();
+                ranking.ranked().iter().map(|ranked| real[ranked.candidate.0].resident.0).collect();
             let sum: u64 = bytes[..victims].iter().sum();
             prop_assert!(sum >= needed || victims == bytes.len());
             if victims > 1 && sum >= needed {
@@ -241,7 +240,7 @@ fn stalls_kill_only_when_they_last_and_memory_is_short() {
     let mut policy = built("pressure", &[("memory_pressure_duration_s", "3")]);
     let mut at = |second: i64, full_percent: u32, available: u64| {
         let pressure =
-            Pressure { some_basis_points: 10_000, full_basis_points: full_percent * 100 };
+            PressureShares { some_basis_points: 10_000, full_basis_points: full_percent * 100 };
         let memory = Memory { pressure: Some(pressure), ..short_of(available) };
         let snapshot = Snapshot { time: Nanos(second * SECOND), memory, candidates: &candidates };
         matches!(policy.decide(&snapshot, &mut ranking), Decision::Kill { .. })
@@ -319,7 +318,7 @@ fn a_candidate_without_cost_and_memory_does_not_die_first() {
 
 /// lmkd on a machine whose kernel reclaims, second by second.
 struct Phone {
-    policy: Box<dyn Kill>,
+    policy: Box<dyn KillPolicy>,
     memory: Memory,
     time: i64,
 }

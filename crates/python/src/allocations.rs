@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use sim::alloc::{self, ALLOCATORS, Options, Outcome};
+use sim::alloc::{self, ALLOCATORS, AllocatorOutcome, Options};
 
 use crate::answers::{Answer, catalog, parsed};
 use crate::errors::{detached, usage};
@@ -47,7 +47,7 @@ pub fn replay_allocations(
     path: PathBuf,
     requests: &str,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Answer<Vec<Outcome>>> {
+) -> PyResult<Answer<Vec<AllocatorOutcome>>> {
     let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let runs = wanted.into_iter().map(|wanted| {
         let row = alloc::find(&wanted.allocator).ok_or_else(|| {

@@ -8,7 +8,7 @@ use types::PAGE_BYTES;
 
 use crate::answers::{Answer, with_options};
 use crate::errors::{detached, usage};
-use crate::opening::Recording;
+use crate::opening::RecordingArguments;
 use crate::results::{self, Analysis, DescribedPolicy, Misses, PolicyRow};
 
 /// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded. With
@@ -27,7 +27,7 @@ pub fn analyze(
     page_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Analysis>> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let answer = detached(py, progress, |progress| {
         let analyzed = |page_bytes: Option<u64>, top_processes| {
             let source = recording.open()?;
@@ -63,7 +63,7 @@ pub fn misses(
     frames: Vec<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Misses>> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
     let frames: Vec<u32> = frames
         .into_iter()

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use sim::lifecycle::{Outcome, Phone};
+use sim::lifecycle::{LifeOutcome, Phone};
 
 use crate::answers::{Answer, parsed};
 use crate::errors::detached;
@@ -11,7 +11,7 @@ use crate::simulations::Wanted;
 /// A life request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Life {
+struct LifeRequest {
     phone: Phone,
     below: Wanted,
 }
@@ -26,8 +26,8 @@ pub fn lifecycle(
     lives: &str,
     room_bytes: u64,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Answer<Vec<Outcome>>> {
-    let lives: Vec<Life> = parsed(py, "lives", lives)?;
+) -> PyResult<Answer<Vec<LifeOutcome>>> {
+    let lives: Vec<LifeRequest> = parsed(py, "lives", lives)?;
     let outcomes = detached(py, progress, |progress| {
         let lives = lives.into_iter().map(|life| Ok((life.phone, life.below.request()?)));
         let lives = lives.collect::<Result<Vec<_>, sim::Error>>()?;

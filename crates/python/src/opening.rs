@@ -9,12 +9,12 @@ use trace::{Error, Mapping, Role, Source};
 use crate::errors::usage;
 
 /// The arguments of a `pagewise.recording.Trace`.
-pub struct Recording {
+pub struct RecordingArguments {
     path: PathBuf,
     options: ImportOptions,
 }
 
-impl Recording {
+impl RecordingArguments {
     /// Checks the names and opens nothing.
     ///
     /// # Errors
@@ -25,8 +25,8 @@ impl Recording {
         format: Option<String>,
         mapping: Option<&str>,
         columns: Vec<(String, String)>,
-    ) -> PyResult<Recording> {
-        Ok(Recording { path, options: options(py, format, mapping, columns)? })
+    ) -> PyResult<RecordingArguments> {
+        Ok(RecordingArguments { path, options: options(py, format, mapping, columns)? })
     }
 
     /// Where it lies.

@@ -14,7 +14,7 @@ use crate::answers::{Answer, catalog};
 use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
 use crate::events::EventReader;
-use crate::opening::{Recording, options};
+use crate::opening::{RecordingArguments, options};
 use crate::results::{self, Row};
 
 /// Imports recordings into a trace file; returns the report.
@@ -53,7 +53,7 @@ pub fn info(
     columns: Vec<(String, String)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(&'static str, Answer<results::Info>)> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
         Ok::<_, trace::Error>(match recording.open_any()? {
             Opened::Events(mut source) => {
@@ -89,7 +89,7 @@ pub fn number_trace(
     page_bytes: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(bool, u32, u64)> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
         let source = recording.open()?;
         // A recording that is read directly knows neither number before its end.
@@ -132,7 +132,7 @@ pub fn events(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
 ) -> PyResult<ArrowStream> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let source = py.detach(|| recording.open()).map_err(|error| error.raise(py))?;
     Ok(ArrowStream::new(Box::new(EventReader::new(source))))
 }
@@ -174,7 +174,7 @@ pub fn column<'py>(
     name: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyBytes>, &'static str)> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let (_, element, append) =
         COLUMNS.iter().find(|(known, ..)| *known == name).ok_or_else(|| {
             let names = COLUMNS.map(|(name, ..)| name).join(", ");

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
-use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbShape};
+use sim::refs::{
+    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
+};
 use trace::references::{Reader, cut};
 use types::ReferenceKind;
 
@@ -41,8 +43,8 @@ struct WantedReadAhead {
 
 impl Wanted {
     fn questions(self) -> Result<Questions, sim::Error> {
-        let shape = |(entries, ways)| TlbShape::new(entries, ways);
-        let second_tlbs = self.second_tlbs.into_iter().map(shape).collect::<Result<_, _>>()?;
+        let geometry = |(entries, ways)| TlbGeometry::new(entries, ways);
+        let second_tlbs = self.second_tlbs.into_iter().map(geometry).collect::<Result<_, _>>()?;
         let read_ahead = |WantedReadAhead { page_bytes, frames, window }| ReadAhead {
             page_bytes,
             frames,

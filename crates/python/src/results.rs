@@ -146,7 +146,7 @@ pub struct ReplayKills {
     pub window_s: f64,
     /// The replay.
     #[serde(flatten)]
-    pub outcome: sim::kills::Outcome,
+    pub outcome: sim::kills::ReplayOutcome,
     /// The memory cgroup that was recorded; null for the whole machine.
     pub cgroup: Option<String>,
     /// The command that was recorded; empty if there was none.
@@ -360,7 +360,7 @@ pub fn schemas() -> Map<String, Value> {
     add("pagewise.import-references/1", of::<ImportReferences>());
     add("pagewise.slice/1", of::<trace::Header>());
     add("pagewise.replay-kills/1", of::<ReplayKills>());
-    add("pagewise.lifecycle/1", of::<sim::lifecycle::Outcome>());
+    add("pagewise.lifecycle/1", of::<sim::lifecycle::LifeOutcome>());
     add("pagewise.devices/1", of::<Devices>());
     add("pagewise.kills/1", of::<trace::kills::Report<'_>>());
     schemas

@@ -11,7 +11,7 @@ use types::PAGE_BYTES;
 
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
-use crate::opening::Recording;
+use crate::opening::RecordingArguments;
 use crate::results::{self, ArchitectureRow, DescribedRequest, Devices, Simulate, Simulated};
 
 /// One request as Python writes it.
@@ -81,7 +81,7 @@ pub fn simulate(
     request: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Simulate>> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let wanted: Wanted = parsed(py, "request", request)?;
     let answer = detached(py, progress, |progress| {
         let simulated = |wanted: Wanted| {
@@ -124,7 +124,7 @@ pub fn simulate_many(
     marks: Vec<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Vec<Simulated>>> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
     let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let answers = detached(py, progress, |progress| {
         let requests: Vec<_> = wanted.into_iter().map(Wanted::request).collect();

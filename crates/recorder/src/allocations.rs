@@ -16,7 +16,7 @@ use trace::allocations::SOURCE;
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
 use crate::session::{Meter, create, here, start};
-use crate::{Error, Outcome, Stop};
+use crate::{Error, RecordingOutcome, Stop};
 
 /// The environment variable that gives the library the folder for its logs.
 pub const VARIABLE: &str = "PAGEWISE_ALLOCATIONS";
@@ -56,7 +56,11 @@ impl Options {
 ///
 /// # Errors
 /// The operating system refuses, the command cannot be run, or it left no log.
-pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Outcome, Error> {
+pub fn record(
+    root: &Root,
+    options: &Options,
+    stop: &mut dyn Stop,
+) -> Result<RecordingOutcome, Error> {
     let folder = options.folder();
     fs::create_dir(&folder).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => Error::Usage(format!(
@@ -90,7 +94,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
 ///
 /// # Errors
 /// The operating system refuses, or the folder has no log.
-pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<Outcome, Error> {
+pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<RecordingOutcome, Error> {
     let meter = Meter::start();
     let options = Options { output, command: Vec::new() };
     if folder == options.folder() && has_logs(folder) {
@@ -127,8 +131,8 @@ fn run(options: &Options, stop: &mut dyn Stop) -> Result<Option<i32>, Error> {
     }
 }
 
-fn outcome((ending, bytes): &(Ending, u64), meter: &Meter) -> Outcome {
-    Outcome {
+fn outcome((ending, bytes): &(Ending, u64), meter: &Meter) -> RecordingOutcome {
+    RecordingOutcome {
         recorded: ending.recorded,
         lost: ending.lost,
         bytes: *bytes,
@@ -301,7 +305,7 @@ mod tests {
         let mut reader = trace::recording::Reader::new(input).unwrap().unwrap();
         let mut found = Vec::new();
         while let Some(block) = reader.read_block().unwrap() {
-            if let trace::recording::Block::Records(records) = block {
+            if let trace::recording::RecordingBlock::Records(records) = block {
                 found.extend(records.iter().map(|record| (record.time_ns, record.process)));
             }
         }

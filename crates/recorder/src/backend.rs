@@ -10,7 +10,7 @@ use crate::bpf::{Object, Programs};
 use crate::notices::Notice;
 use crate::sources::Source;
 use crate::tracefs::Text;
-use crate::{Error, Filter};
+use crate::{Error, EventFilter};
 
 /// How often text events are read.
 const TEXT_EVERY: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ impl<'object> Backend<'object> {
         choice: BackendChoice,
         object: &'object mut Object,
         sources: &[&Source],
-        filter: &Filter,
+        filter: &EventFilter,
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Backend<'object>, Error> {

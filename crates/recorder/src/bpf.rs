@@ -17,10 +17,10 @@ use trace::recording::{FileName, Missing};
 use crate::batch::Batch;
 use crate::notices::Notice;
 use crate::refusals::{keep_prints, refused};
-use crate::rings::{Rings, Shape};
+use crate::rings::{RingSizes, Rings};
 use crate::sources::Source;
 use crate::zeros::Zeros;
-use crate::{Error, Filter, file_names};
+use crate::{Error, EventFilter, file_names};
 use skeleton::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder};
 
 #[allow(
@@ -72,7 +72,7 @@ impl<'object> Programs<'object> {
     pub fn attach(
         object: &'object mut Object,
         sources: &[&Source],
-        filter: &Filter,
+        filter: &EventFilter,
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
@@ -82,17 +82,17 @@ impl<'object> Programs<'object> {
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
         load_only(&mut open, &programs_of(sources, &root)?);
         let processors = Machine::this(&root)?.processors as usize;
-        let shape = Shape::of(buffer_bytes as usize, processors);
+        let sizes = RingSizes::of(buffer_bytes as usize, processors);
         let zeros = Zeros::here(&root, "bpf", sources)?;
-        set_constants(&mut open, filter, noted, shape, zeros == Zeros::Marked)?;
-        open.maps.rings.set_max_entries(shape.rings as u32).map_err(refused)?;
-        let records = (shape.rings * shape.records) as u32;
+        set_constants(&mut open, filter, noted, sizes, zeros == Zeros::Marked)?;
+        open.maps.rings.set_max_entries(sizes.rings as u32).map_err(refused)?;
+        let records = (sizes.rings * sizes.records) as u32;
         open.maps.records.set_max_entries(records).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
         let rings = Rings::new(
-            shape,
-            SharedWords::of(skeleton.maps.rings.as_fd(), shape.position_words())?,
-            SharedWords::of(skeleton.maps.records.as_fd(), shape.record_words())?,
+            sizes,
+            SharedWords::of(skeleton.maps.rings.as_fd(), sizes.position_words())?,
+            SharedWords::of(skeleton.maps.records.as_fd(), sizes.record_words())?,
         );
         let named = Rc::default();
         let mounts = linux::mounts::by_device(&root)?;
@@ -202,9 +202,9 @@ fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Er
 /// Sets the constants of the programs.
 fn set_constants(
     open: &mut OpenRecorderSkel,
-    filter: &Filter,
+    filter: &EventFilter,
     noted: Option<&MemoryGroup>,
-    shape: Shape,
+    sizes: RingSizes,
     marks_zeros: bool,
 ) -> Result<(), Error> {
     let constants = open
@@ -224,8 +224,8 @@ fn set_constants(
     let memory = Hierarchy::of(&Root::system(), "memory")?;
     constants.uses_memory_controller = memory.is_some_and(|found| found.version == Version::V1);
     constants.only_process = filter.process.unwrap_or(0);
-    constants.ring_mask = shape.rings as u32 - 1;
-    constants.record_mask = shape.records as u32 - 1;
+    constants.ring_mask = sizes.rings as u32 - 1;
+    constants.record_mask = sizes.records as u32 - 1;
     constants.marks_zeros = marks_zeros;
     Ok(())
 }

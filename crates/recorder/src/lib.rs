@@ -32,11 +32,11 @@ mod zeros;
 pub use backend::BackendChoice;
 pub use bpf::probe_function_entry;
 pub use error::Error;
-pub use session::{Options, Outcome, Stop, probe, probe_text, record};
+pub use session::{Options, RecordingOutcome, Stop, probe, probe_text, record};
 
 /// The events to record: of all processes, or of a group or process.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
+pub struct EventFilter {
     /// Only this memory cgroup and those below it.
     pub group: Option<linux::cgroup::MemoryGroup>,
     /// Only this process.

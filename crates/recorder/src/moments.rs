@@ -8,7 +8,9 @@
 
 use std::collections::BTreeMap;
 
-use trace::recording::moments::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight};
+use trace::recording::moments::{
+    Liveness, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight,
+};
 
 use crate::notices::{Notice, Victim};
 use crate::scene::Look;
@@ -87,12 +89,12 @@ impl Moments {
         let killed: Vec<Killed> =
             notices.iter().filter_map(|notice| self.killed(notice, &seen)).collect();
         let mut moments = Vec::new();
-        for (place, kill) in killed.iter().enumerate() {
-            let memory = kill.memory(&look.memory, known, &killed[place..], &seen);
+        for (index, kill) in killed.iter().enumerate() {
+            let memory = kill.memory(&look.memory, known, &killed[index..], &seen);
             let dying = self.dying_at(kill.time_ns, memory.free, &seen);
             self.dying.push(kill.dying(memory.free));
             if kill.is_told && self.budget.is_left(kill.time_ns) {
-                let alive = killed[place..].iter().map(|kill| kill.state.clone());
+                let alive = killed[index..].iter().map(|kill| kill.state.clone());
                 let processes = with(seen.clone(), dying.into_iter().chain(alive));
                 let victim = Some(kill.state.process);
                 moments.push(Moment { time_ns: kill.time_ns, memory, processes, victim });
@@ -129,7 +131,7 @@ impl Moments {
                     ticks: known.map_or(0, |state| state.ticks),
                     major_faults: victim.major_faults,
                     group: known.map_or(0, |state| state.group),
-                    life: Life::Living,
+                    life: Liveness::Living,
                     weight: before.and_then(|before| weight_at_kill(before, victim)),
                 }
             }
@@ -161,7 +163,7 @@ impl Moments {
             let is_giving = time_ns.saturating_sub(dying.progressed_ns) < STUCK_AFTER_NS;
             let left = counted.unwrap_or(0).max(if is_giving { unseen } else { 0 });
             let share = |bytes: u64| scaled(bytes, left, had.resident);
-            let life = if is_giving { Life::Dying } else { Life::Stuck };
+            let life = if is_giving { Liveness::Dying } else { Liveness::Stuck };
             (left > 0).then(|| ProcessState {
                 resident: left,
                 own: had.own.map(share),

@@ -9,7 +9,7 @@ use trace::recording::Missing;
 use crate::batch::Batch;
 use crate::notices::Notice;
 use crate::sources::Source;
-use crate::{Error, Filter};
+use crate::{Error, EventFilter};
 
 /// The reason why there are no programs.
 pub const BUILT_WITHOUT: &str = "this pagewise-agent was built without BPF, because clang or libelf was missing; \
@@ -49,7 +49,7 @@ impl<'object> Programs<'object> {
     pub fn attach(
         _object: &'object mut Object,
         _sources: &[&Source],
-        _filter: &Filter,
+        _filter: &EventFilter,
         _noted: Option<&MemoryGroup>,
         _buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {

@@ -47,14 +47,14 @@ impl Notice {
         if bytes.len() != BYTES {
             return None;
         }
-        let word = |place: usize| {
-            u64::from_ne_bytes(bytes[place * 8..][..8].try_into().expect("the range has 8 bytes"))
+        let word = |index: usize| {
+            u64::from_ne_bytes(bytes[index * 8..][..8].try_into().expect("the range has 8 bytes"))
         };
         let page = rustix::param::page_size() as u64;
-        let known = |place| i64::try_from(word(place)).ok();
+        let known = |index| i64::try_from(word(index)).ok();
         let pages =
-            |place: usize| known(place).filter(|&pages| pages >= 0).map(|p| p as u64 * page);
-        let held = |place: usize| pages(place).unwrap_or(0);
+            |index: usize| known(index).filter(|&pages| pages >= 0).map(|p| p as u64 * page);
+        let held = |index: usize| pages(index).unwrap_or(0);
         let [files, anonymous, swapped, shared] = [3, 4, 5, 6].map(held);
         let tick_ns = system::tick().as_nanos() as u64;
         let name = bytes[NAME_AT..].split(|&byte| byte == 0).next().unwrap_or_default();

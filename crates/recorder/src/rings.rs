@@ -29,18 +29,18 @@ const EVERY_MAX: Duration = Duration::from_millis(50);
 
 /// The number of rings, and the records of each: powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct RingSizes {
     pub rings: usize,
     pub records: usize,
 }
 
-impl Shape {
-    /// The shape that fits into `bytes`, with a ring for each processor if the rings are large enough.
-    pub fn of(bytes: usize, processors: usize) -> Shape {
+impl RingSizes {
+    /// The sizes that fit into `bytes`, with a ring for each processor if the rings are large enough.
+    pub fn of(bytes: usize, processors: usize) -> RingSizes {
         let fits = (bytes / (RECORD_WORDS * size_of::<u64>())).max(1);
         let records = 1 << fits.ilog2();
         let rings = processors.next_power_of_two().min((records / RECORDS_MIN).max(1));
-        Shape { rings, records: records / rings }
+        RingSizes { rings, records: records / rings }
     }
 
     /// How often to read the rings: before a storm fills a third of a ring, if the bounds permit.
@@ -62,7 +62,7 @@ impl Shape {
 
 /// All rings, in words that the BPF programs change.
 pub struct Rings<Words> {
-    shape: Shape,
+    sizes: RingSizes,
     positions: Words,
     records: Words,
     /// The number of records that were read from each ring.
@@ -70,8 +70,8 @@ pub struct Rings<Words> {
 }
 
 impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
-    pub fn new(shape: Shape, positions: Words, records: Words) -> Rings<Words> {
-        Rings { shape, positions, records, read: vec![0; shape.rings] }
+    pub fn new(sizes: RingSizes, positions: Words, records: Words) -> Rings<Words> {
+        Rings { sizes, positions, records, read: vec![0; sizes.rings] }
     }
 
     /// Appends up to `count` events, or one more, that are not younger than `until_ns`, oldest first, and frees
@@ -79,7 +79,7 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
     pub fn take(&mut self, until_ns: u64, count: usize, taken: &mut Vec<Record>) {
         let full = taken.len() + count;
         let mut nexts: Vec<Option<u64>> =
-            (0..self.shape.rings).map(|ring| self.time(ring)).collect();
+            (0..self.sizes.rings).map(|ring| self.time(ring)).collect();
         while taken.len() < full
             && let Some((ring, until_ns)) = oldest(&nexts, until_ns)
         {
@@ -100,7 +100,7 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
 
     /// How often to read the rings.
     pub fn read_every(&self) -> Duration {
-        self.shape.read_every()
+        self.sizes.read_every()
     }
 
     /// Events that found their ring full.
@@ -115,11 +115,11 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
 
     /// The next record of a ring, if it is complete: its kind then has the mark of this round.
     fn next(&self, ring: usize) -> Option<Record> {
-        let place = self.read[ring] as usize;
-        let index = ring * self.shape.records + place % self.shape.records;
+        let read = self.read[ring] as usize;
+        let index = ring * self.sizes.records + read % self.sizes.records;
         let words = &self.records[index * RECORD_WORDS..][..RECORD_WORDS];
         let end = words[4].load(Ordering::Acquire);
-        let is_marked = (place / self.shape.records).is_multiple_of(2);
+        let is_marked = (read / self.sizes.records).is_multiple_of(2);
         let record = Record::from_kernel([
             words[0].load(Ordering::Relaxed),
             words[1].load(Ordering::Relaxed),
@@ -172,23 +172,23 @@ mod tests {
 
     /// Writes records as the BPF programs do, in memory of this process.
     struct Writer {
-        shape: Shape,
+        sizes: RingSizes,
         positions: Vec<AtomicU64>,
         records: Vec<AtomicU64>,
     }
 
     impl Writer {
-        fn new(shape: Shape) -> Writer {
+        fn new(sizes: RingSizes) -> Writer {
             let words = |count| (0..count).map(|_| AtomicU64::new(0)).collect();
             Writer {
-                shape,
-                positions: words(shape.position_words()),
-                records: words(shape.record_words()),
+                sizes,
+                positions: words(sizes.position_words()),
+                records: words(sizes.record_words()),
             }
         }
 
         fn rings(&self) -> Rings<&[AtomicU64]> {
-            Rings::new(self.shape, &self.positions, &self.records)
+            Rings::new(self.sizes, &self.positions, &self.records)
         }
 
         fn write(&self, ring: usize, time_ns: u64) {
@@ -201,7 +201,7 @@ mod tests {
         fn claim(&self, ring: usize) -> Option<u64> {
             let positions = &self.positions[ring * RING_WORDS..];
             let claimed = positions[0].load(Ordering::Relaxed);
-            if claimed - positions[READ].load(Ordering::Acquire) >= self.shape.records as u64 {
+            if claimed - positions[READ].load(Ordering::Acquire) >= self.sizes.records as u64 {
                 positions[LOST].fetch_add(1, Ordering::Relaxed);
                 return None;
             }
@@ -211,9 +211,9 @@ mod tests {
 
         /// Completes a record of kind 4 with its ring and its time.
         fn complete(&self, ring: usize, claimed: u64, time_ns: u64) {
-            let (round, place) =
-                (claimed / self.shape.records as u64, claimed as usize % self.shape.records);
-            let words = &self.records[(ring * self.shape.records + place) * RECORD_WORDS..];
+            let (round, index) =
+                (claimed / self.sizes.records as u64, claimed as usize % self.sizes.records);
+            let words = &self.records[(ring * self.sizes.records + index) * RECORD_WORDS..];
             let kind = 4 | if round % 2 == 0 { ROUND } else { 0 };
             words[0].store(time_ns, Ordering::Relaxed);
             words[1].store(ring as u64, Ordering::Relaxed);
@@ -230,20 +230,20 @@ mod tests {
 
     #[test]
     fn a_shape_fits_its_bytes() {
-        let shape = |bytes, processors| {
-            let Shape { rings, records } = Shape::of(bytes, processors);
+        let sizes = |bytes, processors| {
+            let RingSizes { rings, records } = RingSizes::of(bytes, processors);
             (rings, records)
         };
-        assert_eq!(shape(8 << 20, 2), (2, 1 << 16));
-        assert_eq!(shape(8 << 20, 3), (4, 1 << 15));
-        assert_eq!(shape(8 << 20, 64), (8, 1 << 14));
-        assert_eq!(shape(4096, 2), (1, 64));
-        assert_eq!(shape(0, 1), (1, 1));
+        assert_eq!(sizes(8 << 20, 2), (2, 1 << 16));
+        assert_eq!(sizes(8 << 20, 3), (4, 1 << 15));
+        assert_eq!(sizes(8 << 20, 64), (8, 1 << 14));
+        assert_eq!(sizes(4096, 2), (1, 64));
+        assert_eq!(sizes(0, 1), (1, 1));
     }
 
     #[test]
     fn a_storm_does_not_fill_a_ring_between_two_reads() {
-        let every = |bytes, processors| Shape::of(bytes, processors).read_every().as_millis();
+        let every = |bytes, processors| RingSizes::of(bytes, processors).read_every().as_millis();
         assert_eq!(every(8 << 20, 2), 48);
         assert_eq!(every(64 << 20, 2), 50);
         assert_eq!(every(8 << 20, 64), 20);
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn records_of_all_rings_come_oldest_first_in_every_round() {
-        let writer = Writer::new(Shape { rings: 4, records: 8 });
+        let writer = Writer::new(RingSizes { rings: 4, records: 8 });
         let mut rings = writer.rings();
         for start in (1..1000).step_by(12) {
             for time_ns in start..start + 12 {
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_drops_records_and_counts_them() {
-        let writer = Writer::new(Shape { rings: 2, records: 4 });
+        let writer = Writer::new(RingSizes { rings: 2, records: 4 });
         let mut rings = writer.rings();
         (1..8).for_each(|time_ns| writer.write(1, time_ns));
         writer.write(0, 8);
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn an_incomplete_record_holds_back_later_records_of_its_ring() {
-        let writer = Writer::new(Shape { rings: 1, records: 4 });
+        let writer = Writer::new(RingSizes { rings: 1, records: 4 });
         let mut rings = writer.rings();
         for start in [1, 5, 9] {
             writer.write(0, start);

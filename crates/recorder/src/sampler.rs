@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linux::cgroup::MemoryGroup;
 use linux::{Root, counters, pressure, swap, system, zram};
-use trace::recording::{Area, Pressure, Sample};
+use trace::recording::{Area, PressureTotals, Sample};
 
 /// The counters of `/proc/vmstat` about paging and reclaim, by the beginning of their names.
 const VMSTAT: [&str; 10] = [
@@ -34,10 +34,10 @@ pub fn sample(root: &Root, group: Option<&MemoryGroup>) -> Sample {
     }
 }
 
-fn pressures(root: &Root) -> BTreeMap<String, Pressure> {
+fn pressures(root: &Root) -> BTreeMap<String, PressureTotals> {
     let of_resource = |resource: &&str| {
         let pressure = pressure::of_machine(root, resource).ok().flatten()?;
-        let pressure = Pressure { some_us: pressure.some_us, full_us: pressure.full_us };
+        let pressure = PressureTotals { some_us: pressure.some_us, full_us: pressure.full_us };
         Some(((*resource).to_owned(), pressure))
     };
     pressure::RESOURCES.iter().filter_map(of_resource).collect()

@@ -6,7 +6,7 @@ use linux::cgroup::MemoryGroup;
 use linux::gauge::Gauge;
 use linux::process::ProcessState as Seen;
 use linux::{Root, counters, pressure, process, system};
-use trace::recording::moments::{Life, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Liveness, MemoryState, Moment, ProcessState};
 
 use crate::weights::{Occasion, Subject, Weights};
 
@@ -90,7 +90,7 @@ impl<'a> Scene<'a> {
             own: seen.anonymous,
             major_faults: seen.major_faults,
             group,
-            life: Life::Living,
+            life: Liveness::Living,
             weight: None,
         };
         Some((state, seen.parent))

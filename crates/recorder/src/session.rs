@@ -16,7 +16,7 @@ use crate::moments::{Moments, Remains};
 use crate::notices::Notice;
 use crate::scene::{Deaths, Look, Scene};
 use crate::sources::{CATALOG, Source};
-use crate::{Error, Filter, machine, sampler, tracefs};
+use crate::{Error, EventFilter, machine, sampler, tracefs};
 
 /// How often the kernel's counters are sampled, and pending data is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub struct Options {
     /// The sources to record.
     pub sources: Vec<&'static Source>,
     /// The processes whose events are recorded.
-    pub filter: Filter,
+    pub filter: EventFilter,
     /// The group of moments and notices, if it is not the group of the filter.
     pub noted: Option<linux::cgroup::MemoryGroup>,
     /// The backend.
@@ -61,7 +61,7 @@ pub trait Stop {
 
 /// The result of a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct RecordingOutcome {
     /// Records written.
     pub recorded: u64,
     /// Records that found the buffer full.
@@ -85,7 +85,7 @@ pub struct Outcome {
 /// The largest share of lost records that is acceptable.
 const LOST_SHARE_MAX: f64 = 0.001;
 
-impl Outcome {
+impl RecordingOutcome {
     /// Whether more than 0.1 % of the records were lost, so that figures of the recording are in doubt.
     pub fn is_lossy(&self) -> bool {
         self.lost as f64 > LOST_SHARE_MAX * (self.recorded + self.lost) as f64
@@ -97,7 +97,11 @@ impl Outcome {
 /// # Errors
 /// The kernel refuses before the first record. A later failure ends the recording and is reported in the outcome,
 /// because the records until then are good.
-pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Outcome, Error> {
+pub fn record(
+    root: &Root,
+    options: &Options,
+    stop: &mut dyn Stop,
+) -> Result<RecordingOutcome, Error> {
     let mut object = bpf::object();
     let mut backend = Backend::attach(
         options.backend,
@@ -133,7 +137,7 @@ fn finish(
     backend: &Backend,
     ended: Result<Option<i32>, Error>,
     meter: &Meter,
-) -> Outcome {
+) -> RecordingOutcome {
     let lost = backend.lost() + writer.unwritten();
     let (recorded, bytes) = (writer.recorded(), writer.bytes());
     if let Err(Error::Write(_)) = ended {
@@ -149,7 +153,7 @@ fn finish(
         let _ = whole.set_len(bytes);
         failure.get_or_insert(Error::Write(error).to_string());
     }
-    Outcome {
+    RecordingOutcome {
         recorded,
         lost,
         bytes,
@@ -352,7 +356,7 @@ fn remains(root: &Root, process: u32) -> Option<Remains> {
 }
 
 /// The processes that run before the recording, each as if it had just called exec.
-fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
+fn names(root: &Root, filter: &EventFilter) -> Result<Vec<Record>, Error> {
     let processes = match (&filter.group, filter.process) {
         (_, Some(process)) => vec![process],
         (Some(group), None) => group.processes(root)?,
@@ -391,7 +395,7 @@ pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
     let ask = |source: &'static Source| {
         let mut object = bpf::object();
         let attached =
-            Programs::attach(&mut object, &[source], &Filter::default(), None, BUFFER_BYTES)
+            Programs::attach(&mut object, &[source], &EventFilter::default(), None, BUFFER_BYTES)
                 .map(drop);
         (source, attached)
     };

@@ -96,7 +96,7 @@ impl Weights {
         let is_pause = self.posted_ns.is_some_and(|then| occasion.time_ns < then + PAUSE_NS);
         if !is_pause && self.weigher.is_ready() {
             let due = due(subjects, &self.known, occasion);
-            self.weigher.post(jobs(&self.processes, subjects, &due));
+            self.weigher.post(jobs(&self.processes, due));
             self.posted_ns = Some(occasion.time_ns);
         }
     }
@@ -128,14 +128,9 @@ impl Weights {
     }
 }
 
-/// The jobs for the subjects at the places `due`.
-fn jobs<'a>(
-    processes: &'a OwnedFd,
-    subjects: &'a [Subject],
-    due: &'a [usize],
-) -> impl Iterator<Item = Job> + 'a {
-    due.iter().filter_map(|&place| {
-        let Subject { state, parent, .. } = &subjects[place];
+/// The jobs that weigh `subjects`.
+fn jobs<'a>(processes: &'a OwnedFd, subjects: Vec<&'a Subject>) -> impl Iterator<Item = Job> + 'a {
+    subjects.into_iter().filter_map(|Subject { state, parent, .. }| {
         let process = HeldProcess::open(processes, state.process).ok()?;
         Some(Job { process, serial: state.start, parent: *parent })
     })
@@ -153,9 +148,13 @@ fn keep(known: &mut HashMap<u32, Known>, subjects: &[Subject], found: &Weighing)
     }
 }
 
-/// Places of the subjects to weigh: first the parents of new processes, because they have forked, then new processes,
+/// The subjects to weigh: first the parents of new processes, because they have forked, then new processes,
 /// then others; in each class the largest first.
-fn due(subjects: &[Subject], known: &HashMap<u32, Known>, occasion: Occasion) -> Vec<usize> {
+fn due<'a>(
+    subjects: &'a [Subject],
+    known: &HashMap<u32, Known>,
+    occasion: Occasion,
+) -> Vec<&'a Subject> {
     let weight_of = |state: &ProcessState| weight(known.get(&state.process)?, state);
     let best = subjects.iter().filter_map(|subject| weight_of(&subject.state));
     let least = smallest_weighed(best.map(|best| best.memory + best.swapped).max().unwrap_or(0));
@@ -175,21 +174,20 @@ fn due(subjects: &[Subject], known: &HashMap<u32, Known>, occasion: Occasion) ->
     };
     let rank = |subject: &Subject| {
         let state = &subject.state;
-        let place = match known.get(&state.process) {
+        let class = match known.get(&state.process) {
             Some(_) if parents.contains(&state.process) => FORKED,
             None => NEW,
             Some(known) if known.is_valid(state, longest_ns(known), occasion) => return None,
             Some(_) => AGAIN,
         };
-        Some((place, Reverse(size(state))))
+        Some((class, Reverse(size(state))))
     };
-    let all = subjects.iter().enumerate().filter(|(_, subject)| is_eligible(subject));
-    let mut ranked: Vec<_> =
-        all.filter_map(|(place, subject)| Some((rank(subject)?, place))).collect();
-    ranked.sort_unstable();
-    let new = ranked.iter().take_while(|((place, _), _)| *place < AGAIN).count();
+    let all = subjects.iter().filter(is_eligible);
+    let mut ranked: Vec<_> = all.filter_map(|subject| Some((rank(subject)?, subject))).collect();
+    ranked.sort_by_key(|&(rank, _)| rank);
+    let new = ranked.iter().take_while(|((class, _), _)| *class < AGAIN).count();
     let count = new.clamp(USUALLY_AT_ONCE, AT_ONCE);
-    ranked.into_iter().take(count).map(|(_, place)| place).collect()
+    ranked.into_iter().take(count).map(|(_, subject)| subject).collect()
 }
 
 impl Known {
@@ -252,7 +250,7 @@ mod tests {
     }
 
     fn numbers(subjects: &[Subject], known: &HashMap<u32, Known>, when: Occasion) -> Vec<u32> {
-        due(subjects, known, when).into_iter().map(|place| subjects[place].state.process).collect()
+        due(subjects, known, when).into_iter().map(|subject| subject.state.process).collect()
     }
 
     #[test]
@@ -328,7 +326,7 @@ mod tests {
     fn the_end_of_a_sharer_invalidates_the_weights_of_others() {
         let mut subjects = [subject(1, 100), subject(2, 90), subject(3, 80)];
         let mut weights = Weights::start(&Root::system()).unwrap();
-        let all = [(0, 5), (1, 5), (2, 80)].map(|(place, own)| known(&subjects[place], 4_900, own));
+        let all = [(0, 5), (1, 5), (2, 80)].map(|(index, own)| known(&subjects[index], 4_900, own));
         weights.known = HashMap::from(all);
         assert!(numbers(&subjects, &weights.known, at(5_000)).is_empty());
         subjects[0].state.own = Some(107 * MIB);
@@ -355,7 +353,7 @@ mod tests {
         before.start = own.start;
         for (killed_ns, is_kept) in [(Some(1), true), (Some(u64::MAX), false), (None, false)] {
             weights.known = HashMap::from([(this, before.clone())]);
-            weights.weigher.post(jobs(&weights.processes, std::slice::from_ref(&subject), &[0]));
+            weights.weigher.post(jobs(&weights.processes, vec![&subject]));
             // When the thread is ready, it has stored all results.
             while !weights.weigher.is_ready() {
                 std::thread::yield_now();

@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 
 use proptest::prelude::*;
-use sim::alloc::{ALLOCATORS, Options, Outcome, find, replay};
+use sim::alloc::{ALLOCATORS, AllocatorOutcome, Options, find, replay};
 use testkit::allocations::{self as naive, Pool};
-use trace::allocations::{Action, Block, History, PageRun, ProcessHistory, StepParts};
+use trace::allocations::{Action, Block, History, PageExtent, ProcessHistory, StepParts};
 
 /// Frames of a machine on which our pool holds 512 KiB hot: 1/16 of its memory.
 const MACHINE_PAGES: u64 = 2048;
@@ -40,13 +40,13 @@ fn program(deeds: Vec<(u64, Deed)>) -> (Vec<(u64, naive::Step)>, History) {
                 let block = history.blocks.len() as u32;
                 let bytes = u64::from(pages) * 4096;
                 history.blocks.push(Block { bytes, pages, is_zeroed, is_mapped: false });
-                // A pattern over the whole block, as runs and page by page.
+                // A pattern over the whole block, as extents and page by page.
                 let is_touched =
                     |page: u32| touched[page as usize * touched.len() / pages as usize];
                 let touched: Vec<u32> = (0..pages).filter(|&page| is_touched(page)).collect();
-                let runs: Vec<PageRun> =
-                    touched.iter().map(|&first| PageRun { first, pages: 1 }).collect();
-                history.push(step(block, Action::Allocate), &runs);
+                let extents: Vec<PageExtent> =
+                    touched.iter().map(|&first| PageExtent { first, pages: 1 }).collect();
+                history.push(step(block, Action::Allocate), &extents);
                 live.push((steps.len(), block));
                 steps.push((time_ns, naive::Step::Allocate { pages, is_zeroed, touched }));
             }
@@ -61,7 +61,7 @@ fn program(deeds: Vec<(u64, Deed)>) -> (Vec<(u64, naive::Step)>, History) {
     (steps, history)
 }
 
-fn brief(outcome: &Outcome) -> naive::Counts {
+fn brief(outcome: &AllocatorOutcome) -> naive::Counts {
     let counts = outcome.counts;
     naive::Counts {
         faults: counts.faults,
@@ -175,13 +175,13 @@ impl Hand {
             _ => u32::MAX,
         };
         let pages = self.0.blocks.get(touched as usize).map(|block| block.pages);
-        let runs: Vec<PageRun> =
-            pages.into_iter().map(|pages| PageRun { first: 0, pages }).collect();
+        let extents: Vec<PageExtent> =
+            pages.into_iter().map(|pages| PageExtent { first: 0, pages }).collect();
         let time_ns = seconds * 1_000_000_000;
-        self.0.push(StepParts { time_ns, process, block, action }, &runs);
+        self.0.push(StepParts { time_ns, process, block, action }, &extents);
     }
 
-    fn run(&self, name: &str, budget_pages: Option<u64>) -> Outcome {
+    fn run(&self, name: &str, budget_pages: Option<u64>) -> AllocatorOutcome {
         replay(&self.0, find(name).unwrap(), Options { budget_pages, ..Options::default() })
     }
 }
@@ -274,9 +274,9 @@ fn mapped_blocks_bypass_every_malloc_but_not_the_pools() {
 fn cut_discarded_and_resized_pages_are_counted_once() {
     let mut hand = Hand::new(1);
     let (small, large) = (hand.block(40, true, true), hand.block(60, true, true));
-    let part = |first, pages| PageRun { first, pages };
+    let part = |first, pages| PageExtent { first, pages };
     hand.step(0, 0, small, Action::Allocate);
-    let discard = Action::Discard { run: part(0, 10), is_lazy: false };
+    let discard = Action::Discard { extent: part(0, 10), is_lazy: false };
     hand.step(1, 0, small, discard);
     hand.step(2, 0, small, Action::Resize { to: large });
     hand.step(3, 0, large, Action::Cut(part(50, 10)));

@@ -71,13 +71,13 @@ pub fn snapshot(random: &mut SplitMix) -> (Memory, Vec<Candidate>) {
         stall: random.below(3) as u8,
     };
     let count = random.below(61) as u32;
-    (memory, (0..count).map(|place| candidate(random, place)).collect())
+    (memory, (0..count).map(|index| candidate(random, index)).collect())
 }
 
-fn candidate(random: &mut SplitMix, place: u32) -> Candidate {
+fn candidate(random: &mut SplitMix, index: u32) -> Candidate {
     const ADJ: [i16; 10] = [-1000, -999, -900, 0, 0, 100, 200, 700, 900, 1000];
     Candidate {
-        process: place * 3,
+        process: index * 3,
         group: random.below(5),
         adj: ADJ[random.below(10) as usize],
         resident_pages: random.below(4) * random.below(50_000),

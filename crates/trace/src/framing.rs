@@ -106,7 +106,7 @@ impl<W: Write> FrameWriter<W> {
 }
 
 /// A block of a file.
-pub enum Frame {
+pub enum FramedBlock {
     /// The kind and the unpacked contents of a complete block.
     Whole(u32, Vec<u8>),
     /// The file ends within a block, after this number of its bytes.
@@ -139,7 +139,7 @@ impl FrameReader {
     /// # Errors
     /// `Corrupt` with the offset if a complete block violates the format; `Io` if the operating system
     /// refuses the read.
-    pub fn read(&mut self) -> Result<Option<Frame>, Error> {
+    pub fn read(&mut self) -> Result<Option<FramedBlock>, Error> {
         let start = self.input.offset();
         let mut head = [0; HEAD_BYTES];
         let head = &mut head[..if self.is_checked { HEAD_BYTES } else { FIELDS_BYTES }];
@@ -148,7 +148,7 @@ impl FrameReader {
             return Ok(None);
         }
         if there < head.len() {
-            return Ok(Some(Frame::CutShort(there as u64)));
+            return Ok(Some(FramedBlock::CutShort(there as u64)));
         }
         // After a power cut, some file systems keep the length of a file but not its last bytes.
         if head.iter().all(|&byte| byte == 0) {
@@ -169,11 +169,11 @@ impl FrameReader {
         let mut packed = vec![0; packed_bytes];
         let there = self.input.read_into(&mut packed)?;
         if there < packed_bytes {
-            return Ok(Some(Frame::CutShort(self.input.offset() - start)));
+            return Ok(Some(FramedBlock::CutShort(self.input.offset() - start)));
         }
         let contents = zstd::bulk::decompress(&packed, bytes)
             .map_err(|error| self.corrupt(&format!("a block does not unpack: {error}")))?;
-        Ok(Some(Frame::Whole(kind, contents)))
+        Ok(Some(FramedBlock::Whole(kind, contents)))
     }
 
     /// Accepts a block of a kind that this version does not know.
@@ -193,11 +193,11 @@ impl FrameReader {
     }
 
     /// Skips everything from `start` on as a block that was cut short.
-    fn pass_rest(&mut self, start: u64) -> Result<Frame, Error> {
+    fn pass_rest(&mut self, start: u64) -> Result<FramedBlock, Error> {
         while !self.input.fill()?.is_empty() {
             self.input.consume(usize::MAX);
         }
-        Ok(Frame::CutShort(self.input.offset() - start))
+        Ok(FramedBlock::CutShort(self.input.offset() - start))
     }
 }
 

@@ -10,7 +10,7 @@ use types::Progress;
 use crate::formats::{ReadOptions, Role};
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
-use crate::runs::Run;
+use crate::row_extents::RowExtent;
 use crate::store::{Writer, is_parquet, join, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, Position, Reject, TraceKind};
 
@@ -137,8 +137,8 @@ pub fn import(
     let mut writer = Writer::create(output, options.force)?;
     let mut counts = Counts::default();
     while let Some(batch) = pipeline.next_runs()? {
-        counts.add(batch.runs);
-        writer.write_runs(batch.shape, batch.runs, batch.pages)?;
+        counts.add(batch.extents);
+        writer.write_extents(batch.columns, batch.extents, batch.pages)?;
         let (done, total) = pipeline.progress();
         progress.advance(done, total).map_err(|_| Error::cancelled(output))?;
     }
@@ -223,12 +223,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, runs: &[Run]) {
-        for run in runs {
-            let accesses = u64::from(run.kind.is_access()) * u64::from(run.count);
+    fn add(&mut self, extents: &[RowExtent]) {
+        for extent in extents {
+            let accesses = u64::from(extent.kind.is_access()) * u64::from(extent.count);
             self.accesses += accesses;
-            self.writes += accesses * u64::from(run.kind.is_write(run.flags));
-            self.last_ns = self.last_ns.max(run.time_ns);
+            self.writes += accesses * u64::from(extent.kind.is_write(extent.flags));
+            self.last_ns = self.last_ns.max(extent.time_ns);
         }
     }
 }

@@ -1,12 +1,12 @@
-//! Maps records to runs of rows: a request becomes the 4 KiB pages that it touches, and every page
+//! Maps records to extents of rows: a request becomes the 4 KiB pages that it touches, and every page
 //! gets a key, by which it is numbered later.
 
 use types::{EventFlags, EventKind, PAGE_BYTES, PageClass};
 
 use crate::ledger::Ledger;
 use crate::record::{AddressUnit, Mapping, Operation, Record, Traits};
-use crate::renumber::Extent;
-use crate::runs::{Run, Shape};
+use crate::renumber::KeyExtent;
+use crate::row_extents::{OptionalColumns, RowExtent};
 use crate::{ADDRESS_BITS, page_key};
 
 /// A sector has 512 bytes.
@@ -19,8 +19,8 @@ const DEVICE_BYTES_MAX: u64 = PAGE_BYTES << ADDRESS_BITS;
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// Everything but the page numbers.
-    pub runs: Vec<Run>,
-    /// Number of rows in the runs.
+    pub extents: Vec<RowExtent>,
+    /// Number of rows in the extents.
     pub rows: usize,
     /// Key of each row, if pages are objects.
     pub ids: Vec<u64>,
@@ -29,15 +29,18 @@ pub struct Mapped {
 impl Mapped {
     /// Empties the batch and keeps its capacity.
     pub fn clear(&mut self) {
-        self.runs.clear();
+        self.extents.clear();
         self.rows = 0;
         self.ids.clear();
     }
 
     /// Keys of the rows with a page, if pages are no objects.
-    pub fn extents(&self) -> impl Iterator<Item = Extent> {
-        let paged = self.runs.iter().filter(|run| run.kind != EventKind::Exit);
-        paged.map(|run| Extent { first: page_key(run.space, run.address), count: run.count })
+    pub fn key_extents(&self) -> impl Iterator<Item = KeyExtent> {
+        let paged = self.extents.iter().filter(|extent| extent.kind != EventKind::Exit);
+        paged.map(|extent| KeyExtent {
+            first: page_key(extent.space, extent.address),
+            count: extent.count,
+        })
     }
 }
 
@@ -84,8 +87,8 @@ impl Mapper {
     }
 
     /// The columns of the rows.
-    pub fn shape(&self) -> Shape {
-        Shape {
+    pub fn columns(&self) -> OptionalColumns {
+        OptionalColumns {
             has_clock: self.traits.has_clock,
             has_sizes: self.traits.has_sizes,
             has_durations: self.traits.has_durations,
@@ -135,8 +138,8 @@ impl Mapper {
     fn map_object(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let Some(kind) = access_kind(record.operation, ledger) else { return };
         let bytes = u32::try_from(record.bytes).unwrap_or(u32::MAX);
-        let run = self.run(record, kind, EventFlags::default(), 0);
-        mapped.runs.push(Run { bytes_first: bytes, ..run });
+        let extent = self.extent(record, kind, EventFlags::default(), 0);
+        mapped.extents.push(RowExtent { bytes_first: bytes, ..extent });
         mapped.rows += 1;
         mapped.ids.push(record.address);
     }
@@ -165,7 +168,7 @@ impl Mapper {
         let is_anonymous = !is_file && kind != EventKind::Exit;
         let flags =
             if is_anonymous { record.flags.with_class(PageClass::Anonymous) } else { record.flags };
-        mapped.runs.push(self.run(record, kind, flags, space));
+        mapped.extents.push(self.extent(record, kind, flags, space));
         mapped.rows += 1;
     }
 
@@ -196,24 +199,30 @@ impl Mapper {
         let before = (start % PAGE_BYTES) as u32;
         let after = (PAGE_BYTES - 1) as u32 - ((end - 1) % PAGE_BYTES) as u32;
         const WHOLE: u32 = PAGE_BYTES as u32;
-        mapped.runs.push(Run {
+        mapped.extents.push(RowExtent {
             address: first,
             count,
             bytes_first: WHOLE - before - if count == 1 { after } else { 0 },
             bytes_last: WHOLE - after,
-            ..self.run(record, kind, flags, space)
+            ..self.extent(record, kind, flags, space)
         });
         mapped.rows += count as usize;
     }
 
-    /// A run of one row without bytes.
+    /// An extent of one row without bytes.
     #[inline]
-    fn run(&mut self, record: &Record, kind: EventKind, flags: EventFlags, space: u32) -> Run {
+    fn extent(
+        &mut self,
+        record: &Record,
+        kind: EventKind,
+        flags: EventFlags,
+        space: u32,
+    ) -> RowExtent {
         // Without a clock every time is 0.
         let start_ns = *self.start_ns.get_or_insert(record.time_ns);
         self.disordered += u64::from(record.time_ns < self.last_ns);
         self.last_ns = record.time_ns;
-        Run {
+        RowExtent {
             time_ns: record.time_ns.saturating_sub(start_ns),
             duration_ns: record.duration_ns,
             address: record.address,
@@ -256,8 +265,8 @@ mod tests {
         let (mut mapped, mut ledger) = (Mapped::default(), Ledger::new(false));
         assert_eq!(mapper.map(records, usize::MAX, &mut mapped, &mut ledger), records.len());
         let mut rows = Rows::default();
-        mapper.shape().expand(&mapped.runs, &[], &mut rows);
-        let keys: usize = mapped.extents().map(|extent| extent.count as usize).sum();
+        mapper.columns().expand(&mapped.extents, &[], &mut rows);
+        let keys: usize = mapped.key_extents().map(|extent| extent.count as usize).sum();
         let is_objects = mapping == Mapping::Objects;
         let keyed = if is_objects { mapped.ids.len() } else { keys };
         assert_eq!((rows.len(), rows.len()), (mapped.rows, keyed));
@@ -311,7 +320,7 @@ mod tests {
         // A batch uses no more records than it has room for.
         assert_eq!(mapper.map(&records, 3, &mut mapped, &mut ledger), 3);
         assert_eq!(mapper.map(&records[3..], 4, &mut mapped, &mut ledger), 1);
-        let times: Vec<i64> = mapped.runs.iter().map(|run| run.time_ns).collect();
+        let times: Vec<i64> = mapped.extents.iter().map(|extent| extent.time_ns).collect();
         assert_eq!(times, [0, 20, -10, 10]);
         assert_eq!((mapper.start_ns(), mapper.disordered()), (50, 1));
     }

@@ -22,7 +22,7 @@ pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Err
         return Ok(Box::new(Reader::open(path)?));
     }
     let pipeline = Pipeline::open(&[path.to_owned()], &direct(options))?;
-    Ok(Box::new(Recording { pipeline }))
+    Ok(Box::new(ForeignRecording { pipeline }))
 }
 
 /// An open recording, by its contents.
@@ -52,7 +52,7 @@ pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
         return Ok(Opened::References(Box::new(references::Reader::of_input(input)?)));
     }
     let pipeline = Pipeline::of_input(input, &direct(options))?;
-    Ok(Opened::Events(Box::new(Recording { pipeline })))
+    Ok(Opened::Events(Box::new(ForeignRecording { pipeline })))
 }
 
 fn direct(options: &ImportOptions) -> PipelineOptions {
@@ -60,11 +60,11 @@ fn direct(options: &ImportOptions) -> PipelineOptions {
 }
 
 /// A foreign recording as a source of events.
-struct Recording {
+struct ForeignRecording {
     pipeline: Pipeline,
 }
 
-impl Source for Recording {
+impl Source for ForeignRecording {
     fn header(&self) -> &Header {
         self.pipeline.header()
     }

@@ -14,8 +14,8 @@ use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::references;
 use crate::renumber::Renumber;
+use crate::row_extents::{OptionalColumns, RowExtent};
 use crate::rows::page_numbers;
-use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
 use crate::{Error, ErrorKind, Header, Processes, Rows, TraceKind};
 
@@ -66,13 +66,13 @@ pub struct Pipeline {
     rows: Rows,
 }
 
-/// The rows of a batch as runs, with the page number of each row if pages are numbered.
+/// The rows of a batch as extents, with the page number of each row if pages are numbered.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbered<'batch> {
     /// The columns that the rows have.
-    pub shape: Shape,
+    pub columns: OptionalColumns,
     /// All columns except the pages.
-    pub runs: &'batch [Run],
+    pub extents: &'batch [RowExtent],
     /// Page number of each row, 0 and void for an exit; empty if pages are not numbered.
     pub pages: &'batch [u32],
 }
@@ -86,7 +86,7 @@ impl Pipeline {
         let Some(first) = paths.first() else {
             return Err(Error::new(ErrorKind::Usage, "", "expected at least one file"));
         };
-        let mut recordings: Vec<Recording> = Vec::new();
+        let mut recordings: Vec<RecordingFiles> = Vec::new();
         let mut meters = Vec::with_capacity(paths.len());
         let mut chosen: Option<&'static Format> = None;
         let mut bytes_total = Some(0u64);
@@ -111,7 +111,7 @@ impl Pipeline {
             let name = format.recording_of(path);
             match recordings.iter_mut().find(|recording| recording.name == name) {
                 Some(recording) if format.has_parts => recording.readers.push(reader),
-                _ => recordings.push(Recording { name, readers: vec![reader] }),
+                _ => recordings.push(RecordingFiles { name, readers: vec![reader] }),
             }
         }
         let name = chosen.map_or("", |format| format.name);
@@ -128,20 +128,20 @@ impl Pipeline {
         let meters = vec![(path.clone(), input.meter())];
         let bytes_total = input.file_bytes();
         let readers = vec![(format.open)(input, &options.read)?];
-        let recordings = vec![Recording { name: format.recording_of(&path), readers }];
+        let recordings = vec![RecordingFiles { name: format.recording_of(&path), readers }];
         Pipeline::start(&path, format.name, recordings, meters, bytes_total, options)
     }
 
     fn start(
         first: &Path,
         format: &str,
-        recordings: Vec<Recording>,
+        recordings: Vec<RecordingFiles>,
         meters: Vec<(PathBuf, Arc<Meter>)>,
         bytes_total: u64,
         options: &PipelineOptions,
     ) -> Result<Pipeline, Error> {
         let held_max = HELD_MAX / recordings.len();
-        let read = |recording: Recording| recording.read(held_max);
+        let read = |recording: RecordingFiles| recording.read(held_max);
         let merge = Merge::new(recordings.into_iter().map(read).collect());
         let traits = merge.traits();
         let mapping = options.read.mapping.unwrap_or(traits.mapping);
@@ -185,19 +185,19 @@ impl Pipeline {
         if !self.next_batch()? {
             return Ok(None);
         }
-        self.mapper.shape().expand(&self.batch.runs, &self.numbers, &mut self.rows);
+        self.mapper.columns().expand(&self.batch.extents, &self.numbers, &mut self.rows);
         Ok(Some(&mut self.rows))
     }
 
-    /// The next rows as runs, the form in which an import writes them; `None` at the end.
+    /// The next rows as extents, the form in which an import writes them; `None` at the end.
     ///
     /// # Errors
     /// Those of `next_rows`.
     pub fn next_runs(&mut self) -> Result<Option<Numbered<'_>>, Error> {
         let is_more = self.next_batch()?;
         Ok(is_more.then(|| Numbered {
-            shape: self.mapper.shape(),
-            runs: &self.batch.runs,
+            columns: self.mapper.columns(),
+            extents: &self.batch.extents,
             pages: &self.numbers,
         }))
     }
@@ -213,7 +213,7 @@ impl Pipeline {
             self.mapped_records +=
                 self.mapper.map(records, BATCH_ROWS, &mut self.batch, &mut self.ledger);
         }
-        if self.batch.runs.is_empty() {
+        if self.batch.extents.is_empty() {
             self.complete_header();
             return Ok(false);
         }
@@ -254,12 +254,12 @@ impl Pipeline {
             return Ok(false);
         }
         let mut numbers = self.numbers.iter().map(|&number| PageId(number));
-        for run in &self.batch.runs {
-            let of_run = numbers.by_ref().take(run.count as usize);
-            if run.kind.is_access() {
-                pages.extend(of_run);
+        for extent in &self.batch.extents {
+            let of_extent = numbers.by_ref().take(extent.count as usize);
+            if extent.kind.is_access() {
+                pages.extend(of_extent);
             } else {
-                of_run.for_each(drop);
+                of_extent.for_each(drop);
             }
         }
         Ok(true)
@@ -294,7 +294,7 @@ impl Pipeline {
         } else if self.header.kind == TraceKind::Objects {
             renumber.number_batch(&self.batch.ids, &mut self.numbers)
         } else {
-            renumber.number_extents(self.batch.extents(), &mut self.numbers)
+            renumber.number_extents(self.batch.key_extents(), &mut self.numbers)
         };
         if numbered.is_err() {
             self.numbers.clear();
@@ -304,9 +304,10 @@ impl Pipeline {
         }
         self.header.pages = Some(renumber.len() as u32);
         if self.numbers.len() < self.batch.rows {
-            // The batch has exits. In a trace with exits every run has a single row.
+            // The batch has exits. In a trace with exits every extent has a single row.
             let numbers = std::mem::take(&mut self.numbers).into_iter();
-            self.numbers.extend(page_numbers(self.batch.runs.iter().map(|run| run.kind), numbers));
+            self.numbers
+                .extend(page_numbers(self.batch.extents.iter().map(|extent| extent.kind), numbers));
         }
     }
 
@@ -359,12 +360,12 @@ impl Pipeline {
 }
 
 /// The files of a recording; nearly always a single file.
-struct Recording {
+struct RecordingFiles {
     name: PathBuf,
     readers: Vec<Box<dyn RecordReader>>,
 }
 
-impl Recording {
+impl RecordingFiles {
     /// A reader of its records; if requests appear at several stages, only those of one stage.
     fn read(mut self, held_max: usize) -> Box<dyn RecordReader> {
         let has_stages = self.readers.iter().any(|reader| reader.traits().has_stages);

@@ -124,15 +124,15 @@ fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
     }
     // More digits than a nanosecond needs, or none.
     let mut part = 0u64;
-    let mut place = unit_ns;
+    let mut worth = unit_ns;
     let mut length = 0;
-    let digit_at = |place: usize| fraction.get(place).map(|byte| byte.wrapping_sub(b'0'));
+    let digit_at = |index: usize| fraction.get(index).map(|byte| byte.wrapping_sub(b'0'));
     while let Some(digit) = digit_at(length)
         && digit < 10
-        && place > 1
+        && worth > 1
     {
         part = part.wrapping_mul(10).wrapping_add(u64::from(digit));
-        place /= 10;
+        worth /= 10;
         length += 1;
     }
     let is_up = digit_at(length).is_some_and(|digit| (5..10).contains(&digit));
@@ -140,7 +140,7 @@ fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
         length += 1;
     }
     // Less than a unit, at most rounded up to a whole unit.
-    (part * place + u64::from(is_up), &fraction[length..])
+    (part * worth + u64::from(is_up), &fraction[length..])
 }
 
 /// All of `text` as a time in units of `unit_ns` nanoseconds, optionally with a sign and an exponent.

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use trace::kills::{Kill, Outcome, Trigger, read};
+use trace::kills::{Kill, KillTrigger, KillsOutcome, read};
 
 const KERNELS: [&str; 3] = ["6.1", "6.12", "6.18"];
 const MIB: u64 = 1 << 20;
@@ -13,11 +13,11 @@ fn golden(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(name)
 }
 
-fn outcome(kernel: &str) -> Outcome {
+fn outcome(kernel: &str) -> KillsOutcome {
     read(&golden(&format!("kills-{kernel}.pgk"))).expect("the recording is whole")
 }
 
-fn victims(outcome: &Outcome) -> Vec<&Kill> {
+fn victims(outcome: &KillsOutcome) -> Vec<&Kill> {
     outcome.kills.iter().filter(|kill| kill.comm.ends_with("victim")).collect()
 }
 
@@ -49,7 +49,7 @@ fn every_phase_is_known_on_every_kernel() {
         let [(Some(13), few), (Some(41), many)] = asked[..] else { panic!("{kernel}: {asked:?}") };
         assert!((19..24).contains(&few) && (29..34).contains(&many), "{kernel}: {asked:?}");
         for kill in victims {
-            assert_eq!(kill.trigger, Trigger::User);
+            assert_eq!(kill.trigger, KillTrigger::User);
             let sum = kill.signal_us.unwrap() + kill.threads_us.unwrap() + kill.reclaim_us.unwrap();
             assert!((sum - kill.total_us.unwrap()).abs() < 0.01 * sum);
             let inside = kill.unmap_us.unwrap() + kill.pagetables_us.unwrap();

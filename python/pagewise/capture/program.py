@@ -24,7 +24,7 @@ FIRST_LINE_BYTES = 256
 
 
 @dataclass(frozen=True)
-class Target:
+class Processor:
     """A processor: its QEMU name, and the Debian package of its libraries for other machines."""
 
     architecture: str
@@ -33,11 +33,11 @@ class Target:
 
 
 TARGETS = {
-    ("x86-64", 64): Target("x86_64", "/usr/x86_64-linux-gnu", "libc6-amd64-cross"),
-    ("x86", 32): Target("i386", "/usr/i686-linux-gnu", "libc6-i386-cross"),
-    ("arm64", 64): Target("aarch64", "/usr/aarch64-linux-gnu", "libc6-arm64-cross"),
-    ("arm", 32): Target("arm", "/usr/arm-linux-gnueabihf", "libc6-armhf-cross"),
-    ("riscv", 64): Target("riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross"),
+    ("x86-64", 64): Processor("x86_64", "/usr/x86_64-linux-gnu", "libc6-amd64-cross"),
+    ("x86", 32): Processor("i386", "/usr/i686-linux-gnu", "libc6-i386-cross"),
+    ("arm64", 64): Processor("aarch64", "/usr/aarch64-linux-gnu", "libc6-arm64-cross"),
+    ("arm", 32): Processor("arm", "/usr/arm-linux-gnueabihf", "libc6-armhf-cross"),
+    ("riscv", 64): Processor("riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross"),
 }
 
 
@@ -143,7 +143,7 @@ def without_env(interpreter: list[str]) -> list[str]:
     return interpreter if asks_more else words
 
 
-def emulated(path: str) -> tuple[Target, str | None]:
+def emulated(path: str) -> tuple[Processor, str | None]:
     """The processor of a program, and the folder of its libraries if it is not /."""
     image = image_of(path)
     target = TARGETS.get((image.machine, image.bits))

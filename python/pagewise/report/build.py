@@ -22,7 +22,7 @@ from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.report.inputs import Inputs, gather, recording_name
 from pagewise.report.kinds import accessed, title_of
-from pagewise.report.model import Cell, Chart, Column, Panel, Table
+from pagewise.report.model import Chart, Column, Panel, Table, TableCell
 from pagewise.report.panels import PANELS
 from pagewise.report.sentences import without_single_bars
 from pagewise.report.style import styles
@@ -170,7 +170,7 @@ def unbroken(value: Any) -> Any:
     return value
 
 
-def written(cell: Cell, unit: str) -> str:
+def written(cell: TableCell, unit: str) -> str:
     """A cell of a table with its unit."""
     if cell is None:
         return "unknown"
@@ -191,7 +191,7 @@ def written(cell: Cell, unit: str) -> str:
             return str(cell)
 
 
-def verdict_class(column: Column, cell: Cell) -> str:
+def verdict_class(column: Column, cell: TableCell) -> str:
     """The class that colours a verdict."""
     if column.name != "verdict":
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pagewise.report.inputs import Result
-from pagewise.report.model import Cell, Column
+from pagewise.report.model import Column, TableCell
 from pagewise.units import DAYS_PER_YEAR
 
 COLUMNS = (
@@ -72,7 +72,7 @@ def sorted_cells(cells: Iterable[Result]) -> list[Result]:
     )
 
 
-def row(cell: Result) -> list[Cell]:
+def row(cell: Result) -> list[TableCell]:
     """A cell as a row of the table."""
     wear = {f"wear_{tier}_per_year": per_year(cell, tier) for tier in ("fast", "slow")}
     return [wear[name] if name in wear else cell.get(name) for name in (c.name for c in COLUMNS)]

@@ -13,7 +13,7 @@ Unit: TypeAlias = Literal["count", "bytes", "share", "seconds", "ratio", "text"]
 
 ChartKind: TypeAlias = Literal["line", "scatter", "bar"]
 
-Cell: TypeAlias = str | int | float | None
+TableCell: TypeAlias = str | int | float | None
 Point: TypeAlias = tuple[float | str, float | None]
 
 
@@ -89,7 +89,7 @@ class Table:
     identifier: str
     caption: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Sequence[TableCell]]
     is_open: bool = False
     """Shown unfolded; otherwise behind a line to unfold."""
     note: str = ""
@@ -120,7 +120,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Conclusion:
     """The box at the top of the report."""
 
     findings: Sequence[Finding] = ()

@@ -9,7 +9,7 @@ from pagewise.advice.setting import Setting
 from pagewise.report.cells import by_setup, label
 from pagewise.report.inputs import Inputs, Result, recording_name, taken
 from pagewise.report.kinds import OBJECTS, is_of_caches, kind_of
-from pagewise.report.model import Finding, Verdict
+from pagewise.report.model import Conclusion, Finding
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
     PAGE_BYTES,
@@ -29,7 +29,7 @@ AS_LOW = 0.1
 FINDINGS_MAX = 3
 
 
-def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
+def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     """The findings of all results; ``shown`` are the panels that can serve as evidence.
 
     The first choice is skew, single accesses and the advice. If one is missing, the memory that
@@ -43,7 +43,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
     findings = [finding for finding in known if finding.evidence in shown]
     advised = [*inputs.advice, *(answer["advice"] for answer in inputs.page_sizes)]
     settings = [setting for advice in advised for setting in pasted(advice)]
-    return Verdict(findings[:FINDINGS_MAX], settings)
+    return Conclusion(findings[:FINDINGS_MAX], settings)
 
 
 def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:

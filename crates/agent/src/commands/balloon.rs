@@ -5,13 +5,13 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use killer::balloon::{self, Ending, Kind, Options, Target};
+use killer::balloon::{self, BalloonTarget, Ending, Kind, Options};
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use types::Bytes;
 
 use crate::arguments::parse_time;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt::Interrupt;
 use crate::output::print;
 
@@ -32,7 +32,7 @@ Examples:
 pub struct Arguments {
     /// How much memory to take: a size (300MiB), a share of all memory (40%), all but an amount that stays
     /// available (available:500MiB), or until tasks stall for a share of the time (pressure:20%).
-    target: Target,
+    target: BalloonTarget,
     /// The kind of memory to take.
     #[arg(long, value_enum, default_value = "anon")]
     kind: KindName,
@@ -86,7 +86,7 @@ enum KindName {
     Shared,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub fn run(arguments: &Arguments) -> ExitOutcome {
     let root = Root::system();
     if let Some(folder) = &arguments.guard {
         balloon::stand_guard(&root, folder)?;
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(status)
 }
 
-fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> Outcome {
+fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> ExitOutcome {
     // Measure the memory of the group that contains the balloon's own group.
     let group = options.within.as_ref().map(|path| MemoryGroup::at(root, path)).transpose()?;
     let filled = |bytes| {

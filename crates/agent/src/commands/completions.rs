@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::exit::Outcome;
+use crate::exit::ExitOutcome;
 use crate::output;
 
 /// Print the completion script for a shell.
@@ -18,7 +18,7 @@ pub struct Arguments {
 }
 
 /// Prints the completions of `program`.
-pub fn run(arguments: &Arguments, mut program: Command) -> Outcome {
+pub fn run(arguments: &Arguments, mut program: Command) -> ExitOutcome {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "pagewise-agent", &mut script);
     output::print(String::from_utf8_lossy(&script).trim_end())?;

@@ -9,7 +9,7 @@ use linux::probe::{self, Grant};
 use serde::Serialize;
 use trace::recording::Missing;
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitOutcome};
 use crate::output;
 
 /// Columns of the longest name, `record --backend tracefs`.
@@ -25,7 +25,7 @@ pub struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Finding {
+struct Diagnosis {
     name: String,
     is_granted: bool,
     /// If granted, a note such as a version or a path; if refused, the reason.
@@ -42,13 +42,13 @@ struct Finding {
 struct Report {
     schema: &'static str,
     kernel: String,
-    findings: Vec<Finding>,
+    findings: Vec<Diagnosis>,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub fn run(arguments: &Arguments) -> ExitOutcome {
     let root = Root::system();
     let machine = linux::system::Machine::this(&root)?;
-    let mut findings: Vec<Finding> = probe::CATALOG
+    let mut findings: Vec<Diagnosis> = probe::CATALOG
         .iter()
         .map(|check| finding(check.name.to_owned(), (check.ask)(&root), check.without_it))
         .collect();
@@ -64,32 +64,32 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn finding(name: String, grant: Grant, without_it: &str) -> Finding {
+fn finding(name: String, grant: Grant, without_it: &str) -> Diagnosis {
     match grant {
         Grant::Given(detail) => given(name, detail),
         Grant::Refused(reason) => refused(name, vec![reason], without_it),
     }
 }
 
-fn given(name: String, detail: String) -> Finding {
-    Finding { name, is_granted: true, detail, reasons: Vec::new(), without_it: None }
+fn given(name: String, detail: String) -> Diagnosis {
+    Diagnosis { name, is_granted: true, detail, reasons: Vec::new(), without_it: None }
 }
 
-fn refused(name: String, reasons: Vec<String>, without_it: &str) -> Finding {
+fn refused(name: String, reasons: Vec<String>, without_it: &str) -> Diagnosis {
     let detail = reasons.join("; and ");
     let without_it = Some(without_it.to_owned());
-    Finding { name, is_granted: false, detail, reasons, without_it }
+    Diagnosis { name, is_granted: false, detail, reasons, without_it }
 }
 
 /// The finding about a part of the recorder, from its probe's answer.
-fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &str) -> Finding {
+fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &str) -> Diagnosis {
     match answer {
         Ok(detail) => given(name.to_owned(), detail),
         Err(error) => refused(name.to_owned(), error.reasons(), without_it),
     }
 }
 
-fn recorder_sources() -> Vec<Finding> {
+fn recorder_sources() -> Vec<Diagnosis> {
     let of_source =
         |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
             let without_it = format!("no recording of {}", source.summary);
@@ -131,7 +131,7 @@ struct Seen(Vec<(String, String)>);
 impl Seen {
     /// The text of a finding's reasons: the first time a reason in full, later a reference to the finding
     /// that printed it.
-    fn once(&mut self, finding: &Finding) -> String {
+    fn once(&mut self, finding: &Diagnosis) -> String {
         let (mut words, mut earlier) = (Vec::new(), Vec::new());
         for reason in &finding.reasons {
             match self.0.iter().find(|(seen, _)| seen == reason) {
@@ -149,7 +149,7 @@ impl Seen {
     }
 }
 
-fn print(finding: &Finding, seen: &mut Seen) -> Result<(), Exit> {
+fn print(finding: &Diagnosis, seen: &mut Seen) -> Result<(), Exit> {
     let mark = if finding.is_granted { "yes" } else { "no " };
     let detail = if finding.is_granted { finding.detail.clone() } else { seen.once(finding) };
     output::print(format_args!("{mark}  {:<NAME_WIDTH$} {detail}", finding.name))?;

@@ -11,7 +11,7 @@ use linux::Root;
 use policy::kill;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt;
 use crate::output::{print, say};
 
@@ -76,7 +76,7 @@ Examples:
     },
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub fn run(arguments: &Arguments) -> ExitOutcome {
     match &arguments.question {
         Some(Question::Check { config, policy, cgroup }) => {
             check(config, policy.as_deref(), cgroup.as_deref())
@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-fn serve(arguments: &Arguments) -> Outcome {
+fn serve(arguments: &Arguments) -> ExitOutcome {
     let root = Root::system();
     let control = listen()?;
     let config = settings(&root, arguments)?;
@@ -164,7 +164,7 @@ fn missing(refusal: Option<ErrorKind>, capability: &str) -> String {
     }
 }
 
-fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> Outcome {
+fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> ExitOutcome {
     let root = Root::system();
     let config = load(&root, paths, policy)?;
     let examined = killer::examine(&root, &scope(cgroup), &config)?;

@@ -11,7 +11,7 @@ use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
-use trace::kills::{About, Kill, Killer, Outcome, chrome};
+use trace::kills::{About, Kill, Killer, KillsOutcome, chrome};
 use types::shown;
 
 use crate::arguments::{parse_size, parse_time};
@@ -86,7 +86,7 @@ enum BackendName {
     Function,
 }
 
-pub fn run(arguments: &Arguments) -> exit::Outcome {
+pub fn run(arguments: &Arguments) -> exit::ExitOutcome {
     let mut is_early = false;
     let (outcome, failure) = match &arguments.whose.read {
         // Signals keep their default action, so one also ends a read that waits for the writer of a pipe.
@@ -169,7 +169,7 @@ impl Watch for Waiting {
     }
 }
 
-fn print_table(outcome: &Outcome) -> Result<(), Exit> {
+fn print_table(outcome: &KillsOutcome) -> Result<(), Exit> {
     print(format_args!(
         "{:>8} {:<15} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<14} killer",
         "pid",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use launch::{Lock, Observer, Outcome, Preparation, Visited, changes};
+use launch::{Lock, Observer, Preparation, RunOutcome, Visited, changes};
 use linux::Root;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ pub struct Arguments {
     guard: bool,
 }
 
-pub fn run(arguments: &Arguments) -> exit::Outcome {
+pub fn run(arguments: &Arguments) -> exit::ExitOutcome {
     let root = Root::system();
     let (Some(plan), Some(folder)) = (&arguments.plan, &arguments.output) else {
         return undo(&root, arguments);
@@ -66,7 +66,7 @@ pub fn run(arguments: &Arguments) -> exit::Outcome {
         true => print(report(&preparation, &outcome))?,
         false => print_summary(&preparation, &outcome)?,
     }
-    let is_lossy = outcome.recording.as_ref().is_some_and(recorder::Outcome::is_lossy);
+    let is_lossy = outcome.recording.as_ref().is_some_and(recorder::RecordingOutcome::is_lossy);
     if is_lossy {
         say("more than 0.1 % of the records were lost: run it again on a less busy machine");
     }
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> exit::Outcome {
     })
 }
 
-fn undo(root: &Root, arguments: &Arguments) -> exit::Outcome {
+fn undo(root: &Root, arguments: &Arguments) -> exit::ExitOutcome {
     if arguments.guard {
         changes::undo_after_run(root)?;
         return Ok(ExitCode::SUCCESS);
@@ -190,7 +190,7 @@ fn median_s<'run>(visits: impl Iterator<Item = &'run Visited>) -> Option<f64> {
     pair.map(|(low, high)| (*low + *high).as_secs_f64() / 2.0)
 }
 
-fn report(preparation: &Preparation, outcome: &Outcome) -> Value {
+fn report(preparation: &Preparation, outcome: &RunOutcome) -> Value {
     let Summary { answered, cold, kills, oom_kills, cold_median_s, warm_median_s } =
         Summary::of(&outcome.visits);
     let recording = outcome.recording.as_ref().map_or(Value::Null, |recording| {
@@ -206,7 +206,7 @@ fn report(preparation: &Preparation, outcome: &Outcome) -> Value {
     })
 }
 
-fn print_summary(preparation: &Preparation, outcome: &Outcome) -> Result<(), Exit> {
+fn print_summary(preparation: &Preparation, outcome: &RunOutcome) -> Result<(), Exit> {
     let summary = Summary::of(&outcome.visits);
     let visits = outcome.visits.len();
     let seconds =

@@ -8,7 +8,7 @@ use linux::{Root, process, program};
 use serde_json::{Map, Value, json};
 use types::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, PAGE_BYTES};
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitOutcome};
 use crate::output::{print, say};
 use crate::preload;
 
@@ -73,14 +73,14 @@ enum Profile {
     Faithful,
 }
 
-pub fn run(arguments: &Arguments) -> Outcome {
+pub fn run(arguments: &Arguments) -> ExitOutcome {
     match arguments.stats {
         Some(process) => print_counters(process, arguments.json),
         None => execute(arguments),
     }
 }
 
-fn execute(arguments: &Arguments) -> Outcome {
+fn execute(arguments: &Arguments) -> ExitOutcome {
     let Some((name, rest)) = arguments.command.split_first() else {
         return Err(Exit::Usage("no command to run".to_owned()));
     };
@@ -120,7 +120,7 @@ fn set(command: &mut Command, variable: &str, asked: Option<impl ValueEnum>) {
     }
 }
 
-fn print_counters(process: u32, is_json: bool) -> Outcome {
+fn print_counters(process: u32, is_json: bool) -> ExitOutcome {
     let root = Root::system();
     let counters = counters(&root, process)?;
     if counters[LazyCounter::Allocations as usize] == 0 {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Command};
 
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, ExitOutcome};
 
 /// Write the man pages into a folder.
 #[derive(Args)]
@@ -17,7 +17,7 @@ pub struct Arguments {
 }
 
 /// Writes the man pages of `program`.
-pub fn run(arguments: &Arguments, program: Command) -> Outcome {
+pub fn run(arguments: &Arguments, program: Command) -> ExitOutcome {
     std::fs::create_dir_all(&arguments.folder)
         .and_then(|()| clap_mangen::generate_to(program, &arguments.folder))
         .map_err(|error| Exit::Refused(format!("{}: {error}", arguments.folder.display())))?;

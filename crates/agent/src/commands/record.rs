@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::sources::{self, Source};
-use recorder::{BackendChoice, Filter, Options, Outcome};
+use recorder::{BackendChoice, EventFilter, Options, RecordingOutcome};
 use serde_json::json;
 
 use super::record_allocations;
@@ -95,7 +95,7 @@ enum BackendName {
     Tracefs,
 }
 
-pub fn run(arguments: Arguments) -> exit::Outcome {
+pub fn run(arguments: Arguments) -> exit::ExitOutcome {
     let root = Root::system();
     let interrupt = Interrupt::listen()?;
     let command = arguments.command.clone();
@@ -137,7 +137,7 @@ pub fn run(arguments: Arguments) -> exit::Outcome {
     })
 }
 
-fn print_summary(arguments: &Arguments, outcome: &Outcome) {
+fn print_summary(arguments: &Arguments, outcome: &RecordingOutcome) {
     say(format_args!(
         "{}: {} records in {:.1} s, {} lost",
         arguments.output.display(),
@@ -147,7 +147,7 @@ fn print_summary(arguments: &Arguments, outcome: &Outcome) {
     ));
 }
 
-fn report(arguments: &Arguments, outcome: &Outcome) -> serde_json::Value {
+fn report(arguments: &Arguments, outcome: &RecordingOutcome) -> serde_json::Value {
     json!({
         "schema": "pagewise.record/1",
         "path": arguments.output.display().to_string(),
@@ -174,7 +174,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
     Ok(Options {
         output: arguments.output.clone(),
         sources: wanted(arguments),
-        filter: Filter { group, process: arguments.pid },
+        filter: EventFilter { group, process: arguments.pid },
         noted: None,
         backend: match arguments.backend {
             BackendName::Any => BackendChoice::Any,

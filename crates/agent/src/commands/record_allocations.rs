@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use linux::Root;
-use recorder::Outcome;
+use recorder::RecordingOutcome;
 use recorder::allocations::{self, Options};
 
 use crate::ending::Ending;
@@ -15,7 +15,7 @@ use crate::preload;
 const LIBRARY: &str = "libpagewise_allocations.so";
 
 /// Rebuilds the recording `output` from the logs that an interrupted run left in `folder`.
-pub fn recover(root: &Root, folder: &Path, output: &Path) -> Result<Outcome, Exit> {
+pub fn recover(root: &Root, folder: &Path, output: &Path) -> Result<RecordingOutcome, Exit> {
     Ok(allocations::recover(root, folder, output.to_owned())?)
 }
 
@@ -25,7 +25,7 @@ pub fn record(
     output: &Path,
     command: &[String],
     ending: &mut Ending,
-) -> Result<Outcome, Exit> {
+) -> Result<RecordingOutcome, Exit> {
     if command.is_empty() {
         return Err(Exit::Usage(
             "--allocations records a command: write it after --, such as -- convert a.jpg b.png"

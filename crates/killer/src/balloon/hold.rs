@@ -14,7 +14,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use types::{Bytes, PAGE_BYTES};
 
-use super::options::{Kind, Options, PIECE_BYTES, Target};
+use super::options::{BalloonTarget, Kind, Options, PIECE_BYTES};
 use crate::{Error, Gauge};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -65,7 +65,7 @@ pub fn hold(
     std::fs::write(root.path("/proc/self/oom_score_adj"), options.adj.to_string())
         .map_err(|error| Error::refused("set oom_score_adj", error))?;
     let mut gauge = Gauge::open(root, group)?;
-    if let Target::Pressure(_) = options.target {
+    if let BalloonTarget::Pressure(_) = options.target {
         gauge.require_pressure()?;
     }
     let shared = Shared {
@@ -114,10 +114,10 @@ fn next_goal(options: &Options, gauge: &mut Gauge, held: u64, goal: u64) -> u64 
     // If memory cannot be read, keep the present size.
     let Some(memory) = gauge.read(true) else { return held };
     match options.target {
-        Target::Bytes(bytes) => bytes,
-        Target::Percent(percent) => (memory.total.0 / 100).saturating_mul(percent),
-        Target::Available(floor) => (held + memory.available.0).saturating_sub(floor),
-        Target::Pressure(percent) => {
+        BalloonTarget::Bytes(bytes) => bytes,
+        BalloonTarget::Percent(percent) => (memory.total.0 / 100).saturating_mul(percent),
+        BalloonTarget::Available(floor) => (held + memory.available.0).saturating_sub(floor),
+        BalloonTarget::Pressure(percent) => {
             // If pressure cannot be read, take no more.
             let Some(pressure) = memory.pressure else { return held };
             let step = (goal / STEP_SHARE).max(16 * PIECE_BYTES);
@@ -233,7 +233,7 @@ impl Hoard {
         match self {
             Hoard::Private(pieces) => pieces.push(bytes),
             Hoard::Backed { file, pieces, is_synced, .. } => {
-                file.write_all_at(&bytes, place(*pieces))?;
+                file.write_all_at(&bytes, offset(*pieces))?;
                 if *is_synced {
                     file.sync_data()?;
                 }
@@ -249,7 +249,7 @@ impl Hoard {
             Hoard::Private(pieces) => drop(pieces.pop()),
             Hoard::Backed { file, pieces, .. } => {
                 *pieces = pieces.saturating_sub(1);
-                file.set_len(place(*pieces))?;
+                file.set_len(offset(*pieces))?;
             }
         }
         Ok(())
@@ -265,9 +265,9 @@ impl Hoard {
             }
             Hoard::Backed { file, is_rewritten, .. } => {
                 let mut bytes = vec![0; PIECE_BYTES as usize];
-                file.read_exact_at(&mut bytes, place(piece))?;
+                file.read_exact_at(&mut bytes, offset(piece))?;
                 if *is_rewritten {
-                    file.write_all_at(&bytes, place(piece))?;
+                    file.write_all_at(&bytes, offset(piece))?;
                 }
             }
         }
@@ -276,7 +276,7 @@ impl Hoard {
 }
 
 /// The offset of a piece in the file.
-fn place(piece: usize) -> u64 {
+fn offset(piece: usize) -> u64 {
     piece as u64 * PIECE_BYTES
 }
 
@@ -327,7 +327,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for kind in [Kind::Anon, Kind::File, Kind::Dirty, Kind::Shared] {
             let options = Options {
-                target: Target::Percent(1),
+                target: BalloonTarget::Percent(1),
                 kind,
                 rate: None,
                 compressible_percent: 0,

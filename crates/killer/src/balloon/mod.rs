@@ -8,5 +8,5 @@ mod options;
 mod supervise;
 
 pub use hold::hold;
-pub use options::{Kind, Options, Target};
+pub use options::{BalloonTarget, Kind, Options};
 pub use supervise::{Ending, stand_guard, supervise};

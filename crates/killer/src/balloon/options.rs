@@ -11,7 +11,7 @@ pub(super) const PIECE_BYTES: u64 = 1 << 20;
 
 /// How much memory a balloon takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum BalloonTarget {
     /// This number of bytes.
     Bytes(u64),
     /// This percentage of all memory.
@@ -22,21 +22,21 @@ pub enum Target {
     Pressure(u64),
 }
 
-impl FromStr for Target {
+impl FromStr for BalloonTarget {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Target, String> {
+    fn from_str(text: &str) -> Result<BalloonTarget, String> {
         let percent = |number: &str| {
             let number = number.strip_suffix('%').and_then(|number| number.parse().ok());
             number.filter(|number| (1..=100).contains(number))
         };
         let bytes = |size: &str| size.parse::<Bytes>().ok().map(|Bytes(bytes)| bytes);
         let target = match text.split_once(':') {
-            Some(("pressure", number)) => percent(number).map(Target::Pressure),
-            Some(("available", size)) => bytes(size).map(Target::Available),
+            Some(("pressure", number)) => percent(number).map(BalloonTarget::Pressure),
+            Some(("available", size)) => bytes(size).map(BalloonTarget::Available),
             Some(_) => None,
-            None if text.ends_with('%') => percent(text).map(Target::Percent),
-            None => bytes(text).filter(|&bytes| bytes >= PIECE_BYTES).map(Target::Bytes),
+            None if text.ends_with('%') => percent(text).map(BalloonTarget::Percent),
+            None => bytes(text).filter(|&bytes| bytes >= PIECE_BYTES).map(BalloonTarget::Bytes),
         };
         target.ok_or_else(|| {
             format!(
@@ -63,7 +63,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// How much memory it takes.
-    pub target: Target,
+    pub target: BalloonTarget,
     /// The kind of memory.
     pub kind: Kind,
     /// The most memory that it takes per second; None for no limit.
@@ -94,14 +94,14 @@ mod tests {
 
     #[test]
     fn targets_have_four_forms() {
-        assert_eq!("300MiB".parse(), Ok(Target::Bytes(300 << 20)));
-        assert_eq!("40%".parse(), Ok(Target::Percent(40)));
-        assert_eq!("available:200MiB".parse(), Ok(Target::Available(200 << 20)));
-        assert_eq!("available:0B".parse(), Ok(Target::Available(0)));
-        assert_eq!("pressure:20%".parse(), Ok(Target::Pressure(20)));
+        assert_eq!("300MiB".parse(), Ok(BalloonTarget::Bytes(300 << 20)));
+        assert_eq!("40%".parse(), Ok(BalloonTarget::Percent(40)));
+        assert_eq!("available:200MiB".parse(), Ok(BalloonTarget::Available(200 << 20)));
+        assert_eq!("available:0B".parse(), Ok(BalloonTarget::Available(0)));
+        assert_eq!("pressure:20%".parse(), Ok(BalloonTarget::Pressure(20)));
         let wrong = ["0%", "101%", "40", "0MiB", "1023KiB", "1e30GiB", "-5MiB", "available:5%"];
         for text in wrong.into_iter().chain(["available:", "pressure:x", "swap:3%", ""]) {
-            assert!(text.parse::<Target>().unwrap_err().contains("pressure:20%"), "{text}");
+            assert!(text.parse::<BalloonTarget>().unwrap_err().contains("pressure:20%"), "{text}");
         }
     }
 }

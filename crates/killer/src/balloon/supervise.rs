@@ -10,7 +10,7 @@ use linux::cgroup::{MemoryGroup, Version};
 use linux::guard::{self, Guard};
 use linux::{Root, groups, process};
 
-use super::{Options, Target};
+use super::{BalloonTarget, Options};
 use crate::{Error, Gauge};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -127,10 +127,10 @@ fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Erro
     let memory = Gauge::open(root, None)?.read(false);
     let total = memory.map_or(0, |memory| memory.total.0);
     let most = match options.target {
-        Target::Bytes(bytes) => bytes,
-        Target::Percent(percent) => total / 100 * percent,
+        BalloonTarget::Bytes(bytes) => bytes,
+        BalloonTarget::Percent(percent) => total / 100 * percent,
         // At most all memory but the default floor.
-        Target::Available(_) | Target::Pressure(_) => total - total / FLOOR_SHARE,
+        BalloonTarget::Available(_) | BalloonTarget::Pressure(_) => total - total / FLOOR_SHARE,
     };
     let bytes = options.limit.map_or(most + most / 16 + ROOM_BYTES, |limit| limit.0);
     Ok(group.limit(bytes).apply(root)?)

@@ -1,14 +1,15 @@
 //! Carries out a policy's decision: measures the victims once more, kills them and watches them.
 
-use policy::kill::{Candidate, Memory, Ranked, Standing};
+use linux::process::Finished;
+use policy::kill::{Candidate, CandidateIndex, Memory, Ranked, Standing};
 use rustix::io::Errno;
 use types::Nanos;
 
 use super::holder::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
 use crate::explain::{put, put_words};
-use crate::hooks::{Occasion, Went};
-use crate::notes::Notes;
+use crate::hooks::Occasion;
+use crate::notes::VictimNotes;
 use crate::victims::Victim;
 use crate::{Config, Statistics, Unit};
 
@@ -22,27 +23,27 @@ enum Part {
     Chosen,
     /// It belongs to a family that holds the memory.
     OfFamily,
-    /// It uses the memory of the process at this place.
-    Borrower(usize),
+    /// It uses the memory of this process.
+    Borrower(CandidateIndex),
 }
 
-/// The places of the victims of one decision, without duplicates.
+/// The victims of one decision, without duplicates.
 struct Chosen {
-    places: [(usize, Part); VICTIMS_MAX],
+    victims: [(CandidateIndex, Part); VICTIMS_MAX],
     count: usize,
 }
 
 impl Chosen {
-    fn add(&mut self, place: usize, part: Part) {
-        let is_new = !self.all().iter().any(|&(chosen, _)| chosen == place);
+    fn add(&mut self, index: CandidateIndex, part: Part) {
+        let is_new = !self.all().iter().any(|&(chosen, _)| chosen == index);
         if is_new && self.count < VICTIMS_MAX {
-            self.places[self.count] = (place, part);
+            self.victims[self.count] = (index, part);
             self.count += 1;
         }
     }
 
-    fn all(&self) -> &[(usize, Part)] {
-        &self.places[..self.count]
+    fn all(&self) -> &[(CandidateIndex, Part)] {
+        &self.victims[..self.count]
     }
 }
 
@@ -52,9 +53,9 @@ impl Killer {
     pub(super) fn act(&mut self, cause: Cause, count: usize) -> Memory {
         let chosen = self.choose(cause.now, count);
         let mut memory = cause.memory;
-        for &(place, part) in chosen.all() {
-            let Candidate { resident, swapped, .. } = self.table.candidates()[place];
-            if self.kill(place, part, cause) {
+        for &(index, part) in chosen.all() {
+            let Candidate { resident, swapped, .. } = *self.table.candidate(index);
+            if self.kill(index, part, cause) {
                 memory = memory.once_back(resident, swapped);
             }
         }
@@ -66,72 +67,72 @@ impl Killer {
 
     fn choose(&mut self, now: Nanos, count: usize) -> Chosen {
         let Killer { table, ranking, config, search, .. } = self;
-        let mut chosen = Chosen { places: [(0, Part::Chosen); VICTIMS_MAX], count: 0 };
-        for &Ranked { candidate: place, .. } in &ranking.ranked()[..count] {
-            let candidates = table.candidates();
-            if table.borrowers(place).any(|other| !candidates[other].may_die()) {
+        let mut chosen =
+            Chosen { victims: [(CandidateIndex(0), Part::Chosen); VICTIMS_MAX], count: 0 };
+        for &Ranked { candidate: index, .. } in &ranking.ranked()[..count] {
+            if table.borrowers(index).any(|other| !table.candidate(other).may_die()) {
                 // A protected process uses its memory, too.
-                table.mark_refused(place, now);
+                table.mark_refused(index, now);
                 continue;
             }
-            chosen.add(place, Part::Chosen);
+            chosen.add(index, Part::Chosen);
             if let Holder::Family(family) = search.holder
-                && family.root == place
+                && family.root == index
             {
-                chosen.places[chosen.count - 1].1 = Part::OfFamily;
-                let members = table.entries().iter().enumerate();
-                members
-                    .filter(|(_, other)| other.family == family.key)
-                    .for_each(|(other, _)| chosen.add(other, Part::OfFamily));
+                chosen.victims[chosen.count - 1].1 = Part::OfFamily;
+                table
+                    .rows()
+                    .filter(|(_, entry, _)| entry.family == family.key)
+                    .for_each(|(member, ..)| chosen.add(member, Part::OfFamily));
             }
             if config.unit == Unit::Group {
-                let group = candidates[place].group;
-                let others = candidates.iter().enumerate();
-                others
-                    .filter(|(_, other)| other.group == group && other.is_eligible())
-                    .for_each(|(other, _)| chosen.add(other, Part::Chosen));
+                let group = table.candidate(index).group;
+                table
+                    .rows()
+                    .filter(|(.., other)| other.group == group && other.is_eligible())
+                    .for_each(|(other, ..)| chosen.add(other, Part::Chosen));
             }
-            table.borrowers(place).for_each(|other| chosen.add(other, Part::Borrower(place)));
+            table.borrowers(index).for_each(|other| chosen.add(other, Part::Borrower(index)));
         }
         chosen
     }
 
-    /// Measures the victim at `place` once more; returns whether its end frees what it was chosen for.
-    fn confirm(&mut self, place: usize, part: Part, now: Nanos) -> bool {
+    /// Measures a victim once more; returns whether its end frees what it was chosen for.
+    fn confirm(&mut self, index: CandidateIndex, part: Part, now: Nanos) -> bool {
         let Killer { table, weigher, .. } = self;
-        let promised = table.candidates()[place].bytes().0;
+        let promised = table.candidate(index).bytes().0;
         if part == Part::Chosen {
-            table.weigh_one(weigher, now, WAIT_VICTIM, place);
+            table.weigh_one(weigher, now, WAIT_VICTIM, index);
         }
-        weigher.wait_while_reading(table.candidates()[place].process, WAIT_VICTIM);
-        if !table.confirm(place, now) {
+        weigher.wait_while_reading(table.candidate(index).process, WAIT_VICTIM);
+        if !table.confirm(index, now) {
             return false;
         }
-        let bytes = table.candidates()[place].bytes().0;
+        let bytes = table.candidate(index).bytes().0;
         match part {
             Part::Chosen => bytes > 0 && bytes >= promised / 2,
             Part::OfFamily => {
-                table.count_share(place);
+                table.count_share(index);
                 true
             }
-            Part::Borrower(lender) => table.candidates()[lender].standing == Standing::Dying,
+            Part::Borrower(lender) => table.candidate(lender).standing == Standing::Dying,
         }
     }
 
-    /// Kills the process at `place`, if it may still be killed; returns whether it did.
-    fn kill(&mut self, place: usize, part: Part, cause: Cause) -> bool {
-        if !self.confirm(place, part, cause.now) || self.has_recovered(&cause.memory) {
+    /// Kills a process, if it may still be killed; returns whether it did.
+    fn kill(&mut self, index: CandidateIndex, part: Part, cause: Cause) -> bool {
+        if !self.confirm(index, part, cause.now) || self.has_recovered(&cause.memory) {
             return false;
         }
         if self.config.is_dry_run {
-            self.note_would_kill(place, cause);
+            self.note_would_kill(index, cause);
             return false;
         }
-        let occasion = self.occasion(place, cause.why);
+        let occasion = self.occasion(index, cause.why);
         let event = match self.hooks.run(occasion) {
-            Went::Well => None,
-            Went::Late => Some("hook-late"),
-            Went::Wrong => Some("hook-failed"),
+            Finished::Well => None,
+            Finished::Late => Some("hook-late"),
+            Finished::Wrong => Some("hook-failed"),
         };
         if let Some(event) = event {
             self.output.say(|line| {
@@ -144,22 +145,22 @@ impl Killer {
         {
             self.victims.begin(free);
         }
-        let entry = &self.table.entries()[place];
+        let entry = self.table.entry(index);
         // Written before the kill, so that the next killer can finish what this one cannot.
         let note = self
             .notes
             .as_ref()
-            .and_then(|notes| Notes::victim(notes, entry.process.number(), entry.start));
+            .and_then(|notes| VictimNotes::victim(notes, entry.process.number(), entry.start));
         // A second descriptor is for the reapers, a third to watch the victim.
         let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
         match entry.process.kill() {
             Ok(()) => {}
             Err(Errno::SRCH) => {
-                self.table.mark_dying(place, cause.now);
+                self.table.mark_dying(index, cause.now);
                 return false;
             }
             Err(error) => {
-                self.note_refusal(place, cause.now, error);
+                self.note_refusal(index, cause.now, error);
                 return false;
             }
         }
@@ -172,17 +173,17 @@ impl Killer {
         if let Some((_, free)) = self.read_free() {
             self.victims.lower(free);
         }
-        let had = self.table.candidates()[place].resident.0;
+        let had = self.table.candidate(index).resident.0;
         if let Ok(process) = watched {
             let killed = Nanos(self.began.elapsed().as_nanos() as i64);
             let mut victim = Victim::new(process, occasion.name, cause.why, killed, had, seen);
-            victim.is_joint = part != Part::Chosen || self.table.borrowers(place).next().is_some();
+            victim.is_joint = part != Part::Chosen || self.table.borrowers(index).next().is_some();
             victim.grow();
             self.victims.push(victim);
         }
         Statistics::add(&self.statistics.kills, 1);
-        self.say_kill("kill", place, cause);
-        self.table.mark_dying(place, cause.now);
+        self.say_kill("kill", index, cause);
+        self.table.mark_dying(index, cause.now);
         true
     }
 
@@ -195,23 +196,23 @@ impl Killer {
         fresh.is_some_and(|fresh| self.policy.margin(&fresh).0 > 0)
     }
 
-    fn note_would_kill(&mut self, place: usize, cause: Cause) {
+    fn note_would_kill(&mut self, index: CandidateIndex, cause: Cause) {
         Statistics::add(&self.statistics.would_kill, 1);
-        self.say_kill("would-kill", place, cause);
+        self.say_kill("would-kill", index, cause);
         // Does not name the next victim yet: once this one had died, there might be enough memory.
         self.quiet_until = Nanos(cause.now.0 + WOULD_AGAIN.0);
     }
 
-    fn occasion(&self, place: usize, why: &'static str) -> Occasion {
-        let entry = &self.table.entries()[place];
+    fn occasion(&self, index: CandidateIndex, why: &'static str) -> Occasion {
+        let entry = self.table.entry(index);
         let (process, name) = (entry.process.number(), entry.name);
         Occasion { is_before: true, process, name, why, freed_bytes: 0 }
     }
 
-    fn note_refusal(&mut self, place: usize, now: Nanos, error: Errno) {
+    fn note_refusal(&mut self, index: CandidateIndex, now: Nanos, error: Errno) {
         Statistics::add(&self.statistics.refused, 1);
-        let process = self.table.candidates()[place].process;
-        self.table.mark_refused(place, now);
+        let process = self.table.candidate(index).process;
+        self.table.mark_refused(index, now);
         self.output.say(|line| {
             put(line, "event", "refused")?;
             put(line, "process", process)?;

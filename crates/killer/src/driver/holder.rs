@@ -169,8 +169,8 @@ impl Killer {
                 }
                 Holder::Family(family) => {
                     put(line, "holder", "family")?;
-                    put(line, "process", table.candidates()[family.root].process)?;
-                    put(line, "name", table.entries()[family.root].name.text())?;
+                    put(line, "process", table.candidate(family.root).process)?;
+                    put(line, "name", table.entry(family.root).name.text())?;
                     put(line, "processes", family.processes)?;
                     put(line, "bytes", family.bytes)?;
                 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linux::system;
-use policy::kill::{Memory, Stall};
+use policy::kill::{CandidateIndex, Memory, Stall};
 use types::Nanos;
 
 use super::{Cause, Killer, SAY_AGAIN};
@@ -69,7 +69,7 @@ impl Killer {
             return;
         }
         self.overlooked = (now, count);
-        let room = self.table.entries().len();
+        let room = self.table.len();
         self.output.say(|line| {
             put(line, "event", "overlooked")?;
             put(line, "processes", count)?;
@@ -80,15 +80,15 @@ impl Killer {
     }
 
     /// Logs the victim, the reason, and the first of the ranking.
-    pub(super) fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
+    pub(super) fn say_kill(&mut self, event: &str, victim: CandidateIndex, cause: Cause) {
         let Killer { table, ranking, output, .. } = self;
-        let candidate = table.candidates()[place];
-        let name = |place: usize| table.entries()[place].name.text();
+        let candidate = table.candidate(victim);
+        let name = |index| table.entry(index).name.text();
         output.say(|line| {
             put(line, "event", event)?;
             put(line, "process", candidate.process)?;
             put(line, "at_ns", system::monotonic_ns())?;
-            put(line, "name", name(place))?;
+            put(line, "name", name(victim))?;
             put_words(line, "why", cause.why)?;
             put(line, "trigger", trigger_name(cause.woken))?;
             put_memory(line, &cause.memory)?;
@@ -99,8 +99,8 @@ impl Killer {
             put(line, "candidates", ranking.ranked().len())?;
             write!(line, " first=\"")?;
             for (rank, ranked) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
-                let (comma, process) =
-                    (if rank > 0 { "," } else { "" }, table.candidates()[ranked.candidate].process);
+                let comma = if rank > 0 { "," } else { "" };
+                let process = table.candidate(ranked.candidate).process;
                 write!(line, "{comma}{process}:{}:{}", name(ranked.candidate), ranked.score.0)?;
             }
             line.write_str("\"")

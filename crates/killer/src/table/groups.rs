@@ -1,17 +1,10 @@
-//! Cgroups of a process, from `/proc/PID/cgroup`.
+//! Numbers for the memory cgroups of processes.
 
-/// The path of the memory cgroup: in the controller's own hierarchy, else in that of version 2.
+use linux::membership;
+
+/// The path of the memory cgroup; `groups` is the text of `/proc/PID/cgroup`.
 pub(super) fn memory_group(groups: &[u8]) -> &[u8] {
-    controller_group(groups, b"memory").or_else(|| controller_group(groups, b"")).unwrap_or(b"/")
-}
-
-/// The path of the cgroup in the hierarchy with `controller`; version 2 has the empty name.
-pub(crate) fn controller_group<'a>(groups: &'a [u8], controller: &[u8]) -> Option<&'a [u8]> {
-    groups.split(|&byte| byte == b'\n').find_map(|line| {
-        let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
-        let (names, path) = (parts.next()?, parts.next()?);
-        names.split(|&byte| byte == b',').any(|name| name == controller).then_some(path)
-    })
+    membership::memory_group(groups).unwrap_or(b"/")
 }
 
 /// FNV-1a, so that equal paths have one number.
@@ -19,18 +12,4 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_memory_group_is_found_in_either_version() {
-        let both = b"4:memory:/a b\n1:cpu,cpuacct:/c\n0::/unified\n";
-        assert_eq!(memory_group(both), b"/a b");
-        assert_eq!(controller_group(both, b"cpuacct"), Some(&b"/c"[..]));
-        assert_eq!(memory_group(b"0::/x:y\n"), b"/x:y");
-        assert_eq!(memory_group(b""), b"/");
-    }
 }

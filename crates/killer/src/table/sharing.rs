@@ -1,13 +1,14 @@
 //! Memory that several processes share: weighs candidates, the largest first, and adds up families of processes
 //! that share memory by fork.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use linux::weigher::{AT_ONCE, BEST_PART, Job, Weigher, smallest_weighed};
-use policy::kill::Standing;
+use policy::kill::{CandidateIndex, Standing};
 use types::{Bytes, Nanos};
 
-use super::{Name, Table};
+use super::{Name, Table, index_of};
 
 /// Calls of the weigher per poll: at most 4 x 16 processes.
 const CALLS_MAX: usize = 4;
@@ -23,8 +24,8 @@ const DEPTH_MAX: usize = 16;
 pub(crate) struct Family {
     /// The value of `Entry::family` of its members.
     pub key: u32,
-    /// The place of the member that represents the family.
-    pub root: usize,
+    /// The member that represents the family.
+    pub root: CandidateIndex,
     pub processes: usize,
     /// What the end of all members frees.
     pub bytes: u64,
@@ -36,25 +37,25 @@ impl Table {
     pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, longest: Nanos, time: Duration) {
         let begun = Instant::now();
         for _ in 0..CALLS_MAX {
-            let mut places = [0; AT_ONCE];
-            let count = self.largest_unweighed(now, longest, &mut places);
+            let mut largest = [CandidateIndex(0); AT_ONCE];
+            let count = self.largest_unweighed(now, longest, &mut largest);
             let left = time.saturating_sub(begun.elapsed());
-            if count == 0 || !self.weigh_places(weigher, now, left, &places[..count]) {
+            if count == 0 || !self.weigh_all(weigher, now, left, &largest[..count]) {
                 return;
             }
         }
     }
 
-    /// Weighs the candidate at `place`, unless it was weighed less than a second ago.
+    /// Weighs a candidate, unless it was weighed less than a second ago.
     pub(crate) fn weigh_one(
         &mut self,
         weigher: &Weigher,
         now: Nanos,
         time: Duration,
-        place: usize,
+        index: CandidateIndex,
     ) {
-        if !self.entries[place].is_weighed(now, Nanos(0)) {
-            self.weigh_places(weigher, now, time, &[place]);
+        if !self.entry(index).is_weighed(now, Nanos(0)) {
+            self.weigh_all(weigher, now, time, &[index]);
         }
     }
 
@@ -63,58 +64,56 @@ impl Table {
         self.entries.iter_mut().for_each(super::Entry::forget_weight);
     }
 
-    /// Weighs the candidates at `places`; returns whether the weigher is ready for more.
-    fn weigh_places(
+    /// Weighs these candidates; returns whether the weigher is ready for more.
+    fn weigh_all(
         &mut self,
         weigher: &Weigher,
         now: Nanos,
         time: Duration,
-        places: &[usize],
+        indexes: &[CandidateIndex],
     ) -> bool {
         let Table { entries, candidates, .. } = self;
-        let job = |&place: &usize| {
-            let entry = &entries[place];
+        let job = |&CandidateIndex(index): &CandidateIndex| {
+            let entry = &entries[index];
             // Without a free descriptor it is not weighed.
             let process = entry.process.try_clone().ok()?;
             Some(Job { process, serial: entry.serial, parent: entry.parent })
         };
         let mut jobs = [const { None }; AT_ONCE];
-        jobs.iter_mut().zip(places.iter().filter_map(job)).for_each(|(to, job)| *to = Some(job));
+        jobs.iter_mut().zip(indexes.iter().filter_map(job)).for_each(|(to, job)| *to = Some(job));
         weigher.weigh(jobs.into_iter().flatten(), time, |found| {
-            let place = entries.binary_search_by_key(&found.number, |held| held.process.number());
-            let Some(place) = place.ok().filter(|&place| entries[place].serial == found.serial)
-            else {
+            let Some(CandidateIndex(index)) = index_of(entries, found.number) else { return };
+            let (entry, candidate) = (&mut entries[index], &mut candidates[index]);
+            if entry.serial != found.serial {
                 return;
-            };
-            let entry = &mut entries[place];
+            }
             entry.weigh(now, found.weighed);
-            (candidates[place].resident, candidates[place].swapped) =
-                (entry.own(), entry.own_swapped());
+            (candidate.resident, candidate.swapped) = (entry.own(), entry.own_swapped());
         })
     }
 
-    /// Fills `places` with the largest candidates to weigh, the largest first; returns their number.
+    /// Fills `largest` with candidates to weigh, the largest first; returns their number.
     fn largest_unweighed(
         &self,
         now: Nanos,
         longest: Nanos,
-        places: &mut [usize; AT_ONCE],
+        largest: &mut [CandidateIndex; AT_ONCE],
     ) -> usize {
-        let weighed =
-            self.entries.iter().zip(&self.candidates).filter(|(entry, _)| entry.has_weight());
-        let best = weighed.map(|(_, candidate)| candidate.bytes().0).max().unwrap_or(0);
+        let weighed = self.rows().filter(|(_, entry, _)| entry.has_weight());
+        let best = weighed.map(|(_, _, candidate)| candidate.bytes().0).max().unwrap_or(0);
         let least = smallest_weighed(best);
-        let size = |place: usize| self.entries[place].seen.all();
         let mut count = 0;
-        for (place, entry) in self.entries.iter().enumerate() {
-            if size(place) < least || entry.is_weighed(now, longest) || entry.is_dying(now) {
+        for (index, entry, _) in self.rows() {
+            let size = entry.seen.all();
+            if size < least || entry.is_weighed(now, longest) || entry.is_dying(now) {
                 continue;
             }
-            let rank = places[..count].partition_point(|&other| size(other) >= size(place));
+            let is_larger = |&other: &CandidateIndex| self.entry(other).seen.all() >= size;
+            let rank = largest[..count].partition_point(is_larger);
             if rank < AT_ONCE {
                 count = (count + 1).min(AT_ONCE);
-                places[rank..count].rotate_right(1);
-                places[rank] = place;
+                largest[rank..count].rotate_right(1);
+                largest[rank] = index;
             }
         }
         count
@@ -134,11 +133,11 @@ impl Table {
     /// The family with the most memory, of the weighed families without a protected member.
     pub(crate) fn largest_family(&mut self) -> Option<Family> {
         self.order.clear();
-        for place in 0..self.entries.len() {
-            let key = self.family_of(place);
-            self.entries[place].family = key;
+        for index in (0..self.len()).map(CandidateIndex) {
+            let key = self.family_of(index);
+            self.entries[index.0].family = key;
             if key != 0 {
-                self.order.push((u64::from(key), place));
+                self.order.push((u64::from(key), index));
             }
         }
         self.order.sort_unstable();
@@ -146,33 +145,31 @@ impl Table {
         families.filter_map(|members| self.family(members)).max_by_key(|family| family.bytes)
     }
 
-    fn family(&self, members: &[(u64, usize)]) -> Option<Family> {
-        let places = || members.iter().map(|&(_, place)| place);
-        if members.len() < 2 || !places().all(|place| self.candidates[place].may_die()) {
+    fn family(&self, members: &[(u64, CandidateIndex)]) -> Option<Family> {
+        let indexes = || members.iter().map(|&(_, index)| index);
+        if members.len() < 2 || !indexes().all(|index| self.candidate(index).may_die()) {
             return None;
         }
-        let share = |place: usize| self.entries[place].share().unwrap_or(0);
+        let share = |index| self.entry(index).share().unwrap_or(0);
         // The first of the largest members, so that it stays the same from poll to poll.
-        let root = places().max_by_key(|&place| (share(place), usize::MAX - place))?;
+        let root = indexes().max_by_key(|&index| (share(index), Reverse(index)))?;
         Some(Family {
             key: members[0].0 as u32,
             root,
             processes: members.len(),
-            bytes: places().map(share).sum(),
+            bytes: indexes().map(share).sum(),
         })
     }
 
-    /// The family of the process at `place`: the process group of its topmost ancestor that shares memory, too, so
+    /// The family of a process: the process group of its topmost ancestor that shares memory, too, so
     /// that orphans of one server stay together. 0 if it shares nothing.
-    fn family_of(&self, place: usize) -> u32 {
-        let mut top = &self.entries[place];
+    fn family_of(&self, index: CandidateIndex) -> u32 {
+        let mut top = self.entry(index);
         if top.share().is_none() {
             return 0;
         }
         for _ in 0..DEPTH_MAX {
-            let above =
-                self.entries.binary_search_by_key(&top.parent, |held| held.process.number());
-            match above.ok().map(|place| &self.entries[place]) {
+            match index_of(&self.entries, top.parent).map(|parent| self.entry(parent)) {
                 Some(parent) if parent.share().is_some() => top = parent,
                 _ => break,
             }
@@ -189,9 +186,8 @@ impl Table {
             let most = if entry.has_weight() { SAME_MAP } else { resident / LIKE_PART };
             entry.name == name && entry.seen.resident.abs_diff(resident) <= most
         };
-        let pairs = || entries.iter().zip(candidates.iter());
-        let mut others =
-            pairs().filter(|(entry, candidate)| candidate.is_eligible() && !is_like(entry));
+        let mut others = (entries.iter().zip(candidates.iter()))
+            .filter(|(entry, candidate)| candidate.is_eligible() && !is_like(entry));
         if others.any(|(_, candidate)| candidate.bytes().0 >= resident / BEST_PART) {
             for (entry, candidate) in entries.iter().zip(candidates) {
                 if is_like(entry) {
@@ -204,29 +200,34 @@ impl Table {
     /// Gives the memory of the whole `family` to its root, so that policies see what the end of all members frees.
     pub(crate) fn adopt(&mut self, family: &Family) {
         let Table { entries, candidates, .. } = self;
-        let members = || entries.iter().enumerate().filter(|(_, held)| held.family == family.key);
-        let standing = members().map(|(place, _)| candidates[place].standing).min();
-        for (place, _) in members() {
-            (candidates[place].resident, candidates[place].swapped) = (Bytes(0), Bytes(0));
+        let mut lowest = None;
+        for (entry, candidate) in entries.iter().zip(candidates.iter_mut()) {
+            if entry.family == family.key {
+                let standing = candidate.standing;
+                lowest = Some(lowest.map_or(standing, |lowest| standing.min(lowest)));
+                (candidate.resident, candidate.swapped) = (Bytes(0), Bytes(0));
+            }
         }
-        let root = &mut candidates[family.root];
+        let root = &mut candidates[family.root.0];
         root.resident = Bytes(family.bytes);
-        root.standing = standing.unwrap_or(Standing::Neutral);
+        root.standing = lowest.unwrap_or(Standing::Neutral);
     }
 
-    /// Counts for the process at `place` what its end frees if the whole family ends.
-    pub(crate) fn count_share(&mut self, place: usize) {
-        if let Some(share) = self.entries[place].share() {
-            self.candidates[place].resident = Bytes(share);
+    /// Counts for a process what its end frees if the whole family ends.
+    pub(crate) fn count_share(&mut self, index: CandidateIndex) {
+        if let Some(share) = self.entry(index).share() {
+            self.candidates[index.0].resident = Bytes(share);
         }
     }
 
-    /// Places of the processes that use the memory of the process at `place`: its children between vfork and
-    /// exec.
-    pub(crate) fn borrowers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
-        let number = self.entries[place].process.number();
-        let all = self.entries.iter().enumerate();
-        all.filter(move |(_, held)| held.parent == number && held.is_borrowed())
-            .map(|(place, _)| place)
+    /// The processes that use the memory of `lender`: its children between vfork and exec.
+    pub(crate) fn borrowers(
+        &self,
+        lender: CandidateIndex,
+    ) -> impl Iterator<Item = CandidateIndex> + '_ {
+        let number = self.entry(lender).process.number();
+        self.rows()
+            .filter(move |(_, held, _)| held.parent == number && held.is_borrowed())
+            .map(|(index, ..)| index)
     }
 }

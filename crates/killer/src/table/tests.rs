@@ -3,10 +3,10 @@
 use super::*;
 use testkit::Sleeper;
 
-fn candidate(table: &Table, number: u32) -> Option<(usize, Candidate)> {
-    let found = table.candidates().iter().position(|seen| seen.process == number)?;
-    assert_eq!(table.entries()[found].process.number(), number);
-    Some((found, table.candidates()[found]))
+fn candidate(table: &Table, number: u32) -> Option<(CandidateIndex, Candidate)> {
+    let (index, entry, candidate) = table.rows().find(|(.., seen)| seen.process == number)?;
+    assert_eq!(entry.process.number(), number);
+    Some((index, *candidate))
 }
 
 fn second(count: i64) -> Nanos {
@@ -33,18 +33,18 @@ fn processes_appear_have_a_standing_and_end() {
     let number = sleeper.0.id();
     look(&mut table, 1);
     assert!(candidate(&table, std::process::id()).is_none(), "the killer is no candidate");
-    let (place, seen) = candidate(&table, number).unwrap();
+    let (index, seen) = candidate(&table, number).unwrap();
     assert!(seen.resident.0 > 0 && seen.standing == Standing::Neutral);
-    assert_eq!(table.entries()[place].name.text(), "sleep");
+    assert_eq!(table.entry(index).name.text(), "sleep");
 
-    table.mark_refused(place, second(1));
+    table.mark_refused(index, second(1));
     look(&mut table, 2);
     assert_eq!(candidate(&table, number).unwrap().1.standing, Standing::Refused);
     assert!(!candidate(&table, number).unwrap().1.is_eligible());
     look(&mut table, 62);
-    let (place, seen) = candidate(&table, number).unwrap();
+    let (index, seen) = candidate(&table, number).unwrap();
     assert_eq!(seen.standing, Standing::Neutral, "tried again after a minute");
-    table.mark_dying(place, second(62));
+    table.mark_dying(index, second(62));
     look(&mut table, 63);
     assert_eq!(candidate(&table, number).unwrap().1.standing, Standing::Dying);
 
@@ -87,14 +87,14 @@ fn the_largest_are_kept_whenever_they_appear() {
     // Counts the other processes that are larger than the sleepers.
     look(&mut table, 0);
     let least = candidate(&table, first.0.id()).unwrap().0;
-    let least = table.entries()[least].seen.all() / 2;
-    let room = table.entries().iter().filter(|held| held.seen.all() > least).count() + 4;
+    let least = table.entry(least).seen.all() / 2;
+    let room = table.rows().filter(|(_, held, _)| held.seen.all() > least).count() + 4;
     drop(table);
 
     let mut table = Table::new(&Root::system(), None, Arc::new([]), room).unwrap();
     for at in 1..3 {
         look(&mut table, at);
-        assert!(table.entries().len() <= room);
+        assert!(table.len() <= room);
         let held: Vec<u32> =
             numbers().filter(|&number| candidate(&table, number).is_some()).collect();
         assert!(held.contains(&first.0.id()) && held.contains(&last.0.id()), "{held:?}");
@@ -144,7 +144,7 @@ fn memory_of_a_process_that_is_ending_comes_back_for_a_second() {
     let mut killed = Table::new(&root, None, Arc::new([]), 16).unwrap();
     fake(folder.path(), &sleeper, "900 500 120 1 0 300 0");
     look(&mut killed, 1);
-    killed.mark_dying(0, second(1));
+    killed.mark_dying(CandidateIndex(0), second(1));
     fake(folder.path(), &sleeper, "0 0 0 0 0 0 0");
     look(&mut killed, 1);
     assert!(!killed.is_freeing(second(1), 1), "a victim of this killer is watched anyway");

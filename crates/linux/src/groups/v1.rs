@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Layout;
 use crate::cgroup::Version;
-use crate::{Error, Root, Setting};
+use crate::{Error, KernelSetting, Root};
 
 /// Groups with the same name in both hierarchies.
 #[derive(Clone, Debug)]
@@ -39,36 +39,36 @@ impl Layout for V1 {
         &self.programs
     }
 
-    fn preparation(&self, _root: &Root) -> Result<Vec<(Setting, Setting)>, Error> {
+    fn preparation(&self, _root: &Root) -> Result<Vec<(KernelSetting, KernelSetting)>, Error> {
         Ok(Vec::new())
     }
 
-    fn limit(&self, bytes: u64) -> Vec<Setting> {
-        vec![Setting::new(self.memory.join("memory.limit_in_bytes"), bytes)]
+    fn limit(&self, bytes: u64) -> Vec<KernelSetting> {
+        vec![KernelSetting::new(self.memory.join("memory.limit_in_bytes"), bytes)]
     }
 
-    fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting> {
+    fn without_swap(&self, root: &Root, bytes: u64) -> Vec<KernelSetting> {
         let mut settings = vec![self.swappiness(0)];
         // Exists only if the kernel accounts swap. Swappiness 0 is not enough: it still swaps when no file pages are left.
         let both = "memory.memsw.limit_in_bytes";
         let parent = self.memory.parent().unwrap_or(&self.memory);
         if root.exists(parent.join(both)) {
-            settings.push(Setting::new(self.memory.join(both), bytes));
+            settings.push(KernelSetting::new(self.memory.join(both), bytes));
         }
         settings
     }
 
-    fn nested_limits(&self) -> Vec<Setting> {
+    fn nested_limits(&self) -> Vec<KernelSetting> {
         Vec::new()
     }
 
-    fn swappiness(&self, value: u32) -> Setting {
-        Setting::new(self.memory.join("memory.swappiness"), value)
+    fn swappiness(&self, value: u32) -> KernelSetting {
+        KernelSetting::new(self.memory.join("memory.swappiness"), value)
     }
 
-    fn freeze(&self, program: &str, is_frozen: bool) -> Setting {
+    fn freeze(&self, program: &str, is_frozen: bool) -> KernelSetting {
         let state = if is_frozen { "FROZEN" } else { "THAWED" };
-        Setting::new(self.programs.join(program).join("freezer.state"), state)
+        KernelSetting::new(self.programs.join(program).join("freezer.state"), state)
     }
 
     fn is_frozen(&self, root: &Root, program: &str) -> Result<bool, Error> {

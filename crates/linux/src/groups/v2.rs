@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Layout;
 use crate::cgroup::Version;
-use crate::{Error, Root, Setting};
+use crate::{Error, KernelSetting, Root};
 
 /// The group with the limit, and the groups of programs inside it.
 #[derive(Clone, Debug)]
@@ -38,34 +38,34 @@ impl Layout for V2 {
         &self.group
     }
 
-    fn preparation(&self, root: &Root) -> Result<Vec<(Setting, Setting)>, Error> {
+    fn preparation(&self, root: &Root) -> Result<Vec<(KernelSetting, KernelSetting)>, Error> {
         let mount = self.group.parent().unwrap_or(&self.group);
         let path = mount.join("cgroup.subtree_control");
         let enabled = root.read(&path)?.unwrap_or_default();
         if enabled.split_whitespace().any(|name| name == "memory") {
             return Ok(Vec::new());
         }
-        Ok(vec![(Setting::new(&path, "+memory"), Setting::new(&path, "-memory"))])
+        Ok(vec![(KernelSetting::new(&path, "+memory"), KernelSetting::new(&path, "-memory"))])
     }
 
-    fn limit(&self, bytes: u64) -> Vec<Setting> {
-        vec![Setting::new(self.group.join("memory.max"), bytes)]
+    fn limit(&self, bytes: u64) -> Vec<KernelSetting> {
+        vec![KernelSetting::new(self.group.join("memory.max"), bytes)]
     }
 
-    fn without_swap(&self, _root: &Root, _bytes: u64) -> Vec<Setting> {
-        vec![Setting::new(self.group.join("memory.swap.max"), 0)]
+    fn without_swap(&self, _root: &Root, _bytes: u64) -> Vec<KernelSetting> {
+        vec![KernelSetting::new(self.group.join("memory.swap.max"), 0)]
     }
 
-    fn nested_limits(&self) -> Vec<Setting> {
-        vec![Setting::new(self.group.join("cgroup.subtree_control"), "+memory")]
+    fn nested_limits(&self) -> Vec<KernelSetting> {
+        vec![KernelSetting::new(self.group.join("cgroup.subtree_control"), "+memory")]
     }
 
-    fn swappiness(&self, value: u32) -> Setting {
-        Setting::new("/proc/sys/vm/swappiness", value)
+    fn swappiness(&self, value: u32) -> KernelSetting {
+        KernelSetting::new("/proc/sys/vm/swappiness", value)
     }
 
-    fn freeze(&self, program: &str, is_frozen: bool) -> Setting {
-        Setting::new(self.group.join(program).join("cgroup.freeze"), u32::from(is_frozen))
+    fn freeze(&self, program: &str, is_frozen: bool) -> KernelSetting {
+        KernelSetting::new(self.group.join(program).join("cgroup.freeze"), u32::from(is_frozen))
     }
 
     fn is_frozen(&self, root: &Root, program: &str) -> Result<bool, Error> {

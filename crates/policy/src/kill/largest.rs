@@ -5,7 +5,7 @@
 use types::Bytes;
 
 use super::ranking::{Ranking, Score};
-use super::{Decision, Kill, Memory, Snapshot, share};
+use super::{Decision, KillPolicy, Memory, Snapshot, share};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -26,14 +26,14 @@ struct Largest {
     swap_percent: u64,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     Ok(Box::new(Largest {
         memory_percent: values.number("memory_percent", 1..=99)?,
         swap_percent: values.number("swap_percent", 0..=100)?,
     }))
 }
 
-impl Kill for Largest {
+impl KillPolicy for Largest {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;

@@ -6,7 +6,7 @@
 use types::{Bytes, Nanos, PAGE_BYTES};
 
 use super::ranking::{Ranking, Score};
-use super::{ADJ_PERCEPTIBLE, Decision, Kill, Memory, Snapshot, Stall};
+use super::{ADJ_PERCEPTIBLE, Decision, KillPolicy, Memory, Snapshot, Stall};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -108,13 +108,13 @@ enum Level {
 }
 
 /// A rule that applies, and the lowest adj that it may kill.
-struct Finding {
+struct AppliedRule {
     why: &'static str,
     adj_min: i16,
     is_for_thrashing: bool,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let properties = Properties {
         thrashing_limit: values.number("thrashing_limit", 0..=10_000)?,
         thrashing_limit_decay: values.number("thrashing_limit_decay", 0..=100)?,
@@ -178,7 +178,7 @@ impl Lmkd {
     }
 
     /// The first rule that applies, in the daemon's order.
-    fn finding(&self, memory: &Memory, reclaim: Reclaim, thrashing: u64) -> Option<Finding> {
+    fn finding(&self, memory: &Memory, reclaim: Reclaim, thrashing: u64) -> Option<AppliedRule> {
         let properties = &self.properties;
         let level = level(memory);
         let low = properties.swap_free_low_percentage;
@@ -190,7 +190,7 @@ impl Lmkd {
         let spared = if is_critical { 0 } else { ADJ_PERCEPTIBLE + 1 };
         let spared_above_min = if level == Level::BelowMin { 0 } else { spared };
         let finding =
-            |why, adj_min, is_for_thrashing| Some(Finding { why, adj_min, is_for_thrashing });
+            |why, adj_min, is_for_thrashing| Some(AppliedRule { why, adj_min, is_for_thrashing });
         if self.has_killed && level <= Level::BelowMin {
             return finding("free memory is below the min watermark after a kill", 0, false);
         }
@@ -239,7 +239,7 @@ fn swap_use_percent(memory: &Memory) -> u64 {
     (u128::from(swapped) * 100 / u128::from((swapped + taken).max(1))) as u64
 }
 
-impl Kill for Lmkd {
+impl KillPolicy for Lmkd {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;

@@ -5,7 +5,7 @@
 use types::{Bytes, PAGE_BYTES};
 
 use super::ranking::{Ranking, Score};
-use super::{Decision, Kill, Memory, Snapshot};
+use super::{Decision, KillPolicy, Memory, Snapshot};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -34,7 +34,7 @@ struct Level {
     adj: i16,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let name = "minfree_levels";
     let wrong = || values.wrong(name, "such as 1024:0,4096:800, pages and adj from -999 to 1000");
     let level = |text: &str| {
@@ -60,7 +60,7 @@ impl Minfree {
     }
 }
 
-impl Kill for Minfree {
+impl KillPolicy for Minfree {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let pages = self.pages(&snapshot.memory);

@@ -13,7 +13,7 @@ mod ranking;
 mod restart_cost;
 
 pub use importance::{adj_by_use, start_cost, used_longest_ago};
-pub use ranking::{Ranked, Ranking, Score};
+pub use ranking::{CandidateIndex, Ranked, Ranking, Score};
 
 use crate::options::{OptionRow, Values};
 use types::{Bytes, Nanos};
@@ -32,6 +32,13 @@ pub struct Snapshot<'a> {
     pub memory: Memory,
     /// Every process, each once.
     pub candidates: &'a [Candidate],
+}
+
+impl<'a> Snapshot<'a> {
+    /// The candidate with this index.
+    pub fn candidate(&self, index: CandidateIndex) -> &'a Candidate {
+        &self.candidates[index.0]
+    }
 }
 
 /// Memory of a machine or of a group. A field that the kernel does not report is absent.
@@ -61,7 +68,7 @@ pub struct Memory {
     /// Free memory at which the kernel begins and ends to reclaim.
     pub watermarks: Option<Watermarks>,
     /// How long tasks stalled for memory recently.
-    pub pressure: Option<Pressure>,
+    pub pressure: Option<PressureShares>,
     /// Pages scanned by direct reclaim, so far.
     pub scanned_directly: Option<u64>,
     /// Pages scanned by kswapd, so far.
@@ -86,7 +93,7 @@ pub struct Watermarks {
 
 /// Shares of the last ten seconds in which tasks stalled, in hundredths of a per cent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pressure {
+pub struct PressureShares {
     /// Share in which some task stalled.
     pub some_basis_points: u32,
     /// Share in which every task that was not idle stalled.
@@ -263,7 +270,7 @@ impl Decision {
 const NO_CANDIDATE: &str = "memory is short, and no candidate may be killed";
 
 /// Chooses victims when memory is short.
-pub trait Kill: Send {
+pub trait KillPolicy: Send {
     /// Ranks the candidates, the first to die first, and returns how many die now. Without need it may
     /// leave the ranking empty. Allocates nothing.
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision;
@@ -281,7 +288,7 @@ pub struct Row {
     pub summary: &'static str,
     /// Options that users may set.
     pub options: &'static [OptionRow],
-    make: fn(&Values<'_>) -> Result<Box<dyn Kill>, String>,
+    make: fn(&Values<'_>) -> Result<Box<dyn KillPolicy>, String>,
 }
 
 impl Row {
@@ -289,7 +296,7 @@ impl Row {
     ///
     /// # Errors
     /// An unknown option or an invalid value.
-    pub fn build(&self, given: &[(&str, &str)]) -> Result<Box<dyn Kill>, String> {
+    pub fn build(&self, given: &[(&str, &str)]) -> Result<Box<dyn KillPolicy>, String> {
         (self.make)(&Values::new(self.name, self.options, given)?)
     }
 }

@@ -6,7 +6,7 @@
 use types::{Bytes, Nanos};
 
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
+use super::{Candidate, Decision, KillPolicy, Memory, Snapshot, share};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -32,7 +32,7 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     },
 ];
 
-struct Pressure {
+struct PressurePolicy {
     swap_used_limit: u64,
     memory_pressure_limit: u64,
     duration: Nanos,
@@ -41,9 +41,9 @@ struct Pressure {
     since: Option<Nanos>,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let seconds = values.number("memory_pressure_duration_s", 0..=3600)? as i64;
-    Ok(Box::new(Pressure {
+    Ok(Box::new(PressurePolicy {
         swap_used_limit: values.number("swap_used_limit", 0..=100)?,
         memory_pressure_limit: values.number("memory_pressure_limit", 0..=100)?,
         duration: Nanos(seconds * 1_000_000_000),
@@ -52,7 +52,7 @@ pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
     }))
 }
 
-impl Pressure {
+impl PressurePolicy {
     fn is_swap_used_up(&self, memory: &Memory) -> bool {
         let left = 100 - self.swap_used_limit;
         memory.swap_total.0 > 0
@@ -87,7 +87,7 @@ fn rank_groups(
     });
 }
 
-impl Kill for Pressure {
+impl KillPolicy for PressurePolicy {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let has_stalled = self.has_stalled(snapshot);

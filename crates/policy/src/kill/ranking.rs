@@ -8,11 +8,15 @@ use super::{Candidate, Snapshot, Standing};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Score(pub u64, pub u64);
 
+/// The index of a candidate in its snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CandidateIndex(pub usize);
+
 /// A candidate in the ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// Index among the candidates of the snapshot.
-    pub candidate: usize,
+    /// Which candidate of the snapshot it is.
+    pub candidate: CandidateIndex,
     /// Score that the policy gave it.
     pub score: Score,
     /// Standing, which comes before the score.
@@ -56,7 +60,7 @@ impl Ranking {
         mut score: impl FnMut(&Candidate) -> Option<Score>,
     ) {
         self.ranked.clear();
-        for (place, candidate) in snapshot.candidates.iter().enumerate() {
+        for (index, candidate) in snapshot.candidates.iter().enumerate() {
             if self.ranked.len() == self.room {
                 break;
             }
@@ -65,21 +69,22 @@ impl Ranking {
             }
             if let Some(score) = score(candidate) {
                 let standing = candidate.standing;
-                self.ranked.push(Ranked { candidate: place, score, standing });
+                let candidate = CandidateIndex(index);
+                self.ranked.push(Ranked { candidate, score, standing });
             }
         }
-        let process = |ranked: &Ranked| snapshot.candidates[ranked.candidate].process;
+        let process = |ranked: &Ranked| snapshot.candidate(ranked.candidate).process;
         self.ranked.sort_unstable_by_key(|ranked| {
             Reverse((ranked.standing, ranked.score, process(ranked)))
         });
     }
 
-    /// Moves the candidate at `from` back to place `to`, past those between.
+    /// Moves the candidate of rank `from` back to rank `to`, past those between.
     pub(super) fn move_back(&mut self, from: usize, to: usize) {
         self.ranked[from..=to].rotate_left(1);
     }
 
-    /// Moves the candidate at `from` to the front.
+    /// Moves the candidate of rank `from` to the front.
     pub(super) fn move_to_front(&mut self, from: usize) {
         self.ranked[..=from].rotate_right(1);
     }

@@ -5,7 +5,7 @@
 use types::{Bytes, Nanos};
 
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
+use super::{Candidate, Decision, KillPolicy, Memory, Snapshot, share};
 use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
@@ -47,7 +47,7 @@ struct RestartCost {
     victims_max: usize,
 }
 
-pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn KillPolicy>, String> {
     let low_percent = values.number("low_percent", 1..=90)?;
     Ok(Box::new(RestartCost {
         low_percent,
@@ -93,32 +93,31 @@ impl RestartCost {
     /// How many of the ranking free `needed`: the best first, then without those that the rest does not
     /// need, which move behind; or a single candidate, if that loses less.
     fn choose(&self, snapshot: &Snapshot<'_>, ranking: &mut Ranking, needed: u64) -> usize {
-        let of = |ranking: &Ranking, place: usize| {
-            &snapshot.candidates[ranking.ranked()[place].candidate]
-        };
+        let of =
+            |ranking: &Ranking, rank: usize| snapshot.candidate(ranking.ranked()[rank].candidate);
         let most = ranking.ranked().len().min(self.victims_max);
         let (mut victims, mut sum) = (0, 0_u64);
         while victims < most && sum < needed {
             sum += of(ranking, victims).resident.0;
             victims += 1;
         }
-        for place in (0..victims).rev() {
-            let bytes = of(ranking, place).resident.0;
+        for rank in (0..victims).rev() {
+            let bytes = of(ranking, rank).resident.0;
             if victims > 1 && sum - bytes >= needed {
-                ranking.move_back(place, victims - 1);
+                ranking.move_back(rank, victims - 1);
                 victims -= 1;
                 sum -= bytes;
             }
         }
-        let lost: u128 = (0..victims).map(|place| loss(of(ranking, place))).sum();
+        let lost: u128 = (0..victims).map(|rank| loss(of(ranking, rank))).sum();
         let standing = ranking.ranked()[0].standing;
         let alone = (0..ranking.ranked().len())
-            .filter(|&place| ranking.ranked()[place].standing == standing)
-            .filter(|&place| of(ranking, place).resident.0 >= needed)
-            .min_by_key(|&place| loss(of(ranking, place)));
+            .filter(|&rank| ranking.ranked()[rank].standing == standing)
+            .filter(|&rank| of(ranking, rank).resident.0 >= needed)
+            .min_by_key(|&rank| loss(of(ranking, rank)));
         match alone {
-            Some(place) if victims > 1 && loss(of(ranking, place)) <= lost => {
-                ranking.move_to_front(place);
+            Some(rank) if victims > 1 && loss(of(ranking, rank)) <= lost => {
+                ranking.move_to_front(rank);
                 1
             }
             _ => victims,
@@ -126,7 +125,7 @@ impl RestartCost {
     }
 }
 
-impl Kill for RestartCost {
+impl KillPolicy for RestartCost {
     fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;

@@ -1,7 +1,7 @@
 //! The backends for kills: tracepoints and BPF programs.
 
 use linux::Root;
-use trace::kills::{About, Block};
+use trace::kills::{About, KillsBlock};
 use trace::recording::Missing;
 
 use super::BackendChoice;
@@ -68,12 +68,15 @@ impl<'object> Backend<'object> {
     ///
     /// # Errors
     /// The kernel refuses, or `take` fails.
-    pub fn drain(&mut self, mut take: impl FnMut(Block) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn drain(
+        &mut self,
+        mut take: impl FnMut(KillsBlock) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         match self {
             Backend::Tracepoints(tracepoints) => {
-                tracepoints.drain(|page| take(Block::Page(page.to_vec())))
+                tracepoints.drain(|page| take(KillsBlock::Page(page.to_vec())))
             }
-            Backend::Btf(programs) => take(Block::Events(programs.drain()?)),
+            Backend::Btf(programs) => take(KillsBlock::Events(programs.drain()?)),
         }
     }
 

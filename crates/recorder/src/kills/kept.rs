@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use trace::kills::{About, Block, Writer};
+use trace::kills::{About, KillsBlock, Writer};
 
 use crate::Error;
 use crate::session::create;
@@ -31,12 +31,12 @@ impl Kept {
     pub fn begin(path: Option<&Path>, about: &About) -> Result<Kept, Error> {
         let writing = path.map(Writing::begin).transpose()?;
         let mut kept = Kept { writing, failure: None };
-        kept.keep(&Block::About(Box::new(about.clone())));
+        kept.keep(&KillsBlock::About(Box::new(about.clone())));
         Ok(kept)
     }
 
     /// Appends a block. After a failed write, later blocks are dropped.
-    pub fn keep(&mut self, block: &Block) {
+    pub fn keep(&mut self, block: &KillsBlock) {
         let Some(writing) = &mut self.writing else { return };
         match writing.writer.write(block) {
             Ok(()) => writing.has_about = true,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use linux::cgroup::MemoryGroup;
 use linux::system::{self, Machine};
 use linux::{Root, process};
-use trace::kills::{About, Analysis, Block, Ending, Outcome};
+use trace::kills::{About, Analysis, Ending, KillsBlock, KillsOutcome};
 
 use crate::{Error, bpf};
 use backend::Backend;
@@ -85,7 +85,7 @@ pub fn record(
     root: &Root,
     options: &Options,
     watch: &mut dyn Watch,
-) -> Result<(Outcome, Option<String>), Error> {
+) -> Result<(KillsOutcome, Option<String>), Error> {
     let mut tasks = Tasks::new(root, &options.scope)?;
     let mut object = bpf::object();
     let mut backend = Backend::attach(root, options.backend, &mut object, options.buffer_bytes)?;
@@ -93,12 +93,12 @@ pub fn record(
     let analysis = Analysis::new(about.clone()).map_err(Error::Tracefs)?;
     let kept = Kept::begin(options.output.as_deref(), &about)?;
     let mut session = Session { analysis, kept };
-    session.feed(Block::Tasks(tasks.present(root)))?;
+    session.feed(KillsBlock::Tasks(tasks.present(root)))?;
     let named = Named::new(root, &options.scope);
     watch.ready(&about);
     let ended = run(root, named, &mut tasks, &mut backend, &mut session, watch);
     let ending = Ending { time_ns: system::monotonic_ns(), lost: backend.lost() };
-    session.feed(Block::Ending(ending))?;
+    session.feed(KillsBlock::Ending(ending))?;
     let failure = session.kept.failure().or(ended.err().map(|error| error.to_string()));
     Ok((session.analysis.finish(), failure))
 }
@@ -129,7 +129,7 @@ struct Session {
 }
 
 impl Session {
-    fn feed(&mut self, block: Block) -> Result<(), Error> {
+    fn feed(&mut self, block: KillsBlock) -> Result<(), Error> {
         self.kept.keep(&block);
         self.analysis.take(&block).map_err(Error::Tracefs)
     }
@@ -153,10 +153,10 @@ fn run(
         backend.drain(|block| session.feed(block))?;
         let found = tasks.look(root, &session.analysis.strangers(), |thread| backend.name(thread));
         if !found.is_empty() {
-            session.feed(Block::Tasks(found))?;
+            session.feed(KillsBlock::Tasks(found))?;
         }
         // Kills that began before the previous drain are complete by now.
-        session.feed(Block::Until(heard_until_ns))?;
+        session.feed(KillsBlock::Until(heard_until_ns))?;
         heard_until_ns = now_ns;
         if is_over {
             return Ok(());

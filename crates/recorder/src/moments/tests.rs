@@ -55,7 +55,7 @@ fn notice(ms: u64, number: u32, mib: u64, used_mib: u64) -> Notice {
     }
 }
 
-fn numbers(moment: &Moment) -> Vec<(u32, u64, Life)> {
+fn numbers(moment: &Moment) -> Vec<(u32, u64, Liveness)> {
     let mib = |state: &ProcessState| state.own.unwrap_or(0) / MIB;
     moment.processes.iter().map(|state| (state.process, mib(state), state.life)).collect()
 }
@@ -67,7 +67,7 @@ fn the_moment_of_a_kill_has_the_victim_even_if_the_look_does_not() {
     let taken = moments.take(&[notice(150, 11, 290, 480)], look(151, 300, &[process(10, 101)]));
     let [at_kill, after] = &taken[..] else { panic!("two moments") };
     assert_eq!((at_kill.time_ns, at_kill.victim), (150 * MS, Some(11)));
-    assert_eq!(numbers(at_kill), [(10, 101, Life::Living), (11, 290, Life::Living)]);
+    assert_eq!(numbers(at_kill), [(10, 101, Liveness::Living), (11, 290, Liveness::Living)]);
     assert_eq!(at_kill.memory.free, 20 * MIB);
     assert_eq!(at_kill.memory.available, 30 * MIB);
     assert_eq!(at_kill.memory.swap_free, 57 * MIB);
@@ -76,7 +76,7 @@ fn the_moment_of_a_kill_has_the_victim_even_if_the_look_does_not() {
     assert_eq!((victim.adj, victim.major_faults), (5, 9));
     // 280 of 291 MiB became free, and the victim has not ended: the rest is still to come.
     assert_eq!((after.victim, after.memory.free), (None, 300 * MIB));
-    assert_eq!(numbers(after), [(10, 101, Life::Living), (11, 10, Life::Dying)]);
+    assert_eq!(numbers(after), [(10, 101, Liveness::Living), (11, 10, Liveness::Dying)]);
 }
 
 #[test]
@@ -99,10 +99,10 @@ fn the_second_of_two_kills_at_once_finds_the_first_dying() {
     let notices = [notice(150, 11, 200, 480), notice(151, 10, 100, 430)];
     let taken = moments.take(&notices, look(155, 400, &[]));
     let [first, second, _] = &taken[..] else { panic!("three moments") };
-    assert_eq!(numbers(first), [(10, 100, Life::Living), (11, 200, Life::Living)]);
+    assert_eq!(numbers(first), [(10, 100, Liveness::Living), (11, 200, Liveness::Living)]);
     assert_eq!(first.memory.free, 20 * MIB);
     // 50 of 201 MiB were back.
-    assert_eq!(numbers(second), [(10, 100, Life::Living), (11, 150, Life::Dying)]);
+    assert_eq!(numbers(second), [(10, 100, Liveness::Living), (11, 150, Liveness::Dying)]);
     assert_eq!((second.victim, second.memory.free), (Some(10), 70 * MIB));
 }
 
@@ -118,7 +118,7 @@ fn a_victim_that_ended_before_the_look_is_dying_at_the_second_kill() {
         moments.take(&[notice(8, 10, 100, 470), notice(40, 9, 30, 480)], look(51, 330, &[]));
     assert_eq!(
         numbers(&taken[0]),
-        [(9, 30, Life::Living), (10, 100, Life::Living), (11, 190, Life::Dying)]
+        [(9, 30, Liveness::Living), (10, 100, Liveness::Living), (11, 190, Liveness::Dying)]
     );
     // Other processes may have taken the memory that it freed.
     assert!(numbers(&taken[1]).iter().all(|&(process, ..)| process != 11));
@@ -138,12 +138,12 @@ fn a_process_that_gives_nothing_back_is_stuck_and_one_that_ended_is_forgotten() 
     half[1].resident = 150 * MIB;
     let at = |moments: &mut Moments, ms| moments.take(&[], look(ms, 71, &half)).remove(0);
     let after = at(&mut moments, 120);
-    assert_eq!(after.processes[0].life, Life::Stuck);
+    assert_eq!(after.processes[0].life, Liveness::Stuck);
     assert_eq!(after.processes[0].resident, 101 * MIB);
-    assert_eq!(after.processes[1].life, Life::Dying);
+    assert_eq!(after.processes[1].life, Liveness::Dying);
     moments.watch(130 * MS, |process| if process == 10 { remains(101) } else { None });
     let after = at(&mut moments, 130);
-    assert_eq!(after.processes[1].life, Life::Living, "another process of this number");
+    assert_eq!(after.processes[1].life, Liveness::Living, "another process of this number");
     moments.watch(131 * MS, |_| Some(Remains { start: 8, resident: 0 }));
     assert!(!moments.is_watching());
 }
@@ -157,7 +157,7 @@ fn a_notice_without_the_victims_memory_gives_no_moment() {
     let taken = moments.take(&[text(11), text(99)], look(170, 191, &[process(10, 100), half]));
     let [after] = &taken[..] else { panic!("one moment") };
     assert_eq!((after.victim, after.time_ns), (None, 170 * MS));
-    assert_eq!(numbers(after), [(10, 100, Life::Living), (11, 100, Life::Dying)]);
+    assert_eq!(numbers(after), [(10, 100, Liveness::Living), (11, 100, Liveness::Dying)]);
 }
 
 #[test]
@@ -193,5 +193,5 @@ fn a_victim_has_its_weight_from_before_the_kill_and_its_growth_since() {
     let share = |bytes: u64| bytes * 198 / 208;
     let expected = Weight { memory: share(12 * MIB), swapped: share(MIB) };
     assert_eq!(weights(after), [Some(expected), some(0, MIB)]);
-    assert_eq!(after.processes[0].life, Life::Dying);
+    assert_eq!(after.processes[0].life, Liveness::Dying);
 }

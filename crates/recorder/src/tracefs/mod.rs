@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::notices::Notice;
 use crate::sources::Source;
 use crate::zeros::Zeros;
-use crate::{Error, Filter};
+use crate::{Error, EventFilter};
 use instance::Instance;
 use lines::Lines;
 use slots::Slots;
@@ -39,7 +39,11 @@ impl Text {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn attach(sources: &[&Source], filter: &Filter, buffer_bytes: u32) -> Result<Text, Error> {
+    pub fn attach(
+        sources: &[&Source],
+        filter: &EventFilter,
+        buffer_bytes: u32,
+    ) -> Result<Text, Error> {
         let root = Root::system();
         let mut instance =
             Instance::make(&root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
@@ -114,7 +118,7 @@ impl Text {
 /// The processes whose events count.
 #[derive(Default)]
 struct Wanted {
-    filter: Filter,
+    filter: EventFilter,
     /// All processes that were in the group, including ended ones, whose last lines may still be unread.
     processes: HashSet<u32>,
 }

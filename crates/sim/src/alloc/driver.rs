@@ -7,12 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
-use trace::allocations::{Action, History, PageRun, Step};
+use trace::allocations::{Action, History, HistoryStep, PageExtent};
 use types::{Bytes, PAGE_BYTES};
 
 use super::allocators::{Allocator, Held, Row, Wanted};
 use super::kernel::Kernel;
-use super::outcome::{Counts, InUse, Outcome};
+use super::outcome::{AllocatorOutcome, Counts, InUse};
 use super::space::{Frames, Page, Space};
 
 /// Frames reclaimed at a time, as in kernels.
@@ -35,12 +35,12 @@ pub struct Options {
 }
 
 /// Replays `history` once per run, on all cores; outcomes in the order of the runs.
-pub fn replay_all(history: &History, runs: &[(&Row, Options)]) -> Vec<Outcome> {
+pub fn replay_all(history: &History, runs: &[(&Row, Options)]) -> Vec<AllocatorOutcome> {
     runs.par_iter().map(|(row, options)| replay(history, row, *options)).collect()
 }
 
 /// Replays `history` against the allocator `row`.
-pub fn replay(history: &History, row: &Row, options: Options) -> Outcome {
+pub fn replay(history: &History, row: &Row, options: Options) -> AllocatorOutcome {
     let memory = match (options.budget_pages, history.about.memory_bytes) {
         (Some(pages), _) => pages * PAGE_BYTES,
         (None, 0) => u64::MAX,
@@ -57,10 +57,10 @@ pub fn replay(history: &History, row: &Row, options: Options) -> Outcome {
     let mut driver = Driver {
         history,
         machine,
-        outcome: Outcome {
+        outcome: AllocatorOutcome {
             allocator: row.name.to_owned(),
             budget_pages: options.budget_pages,
-            ..Outcome::default()
+            ..AllocatorOutcome::default()
         },
     };
     history.steps.iter().for_each(|step| driver.step(step));
@@ -207,11 +207,11 @@ impl Machine {
 struct Driver<'a> {
     history: &'a History,
     machine: Machine,
-    outcome: Outcome,
+    outcome: AllocatorOutcome,
 }
 
 impl Driver<'_> {
-    fn step(&mut self, step: &Step) {
+    fn step(&mut self, step: &HistoryStep) {
         self.pass_time(step.time_ns);
         let process = step.process as usize;
         if self.machine.processes[process].is_over {
@@ -221,16 +221,18 @@ impl Driver<'_> {
             Action::Allocate => self.allocate(process, step.block),
             Action::Free => self.free(process, step.block),
             Action::Resize { to } => self.resize(process, step.block, to),
-            Action::Cut(run) => self.cut(process, step.block, run),
-            Action::Discard { run, is_lazy } => self.discard(process, step.block, run, is_lazy),
+            Action::Cut(extent) => self.cut(process, step.block, extent),
+            Action::Discard { extent, is_lazy } => {
+                self.discard(process, step.block, extent, is_lazy)
+            }
             Action::Exit => return self.exit(process),
         }
         let touched = match step.action {
             Action::Resize { to } => to,
             _ => step.block,
         };
-        for &run in self.history.touched(step) {
-            self.touch(process, touched, run);
+        for &extent in self.history.touched(step) {
+            self.touch(process, touched, extent);
         }
         self.note();
     }
@@ -315,15 +317,15 @@ impl Driver<'_> {
         }
         self.allocate(process, to);
         for page in carried {
-            self.touch(process, to, PageRun { first: page, pages: 1 });
+            self.touch(process, to, PageExtent { first: page, pages: 1 });
         }
         self.note();
         self.free(process, block);
     }
 
-    fn cut(&mut self, process: usize, block: u32, run: PageRun) {
+    fn cut(&mut self, process: usize, block: u32, extent: PageExtent) {
         let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
-        let part = Held { first: first + run.first, pages: run.pages, is_mapped: true };
+        let part = Held { first: first + extent.first, pages: extent.pages, is_mapped: true };
         let parts = self.machine.processes[process].parts(part);
         self.machine.processes[process].cut.extend(part.first..part.first + part.pages);
         for part in parts {
@@ -334,16 +336,16 @@ impl Driver<'_> {
         }
     }
 
-    fn discard(&mut self, process: usize, block: u32, run: PageRun, is_lazy: bool) {
+    fn discard(&mut self, process: usize, block: u32, extent: PageExtent, is_lazy: bool) {
         let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
         self.machine.with(process, |_, kernel| match is_lazy {
-            true => kernel.lazily_free(first + run.first, run.pages),
-            false => kernel.discard(first + run.first, run.pages),
+            true => kernel.lazily_free(first + extent.first, extent.pages),
+            false => kernel.discard(first + extent.first, extent.pages),
         });
     }
 
-    fn touch(&mut self, process: usize, block: u32, run: PageRun) {
-        for page in run.first..run.end() {
+    fn touch(&mut self, process: usize, block: u32, extent: PageExtent) {
+        for page in extent.first..extent.end() {
             // If the process was killed meanwhile, its blocks are gone.
             let Some(&first) = self.machine.processes[process].blocks.get(&block) else { return };
             self.machine.touch(process, first + page);
@@ -385,8 +387,8 @@ impl Driver<'_> {
         }
     }
 
-    fn finish(self) -> Outcome {
-        Outcome { counts: self.machine.counts, ..self.outcome }
+    fn finish(self) -> AllocatorOutcome {
+        AllocatorOutcome { counts: self.machine.counts, ..self.outcome }
     }
 }
 

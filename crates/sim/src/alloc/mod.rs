@@ -14,4 +14,4 @@ mod spans;
 
 pub use allocators::{ALLOCATORS, Row, find};
 pub use driver::{Options, replay, replay_all};
-pub use outcome::{Counts, InUse, Outcome};
+pub use outcome::{AllocatorOutcome, Counts, InUse};

@@ -39,8 +39,7 @@ pub struct InUse {
 
 /// The result of one allocator for one history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "AllocatorOutcome")]
-pub struct Outcome {
+pub struct AllocatorOutcome {
     /// Name in the catalog.
     pub allocator: String,
     /// Frames of the machine; none: no limit.

@@ -13,7 +13,7 @@ mod replay;
 use types::Nanos;
 
 pub use outcome::{
-    Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
+    Decision, Freeze, Judgement, Point, Reason, RecordedKill, Replay, ReplayOutcome, Victim,
 };
 pub use replay::Replayer;
 

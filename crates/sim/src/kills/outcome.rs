@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// A recording replayed against policies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Outcome {
+pub struct ReplayOutcome {
     /// Moments of the recording.
     pub moments: u64,
     /// From the first moment to the last.

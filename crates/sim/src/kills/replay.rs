@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::kill::{
-    self, Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Watermarks,
+    self, Candidate, KillPolicy, Memory, PressureShares, Ranked, Ranking, Snapshot, Stall,
+    Watermarks,
 };
-use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Found, Liveness, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
 
 use super::Settings;
 use super::freezes::{Finder, Trailing};
 use super::outcome::{
-    Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
+    Decision, Freeze, Judgement, Point, Reason, RecordedKill, Replay, ReplayOutcome, Victim,
 };
 
 /// Candidates for which a ranking has room.
@@ -49,12 +50,12 @@ pub struct Replayer {
     recorded: Vec<(u64, u32, bool, Option<String>)>,
     /// Moments of kills: time in nanoseconds, and process.
     at_kills: BTreeSet<(u64, u32)>,
-    runs: Vec<Run>,
+    policies: Vec<ReplayedPolicy>,
 }
 
-/// The replay of one policy.
-struct Run {
-    policy: Box<dyn Kill>,
+/// A policy under replay, with the processes that it killed.
+struct ReplayedPolicy {
+    policy: Box<dyn KillPolicy>,
     ranking: Ranking,
     dead: BTreeSet<Who>,
     replay: Replay,
@@ -62,8 +63,8 @@ struct Run {
 
 impl Replayer {
     /// A replayer for policies with their names.
-    pub fn new(policies: Vec<(String, Box<dyn Kill>)>, settings: Settings) -> Replayer {
-        let run = |(name, policy)| Run {
+    pub fn new(policies: Vec<(String, Box<dyn KillPolicy>)>, settings: Settings) -> Replayer {
+        let replayed = |(name, policy)| ReplayedPolicy {
             policy,
             ranking: Ranking::with_room(CANDIDATES_MAX),
             dead: BTreeSet::new(),
@@ -95,7 +96,7 @@ impl Replayer {
             names: BTreeMap::new(),
             recorded: Vec::new(),
             at_kills: BTreeSet::new(),
-            runs: policies.into_iter().map(run).collect(),
+            policies: policies.into_iter().map(replayed).collect(),
         }
     }
 
@@ -133,13 +134,13 @@ impl Replayer {
         let memory = self.memory(&moment.memory);
         let candidates = self.candidates(time_ns, &moment.processes);
         let time = Nanos(time_ns as i64);
-        for run in &mut self.runs {
-            run.moment(time, memory, &moment.processes, &candidates);
+        for policy in &mut self.policies {
+            policy.moment(time, memory, &moment.processes, &candidates);
         }
     }
 
     fn memory(&self, state: &MemoryState) -> Memory {
-        let pressure = state.full_us.map(|_| Pressure {
+        let pressure = state.full_us.map(|_| PressureShares {
             some_basis_points: (self.some.share(10 * SECOND_NS) * 1e4) as u32,
             full_basis_points: (self.full.share(10 * SECOND_NS) * 1e4) as u32,
         });
@@ -208,7 +209,7 @@ impl Replayer {
     }
 
     /// Returns the results.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> ReplayOutcome {
         let begin_ns = self.begin_ns.unwrap_or(0);
         let recorded: Vec<RecordedKill> = std::mem::take(&mut self.recorded)
             .into_iter()
@@ -226,8 +227,8 @@ impl Replayer {
         let freezes = self.finder.finish();
         let window_s = self.settings.window.0 as f64 / 1e9;
         let judge = Judge { freezes: &freezes, recorded: &recorded, window_s, end_s: self.end_s };
-        let policies = self.runs.into_iter().map(|run| judge.judge(run.replay)).collect();
-        Outcome {
+        let policies = self.policies.into_iter().map(|policy| judge.judge(policy.replay)).collect();
+        ReplayOutcome {
             moments: self.moments,
             duration_s: self.end_s,
             total_bytes: self.total_bytes,
@@ -241,7 +242,7 @@ impl Replayer {
     }
 }
 
-impl Run {
+impl ReplayedPolicy {
     fn moment(
         &mut self,
         time: Nanos,
@@ -252,19 +253,20 @@ impl Run {
         let time_s = time.0 as f64 / 1e9;
         let mut memory = memory;
         let mut alive = Vec::with_capacity(candidates.len());
-        let mut places = Vec::with_capacity(candidates.len());
-        for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
+        // The processes of the candidates in `alive`, in the same order.
+        let mut living = Vec::with_capacity(candidates.len());
+        for (state, candidate) in processes.iter().zip(candidates) {
             let is_dead = self.dead.contains(&(state.process, state.start));
             match state.life {
                 // The killer waits for its memory, for a limited time.
-                Life::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
-                Life::Stuck => {}
-                Life::Living if is_dead => {
+                Liveness::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
+                Liveness::Stuck => {}
+                Liveness::Living if is_dead => {
                     memory = memory.once_back(candidate.resident, candidate.swapped);
                 }
-                Life::Living => {
+                Liveness::Living => {
                     alive.push(*candidate);
-                    places.push(place);
+                    living.push(state);
                 }
             }
         }
@@ -272,7 +274,7 @@ impl Run {
         match self.policy.decide(&snapshot, &mut self.ranking) {
             kill::Decision::Spare { why } => self.spare(time_s, why),
             kill::Decision::Kill { why, victims } => {
-                let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
+                let state = |ranked: &Ranked| living[ranked.candidate.0];
                 let as_victim = |ranked: &Ranked| victim(state(ranked), ranked);
                 let ranked = self.ranking.ranked();
                 let (dying, others) = ranked.split_at(victims.min(ranked.len()));

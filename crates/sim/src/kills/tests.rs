@@ -1,7 +1,7 @@
 //! Recordings made by hand, with their expected results.
 
 use policy::kill;
-use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState, Weight};
+use trace::recording::moments::{Found, Liveness, MemoryState, Moment, ProcessState, Weight};
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn moment(tenths: u64, available_mib: u64, full_us: u64) -> Found {
     Found::Moment(Box::new(Moment { time_ns, memory, processes, victim: None }))
 }
 
-fn replay(policy: &str, options: &[(&str, &str)], found: Vec<Found>) -> Outcome {
+fn replay(policy: &str, options: &[(&str, &str)], found: Vec<Found>) -> ReplayOutcome {
     let built = kill::find(policy).unwrap().build(options).unwrap();
     let mut replayer = Replayer::new(vec![(policy.to_owned(), built)], Settings::default());
     found.into_iter().for_each(|found| replayer.take(found));
@@ -204,9 +204,9 @@ fn memory_of_a_dying_process_is_awaited_unless_it_is_stuck() {
         let victims = |made: &Decision| made.victims[0].process;
         outcome.policies[0].decisions.iter().map(victims).collect::<Vec<u32>>()
     };
-    assert_eq!(decisions(Life::Living), [11]);
-    assert!(decisions(Life::Dying).is_empty());
-    assert_eq!(decisions(Life::Stuck), [10]);
+    assert_eq!(decisions(Liveness::Living), [11]);
+    assert!(decisions(Liveness::Dying).is_empty());
+    assert_eq!(decisions(Liveness::Stuck), [10]);
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn only_the_weight_of_a_dying_sharer_counts_as_free() {
     let died = |weight| {
         let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
         moment.processes[0].adj = 0;
-        moment.processes[1].life = Life::Dying;
+        moment.processes[1].life = Liveness::Dying;
         moment.processes[1].weight = weight;
         let outcome = replay("largest", &[], vec![Found::Moment(moment)]);
         !outcome.policies[0].decisions.is_empty()

@@ -2,7 +2,7 @@
 
 use super::memory::{Content, Memory};
 use super::phone::{KillOrder, KillRule, KillerSpec, Phone};
-use super::{LaunchKind, Outcome, live};
+use super::{LaunchKind, LifeOutcome, live};
 use crate::devices::Device;
 use crate::swap::SimulateRequest;
 use proptest::prelude::*;
@@ -131,7 +131,7 @@ pub(super) fn below() -> SimulateRequest {
 }
 
 /// Checks the invariants of any life.
-fn check(phone: &Phone, outcome: &Outcome) {
+fn check(phone: &Phone, outcome: &LifeOutcome) {
     assert_eq!(outcome.visits.len(), phone.visits.len());
     let (mut runs, mut kills) = (vec![false; phone.apps.len()], outcome.kills.iter().peekable());
     for (number, (visit, &app)) in (0..).zip(outcome.visits.iter().zip(&phone.visits)) {

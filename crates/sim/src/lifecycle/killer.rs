@@ -2,7 +2,7 @@
 
 use super::phone::{KillRule, Phone, nanos};
 use crate::Error;
-use policy::kill::{self, Candidate, Decision, Kill, Memory, Ranking, Snapshot, Standing};
+use policy::kill::{self, Candidate, Decision, KillPolicy, Memory, Ranking, Snapshot, Standing};
 use types::{Bytes, Nanos, PAGE_BYTES};
 
 /// Number of the first process that may be killed: policies spare those of the system's start.
@@ -37,7 +37,7 @@ pub(super) struct Killer {
 enum Rule {
     None,
     Threshold { pages_max: u64 },
-    Policy(Box<dyn Kill>),
+    Policy(Box<dyn KillPolicy>),
 }
 
 impl Killer {
@@ -91,7 +91,7 @@ impl Killer {
                     return Choice::default();
                 };
                 let ranked = self.ranking.ranked().iter().take(victims);
-                Choice { why, apps: ranked.map(|ranked| running[ranked.candidate].app).collect() }
+                Choice { why, apps: ranked.map(|ranked| running[ranked.candidate.0].app).collect() }
             }
         }
     }

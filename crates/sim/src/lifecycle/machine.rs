@@ -8,7 +8,7 @@ use super::apps::{Layout, Touch};
 use super::dying::{Deaths, Phases};
 use super::killer::{Choice, Killer, Running, adj, longest_ago};
 use super::memory::{Brought, Memory, Reclaimed, Watermarks};
-use super::outcome::{Kill, LaunchKind, Parts, Trigger, Visit};
+use super::outcome::{LaunchKind, Parts, SimulatedKill, Trigger, Visit};
 use super::phone::{KillOrder, Phone, nanos};
 use super::seen::Seen;
 use super::stalls::Stalls;
@@ -37,7 +37,7 @@ struct OutOfMemory;
 
 /// Sums over one visit.
 #[derive(Clone, Copy, Default)]
-struct Ledger {
+struct VisitSums {
     parts: Parts,
     kills: u64,
     oom_kills: u64,
@@ -79,8 +79,8 @@ pub(super) struct Machine<'a> {
     unsettled: usize,
     unsettled_first: u64,
     unsettled_refaults: u64,
-    ledger: Ledger,
-    kills: Vec<Kill>,
+    sums: VisitSums,
+    kills: Vec<SimulatedKill>,
 }
 
 impl<'a> Machine<'a> {
@@ -121,7 +121,7 @@ impl<'a> Machine<'a> {
             unsettled: 0,
             unsettled_first: 0,
             unsettled_refaults: 0,
-            ledger: Ledger::default(),
+            sums: VisitSums::default(),
             kills: Vec::new(),
             phone,
         })
@@ -138,7 +138,9 @@ impl<'a> Machine<'a> {
     }
 
     /// The kills, the storage accesses of every page, and the options in effect.
-    pub(super) fn into_results(self) -> (Vec<Kill>, Vec<u32>, BTreeMap<&'static str, String>) {
+    pub(super) fn into_results(
+        self,
+    ) -> (Vec<SimulatedKill>, Vec<u32>, BTreeMap<&'static str, String>) {
         let traffic = self.memory.traffic().to_vec();
         (self.kills, traffic, self.storage.into_options())
     }
@@ -146,7 +148,7 @@ impl<'a> Machine<'a> {
     /// Opens `app` for the user, who uses it.
     pub(super) fn visit(&mut self, app: u32) -> Visit {
         self.settle();
-        self.ledger = Ledger::default();
+        self.sums = VisitSums::default();
         self.deaths.worked_ns = 0;
         let before = self.storage.traffic();
         let began_ns = self.clock_ns;
@@ -180,7 +182,7 @@ impl<'a> Machine<'a> {
     }
 
     fn row(&self, app: u32, is_cold: bool, launch_ns: Option<u64>) -> Visit {
-        let Ledger { parts, swap_ins, file_reads, .. } = self.ledger;
+        let VisitSums { parts, swap_ins, file_reads, .. } = self.sums;
         Visit {
             app,
             kind: match (is_cold, swap_ins + file_reads) {
@@ -207,13 +209,13 @@ impl<'a> Machine<'a> {
 
     /// Records the sums of the whole visit, its use included.
     fn close(&self, visit: &mut Visit) {
-        let ledger = &self.ledger;
-        visit.kills = ledger.kills;
-        visit.oom_kills = ledger.oom_kills;
-        visit.swap_ins = ledger.swap_ins;
-        visit.file_reads = ledger.file_reads;
-        visit.file_refaults = ledger.file_refaults;
-        visit.background_ns = ledger.background_ns;
+        let sums = &self.sums;
+        visit.kills = sums.kills;
+        visit.oom_kills = sums.oom_kills;
+        visit.swap_ins = sums.swap_ins;
+        visit.file_reads = sums.file_reads;
+        visit.file_refaults = sums.file_refaults;
+        visit.background_ns = sums.background_ns;
         visit.free_pages = self.memory.free() as u64;
         visit.anonymous_pages = self.memory.anonymous() as u64;
     }
@@ -237,7 +239,7 @@ impl<'a> Machine<'a> {
             passed_ns = due_ns;
         }
         self.advance(own_ns - passed_ns);
-        self.ledger.parts.own_ns += own_ns;
+        self.sums.parts.own_ns += own_ns;
         Ok(())
     }
 
@@ -249,10 +251,10 @@ impl<'a> Machine<'a> {
         self.make_room()?;
         match self.memory.bring(page, is_write) {
             Brought::New => return Ok(()),
-            Brought::Swap => self.ledger.swap_ins += 1,
+            Brought::Swap => self.sums.swap_ins += 1,
             Brought::File { is_refault } => {
-                self.ledger.file_reads += 1;
-                self.ledger.file_refaults += u64::from(is_refault);
+                self.sums.file_reads += 1;
+                self.sums.file_refaults += u64::from(is_refault);
                 self.stalls.file_refaults += u64::from(is_refault);
                 self.unsettled_refaults += u64::from(is_refault);
                 self.unsettled_first += u64::from(!is_refault);
@@ -275,9 +277,9 @@ impl<'a> Machine<'a> {
         let (first, refaults) = (self.unsettled_first, self.unsettled_refaults);
         (self.unsettled, self.unsettled_first, self.unsettled_refaults) = (0, 0, 0);
         let refault_ns = waited.file_ns * refaults / (first + refaults).max(1);
-        self.ledger.parts.swap_in_ns += waited.swap_ns;
-        self.ledger.parts.file_refault_ns += refault_ns;
-        self.ledger.parts.file_first_ns += waited.file_ns - refault_ns;
+        self.sums.parts.swap_in_ns += waited.swap_ns;
+        self.sums.parts.file_refault_ns += refault_ns;
+        self.sums.parts.file_first_ns += waited.file_ns - refault_ns;
         self.stalls.add(self.clock_ns, waited.swap_ns + refault_ns);
         self.advance(waited.swap_ns + waited.file_ns);
     }
@@ -319,7 +321,7 @@ impl<'a> Machine<'a> {
         let cost_ns = self.cost_ns(all);
         self.stalls.scanned_directly += all.judged;
         self.stalls.add(self.clock_ns, cost_ns);
-        self.ledger.parts.direct_reclaim_ns += cost_ns;
+        self.sums.parts.direct_reclaim_ns += cost_ns;
         self.advance(cost_ns);
         all.evicted > 0
     }
@@ -346,19 +348,19 @@ impl<'a> Machine<'a> {
     }
 
     fn wait(&mut self, ns: u64) {
-        self.ledger.parts.kill_wait_ns += ns;
+        self.sums.parts.kill_wait_ns += ns;
         self.stalls.add(self.clock_ns, ns);
         self.advance(ns);
     }
 
     /// Charges a launch that could use every processor with the background work meanwhile.
     fn lose_to_background(&mut self) {
-        let worked_ns = self.ledger.background_ns + self.deaths.worked_ns;
+        let worked_ns = self.sums.background_ns + self.deaths.worked_ns;
         if self.phone.busy_threads < self.phone.cores {
             return;
         }
         let lost_ns = worked_ns / u64::from(self.phone.cores);
-        self.ledger.parts.contention_ns += lost_ns;
+        self.sums.parts.contention_ns += lost_ns;
         self.advance(lost_ns);
     }
 
@@ -388,7 +390,7 @@ impl<'a> Machine<'a> {
         let done = self.memory.reclaim();
         let cost_ns = self.cost_ns(done).max(1);
         self.stalls.scanned_in_background += done.judged;
-        self.ledger.background_ns += cost_ns;
+        self.sums.background_ns += cost_ns;
         self.fruitless = if done.evicted > 0 { 0 } else { self.fruitless + done.judged };
         let is_hopeless = done.judged == 0 || self.fruitless > 2 * self.memory.candidates() as u64;
         let is_enough = self.memory.free() >= self.marks.high;
@@ -472,10 +474,10 @@ impl<'a> Machine<'a> {
         let adj = adj(&self.known(), used);
         self.running[app as usize] = None;
         match trigger {
-            Trigger::OutOfMemory => self.ledger.oom_kills += 1,
-            _ => self.ledger.kills += 1,
+            Trigger::OutOfMemory => self.sums.oom_kills += 1,
+            _ => self.sums.kills += 1,
         }
-        self.kills.push(Kill {
+        self.kills.push(SimulatedKill {
             visit: self.visits,
             app,
             trigger,

@@ -19,7 +19,7 @@ mod seen;
 mod stalls;
 mod storage;
 
-pub use outcome::{Kill, LaunchKind, Outcome, Parts, Trigger, Visit};
+pub use outcome::{LaunchKind, LifeOutcome, Parts, SimulatedKill, Trigger, Visit};
 pub use phone::{App, Costs, KillOrder, KillRule, KillerSpec, Library, Phone};
 pub use seen::Seen;
 
@@ -40,7 +40,7 @@ pub fn live(
     phone: &Phone,
     below: &SimulateRequest,
     progress: &dyn Progress,
-) -> Result<Outcome, Error> {
+) -> Result<LifeOutcome, Error> {
     let total = phone.visits.len() as u64;
     live_counting(phone, below, &|done| Ok(progress.advance(done, total)?))
 }
@@ -57,7 +57,7 @@ pub fn live_all(
     lives: &[(Phone, SimulateRequest)],
     room_bytes: u64,
     progress: &dyn Progress,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<LifeOutcome>, Error> {
     let total = lives.iter().map(|(phone, _)| phone.visits.len() as u64).sum();
     let done = AtomicU64::new(0);
     let one_more = |_| {
@@ -68,7 +68,7 @@ pub fn live_all(
     let mut outcomes = Vec::with_capacity(lives.len());
     while let rest @ [_, ..] = &lives[outcomes.len()..] {
         let part = rest[..fitting(rest, room_bytes)].par_iter().map(live);
-        outcomes.extend(part.collect::<Result<Vec<Outcome>, Error>>()?);
+        outcomes.extend(part.collect::<Result<Vec<LifeOutcome>, Error>>()?);
     }
     Ok(outcomes)
 }
@@ -87,7 +87,7 @@ fn live_counting(
     phone: &Phone,
     below: &SimulateRequest,
     report: &dyn Fn(u64) -> Result<(), Error>,
-) -> Result<Outcome, Error> {
+) -> Result<LifeOutcome, Error> {
     phone.check()?;
     let mut machine = Machine::new(phone, below)?;
     let mut visits = Vec::with_capacity(phone.visits.len());
@@ -99,7 +99,7 @@ fn live_counting(
     let watermarks = machine.watermarks();
     let (kills, traffic, options) = machine.into_results();
     let spectrum = Spectrum::new(traffic.into_iter());
-    Ok(Outcome {
+    Ok(LifeOutcome {
         schema: outcome::SCHEMA,
         architecture: below.architecture.clone(),
         options,

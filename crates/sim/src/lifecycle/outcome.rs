@@ -110,8 +110,7 @@ pub enum Trigger {
 
 /// One kill.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "SimulatedKill")]
-pub struct Kill {
+pub struct SimulatedKill {
     /// Index of the visit during which it happened.
     pub visit: u64,
     /// Index of the app.
@@ -143,7 +142,7 @@ pub struct Kill {
 /// The result of a simulated life.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Lifecycle")]
-pub struct Outcome {
+pub struct LifeOutcome {
     /// Version of this object.
     pub schema: &'static str,
     /// The architecture's name in the catalog.
@@ -165,7 +164,7 @@ pub struct Outcome {
     /// Every visit in order.
     pub visits: Vec<Visit>,
     /// Every kill in order.
-    pub kills: Vec<Kill>,
+    pub kills: Vec<SimulatedKill>,
     /// Pages of files and of the swap area with storage accesses.
     pub storage_pages: u64,
     /// Number of those accesses, reads and writes.

@@ -1,6 +1,6 @@
 //! How long the phone stalled for memory recently, in the form of the kernel's pressure.
 
-use policy::kill::{Pressure, Stall};
+use policy::kill::{PressureShares, Stall};
 use types::Nanos;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -38,7 +38,7 @@ impl Stalls {
     }
 
     /// Share of the last ten seconds spent stalled.
-    pub(super) fn pressure(&self, now_ns: u64) -> Pressure {
+    pub(super) fn pressure(&self, now_ns: u64) -> PressureShares {
         let gone = (now_ns / SECOND_NS).saturating_sub(self.newest);
         let left = (WINDOW as u64).saturating_sub(gone);
         let stalled: u64 = (0..left)
@@ -46,7 +46,7 @@ impl Stalls {
             .map(|ago| self.by_second[(self.newest - ago) as usize % WINDOW])
             .sum();
         let share = (stalled * 10_000 / (SECOND_NS * WINDOW as u64)).min(10_000) as u32;
-        Pressure { some_basis_points: share, full_basis_points: share }
+        PressureShares { some_basis_points: share, full_basis_points: share }
     }
 
     /// The pressure event with which the kernel would have woken the killer.

@@ -4,7 +4,7 @@
 use super::memory::Memory;
 use crate::Error;
 use crate::devices::Device;
-use crate::swap::{Counts, LiveRun, SimulateRequest};
+use crate::swap::{Counts, LiveCell, SimulateRequest};
 use std::collections::BTreeMap;
 
 /// Pages of a file that one read brings: the kernel's read-around (VM_READAHEAD_PAGES, 128 KiB).
@@ -36,7 +36,7 @@ struct Seen {
 
 /// An architecture at work.
 pub(super) struct Storage {
-    run: LiveRun,
+    cell: LiveCell,
     fast: Device,
     slow: Device,
     file_read_ns: u64,
@@ -58,7 +58,7 @@ impl Storage {
         file_read_ns: Option<u64>,
     ) -> Result<Storage, Error> {
         Ok(Storage {
-            run: LiveRun::start(request)?,
+            cell: LiveCell::start(request)?,
             file_read_ns: file_read_ns.unwrap_or_else(|| file_page_ns(&request.slow)),
             fast: request.fast.clone(),
             slow: request.slow.clone(),
@@ -82,7 +82,7 @@ impl Storage {
         if memory.events.is_empty() {
             return waited;
         }
-        self.run.replay(&memory.events);
+        self.cell.replay(&memory.events);
         memory.events.clear();
         let (before, now) = (self.seen, self.now());
         self.seen = now;
@@ -112,11 +112,11 @@ impl Storage {
 
     /// Every option of the architecture with its value in effect.
     pub(super) fn into_options(self) -> BTreeMap<&'static str, String> {
-        self.run.into_options()
+        self.cell.into_options()
     }
 
     fn now(&self) -> Seen {
-        let tally = self.run.tally();
+        let tally = self.cell.tally();
         let mut seen = Seen {
             fast_writes_stalling: tally.fast_writes_stalling,
             slow_writes_stalling: tally.slow_writes_stalling,

@@ -15,7 +15,7 @@ use types::PageId;
 const STACK_SIZES_MIN: usize = 12;
 
 /// One policy with the sizes that one counter serves.
-pub(super) struct Cell {
+pub(super) struct CounterCell {
     policy: String,
     counter: Counter,
 }
@@ -27,13 +27,13 @@ enum Counter {
     Stack(Stack),
 }
 
-impl Cell {
+impl CounterCell {
     /// The cells of a policy that needs no future; none for a policy that does.
-    pub(super) fn online(choice: &Choice, sizes: &[u32]) -> Vec<Cell> {
+    pub(super) fn online(choice: &Choice, sizes: &[u32]) -> Vec<CounterCell> {
         let Build::Online(build) = &choice.build else {
             return Vec::new();
         };
-        let cell = |counter| Cell { policy: choice.label.clone(), counter };
+        let cell = |counter| CounterCell { policy: choice.label.clone(), counter };
         match choice.row.own_counter {
             Some(OwnCounter::Lru) if sizes.len() >= STACK_SIZES_MIN => {
                 vec![cell(Counter::Stack(Stack::default()))]
@@ -49,7 +49,11 @@ impl Cell {
     }
 
     /// The cells of a policy that knows the future; none for a policy that does not.
-    pub(super) fn offline(choice: &Choice, sizes: &[u32], future: &Arc<Future>) -> Vec<Cell> {
+    pub(super) fn offline(
+        choice: &Choice,
+        sizes: &[u32],
+        future: &Arc<Future>,
+    ) -> Vec<CounterCell> {
         let Build::Offline(build) = choice.build else {
             return Vec::new();
         };
@@ -57,7 +61,7 @@ impl Cell {
             let policy = build(frames.max(1), future.clone());
             Counter::Future { frames, policy, pages: future.pages(), misses: 0 }
         };
-        let cell = |frames| Cell { policy: choice.label.clone(), counter: counter(frames) };
+        let cell = |frames| CounterCell { policy: choice.label.clone(), counter: counter(frames) };
         sizes.iter().map(cell).collect()
     }
 

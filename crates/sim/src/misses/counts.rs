@@ -1,6 +1,6 @@
 //! Result of `misses`.
 
-use super::cell::Cell;
+use super::cell::CounterCell;
 use policy::eviction::Choice;
 use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -36,7 +36,7 @@ impl MissCounts {
         pages: u64,
         choices: &[Choice],
         frames: &[u32],
-        cells: &[Cell],
+        cells: &[CounterCell],
     ) -> MissCounts {
         let count = |policy: &str, size| {
             let found = cells.iter().find_map(|cell| cell.misses(policy, size));

@@ -18,7 +18,7 @@ pub use counts::{MissCounts, PolicyMisses};
 
 use crate::Error;
 use crate::accesses::{Accesses, Batch};
-use cell::Cell;
+use cell::CounterCell;
 use policy::eviction::{Build, Choice, Future};
 use rayon::prelude::*;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub fn run(
         return Err(Error::usage("misses needs at least one policy and one number of frames"));
     }
     let keeps_requests = choices.iter().any(|choice| matches!(choice.build, Build::Offline(_)));
-    let cells = choices.iter().flat_map(|choice| Cell::online(choice, &frames));
+    let cells = choices.iter().flat_map(|choice| CounterCell::online(choice, &frames));
     let mut online = Online::new(cells.collect());
 
     let mut accesses = Accesses::new(source, progress);
@@ -71,7 +71,7 @@ pub fn run(
         let future = look_ahead(requests, bound)?;
         cells.append(&mut count_offline(&choices, &frames, &future, progress)?);
     }
-    let pages = cells.first().map_or(0, Cell::pages);
+    let pages = cells.first().map_or(0, CounterCell::pages);
     Ok(MissCounts::new(requests_count, pages, &choices, &frames, &cells))
 }
 
@@ -81,9 +81,9 @@ fn count_offline(
     frames: &[u32],
     future: &Arc<Future>,
     progress: &dyn Progress,
-) -> Result<Vec<Cell>, Error> {
-    let mut cells: Vec<Cell> =
-        choices.iter().flat_map(|choice| Cell::offline(choice, frames, future)).collect();
+) -> Result<Vec<CounterCell>, Error> {
+    let mut cells: Vec<CounterCell> =
+        choices.iter().flat_map(|choice| CounterCell::offline(choice, frames, future)).collect();
     for done in (0..future.requests()).step_by(OFFLINE_BATCH) {
         progress.advance(done as u64, future.requests() as u64)?;
         let batch = OFFLINE_BATCH.min(future.requests() - done);
@@ -128,13 +128,13 @@ fn without_repeats<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
 
 /// The cells that count while the trace is read.
 struct Online {
-    cells: Vec<Cell>,
+    cells: Vec<CounterCell>,
     gathered: Vec<PageId>,
     bound: usize,
 }
 
 impl Online {
-    fn new(cells: Vec<Cell>) -> Online {
+    fn new(cells: Vec<CounterCell>) -> Online {
         Online { cells, gathered: Vec::new(), bound: 0 }
     }
 
@@ -157,14 +157,14 @@ impl Online {
     }
 
     /// Returns the cells after all counting, and a bound on the page numbers.
-    fn finish(mut self) -> (Vec<Cell>, usize) {
+    fn finish(mut self) -> (Vec<CounterCell>, usize) {
         self.count_gathered();
         (self.cells, self.bound)
     }
 }
 
 /// Runs `count` on each cell, in the thread pool. A single cell would only pay for the pool.
-fn each(cells: &mut [Cell], count: impl Fn(&mut Cell) + Send + Sync) {
+fn each(cells: &mut [CounterCell], count: impl Fn(&mut CounterCell) + Send + Sync) {
     match cells {
         [] => {}
         [cell] => count(cell),

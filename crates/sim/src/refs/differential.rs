@@ -2,7 +2,7 @@
 
 use super::policies::Policies;
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
-use super::{Curves, TlbShape, page_sizes};
+use super::{Curves, TlbGeometry, page_sizes};
 use proptest::prelude::*;
 use testkit::references::{Memory, ReadingAhead, Reference, TwoTlbs, filtered, program};
 use types::{FILTER_BLOCKS, PageId, ReferenceStep};
@@ -49,21 +49,21 @@ proptest! {
 
 #[test]
 fn second_tlbs_see_what_the_first_one_misses() {
-    let shapes = [(96, 4), (128, 128), (1536, 12), (7, 1)];
+    let geometries = [(96, 4), (128, 128), (1536, 12), (7, 1)];
     let references = program(5, 8000);
-    let second_tlbs = shapes.map(|(entries, ways)| TlbShape::new(entries, ways).unwrap());
+    let second_tlbs = geometries.map(|(entries, ways)| TlbGeometry::new(entries, ways).unwrap());
     let mut curves = Curves::new(2 << 20, &second_tlbs).unwrap();
     curves.push(&filtered(&references)).unwrap();
     for page_bytes in page_sizes() {
         let counted = curves.second_tlb_misses(page_bytes).unwrap();
-        for ((entries, ways), counted) in shapes.into_iter().zip(counted) {
+        for ((entries, ways), counted) in geometries.into_iter().zip(counted) {
             let mut tlbs = TwoTlbs::new(page_bytes, FILTER_BLOCKS, entries as usize, ways as usize);
             references.iter().for_each(|&reference| tlbs.refer(reference));
             assert_eq!(counted, tlbs.misses, "{page_bytes} bytes, {entries}x{ways}");
         }
     }
     for (entries, ways) in [(0, 1), (4, 0), (10, 4)] {
-        assert!(TlbShape::new(entries, ways).is_err());
+        assert!(TlbGeometry::new(entries, ways).is_err());
     }
 }
 

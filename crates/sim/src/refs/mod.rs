@@ -23,7 +23,7 @@ pub use curve::Curve;
 pub use policies::PolicyFaults;
 pub use questions::{Answers, Questions, SizeAnswer, run};
 pub use read_ahead::{ReadAhead, ReadAheadCounts};
-pub use second_tlb::TlbShape;
+pub use second_tlb::TlbGeometry;
 
 use crate::Error;
 use pages::Pages;
@@ -50,11 +50,11 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these shapes.
+    /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these geometries.
     ///
     /// # Errors
     /// A size that is not one of [`page_sizes`].
-    pub fn new(page_bytes_max: u64, second_tlbs: &[TlbShape]) -> Result<Curves, Error> {
+    pub fn new(page_bytes_max: u64, second_tlbs: &[TlbGeometry]) -> Result<Curves, Error> {
         let pages = Pages::new(level(page_bytes_max)? + 1, second_tlbs);
         Ok(Curves { pages, steps: ByKind::default() })
     }

@@ -4,7 +4,7 @@
 //! a size only if the half that contains it was outside, and the walk up from the block ends at the
 //! first page that was already inside; likewise when it leaves. Most walks are a few pages long.
 
-use super::second_tlb::TlbShape;
+use super::second_tlb::TlbGeometry;
 use super::stack::PageStack;
 use super::trees::Trees;
 use super::{ByKind, Curve};
@@ -22,8 +22,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// No pages yet, for the `levels` smallest sizes, and empty TLBs of these shapes for each.
-    pub fn new(levels: usize, second_tlbs: &[TlbShape]) -> Pages {
+    /// No pages yet, for the `levels` smallest sizes, and empty TLBs of these geometries for each.
+    pub fn new(levels: usize, second_tlbs: &[TlbGeometry]) -> Pages {
         let stacks = (0..levels).map(|_| PageStack::new(second_tlbs)).collect();
         Pages { stacks, trees: Trees::new(), found: Vec::new() }
     }

@@ -24,10 +24,10 @@ pub struct PolicyFaults {
 }
 
 /// Every memory of every page size under every policy.
-pub struct Policies(Vec<PageSize>);
+pub struct Policies(Vec<PageSizeMemories>);
 
 /// Memories with pages of one size, which share the numbers of their pages.
-struct PageSize {
+struct PageSizeMemories {
     level: usize,
     numbers: Renumber,
     memories: Vec<Memory>,
@@ -54,7 +54,7 @@ impl Policies {
             let of_policy = |(policy, build): &(String, Online)| {
                 frames.iter().map(|&frames| Memory::new(policy, build, frames)).collect::<Vec<_>>()
             };
-            Ok(PageSize {
+            Ok(PageSizeMemories {
                 level: level(*page_bytes)?,
                 numbers: Renumber::unlimited(),
                 memories: policies.iter().flat_map(of_policy).collect(),
@@ -81,7 +81,7 @@ impl Policies {
     }
 }
 
-impl PageSize {
+impl PageSizeMemories {
     fn push(&mut self, steps: &[ReferenceStep]) {
         if self.memories.is_empty() {
             return;

@@ -2,7 +2,7 @@
 
 use super::policies::{Policies, PolicyFaults};
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
-use super::{ByKind, Curve, Curves, TlbShape};
+use super::{ByKind, Curve, Curves, TlbGeometry};
 use crate::Error;
 use trace::references::Reader;
 use types::{Progress, ReferenceTotals};
@@ -13,7 +13,7 @@ pub struct Questions {
     /// Page sizes in bytes, of [`page_sizes`](super::page_sizes).
     pub page_bytes: Vec<u64>,
     /// Second TLBs behind the first one.
-    pub second_tlbs: Vec<TlbShape>,
+    pub second_tlbs: Vec<TlbGeometry>,
     /// Policies other than LRU, by their names in the catalog of evictions.
     pub policies: Vec<String>,
     /// Memories for the policies: page sizes in bytes, and numbers of frames of each.

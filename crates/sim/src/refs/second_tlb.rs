@@ -7,22 +7,22 @@ use types::ReferenceKind;
 
 /// Number of entries of a TLB, and entries per set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TlbShape {
+pub struct TlbGeometry {
     entries: u32,
     ways: u32,
 }
 
-impl TlbShape {
+impl TlbGeometry {
     /// A TLB of `entries` in sets of `ways`.
     ///
     /// # Errors
     /// Zero entries, or a number that is not a multiple of the set size.
-    pub fn new(entries: u32, ways: u32) -> Result<TlbShape, Error> {
+    pub fn new(entries: u32, ways: u32) -> Result<TlbGeometry, Error> {
         if entries == 0 || !entries.is_multiple_of(ways) {
             let why = format!("a TLB of {entries} entries has no sets of {ways}");
             return Err(Error::usage(why));
         }
-        Ok(TlbShape { entries, ways })
+        Ok(TlbGeometry { entries, ways })
     }
 }
 
@@ -40,9 +40,9 @@ pub struct SecondTlb {
 const NONE: u64 = u64::MAX;
 
 impl SecondTlb {
-    pub fn new(shape: TlbShape) -> SecondTlb {
-        let pages = vec![NONE; shape.entries as usize];
-        SecondTlb { ways: shape.ways as usize, pages, misses: ByKind::default() }
+    pub fn new(geometry: TlbGeometry) -> SecondTlb {
+        let pages = vec![NONE; geometry.entries as usize];
+        SecondTlb { ways: geometry.ways as usize, pages, misses: ByKind::default() }
     }
 
     /// Looks up `page`, which misses the first level; both levels hold it from now on.

@@ -1,7 +1,7 @@
 //! The LRU stack of the pages of one size: the pages in the filter on top, in no known order, and
 //! below them the others in the order in which they left it.
 
-use super::second_tlb::{SecondTlb, TlbShape};
+use super::second_tlb::{SecondTlb, TlbGeometry};
 use super::{ByKind, Curve};
 use crate::marks::Marks;
 use types::{FILTER_BLOCKS, ReferenceKind};
@@ -66,8 +66,8 @@ pub struct PageStack {
 }
 
 impl PageStack {
-    /// No pages yet, and empty TLBs of these shapes behind the first.
-    pub fn new(second_tlbs: &[TlbShape]) -> PageStack {
+    /// No pages yet, and empty TLBs of these geometries behind the first.
+    pub fn new(second_tlbs: &[TlbGeometry]) -> PageStack {
         PageStack {
             marks: Marks::new(0),
             below: 0,

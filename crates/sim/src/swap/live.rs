@@ -1,23 +1,23 @@
-//! A run that is fed while its events are produced: the basis of the lifecycle simulator.
+//! A cell that is fed while its events are produced: the basis of the lifecycle simulator.
 
 use super::driver::Cell;
 use super::tally::Tally;
-use super::{Role, Run, SimulateRequest, find};
+use super::{RequestCells, Role, SimulateRequest, find};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use types::Events;
 
-/// A run of one architecture whose counts can be read at any moment.
-pub(crate) struct LiveRun {
+/// A simulation of one architecture whose counts can be read at any moment.
+pub(crate) struct LiveCell {
     options: BTreeMap<&'static str, String>,
     cell: Box<dyn Cell>,
 }
 
-impl LiveRun {
+impl LiveCell {
     /// # Errors
     /// `Usage` for an unknown architecture, option, value or profile, and for a bound, which must know
     /// every event before its first decision.
-    pub(crate) fn start(request: &SimulateRequest) -> Result<LiveRun, Error> {
+    pub(crate) fn start(request: &SimulateRequest) -> Result<LiveCell, Error> {
         let architecture = find(&request.architecture)?;
         if architecture.role == Role::Bound {
             return Err(Error::usage(format!(
@@ -25,8 +25,8 @@ impl LiveRun {
                 architecture.name
             )));
         }
-        let Run { options, mut cells, .. } = Run::start(request)?;
-        Ok(LiveRun { options, cell: cells.swap_remove(0).into_cell() })
+        let RequestCells { options, mut cells, .. } = RequestCells::start(request)?;
+        Ok(LiveCell { options, cell: cells.swap_remove(0).into_cell() })
     }
 
     /// Replays the next events.

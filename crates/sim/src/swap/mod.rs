@@ -20,7 +20,7 @@ mod residency;
 mod slices;
 mod tally;
 
-pub(crate) use live::LiveRun;
+pub(crate) use live::LiveCell;
 pub use options::{OptionSpec, Profile, Settings, Values};
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
@@ -176,28 +176,28 @@ pub fn simulate_many(
 ) -> Vec<Result<Outcome, Error>> {
     let page_bytes = source.header().page_bytes;
     let start = |request: &SimulateRequest| match request.page_bytes == page_bytes {
-        true => Run::start(request),
+        true => RequestCells::start(request),
         false => Err(other_pages(page_bytes, request.page_bytes)),
     };
-    let mut runs: Vec<Result<Run, Error>> = requests.iter().map(start).collect();
+    let mut started: Vec<Result<RequestCells, Error>> = requests.iter().map(start).collect();
     let mut cells: Vec<&mut Sliced> =
-        runs.iter_mut().flatten().flat_map(|run| &mut run.cells).collect();
+        started.iter_mut().flatten().flat_map(|request| &mut request.cells).collect();
     let timeline = match replay(source, &mut cells, marks, progress) {
         Ok(timeline) => timeline,
-        Err(error) => return share_failure(error, runs),
+        Err(error) => return share_failure(error, started),
     };
     let active = timeline.active_ns().map(Nanos);
     let facts = TraceFacts { header: source.header(), active };
     let at_end = AtEnd { progress, events: source.header().events };
-    let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
-        let run = run?;
-        let finished = run.cells.into_par_iter().map(|cell| cell.finish(marks, &at_end));
+    let finish = |(started, request): (Result<RequestCells, Error>, &SimulateRequest)| {
+        let RequestCells { options, cells, has_range } = started?;
+        let finished = cells.into_par_iter().map(|cell| cell.finish(marks, &at_end));
         let finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
         let (tallies, mut slices): (Vec<Tally>, Vec<_>) = finished.into_iter().unzip();
-        let outcome = Outcome::new(request, run.options, &tallies, run.has_range, &facts);
+        let outcome = Outcome::new(request, options, &tallies, has_range, &facts);
         Ok(Outcome { slices: slices.swap_remove(0), ..outcome })
     };
-    runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
+    started.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
 
 fn other_pages(found: u64, wanted: u64) -> Error {
@@ -211,7 +211,7 @@ fn other_pages(found: u64, wanted: u64) -> Error {
 pub fn effective_options(
     request: &SimulateRequest,
 ) -> Result<BTreeMap<&'static str, String>, Error> {
-    Run::start(request).map(|run| run.options)
+    RequestCells::start(request).map(|cells| cells.options)
 }
 
 /// Forwards the check for cancellation once every event was replayed.
@@ -226,7 +226,8 @@ impl Progress for AtEnd<'_> {
     }
 }
 
-struct Run {
+/// The cells of one request, which differ in their latencies.
+struct RequestCells {
     options: BTreeMap<&'static str, String>,
     /// One cell with typical latencies; then, if that makes a difference and was asked for, one with low and
     /// one with high latencies.
@@ -235,8 +236,8 @@ struct Run {
     has_range: bool,
 }
 
-impl Run {
-    fn start(request: &SimulateRequest) -> Result<Run, Error> {
+impl RequestCells {
+    fn start(request: &SimulateRequest) -> Result<RequestCells, Error> {
         let architecture = find(&request.architecture)?;
         let options = Effective::resolve(
             architecture.name,
@@ -256,7 +257,7 @@ impl Run {
         }
         let cells = cells.into_iter().map(Sliced::new).collect();
         let has_range = !depends || request.replays_range;
-        Ok(Run { options: options.into_values(), cells, has_range })
+        Ok(RequestCells { options: options.into_values(), cells, has_range })
     }
 }
 
@@ -288,11 +289,15 @@ fn replay(
 
 /// Gives the error to the first valid request, and its text to the others; requests that failed
 /// by themselves keep their reason.
-fn share_failure(error: Error, runs: Vec<Result<Run, Error>>) -> Vec<Result<Outcome, Error>> {
+fn share_failure(
+    error: Error,
+    started: Vec<Result<RequestCells, Error>>,
+) -> Vec<Result<Outcome, Error>> {
     let (kind, text) = (error.kind(), error.to_string());
     let mut original = Some(error);
-    runs.into_iter()
-        .map(|run| match run {
+    started
+        .into_iter()
+        .map(|request| match request {
             Err(own) => Err(own),
             Ok(_) => Err(original.take().unwrap_or_else(|| Error::new(kind, text.clone()))),
         })

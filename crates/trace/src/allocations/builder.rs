@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use types::PAGE_BYTES;
 
-use super::history::{Action, Block, History, PageRun, ProcessHistory, Step, Usage};
+use super::history::{Action, Block, History, HistoryStep, PageExtent, ProcessHistory, Usage};
 use super::lives::{Live, Lives};
 use crate::Loss;
 use crate::recording::{Record, flag, kind};
@@ -15,7 +15,7 @@ use crate::recording::{Record, flag, kind};
 pub(super) struct Builder {
     history: History,
     /// Touched pages, each with the step after which it was untouched.
-    touched: Vec<(u32, PageRun)>,
+    touched: Vec<(u32, PageExtent)>,
     processes: BTreeMap<u32, Process>,
     first_ns: Option<u64>,
     last_ns: u64,
@@ -124,7 +124,7 @@ impl Builder {
             let to = self.touched.partition_point(|(opener, _)| (*opener as usize) <= number);
             step.touched = (from as u32, to as u32);
         }
-        history.runs = self.touched.into_iter().map(|(_, run)| run).collect();
+        history.extents = self.touched.into_iter().map(|(_, extent)| extent).collect();
         history.losses = losses;
         history
     }
@@ -186,14 +186,14 @@ impl Builder {
     }
 
     fn push(&mut self, process: u32, block: u32, action: Action) -> u32 {
-        let step = Step { time_ns: self.last_ns, process, block, action, touched: (0, 0) };
+        let step = HistoryStep { time_ns: self.last_ns, process, block, action, touched: (0, 0) };
         self.history.steps.push(step);
         self.history.steps.len() as u32 - 1
     }
 
-    fn report(&mut self, live: &Live, run: PageRun) {
+    fn report(&mut self, live: &Live, extent: PageExtent) {
         let touched = &mut self.touched;
-        live.report(run, &mut |step, run| touched.push((step, run)));
+        live.report(extent, &mut |step, extent| touched.push((step, extent)));
     }
 
     fn allocate(&mut self, record: &Record, range: Range) {
@@ -232,7 +232,7 @@ impl Builder {
     }
 
     fn free(&mut self, record: &Record, range: Range) {
-        let runs = self.reported(record, range);
+        let extents = self.reported(record, range);
         let process = self.process(record.process);
         let index = process.index;
         process.resizing.remove(&record.auxiliary);
@@ -249,7 +249,7 @@ impl Builder {
             if is_mapped && !live.is_mapped {
                 continue;
             }
-            self.report_runs(&live, &runs);
+            self.report_extents(&live, &extents);
             let lives = &mut self.process(record.process).lives;
             if record.flags & flag::AT_END != 0 {
                 lives.remove(start);
@@ -267,27 +267,27 @@ impl Builder {
     }
 
     fn discard(&mut self, record: &Record, range: Range) {
-        let runs = self.reported(record, range);
+        let extents = self.reported(record, range);
         let process = self.process(record.process);
         let index = process.index;
         for start in process.lives.overlapping(range.first, range.pages) {
             let Some(live) = self.process(record.process).lives.get(start).cloned() else {
                 continue;
             };
-            let Some(run) = live.part(range.first, range.pages) else { continue };
-            self.report_runs(&live, &runs);
+            let Some(extent) = live.part(range.first, range.pages) else { continue };
+            self.report_extents(&live, &extents);
             let is_lazy = record.flags & flag::LAZY != 0;
-            let step = self.push(index, live.block, Action::Discard { run, is_lazy });
+            let step = self.push(index, live.block, Action::Discard { extent, is_lazy });
             if let Some(live) = self.process(record.process).lives.get_mut(start) {
-                live.reopen(step, run);
+                live.reopen(step, extent);
             }
         }
     }
 
-    fn report_runs(&mut self, live: &Live, runs: &[(u64, u64)]) {
-        for &(first, pages) in runs {
-            if let Some(run) = live.part(first, pages) {
-                self.report(live, run);
+    fn report_extents(&mut self, live: &Live, extents: &[(u64, u64)]) {
+        for &(first, pages) in extents {
+            if let Some(extent) = live.part(first, pages) {
+                self.report(live, extent);
             }
         }
     }
@@ -296,16 +296,16 @@ impl Builder {
     /// its own range.
     fn reported(&mut self, record: &Record, range: Range) -> Vec<(u64, u64)> {
         let process = self.process(record.process);
-        let mut runs = process.pending.remove(&record.auxiliary).unwrap_or_default();
+        let mut extents = process.pending.remove(&record.auxiliary).unwrap_or_default();
         if record.flags & flag::UNKNOWN != 0 {
             self.history.blocks_unknown += 1;
             return vec![(range.first, range.pages)];
         }
-        let reported: u64 = runs.iter().map(|(_, pages)| pages).sum();
+        let reported: u64 = extents.iter().map(|(_, pages)| pages).sum();
         let first = u64::from(record.device).saturating_sub(reported).min(range.pages);
         if first > 0 {
-            runs.push((range.first, first));
+            extents.push((range.first, first));
         }
-        runs
+        extents
     }
 }

@@ -6,25 +6,25 @@ use crate::recording::About;
 /// Source and backend of a recording of allocations.
 pub const SOURCE: &str = "allocations";
 
-/// A run of consecutive pages, counted from the first page of a block.
+/// Consecutive pages, counted from the first page of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PageRun {
-    /// First page of the run.
+pub struct PageExtent {
+    /// First page of the extent.
     pub first: u32,
     /// Number of pages.
     pub pages: u32,
 }
 
-impl PageRun {
+impl PageExtent {
     /// The page after the last.
     pub const fn end(self) -> u32 {
         self.first + self.pages
     }
 
-    /// The pages in both runs; `None` if the runs do not overlap.
-    pub fn common(self, other: PageRun) -> Option<PageRun> {
+    /// The pages in both extents; `None` if the extents do not overlap.
+    pub fn common(self, other: PageExtent) -> Option<PageExtent> {
         let (first, end) = (self.first.max(other.first), self.end().min(other.end()));
-        (first < end).then(|| PageRun { first, pages: end - first })
+        (first < end).then(|| PageExtent { first, pages: end - first })
     }
 }
 
@@ -54,11 +54,11 @@ pub enum Action {
         to: u32,
     },
     /// The program unmapped a part of the block.
-    Cut(PageRun),
+    Cut(PageExtent),
     /// The program discarded the contents of a part of the block.
     Discard {
         /// The discarded part.
-        run: PageRun,
+        extent: PageExtent,
         /// Whether the pages stay until the kernel needs them (MADV_FREE).
         is_lazy: bool,
     },
@@ -68,7 +68,7 @@ pub enum Action {
 
 /// One step of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct HistoryStep {
     /// Nanoseconds since the recording began; never less than in the step before.
     pub time_ns: u64,
     /// The process, as an index into [`History::processes`].
@@ -77,7 +77,7 @@ pub struct Step {
     pub block: u32,
     /// What the process did with the block.
     pub action: Action,
-    /// Range in `History::runs` of the pages of the block (the new block for `Resize`) that are touched
+    /// Range in `History::extents` of the pages of the block (the new block for `Resize`) that are touched
     /// after this step and before a later step on the same pages.
     pub(super) touched: (u32, u32),
 }
@@ -125,7 +125,7 @@ pub struct History {
     /// The blocks, by number.
     pub blocks: Vec<Block>,
     /// The steps, in order of time.
-    pub steps: Vec<Step>,
+    pub steps: Vec<HistoryStep>,
     /// The sum of small allocations.
     pub small: Small,
     /// Blocks in the heap, on pages that earlier blocks may have touched.
@@ -138,23 +138,23 @@ pub struct History {
     pub ends_unseen: u64,
     /// Whether the recording stops before its end.
     pub is_cut: bool,
-    pub(super) runs: Vec<PageRun>,
+    pub(super) extents: Vec<PageExtent>,
 }
 
 impl History {
     /// The pages of a step's block that are touched after the step, ascending and disjoint.
-    pub fn touched(&self, step: &Step) -> &[PageRun] {
+    pub fn touched(&self, step: &HistoryStep) -> &[PageExtent] {
         let (from, to) = step.touched;
-        &self.runs[from as usize..to as usize]
+        &self.extents[from as usize..to as usize]
     }
 
     /// Appends a step and the pages touched after it. For histories that are not read from a recording.
-    pub fn push(&mut self, step: StepParts, touched: &[PageRun]) {
-        let from = self.runs.len() as u32;
-        self.runs.extend_from_slice(touched);
+    pub fn push(&mut self, step: StepParts, touched: &[PageExtent]) {
+        let from = self.extents.len() as u32;
+        self.extents.extend_from_slice(touched);
         let StepParts { time_ns, process, block, action } = step;
-        let touched = (from, self.runs.len() as u32);
-        self.steps.push(Step { time_ns, process, block, action, touched });
+        let touched = (from, self.extents.len() as u32);
+        self.steps.push(HistoryStep { time_ns, process, block, action, touched });
     }
 
     /// Nanoseconds from the first to the last step.
@@ -163,15 +163,15 @@ impl History {
     }
 }
 
-/// A [`Step`] without the pages touched after it.
+/// A [`HistoryStep`] without the pages touched after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepParts {
-    /// [`Step::time_ns`] of the step.
+    /// [`HistoryStep::time_ns`] of the step.
     pub time_ns: u64,
-    /// [`Step::process`] of the step.
+    /// [`HistoryStep::process`] of the step.
     pub process: u32,
-    /// [`Step::block`] of the step.
+    /// [`HistoryStep::block`] of the step.
     pub block: u32,
-    /// [`Step::action`] of the step.
+    /// [`HistoryStep::action`] of the step.
     pub action: Action,
 }

@@ -107,7 +107,8 @@ pub fn info(history: &History) -> Info {
         live[process] = live[process].saturating_add(given_bytes).saturating_sub(taken);
         live_all = live_all.saturating_add(given_bytes).saturating_sub(taken);
         info.live_bytes_max = info.live_bytes_max.max(live_all);
-        pages_touched += history.touched(step).iter().map(|run| u64::from(run.pages)).sum::<u64>();
+        pages_touched +=
+            history.touched(step).iter().map(|extent| u64::from(extent.pages)).sum::<u64>();
     }
     info.pages_touched = (history.blocks_unknown == 0).then_some(pages_touched);
     info.processes = busiest(history, &blocks_of);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::history::PageRun;
+use super::history::PageExtent;
 
 /// A block that the program holds.
 #[derive(Clone, Debug)]
@@ -13,48 +13,48 @@ pub(super) struct Live {
     pub first_page: u64,
     pub pages: u32,
     /// Steps after which pages were untouched, and those pages. Later entries override earlier entries.
-    openers: Vec<(u32, PageRun)>,
+    openers: Vec<(u32, PageExtent)>,
     /// The parts of the block that are still mapped.
-    rest: Vec<PageRun>,
+    rest: Vec<PageExtent>,
 }
 
-/// The parts of `run` outside `common`, which lies within `run`.
-fn outside(run: PageRun, common: PageRun) -> impl Iterator<Item = PageRun> {
-    let before = PageRun { first: run.first, pages: common.first - run.first };
-    let behind = PageRun { first: common.end(), pages: run.end() - common.end() };
+/// The parts of `extent` outside `common`, which lies within `extent`.
+fn outside(extent: PageExtent, common: PageExtent) -> impl Iterator<Item = PageExtent> {
+    let before = PageExtent { first: extent.first, pages: common.first - extent.first };
+    let behind = PageExtent { first: common.end(), pages: extent.end() - common.end() };
     [before, behind].into_iter().filter(|part| part.pages > 0)
 }
 
 impl Live {
     /// A block that was given at `step`.
     pub fn new(block: u32, is_mapped: bool, first_page: u64, pages: u32, step: u32) -> Live {
-        let whole = PageRun { first: 0, pages };
+        let whole = PageExtent { first: 0, pages };
         let (openers, rest) = (vec![(step, whole)], vec![whole]);
         Live { block, is_mapped, first_page, pages, openers, rest }
     }
 
     /// The part of the block in a range of pages of the address space.
-    pub fn part(&self, first_page: u64, pages: u64) -> Option<PageRun> {
+    pub fn part(&self, first_page: u64, pages: u64) -> Option<PageExtent> {
         let first = first_page.max(self.first_page);
         let end = first_page.saturating_add(pages).min(self.first_page + u64::from(self.pages));
-        (first < end).then(|| PageRun {
+        (first < end).then(|| PageExtent {
             first: (first - self.first_page) as u32,
             pages: (end - first) as u32,
         })
     }
 
-    /// Calls `add` for the touched pages of `run`, with the step after which each part was touched.
-    pub fn report(&self, run: PageRun, add: &mut impl FnMut(u32, PageRun)) {
-        let mut open = vec![run];
+    /// Calls `add` for the touched pages of `extent`, with the step after which each part was touched.
+    pub fn report(&self, extent: PageExtent, add: &mut impl FnMut(u32, PageExtent)) {
+        let mut open = vec![extent];
         for &(step, opened) in self.openers.iter().rev() {
             let mut rest = Vec::new();
-            for run in open {
-                let Some(common) = run.common(opened) else {
-                    rest.push(run);
+            for extent in open {
+                let Some(common) = extent.common(opened) else {
+                    rest.push(extent);
                     continue;
                 };
                 add(step, common);
-                rest.extend(outside(run, common));
+                rest.extend(outside(extent, common));
             }
             open = rest;
             if open.is_empty() {
@@ -63,29 +63,29 @@ impl Live {
         }
     }
 
-    /// Marks the pages of `run` as untouched from `step` on. Report the pages touched before first.
-    pub fn reopen(&mut self, step: u32, run: PageRun) {
-        self.openers.retain(|(_, opened)| opened.common(run) != Some(*opened));
-        self.openers.push((step, run));
+    /// Marks the pages of `extent` as untouched from `step` on. Report the pages touched before first.
+    pub fn reopen(&mut self, step: u32, extent: PageExtent) {
+        self.openers.retain(|(_, opened)| opened.common(extent) != Some(*opened));
+        self.openers.push((step, extent));
     }
 
     /// Removes an unmapped part; returns whether nothing is left.
-    pub fn cut(&mut self, part: PageRun) -> bool {
-        let left = |run: PageRun| match run.common(part) {
-            None => vec![run],
-            Some(common) => outside(run, common).collect(),
+    pub fn cut(&mut self, part: PageExtent) -> bool {
+        let left = |extent: PageExtent| match extent.common(part) {
+            None => vec![extent],
+            Some(common) => outside(extent, common).collect(),
         };
-        self.rest = self.rest.iter().flat_map(|&run| left(run)).collect();
+        self.rest = self.rest.iter().flat_map(|&extent| left(extent)).collect();
         let openers = self.openers.iter();
         self.openers = openers
-            .flat_map(|&(step, run)| left(run).into_iter().map(move |run| (step, run)))
+            .flat_map(|&(step, extent)| left(extent).into_iter().map(move |extent| (step, extent)))
             .collect();
         self.rest.is_empty()
     }
 
     /// Pages that a report may still name.
-    pub fn whole(&self) -> PageRun {
-        PageRun { first: 0, pages: self.pages }
+    pub fn whole(&self) -> PageExtent {
+        PageExtent { first: 0, pages: self.pages }
     }
 }
 

@@ -12,7 +12,8 @@ mod read;
 mod tests;
 
 pub use history::{
-    Action, Block, History, PageRun, ProcessHistory, SOURCE, Small, Step, StepParts, Usage,
+    Action, Block, History, HistoryStep, PageExtent, ProcessHistory, SOURCE, Small, StepParts,
+    Usage,
 };
 pub use info::{Info, SizeClass, info};
 pub use read::{is_allocations, is_head, read, read_input};

@@ -7,7 +7,7 @@ use types::Progress;
 use super::builder::Builder;
 use super::history::{History, SOURCE};
 use crate::input::Input;
-use crate::recording::{About, Block, read_about};
+use crate::recording::{About, RecordingBlock, read_about};
 use crate::{Error, ErrorKind, Loss};
 
 /// Whether `path` is a recording of allocations; false also if it cannot be read.
@@ -56,17 +56,19 @@ pub fn read_input(input: Input, progress: &dyn Progress) -> Result<History, Erro
     };
     while let Some(block) = reader.read_block()? {
         match block {
-            Block::Records(records) => records.iter().for_each(|record| builder.take(record)),
-            Block::Ending(ending) => {
+            RecordingBlock::Records(records) => {
+                records.iter().for_each(|record| builder.take(record))
+            }
+            RecordingBlock::Ending(ending) => {
                 has_ended = true;
                 lose("records dropped because the buffer was full", ending.lost);
             }
-            Block::CutShort(bytes) => lose("bytes of a block that was cut short", bytes),
-            Block::About(_)
-            | Block::Sample(_)
-            | Block::Moment(_)
-            | Block::Files(_)
-            | Block::Unknown(_) => {}
+            RecordingBlock::CutShort(bytes) => lose("bytes of a block that was cut short", bytes),
+            RecordingBlock::About(_)
+            | RecordingBlock::Sample(_)
+            | RecordingBlock::Moment(_)
+            | RecordingBlock::Files(_)
+            | RecordingBlock::Unknown(_) => {}
         }
         progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(&path))?;
     }

@@ -29,11 +29,11 @@ fn history(records: &[Record]) -> History {
     read(&path, &NoProgress).unwrap()
 }
 
-fn run(first: u32, pages: u32) -> PageRun {
-    PageRun { first, pages }
+fn extent(first: u32, pages: u32) -> PageExtent {
+    PageExtent { first, pages }
 }
 
-fn actions_and_touched(history: &History) -> Vec<(Action, Vec<PageRun>)> {
+fn actions_and_touched(history: &History) -> Vec<(Action, Vec<PageExtent>)> {
     history.steps.iter().map(|step| (step.action, history.touched(step).to_vec())).collect()
 }
 
@@ -50,7 +50,7 @@ fn touched_pages_belong_to_the_step_that_gave_them() {
     assert_eq!(
         actions_and_touched(&history),
         [
-            (Action::Allocate, vec![run(0, 2), run(3, 2)]),
+            (Action::Allocate, vec![extent(0, 2), extent(3, 2)]),
             (Action::Free, vec![]),
             (Action::Exit, vec![])
         ]
@@ -71,10 +71,10 @@ fn pages_touched_again_after_a_discard_belong_to_the_discard() {
         record(kind::FREE, 0x10000, 0x10000, 5, mapped),
         record(kind::EXIT, 0, 0, 0, 0),
     ]);
-    let discard = Action::Discard { run: run(4, 4), is_lazy: true };
+    let discard = Action::Discard { extent: extent(4, 4), is_lazy: true };
     assert_eq!(
         actions_and_touched(&history)[..2],
-        [(Action::Allocate, vec![run(0, 4), run(4, 4)]), (discard, vec![run(4, 1)])]
+        [(Action::Allocate, vec![extent(0, 4), extent(4, 4)]), (discard, vec![extent(4, 1)])]
     );
 }
 
@@ -97,14 +97,18 @@ fn an_unmap_cuts_a_part_and_a_larger_unmap_frees_the_rest() {
         [
             Action::Allocate,
             Action::Allocate,
-            Action::Cut(run(8, 8)),
-            Action::Cut(run(12, 4)),
+            Action::Cut(extent(8, 8)),
+            Action::Cut(extent(12, 4)),
             Action::Free,
             Action::Exit
         ]
     );
-    assert_eq!(history.touched(&history.steps[0]), [run(8, 8)]);
-    assert_eq!(history.touched(&history.steps[1]), [run(0, 16)], "unknown, so counted as touched");
+    assert_eq!(history.touched(&history.steps[0]), [extent(8, 8)]);
+    assert_eq!(
+        history.touched(&history.steps[1]),
+        [extent(0, 16)],
+        "unknown, so counted as touched"
+    );
     let losses: Vec<u64> = history.losses.iter().map(|loss| loss.count).collect();
     assert_eq!(losses, [1, 1], "touched pages of a block, and the end of the process");
 }
@@ -126,8 +130,8 @@ fn a_resized_block_keeps_its_touched_pages() {
     assert_eq!(
         actions_and_touched(&history),
         [
-            (Action::Allocate, vec![run(0, 3)]),
-            (Action::Resize { to: 1 }, vec![run(0, 5)]),
+            (Action::Allocate, vec![extent(0, 3)]),
+            (Action::Resize { to: 1 }, vec![extent(0, 5)]),
             (Action::Free, vec![]),
             (Action::Exit, vec![])
         ]
@@ -151,7 +155,7 @@ fn each_program_is_a_process_and_the_blocks_it_holds_at_its_end_are_freed() {
     ]);
     let names: Vec<&str> = history.processes.iter().map(|process| process.name.as_str()).collect();
     assert_eq!(names, ["sh", "sh", "convert"]);
-    assert_eq!(history.touched(&history.steps[0]), [run(0, 200)]);
+    assert_eq!(history.touched(&history.steps[0]), [extent(0, 200)]);
     assert_eq!(history.steps.iter().filter(|step| step.action == Action::Exit).count(), 3);
     let info = info(&history);
     assert_eq!((info.allocated, info.mapped, info.pages_touched), (1, 0, Some(200)));
@@ -211,8 +215,8 @@ proptest! {
                 Action::Resize { to } => to,
                 _ => step.block,
             };
-            for run in history.touched(step) {
-                prop_assert!(run.pages > 0 && run.end() <= history.blocks[block as usize].pages);
+            for extent in history.touched(step) {
+                prop_assert!(extent.pages > 0 && extent.end() <= history.blocks[block as usize].pages);
             }
         }
         let _ = info(&history);

@@ -59,7 +59,7 @@ struct Layout {
     roles: Vec<Option<Role>>,
     time_unit_ns: u64,
     /// How each column is read.
-    steps: Vec<Step>,
+    steps: Vec<FieldStep>,
     /// Whether the id is the address, not the sector.
     is_by_id: bool,
     /// Whether an offset in bytes is the address, and not the sector.
@@ -70,7 +70,7 @@ struct Layout {
 
 /// How a column is read.
 #[derive(Clone, Copy)]
-enum Step {
+enum FieldStep {
     Time,
     Operation,
     Id,
@@ -89,16 +89,16 @@ impl Layout {
         let is_by_id = mapping == Mapping::Objects && columns.has(Role::Id);
         let is_by_offset = !is_by_id && !columns.has(Role::Sector);
         let step = |role: &Option<Role>| match role {
-            Some(Role::Time) => Step::Time,
-            Some(Role::Op) => Step::Operation,
-            Some(Role::Id) if is_by_id => Step::Id,
-            Some(Role::Sector) if !is_by_id => Step::Sector,
-            Some(Role::Offset) if is_by_offset => Step::Offset,
-            Some(Role::Sectors) => Step::Length,
-            Some(Role::Size) if !columns.has(Role::Sectors) => Step::Length,
-            Some(Role::Process) => Step::Process,
-            Some(Role::Device) => Step::Device,
-            _ => Step::Other,
+            Some(Role::Time) => FieldStep::Time,
+            Some(Role::Op) => FieldStep::Operation,
+            Some(Role::Id) if is_by_id => FieldStep::Id,
+            Some(Role::Sector) if !is_by_id => FieldStep::Sector,
+            Some(Role::Offset) if is_by_offset => FieldStep::Offset,
+            Some(Role::Sectors) => FieldStep::Length,
+            Some(Role::Size) if !columns.has(Role::Sectors) => FieldStep::Length,
+            Some(Role::Process) => FieldStep::Process,
+            Some(Role::Device) => FieldStep::Device,
+            _ => FieldStep::Other,
         };
         Layout {
             delimiter: columns.delimiter,
@@ -280,24 +280,28 @@ impl BlockCsv {
                 rest = rest.strip_prefix(&[delimiter])?;
             }
             match step {
-                Step::Time => {
+                FieldStep::Time => {
                     (values.time_ns, rest) = take_time(rest, self.layout.time_unit_ns)?;
                 }
-                Step::Sector | Step::Offset => (values.address, rest) = take_decimal(rest)?,
-                Step::Length => (values.length, rest) = take_decimal(rest)?,
-                Step::Operation => {
+                FieldStep::Sector | FieldStep::Offset => {
+                    (values.address, rest) = take_decimal(rest)?
+                }
+                FieldStep::Length => (values.length, rest) = take_decimal(rest)?,
+                FieldStep::Operation => {
                     let (word, after) = take_plain(rest, delimiter)?;
                     (values.operation, rest) = (operation_of_word(word)?, after);
                 }
-                Step::Id => {
+                FieldStep::Id => {
                     let (id, after) = take_plain(rest, delimiter)?;
                     (values.address, rest) = (id_of(id)?, after);
                 }
-                Step::Process => {
+                FieldStep::Process => {
                     (values.process, rest) = self.process_last.take(rest, delimiter)?
                 }
-                Step::Device => (values.device, rest) = self.device_last.take(rest, delimiter)?,
-                Step::Other => rest = take_plain(rest, delimiter)?.1,
+                FieldStep::Device => {
+                    (values.device, rest) = self.device_last.take(rest, delimiter)?
+                }
+                FieldStep::Other => rest = take_plain(rest, delimiter)?.1,
             }
         }
         Some((values, after_line(rest)?))

@@ -135,7 +135,7 @@ impl Ftrace {
         true
     }
 
-    fn process(&mut self, header: &Header<'_>, ledger: &mut Ledger) -> ProcessId {
+    fn process(&mut self, header: &LineHeader<'_>, ledger: &mut Ledger) -> ProcessId {
         let pid = header.tgid.unwrap_or(header.pid);
         if let Some((last_pid, name, process)) = &self.process_last
             && *last_pid == pid
@@ -207,7 +207,7 @@ fn stage_of(event: &[u8]) -> Option<Stage> {
 
 /// The part of a line before the event's arguments.
 #[derive(Debug, PartialEq, Eq)]
-struct Header<'line> {
+struct LineHeader<'line> {
     /// Command name with its leading blanks.
     comm: &'line [u8],
     pid: u32,
@@ -223,7 +223,7 @@ const COMM_WIDTH: usize = 16;
 /// Splits a line at the dash before its pid. A command may contain dashes, digits, brackets and even text
 /// that looks like a header. But it has at most 16 bytes, and the last header that begins within them is
 /// the line's own.
-fn split_header(line: &[u8]) -> Option<Header<'_>> {
+fn split_header(line: &[u8]) -> Option<LineHeader<'_>> {
     if line.get(COMM_WIDTH) == Some(&b'-')
         && let Some(header) = header_at(line, COMM_WIDTH)
     {
@@ -239,7 +239,7 @@ fn split_header(line: &[u8]) -> Option<Header<'_>> {
 }
 
 #[inline]
-fn header_at(line: &[u8], dash: usize) -> Option<Header<'_>> {
+fn header_at(line: &[u8], dash: usize) -> Option<LineHeader<'_>> {
     let (pid, rest) = take_decimal(&line[dash + 1..])?;
     let mut rest = skip_blanks(rest);
     let mut tgid = None;
@@ -260,7 +260,7 @@ fn header_at(line: &[u8], dash: usize) -> Option<Header<'_>> {
     if colon == 0 || rest[colon] != b':' {
         return None;
     }
-    Some(Header {
+    Some(LineHeader {
         comm: &line[..dash],
         pid: u32::try_from(pid).ok()?,
         tgid: tgid.and_then(|tgid| u32::try_from(tgid).ok()),

@@ -11,7 +11,7 @@ use types::EventFlags;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
-use crate::recording::{self, About, Block, MAGIC, Pressure, flag, kind};
+use crate::recording::{self, About, MAGIC, PressureTotals, RecordingBlock, flag, kind};
 use crate::zeros_counted::Samples;
 use crate::{Error, ErrorKind, Position, Stall};
 
@@ -47,10 +47,10 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         _ => Meaning::Swap(SwapEvents::default()),
     };
     let (events, samples) = (Vec::new(), None);
-    Ok(Box::new(Recording { blocks, meaning, events, taken: 0, samples, has_ended: false }))
+    Ok(Box::new(RecordingReader { blocks, meaning, events, taken: 0, samples, has_ended: false }))
 }
 
-struct Recording {
+struct RecordingReader {
     blocks: recording::Reader,
     meaning: Meaning,
     /// The events of the last block; `taken` of them have been read.
@@ -69,7 +69,7 @@ enum Meaning {
     Block,
 }
 
-impl RecordReader for Recording {
+impl RecordReader for RecordingReader {
     fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
         let full = records.len() + RECORDS_PER_READ;
         while let Some(event) = self.events.get(self.taken)
@@ -98,7 +98,7 @@ impl RecordReader for Recording {
     }
 }
 
-impl Recording {
+impl RecordingReader {
     /// Reads the next block; false at the end of the file.
     fn read_block(&mut self, ledger: &mut Ledger) -> Result<bool, Error> {
         let Some(block) = self.blocks.read_block()? else {
@@ -115,8 +115,8 @@ impl Recording {
             return Ok(false);
         };
         match block {
-            Block::Records(events) => (self.events, self.taken) = (events, 0),
-            Block::About(about) => {
+            RecordingBlock::Records(events) => (self.events, self.taken) = (events, 0),
+            RecordingBlock::About(about) => {
                 if about.backend == "tracefs" && matches!(self.meaning, Meaning::Swap(_)) {
                     self.meaning = Meaning::Slots;
                 }
@@ -126,20 +126,22 @@ impl Recording {
                 }
                 ledger.recorder = Some(about);
             }
-            Block::Files(names) => {
+            RecordingBlock::Files(names) => {
                 for name in names {
                     ledger.files.name(name.device, name.inode, name.path);
                 }
             }
-            Block::Ending(ending) => {
+            RecordingBlock::Ending(ending) => {
                 self.has_ended = true;
                 ledger.note_time(ending.time_ns);
                 ledger.lose("events dropped because the recorder's buffer was full", ending.lost);
             }
-            Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
-            Block::Sample(sample) => {
+            RecordingBlock::CutShort(bytes) => {
+                ledger.lose("bytes of a block that was cut short", bytes)
+            }
+            RecordingBlock::Sample(sample) => {
                 ledger.note_time(sample.time_ns);
-                if let Some(&Pressure { some_us, full_us }) = sample.pressure.get("memory") {
+                if let Some(&PressureTotals { some_us, full_us }) = sample.pressure.get("memory") {
                     let time_ns = sample.time_ns as i64;
                     ledger.shortage.stall_of_machine(Stall { time_ns, some_us, full_us });
                 }
@@ -150,14 +152,14 @@ impl Recording {
                     samples.add(sample);
                 }
             }
-            Block::Moment(moment) => {
+            RecordingBlock::Moment(moment) => {
                 ledger.note_time(moment.time_ns);
                 let recorder = ledger.recorder.as_ref();
                 let is_of_cgroup = recorder.is_some_and(|about| about.cgroup.is_some());
                 ledger.shortage.moment(&moment, is_of_cgroup);
                 ledger.see(b"moment", 1);
             }
-            Block::Unknown(_) => {}
+            RecordingBlock::Unknown(_) => {}
         }
         Ok(true)
     }

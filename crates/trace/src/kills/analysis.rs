@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::anatomy::{Anatomy, Scope};
-use super::block::{About, Block};
+use super::block::{About, KillsBlock};
 use super::decode::Decoder;
 use super::event::{Event, What};
 use super::kill::Kill;
@@ -22,7 +22,7 @@ const FUNCTIONS_MAX: usize = 1 << 12;
 
 /// The kills of a recording, and what may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct KillsOutcome {
     /// The recording's description of itself.
     #[serde(skip)]
     pub about: About,
@@ -56,7 +56,7 @@ pub struct Report<'a> {
     pub kills: &'a [Kill],
 }
 
-impl Outcome {
+impl KillsOutcome {
     /// The form in which the kills leave as JSON.
     pub fn report(&self) -> Report<'_> {
         Report {
@@ -114,12 +114,12 @@ impl Analysis {
     ///
     /// # Errors
     /// Names what it expected.
-    pub fn take(&mut self, block: &Block) -> Result<(), String> {
+    pub fn take(&mut self, block: &KillsBlock) -> Result<(), String> {
         match block {
-            Block::About(_) => {
+            KillsBlock::About(_) => {
                 return Err("expected a single description of the recording".to_owned());
             }
-            Block::Tasks(tasks) => {
+            KillsBlock::Tasks(tasks) => {
                 for task in tasks {
                     self.anatomy.senders.know(task.thread, task.process, task.name.as_deref());
                     if let Scope::Members(members) = &mut self.anatomy.scope
@@ -129,18 +129,18 @@ impl Analysis {
                     }
                 }
             }
-            Block::Page(page) => {
+            KillsBlock::Page(page) => {
                 let form = self.pages.as_ref().ok_or("expected the format before any page")?;
                 let (decoder, waiting) = (&self.decoder, &mut self.waiting);
                 form.events(page, |time_ns, bytes| waiting.extend(decoder.event(time_ns, bytes)))?;
             }
-            Block::Events(events) => self.waiting.extend(events),
-            Block::Until(time_ns) => self.advance(*time_ns),
-            Block::Ending(ending) => {
+            KillsBlock::Events(events) => self.waiting.extend(events),
+            KillsBlock::Until(time_ns) => self.advance(*time_ns),
+            KillsBlock::Ending(ending) => {
                 self.lost = self.lost.saturating_add(ending.lost);
                 self.is_cut = false;
             }
-            Block::Unknown(_) => {}
+            KillsBlock::Unknown(_) => {}
         }
         match self.waiting.len() > WAITING_MAX {
             true => Err(format!("expected at most {WAITING_MAX} events to wait for older ones")),
@@ -173,12 +173,12 @@ impl Analysis {
     }
 
     /// Returns the kills after the last block.
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> KillsOutcome {
         self.advance(u64::MAX);
         let (kills, dropped) = self.anatomy.finish();
         let absent = self.about.absent.clone();
         let lost = self.lost.saturating_add(dropped);
-        Outcome { about: self.about, kills, lost, absent, is_cut: self.is_cut }
+        KillsOutcome { about: self.about, kills, lost, absent, is_cut: self.is_cut }
     }
 
     /// Passes on the events up to a time. Events of the same instant keep their order.

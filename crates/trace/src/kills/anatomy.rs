@@ -8,9 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::event::{Event, What};
-use super::kill::{Kill, Trigger};
+use super::kill::{Kill, KillTrigger};
 use super::senders::Senders;
-use super::victim::{Reaper, Victim};
+use super::victim::{ReaperWork, Victim};
 
 /// Limits for victims at the same time and for kills. Excess victims and kills are counted.
 const VICTIMS_MAX: usize = 1 << 12;
@@ -111,7 +111,7 @@ impl Anatomy {
             What::ReaperBegins { target } => {
                 self.reap(
                     target,
-                    Reaper { name: "oom_reaper", thread, since_ns: time_ns, until_ns: None },
+                    ReaperWork { name: "oom_reaper", thread, since_ns: time_ns, until_ns: None },
                 );
             }
             What::ReaperEnds { .. } => self.reaper_ends(thread, time_ns),
@@ -166,24 +166,24 @@ impl Anatomy {
     }
 
     /// The trigger of a signal that does not come from the kernel's OOM killer.
-    fn trigger(&self, sender: u32, code: i32, is_called: bool) -> Trigger {
+    fn trigger(&self, sender: u32, code: i32, is_called: bool) -> KillTrigger {
         if is_called || (!self.tells_calls && code != SI_KERNEL) {
-            Trigger::User
+            KillTrigger::User
         } else if self.senders.is_kswapd(sender) {
-            Trigger::Kswapd
+            KillTrigger::Kswapd
         } else if self.senders.is_reclaiming(sender) {
-            Trigger::DirectReclaim
+            KillTrigger::DirectReclaim
         } else {
-            Trigger::Kernel
+            KillTrigger::Kernel
         }
     }
 
     /// The OOM killer's choice, which the kernel reports after the signal.
     fn choose(&mut self, thread: u32, target: u32, rss_bytes: Option<u64>) {
         let trigger = match self.senders.reclaimed_for_group(thread) {
-            Some(true) => Trigger::MemcgOom,
-            Some(false) => Trigger::GlobalOom,
-            None => Trigger::Oom,
+            Some(true) => KillTrigger::MemcgOom,
+            Some(false) => KillTrigger::GlobalOom,
+            None => KillTrigger::Oom,
         };
         let pid = self.senders.process(target).unwrap_or(target);
         if let Some(victim) = self.victims.get_mut(&pid) {
@@ -225,7 +225,7 @@ impl Anatomy {
         }
         if let Some(since_ns) = released_ns {
             let name = "process_mrelease";
-            victim.reaper.get_or_insert(Reaper { name, thread, since_ns, until_ns: None });
+            victim.reaper.get_or_insert(ReaperWork { name, thread, since_ns, until_ns: None });
         }
         if !is_write {
             victim.look(thread, time_ns);
@@ -245,7 +245,7 @@ impl Anatomy {
         }
     }
 
-    fn reap(&mut self, target: u32, reaper: Reaper) {
+    fn reap(&mut self, target: u32, reaper: ReaperWork) {
         let pid = self.senders.process(target).unwrap_or(target);
         if let Some(victim) = self.victims.get_mut(&pid) {
             victim.reaper.get_or_insert(reaper);

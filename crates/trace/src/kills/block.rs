@@ -58,7 +58,7 @@ pub struct Ending {
 
 /// A block of a recording, live or saved.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum KillsBlock {
     /// Description of the recording; always the first block.
     About(Box<About>),
     /// Threads with their process and name.

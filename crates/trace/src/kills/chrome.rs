@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::kill::{Kill, Step};
+use super::kill::{Kill, KillStep};
 
 /// The trace of `kills`. Times are microseconds since the first kill began.
 pub fn chrome(kills: &[Kill]) -> Value {
@@ -31,7 +31,7 @@ fn named(track: u64, kill: &Kill) -> Value {
     json!({"ph": "M", "pid": track, "name": "process_name", "args": {"name": name}})
 }
 
-fn step_event(track: u64, since_us: f64, step: &Step) -> Value {
+fn step_event(track: u64, since_us: f64, step: &KillStep) -> Value {
     let (start, thread) = (since_us + step.start_us, step.thread);
     match step.duration_us > 0.0 {
         true => json!({"ph": "X", "pid": track, "tid": thread, "name": step.name, "ts": start,

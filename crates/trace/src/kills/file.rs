@@ -6,10 +6,10 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::analysis::{Analysis, Outcome};
-use super::block::Block;
+use super::analysis::{Analysis, KillsOutcome};
+use super::block::KillsBlock;
 use super::typed;
-use crate::framing::{Frame, FrameReader, FrameWriter, Magic, parse_json};
+use crate::framing::{FrameReader, FrameWriter, FramedBlock, Magic, parse_json};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
@@ -48,19 +48,19 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// If the operating system refuses the write.
-    pub fn write(&mut self, block: &Block) -> io::Result<()> {
+    pub fn write(&mut self, block: &KillsBlock) -> io::Result<()> {
         match block {
-            Block::About(about) => self.frames.write_json(BlockKind::About as u32, about),
-            Block::Tasks(tasks) => self.frames.write_json(BlockKind::Tasks as u32, tasks),
-            Block::Page(page) => self.frames.write(BlockKind::Page as u32, page),
-            Block::Events(events) => {
+            KillsBlock::About(about) => self.frames.write_json(BlockKind::About as u32, about),
+            KillsBlock::Tasks(tasks) => self.frames.write_json(BlockKind::Tasks as u32, tasks),
+            KillsBlock::Page(page) => self.frames.write(BlockKind::Page as u32, page),
+            KillsBlock::Events(events) => {
                 self.frames.write(BlockKind::Events as u32, &typed::pack(events))
             }
-            Block::Until(time_ns) => {
+            KillsBlock::Until(time_ns) => {
                 self.frames.write(BlockKind::Until as u32, &time_ns.to_le_bytes())
             }
-            Block::Ending(ending) => self.frames.write_json(BlockKind::Ending as u32, ending),
-            Block::Unknown(_) => Ok(()),
+            KillsBlock::Ending(ending) => self.frames.write_json(BlockKind::Ending as u32, ending),
+            KillsBlock::Unknown(_) => Ok(()),
         }
     }
 
@@ -82,7 +82,7 @@ impl<W: Write> Writer<W> {
 ///
 /// # Errors
 /// If the file is no recording of kills, is damaged (with the offset), or cannot be read.
-pub fn read(path: &Path) -> Result<Outcome, Error> {
+pub fn read(path: &Path) -> Result<KillsOutcome, Error> {
     read_input(Input::open(path, false)?, path)
 }
 
@@ -90,21 +90,21 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
 ///
 /// # Errors
 /// Those of `read`.
-pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
+pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<KillsOutcome, Error> {
     read_input(Input::from_bytes(name, bytes)?, Path::new(name))
 }
 
-fn read_input(input: Input, path: &Path) -> Result<Outcome, Error> {
+fn read_input(input: Input, path: &Path) -> Result<KillsOutcome, Error> {
     let mut frames = FrameReader::new(input, &MAGIC)?.ok_or_else(|| {
         let message = "is no recording of kills; make one: pagewise-agent killtrace --all -o FILE";
         Error::new(ErrorKind::UnknownFormat, path, message)
     })?;
     let mut analysis = None;
-    while let Some(Frame::Whole(kind, contents)) = frames.read()? {
+    while let Some(FramedBlock::Whole(kind, contents)) = frames.read()? {
         let block = parse(kind, contents).map_err(|expected| frames.corrupt(&expected))?;
         match (&mut analysis, block) {
-            (_, Block::Unknown(kind)) => frames.pass_unknown(kind)?,
-            (None, Block::About(about)) => {
+            (_, KillsBlock::Unknown(kind)) => frames.pass_unknown(kind)?,
+            (None, KillsBlock::About(about)) => {
                 let begun = Analysis::new(*about).map_err(|expected| frames.corrupt(&expected))?;
                 analysis = Some(begun);
             }
@@ -119,22 +119,22 @@ fn read_input(input: Input, path: &Path) -> Result<Outcome, Error> {
     Ok(analysis.finish())
 }
 
-fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
+fn parse(kind: u32, contents: Vec<u8>) -> Result<KillsBlock, String> {
     Ok(match kind {
-        kind if kind == BlockKind::About as u32 => Block::About(parse_json(&contents)?),
-        kind if kind == BlockKind::Tasks as u32 => Block::Tasks(parse_json(&contents)?),
+        kind if kind == BlockKind::About as u32 => KillsBlock::About(parse_json(&contents)?),
+        kind if kind == BlockKind::Tasks as u32 => KillsBlock::Tasks(parse_json(&contents)?),
         kind if kind == BlockKind::Page as u32 && contents.len() > PAGE_BYTES_MAX => {
             return Err(format!("expected a page of at most {PAGE_BYTES_MAX} bytes"));
         }
-        kind if kind == BlockKind::Page as u32 => Block::Page(contents),
-        kind if kind == BlockKind::Events as u32 => {
-            Block::Events(typed::unpack(&contents).ok_or("expected complete events in a block")?)
-        }
+        kind if kind == BlockKind::Page as u32 => KillsBlock::Page(contents),
+        kind if kind == BlockKind::Events as u32 => KillsBlock::Events(
+            typed::unpack(&contents).ok_or("expected complete events in a block")?,
+        ),
         kind if kind == BlockKind::Until as u32 => {
             let bytes = contents.as_slice().try_into();
-            Block::Until(u64::from_le_bytes(bytes.map_err(|_| "expected a time of 8 bytes")?))
+            KillsBlock::Until(u64::from_le_bytes(bytes.map_err(|_| "expected a time of 8 bytes")?))
         }
-        kind if kind == BlockKind::Ending as u32 => Block::Ending(parse_json(&contents)?),
-        unknown => Block::Unknown(unknown),
+        kind if kind == BlockKind::Ending as u32 => KillsBlock::Ending(parse_json(&contents)?),
+        unknown => KillsBlock::Unknown(unknown),
     })
 }

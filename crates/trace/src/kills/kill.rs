@@ -31,7 +31,7 @@ pub struct Kill {
     /// Time of a reaper, in parallel to the phases: `process_mrelease`, or the kernel's own.
     pub reaper_us: Option<f64>,
     /// Why the process was killed, as far as the kernel reports it.
-    pub trigger: Trigger,
+    pub trigger: KillTrigger,
     /// The process that sent the signal.
     pub killer: Option<Killer>,
     /// Processes in reclaim when the signal was sent: `kswapd0`, or a process in direct reclaim.
@@ -41,14 +41,13 @@ pub struct Kill {
     /// Resident bytes over time, in microseconds since the beginning of the kill.
     pub rss_curve: Vec<(f64, u64)>,
     /// Steps of the kill, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<KillStep>,
 }
 
 /// Why a process was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-#[schemars(rename = "KillTrigger")]
-pub enum Trigger {
+pub enum KillTrigger {
     /// A system call of a process.
     User,
     /// The OOM killer, for a memory cgroup at its limit.
@@ -76,8 +75,7 @@ pub struct Killer {
 
 /// A step of a kill.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "KillStep")]
-pub struct Step {
+pub struct KillStep {
     /// Name of the step.
     pub name: String,
     /// Thread that makes the step.

@@ -20,14 +20,14 @@ mod senders;
 mod typed;
 mod victim;
 
-pub use analysis::{Analysis, Outcome, Report};
-pub use block::{About, Block, Ending, Task};
+pub use analysis::{Analysis, KillsOutcome, Report};
+pub use block::{About, Ending, KillsBlock, Task};
 pub use chrome::chrome;
 pub use decode::{CATALOG, Row};
 pub use event::{Event, What};
 pub use file::{Writer, read, read_bytes};
 pub use format::without_print;
-pub use kill::{Kill, Killer, Step, Trigger};
+pub use kill::{Kill, KillStep, KillTrigger, Killer};
 pub use typed::{EVENT_BYTES, event as typed_event};
 
 /// Name and version of the output of `killtrace --json`.

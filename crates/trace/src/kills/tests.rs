@@ -80,7 +80,7 @@ fn phases_add_up() {
     assert_eq!((kill.signal_us, kill.threads_us), (Some(10.0), Some(100.0)));
     assert_eq!((kill.reclaim_us, kill.total_us), (Some(200.0), Some(310.0)));
     assert_eq!((kill.unmap_us, kill.pagetables_us), (Some(100.0), Some(100.0)));
-    assert_eq!((kill.reaper_us, kill.trigger), (None, Trigger::User));
+    assert_eq!((kill.reaper_us, kill.trigger), (None, KillTrigger::User));
     assert_eq!(kill.killer, Some(Killer { pid: 6, comm: Some("killer".to_owned()) }));
     assert_eq!((kill.rss_bytes, kill.start_ns), (Some(8192), 1_000));
     assert_eq!(kill.rss_curve, [(111.0, 8192), (149.0, 0)]);
@@ -187,17 +187,17 @@ fn triggers_follow_from_the_events_of_the_kernel() {
     let begins = |is_group| at(1, SENDER, What::ReclaimBegins { is_group });
     let ends = |is_group| at(2, SENDER, What::ReclaimEnds { is_group });
     let chosen = at(6, SENDER, What::Chosen { target: VICTIM, rss_bytes: Some(1 << 20) });
-    assert_eq!(trigger(&[at(4, SENDER, What::KillCall), sent(0)]), Trigger::User);
-    assert_eq!(trigger(&[sent(0)]), Trigger::Kernel);
-    assert_eq!(trigger(&[begins(false), sent(0)]), Trigger::DirectReclaim);
-    assert_eq!(trigger(&[at(1, SENDER, What::KswapdWakes), sent(0)]), Trigger::Kswapd);
-    assert_eq!(trigger(&[begins(true), ends(true), sent(128), chosen]), Trigger::MemcgOom);
-    assert_eq!(trigger(&[begins(false), ends(false), sent(128), chosen]), Trigger::GlobalOom);
-    assert_eq!(trigger(&[sent(128), chosen]), Trigger::Oom);
+    assert_eq!(trigger(&[at(4, SENDER, What::KillCall), sent(0)]), KillTrigger::User);
+    assert_eq!(trigger(&[sent(0)]), KillTrigger::Kernel);
+    assert_eq!(trigger(&[begins(false), sent(0)]), KillTrigger::DirectReclaim);
+    assert_eq!(trigger(&[at(1, SENDER, What::KswapdWakes), sent(0)]), KillTrigger::Kswapd);
+    assert_eq!(trigger(&[begins(true), ends(true), sent(128), chosen]), KillTrigger::MemcgOom);
+    assert_eq!(trigger(&[begins(false), ends(false), sent(128), chosen]), KillTrigger::GlobalOom);
+    assert_eq!(trigger(&[sent(128), chosen]), KillTrigger::Oom);
     let kill = &taken_apart(anatomy(), &[sent(128), chosen])[0];
     assert_eq!(kill.rss_bytes, Some(1 << 20));
     let unaware = anatomy_of(Scope::All, false);
-    assert_eq!(taken_apart(unaware, &[sent(0)])[0].trigger, Trigger::User);
+    assert_eq!(taken_apart(unaware, &[sent(0)])[0].trigger, KillTrigger::User);
 }
 
 #[test]
@@ -224,11 +224,11 @@ fn recording(events: &[Event]) -> Vec<u8> {
     let about = About { backend: "btf".to_owned(), ..About::default() };
     let task = |thread| Task { thread, process: VICTIM, name: None, is_member: false };
     for block in [
-        Block::About(Box::new(about)),
-        Block::Tasks([VICTIM, 101, 102].map(task).to_vec()),
-        Block::Events(events.to_vec()),
-        Block::Until(u64::MAX),
-        Block::Ending(Ending { time_ns: 9, lost: 3 }),
+        KillsBlock::About(Box::new(about)),
+        KillsBlock::Tasks([VICTIM, 101, 102].map(task).to_vec()),
+        KillsBlock::Events(events.to_vec()),
+        KillsBlock::Until(u64::MAX),
+        KillsBlock::Ending(Ending { time_ns: 9, lost: 3 }),
     ] {
         writer.write(&block).unwrap();
     }
@@ -294,8 +294,8 @@ fn kills_that_never_end_take_bounded_memory() {
     assert!((149_000..150_425).contains(&dropped), "{dropped}");
 
     let mut writer = Writer::new(Vec::new()).unwrap();
-    writer.write(&Block::About(Box::default())).unwrap();
-    writer.write(&Block::Page(vec![0; 1 << 17])).unwrap();
+    writer.write(&KillsBlock::About(Box::default())).unwrap();
+    writer.write(&KillsBlock::Page(vec![0; 1 << 17])).unwrap();
     let error = read_bytes("test.pgk", &writer.finish().unwrap()).unwrap_err();
     assert!(error.to_string().contains("a page of at most 65536 bytes"), "{error}");
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::curve::Curve;
-use super::kill::{Kill, Killer, Step, Trigger, microseconds};
+use super::kill::{Kill, KillStep, KillTrigger, Killer, microseconds};
 use super::senders::Call;
 
 /// A dying process.
@@ -14,7 +14,7 @@ pub struct Victim {
     /// The thread that sent the signal.
     pub sender: u32,
     pub killer: Killer,
-    pub trigger: Trigger,
+    pub trigger: KillTrigger,
     pub reclaiming: Vec<Killer>,
     /// Time at which the signal was pending at all threads, and the call that sent it.
     pub generated_ns: u64,
@@ -24,14 +24,14 @@ pub struct Victim {
     /// Resident bytes as reported by the OOM killer.
     pub rss_bytes: Option<u64>,
     pub curve: Curve,
-    pub reaper: Option<Reaper>,
+    pub reaper: Option<ReaperWork>,
     threads: BTreeMap<u32, Thread>,
     functions: Vec<(u64, u32, String)>,
 }
 
 /// A reaper's work on a victim.
 #[derive(Clone, Debug)]
-pub struct Reaper {
+pub struct ReaperWork {
     pub name: &'static str,
     pub thread: u32,
     pub since_ns: u64,
@@ -57,7 +57,7 @@ impl Victim {
             comm,
             sender,
             killer: Killer { pid: sender, comm: None },
-            trigger: Trigger::Kernel,
+            trigger: KillTrigger::Kernel,
             reclaiming: Vec::new(),
             generated_ns,
             call,
@@ -153,7 +153,7 @@ impl Victim {
     }
 
     /// The steps of the kill, in order.
-    fn steps(&self, start_ns: u64, last: Option<(u64, u32)>) -> Vec<Step> {
+    fn steps(&self, start_ns: u64, last: Option<(u64, u32)>) -> Vec<KillStep> {
         let mut steps = Steps { start_ns, steps: Vec::new() };
         steps.add("signal delivery", self.sender, start_ns, Some(self.generated_ns));
         for &(time_ns, thread) in &self.call.woken {
@@ -189,13 +189,13 @@ impl Victim {
 
 struct Steps {
     start_ns: u64,
-    steps: Vec<Step>,
+    steps: Vec<KillStep>,
 }
 
 impl Steps {
     /// Adds a step that begins at `from_ns`; without a known end it is an instant.
     fn add(&mut self, name: &str, thread: u32, from_ns: u64, to_ns: Option<u64>) {
-        self.steps.push(Step {
+        self.steps.push(KillStep {
             name: name.to_owned(),
             thread,
             start_us: microseconds(from_ns.saturating_sub(self.start_ns)),

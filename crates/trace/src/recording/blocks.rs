@@ -3,12 +3,12 @@
 use super::moment::Moment;
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
 use crate::Error;
-use crate::framing::{Frame, FrameReader, parse_json};
+use crate::framing::{FrameReader, FramedBlock, parse_json};
 use crate::input::Input;
 
 /// A block of a recording.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum RecordingBlock {
     /// Description of the recording; always the first block.
     About(About),
     /// Events.
@@ -46,15 +46,15 @@ impl Reader {
     /// # Errors
     /// `Corrupt` with the offset if a complete block violates the format; `Io` if the operating system
     /// refuses the read.
-    pub fn read_block(&mut self) -> Result<Option<Block>, Error> {
+    pub fn read_block(&mut self) -> Result<Option<RecordingBlock>, Error> {
         let block = match self.frames.read()? {
             None => return Ok(None),
-            Some(Frame::CutShort(bytes)) => Block::CutShort(bytes),
-            Some(Frame::Whole(kind, contents)) => {
+            Some(FramedBlock::CutShort(bytes)) => RecordingBlock::CutShort(bytes),
+            Some(FramedBlock::Whole(kind, contents)) => {
                 parse(kind, &contents).map_err(|expected| self.frames.corrupt(&expected))?
             }
         };
-        if let Block::Unknown(kind) = block {
+        if let RecordingBlock::Unknown(kind) = block {
             self.frames.pass_unknown(kind)?;
         }
         Ok(Some(block))
@@ -69,21 +69,21 @@ impl Reader {
 pub fn read_about(input: Input) -> Result<Option<(About, Reader)>, Error> {
     let Some(mut reader) = Reader::new(input)? else { return Ok(None) };
     Ok(match reader.read_block()? {
-        Some(Block::About(about)) => Some((about, reader)),
+        Some(RecordingBlock::About(about)) => Some((about, reader)),
         _ => None,
     })
 }
 
-fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
+fn parse(kind: u32, contents: &[u8]) -> Result<RecordingBlock, String> {
     Ok(match kind {
-        kind if kind == BlockKind::About as u32 => Block::About(parse_json(contents)?),
-        kind if kind == BlockKind::Records as u32 => {
-            Block::Records(packing::unpack(contents).ok_or("expected complete records in a block")?)
-        }
-        kind if kind == BlockKind::Sample as u32 => Block::Sample(parse_json(contents)?),
-        kind if kind == BlockKind::Ending as u32 => Block::Ending(parse_json(contents)?),
-        kind if kind == BlockKind::Files as u32 => Block::Files(parse_json(contents)?),
-        kind if kind == BlockKind::Moment as u32 => Block::Moment(parse_json(contents)?),
-        unknown => Block::Unknown(unknown),
+        kind if kind == BlockKind::About as u32 => RecordingBlock::About(parse_json(contents)?),
+        kind if kind == BlockKind::Records as u32 => RecordingBlock::Records(
+            packing::unpack(contents).ok_or("expected complete records in a block")?,
+        ),
+        kind if kind == BlockKind::Sample as u32 => RecordingBlock::Sample(parse_json(contents)?),
+        kind if kind == BlockKind::Ending as u32 => RecordingBlock::Ending(parse_json(contents)?),
+        kind if kind == BlockKind::Files as u32 => RecordingBlock::Files(parse_json(contents)?),
+        kind if kind == BlockKind::Moment as u32 => RecordingBlock::Moment(parse_json(contents)?),
+        unknown => RecordingBlock::Unknown(unknown),
     })
 }

@@ -10,10 +10,10 @@ mod parts;
 mod system;
 mod writer;
 
-pub use blocks::{Block, Reader, read_about};
+pub use blocks::{Reader, RecordingBlock, read_about};
 pub use counters::Counters;
 pub use packing::RECORDS_MAX;
-pub use parts::{About, Area, Ending, FileName, Missing, Pressure, Sample};
+pub use parts::{About, Area, Ending, FileName, Missing, PressureTotals, Sample};
 pub use system::{Disk, Features, SwapArea, System, Zram};
 pub use writer::Writer;
 

@@ -83,7 +83,7 @@ pub struct ProcessState {
     pub group: u32,
     /// Whether the process got SIGKILL.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub life: Life,
+    pub life: Liveness,
     /// What the end of the process frees; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
@@ -113,7 +113,7 @@ impl ProcessState {
 /// Whether a process got SIGKILL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Life {
+pub enum Liveness {
     /// It did not get SIGKILL.
     #[default]
     Living,

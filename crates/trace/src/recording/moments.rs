@@ -5,11 +5,11 @@ use std::path::Path;
 
 use types::Progress;
 
-use super::{About, Block, flag, kind, read_about};
+use super::{About, RecordingBlock, flag, kind, read_about};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
-pub use super::moment::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight};
+pub use super::moment::{Liveness, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight};
 
 /// Name of the source whose recordings have moments.
 pub const SOURCE: &str = "kills";
@@ -54,8 +54,8 @@ pub fn walk(
     let mut is_cut = true;
     while let Some(block) = reader.read_block()? {
         match block {
-            Block::Moment(moment) => take(Found::Moment(Box::new(moment))),
-            Block::Records(records) => {
+            RecordingBlock::Moment(moment) => take(Found::Moment(Box::new(moment))),
+            RecordingBlock::Records(records) => {
                 records.iter().filter(|record| record.kind == kind::KILL).for_each(|record| {
                     take(Found::Kill {
                         time_ns: record.time_ns,
@@ -64,7 +64,7 @@ pub fn walk(
                     });
                 });
             }
-            Block::Ending(_) => is_cut = false,
+            RecordingBlock::Ending(_) => is_cut = false,
             _ => {}
         }
         progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(path))?;

@@ -88,7 +88,7 @@ pub struct Area {
 
 /// Stall time of a resource, from `/proc/pressure`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pressure {
+pub struct PressureTotals {
     /// Microseconds in which some task stalled, since boot.
     pub some_us: u64,
     /// Microseconds in which every task stalled, since boot.
@@ -105,7 +105,7 @@ pub struct Sample {
     /// `memory.stat` of the recorded cgroup.
     pub cgroup: Option<Counters>,
     /// Pressure of memory and I/O by resource.
-    pub pressure: BTreeMap<String, Pressure>,
+    pub pressure: BTreeMap<String, PressureTotals>,
     /// The swap areas.
     pub areas: Vec<Area>,
     /// `mm_stat` of each zram device, by name.

@@ -7,7 +7,7 @@ use crate::input::Input;
 
 const MAGIC_BYTES: usize = MAGIC.checked.len();
 
-fn read(bytes: &[u8]) -> Result<Vec<Block>, crate::Error> {
+fn read(bytes: &[u8]) -> Result<Vec<RecordingBlock>, crate::Error> {
     let mut reader = Reader::new(Input::from_bytes("test.pgr", bytes)?)?.expect("a recording");
     let mut blocks = Vec::new();
     while let Some(block) = reader.read_block()? {
@@ -67,14 +67,14 @@ proptest! {
         let blocks = read(&write(&records)).unwrap();
         let read: Vec<Record> = blocks
             .iter()
-            .filter_map(|block| match block { Block::Records(records) => Some(records), _ => None })
+            .filter_map(|block| match block { RecordingBlock::Records(records) => Some(records), _ => None })
             .flatten()
             .copied()
             .collect();
         prop_assert_eq!(&read, &records);
-        prop_assert!(matches!(blocks[0], Block::About(_)));
+        prop_assert!(matches!(blocks[0], RecordingBlock::About(_)));
         let ending = Ending { recorded: records.len() as u64, lost: 3, ..Ending::default() };
-        prop_assert_eq!(blocks.last(), Some(&Block::Ending(ending)));
+        prop_assert_eq!(blocks.last(), Some(&RecordingBlock::Ending(ending)));
     }
 
     #[test]
@@ -125,7 +125,8 @@ fn every_truncation_keeps_the_whole_blocks_before_it() {
     let whole = read(&bytes).unwrap();
     for length in MAGIC_BYTES + 1..bytes.len() {
         let blocks = read(&bytes[..length]).unwrap();
-        let kept = blocks.iter().filter(|block| !matches!(block, Block::CutShort(_))).count();
+        let kept =
+            blocks.iter().filter(|block| !matches!(block, RecordingBlock::CutShort(_))).count();
         assert_eq!(blocks[..kept], whole[..kept], "{length} bytes");
     }
 }
@@ -136,7 +137,10 @@ fn a_long_recording_has_many_blocks() {
         .map(|time_ns| Record { time_ns, ..Record::default() })
         .collect();
     let blocks = read(&write(&records)).unwrap();
-    assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Records(_))).count(), 3);
+    assert_eq!(
+        blocks.iter().filter(|block| matches!(block, RecordingBlock::Records(_))).count(),
+        3
+    );
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn unknown_kinds_of_blocks_are_skipped() {
     frames.write_json(BlockKind::About as u32, &About::default()).unwrap();
     frames.write(66, b"later").unwrap();
     let blocks = read(&frames.finish().unwrap()).unwrap();
-    assert_eq!(blocks[1..], [Block::Unknown(66)]);
+    assert_eq!(blocks[1..], [RecordingBlock::Unknown(66)]);
 }
 
 #[test]
@@ -205,7 +209,7 @@ fn zeros_after_the_last_block_are_a_cut() {
     let last = bytes.len() - blocks_of(&bytes)[4].len();
     for sound in [&bytes[..last], &unchecked(&bytes)] {
         let blocks = read(&[sound, &zeros].concat()).unwrap();
-        assert_eq!(blocks.last(), Some(&Block::CutShort(5000)));
+        assert_eq!(blocks.last(), Some(&RecordingBlock::CutShort(5000)));
         assert_eq!(blocks[..4], read(&bytes).unwrap()[..4]);
     }
 }

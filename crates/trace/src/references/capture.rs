@@ -53,8 +53,8 @@ impl Head {
     /// Decodes a head; `None` if it is invalid.
     fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
         let (words, _) = bytes.as_chunks::<8>();
-        let word = |place: usize| words.get(place).map_or(0, |&word| u64::from_le_bytes(word));
-        let halves = |place: usize| (word(place) as u32, (word(place) >> 32) as u32);
+        let word = |index: usize| words.get(index).map_or(0, |&word| u64::from_le_bytes(word));
+        let halves = |index: usize| (word(index) as u32, (word(index) >> 32) as u32);
         let (reads, writes) = (word(2), word(3));
         let instructions = word(1).checked_sub(reads)?.checked_sub(writes)?;
         let (threads, children) = halves(4);

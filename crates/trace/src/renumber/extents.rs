@@ -10,7 +10,7 @@ use types::prefetch;
 
 /// Consecutive ids from `first`, in the order of the requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct KeyExtent {
     /// The first id.
     pub first: u64,
     /// Number of ids; `first + count` must not overflow.
@@ -36,7 +36,7 @@ impl Renumber {
     /// Those of `number_batch`.
     pub fn number_extents(
         &mut self,
-        extents: impl Iterator<Item = Extent>,
+        extents: impl Iterator<Item = KeyExtent>,
         out: &mut Vec<u32>,
     ) -> Result<(), Full> {
         let start = out.len();
@@ -49,10 +49,10 @@ impl Renumber {
 
     fn number_parts(
         &mut self,
-        extents: impl Iterator<Item = Extent>,
+        extents: impl Iterator<Item = KeyExtent>,
         out: &mut Vec<u32>,
     ) -> Result<(), Full> {
-        for Extent { first, count } in extents {
+        for KeyExtent { first, count } in extents {
             let (mut id, mut rest) = (first, count as usize);
             while rest > 0 {
                 let lane = (id % GROUP as u64) as usize;

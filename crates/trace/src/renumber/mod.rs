@@ -14,7 +14,7 @@ mod tests;
 
 use std::fmt;
 
-pub use extents::Extent;
+pub use extents::KeyExtent;
 use extents::Part;
 use table::Table;
 

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::probe::{BLOCK_KEYS, checked, settle};
-use super::{Extent, Full, Renumber};
+use super::{Full, KeyExtent, Renumber};
 
 /// The naive numbering.
 fn naive(keys: &[u64]) -> Vec<u32> {
@@ -38,14 +38,14 @@ fn keys() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(id, 0..12_000)
 }
 
-fn ids(extent: &Extent) -> std::ops::Range<u64> {
+fn ids(extent: &KeyExtent) -> std::ops::Range<u64> {
     extent.first..extent.first + u64::from(extent.count)
 }
 
 /// Extents as of requests: near each other, overlapping, in several name spaces.
-fn extents() -> impl Strategy<Value = Vec<Extent>> {
+fn extents() -> impl Strategy<Value = Vec<KeyExtent>> {
     let extent = (0u64..3, prop_oneof![0u64..300, 0u64..1 << 18], 1u32..40)
-        .prop_map(|(space, first, count)| Extent { first: space << 44 | first, count });
+        .prop_map(|(space, first, count)| KeyExtent { first: space << 44 | first, count });
     prop::collection::vec(extent, 0..1200)
 }
 
@@ -130,10 +130,10 @@ fn a_full_table_keeps_the_output_and_the_numbers() {
     renumber.number_batch(&[5, 8190, 8191, 8615], &mut out).expect("known ids have their number");
     assert_eq!(out, [5, 8190, 8191, 8615]);
     assert_eq!(renumber.number_batch(&[8616], &mut out), Err(Full));
-    let extent = Extent { first: 8610, count: 9 };
+    let extent = KeyExtent { first: 8610, count: 9 };
     assert_eq!(renumber.number_extents([extent].into_iter(), &mut out), Err(Full));
     assert_eq!(out.len(), 4);
-    let known = Extent { first: 8188, count: 428 };
+    let known = KeyExtent { first: 8188, count: 428 };
     renumber.number_extents([known].into_iter(), &mut out).expect("known ids have their number");
     assert!(out[4..].iter().copied().eq(8188..8616));
 }

@@ -6,7 +6,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
 
-use crate::runs::Shape;
+use crate::row_extents::OptionalColumns;
 
 /// A column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,12 +67,12 @@ impl Column {
         !matches!(self, Column::Time | Column::Bytes | Column::Duration)
     }
 
-    /// Whether rows of this shape have this column.
-    pub(super) const fn is_in(self, shape: Shape) -> bool {
+    /// Whether rows with these optional columns have this one.
+    pub(super) const fn is_in(self, columns: OptionalColumns) -> bool {
         match self {
-            Column::Time => shape.has_clock,
-            Column::Bytes => shape.has_sizes,
-            Column::Duration => shape.has_durations,
+            Column::Time => columns.has_clock,
+            Column::Bytes => columns.has_sizes,
+            Column::Duration => columns.has_durations,
             _ => true,
         }
     }

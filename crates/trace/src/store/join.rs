@@ -8,8 +8,8 @@ use super::reader::{key, number};
 use super::slice::{keep, sha256};
 use super::{Reader, Writer, refuse_inputs};
 use crate::renumber::Renumber;
+use crate::row_extents::OptionalColumns;
 use crate::rows::page_numbers;
-use crate::runs::Shape;
 use crate::{Error, ErrorKind, Header, Part, Rows, Shortage, Source, TraceKind};
 
 /// The result of a join.
@@ -140,7 +140,7 @@ struct Joint {
     renumber: Renumber,
     keys: Vec<u64>,
     numbers: Vec<u32>,
-    shape: Option<Shape>,
+    columns: Option<OptionalColumns>,
     /// Time of the first event on the recording's own clock.
     first_ns: Option<i64>,
     last_ns: i64,
@@ -156,7 +156,7 @@ impl Joint {
             renumber: Renumber::unlimited(),
             keys: Vec::new(),
             numbers: Vec::new(),
-            shape: None,
+            columns: None,
             first_ns: None,
             last_ns: 0,
             events: 0,
@@ -170,9 +170,9 @@ impl Joint {
         if rows.is_empty() {
             return Ok(());
         }
-        let shape = Shape::of(rows);
+        let columns = OptionalColumns::of(rows);
         let (true, Some(&first)) =
-            (*self.shape.get_or_insert(shape) == shape, rows.events.time_ns.first())
+            (*self.columns.get_or_insert(columns) == columns, rows.events.time_ns.first())
         else {
             let why = "has no times, or other columns than the slices before it";
             return Err(Error::new(ErrorKind::Corrupt, path, why));

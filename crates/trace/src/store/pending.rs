@@ -9,7 +9,7 @@ use types::PAGE_BYTES;
 
 use super::chunk::{DeltaChunk, PlainChunk, Written};
 use super::column::Column;
-use crate::runs::Run;
+use crate::row_extents::RowExtent;
 use crate::seal::Pieces;
 
 /// The row group that is being filled.
@@ -55,22 +55,30 @@ impl Pending {
     ///
     /// # Panics
     /// If `pages` has another length.
-    pub(super) fn append(&mut self, runs: &[Run], pages: &[u32]) {
-        let rows = runs.iter().map(|run| run.count as usize).sum();
+    pub(super) fn append(&mut self, extents: &[RowExtent], pages: &[u32]) {
+        let rows = extents.iter().map(|extent| extent.count as usize).sum();
         for &column in &self.columns {
             match column {
-                Column::Time => self.time.extend(each(runs, |run| run.time_ns), rows),
-                Column::Event => self.event.extend(each(runs, |run| run.kind as i32), rows),
-                Column::Flags => self.flags.extend(each(runs, |run| run.flags.0.into()), rows),
+                Column::Time => self.time.extend(each(extents, |extent| extent.time_ns), rows),
+                Column::Event => {
+                    self.event.extend(each(extents, |extent| extent.kind as i32), rows)
+                }
+                Column::Flags => {
+                    self.flags.extend(each(extents, |extent| extent.flags.0.into()), rows)
+                }
                 Column::Page => self.page.extend(pages),
                 Column::Process => {
-                    self.process.extend(each(runs, |run| run.process.0 as i32), rows);
+                    self.process.extend(each(extents, |extent| extent.process.0 as i32), rows);
                 }
-                Column::Space => self.space.extend(each(runs, |run| run.space as i32), rows),
-                Column::Address => self.address.extend(each(runs, |run| run.address as i64), rows),
-                Column::Bytes => extend_bytes(&mut self.bytes, runs, rows),
+                Column::Space => {
+                    self.space.extend(each(extents, |extent| extent.space as i32), rows)
+                }
+                Column::Address => {
+                    self.address.extend(each(extents, |extent| extent.address as i64), rows)
+                }
+                Column::Bytes => extend_bytes(&mut self.bytes, extents, rows),
                 Column::Duration => {
-                    self.duration.extend(each(runs, |run| run.duration_ns as i64), rows);
+                    self.duration.extend(each(extents, |extent| extent.duration_ns as i64), rows);
                 }
             }
         }
@@ -116,26 +124,27 @@ impl Pending {
     }
 }
 
-/// A field of each run, with the number of rows of the run.
-fn each<'runs, T>(
-    runs: &'runs [Run],
-    field: impl Fn(&Run) -> T + Clone + 'runs,
-) -> impl Iterator<Item = (T, usize)> + Clone + 'runs {
-    runs.iter().map(move |run| (field(run), run.count as usize))
+/// A field of each extent, with the number of rows of the extent.
+fn each<'extents, T>(
+    extents: &'extents [RowExtent],
+    field: impl Fn(&RowExtent) -> T + Clone + 'extents,
+) -> impl Iterator<Item = (T, usize)> + Clone + 'extents {
+    extents.iter().map(move |extent| (field(extent), extent.count as usize))
 }
 
-/// Appends the bytes of each row: complete pages between the ends of a run.
-fn extend_bytes(bytes: &mut DeltaChunk<i32>, runs: &[Run], rows: usize) {
+/// Appends the bytes of each row: complete pages between the ends of an extent.
+fn extend_bytes(bytes: &mut DeltaChunk<i32>, extents: &[RowExtent], rows: usize) {
     const WHOLE: i32 = PAGE_BYTES as i32;
-    let parts = runs.iter().flat_map(|run| {
-        let count = run.count as usize;
-        let last = if count > 1 { run.bytes_last as i32 } else { WHOLE };
-        [(run.bytes_first as i32, 1), (WHOLE, count.saturating_sub(2)), (last, count.min(2) - 1)]
+    let parts = extents.iter().flat_map(|extent| {
+        let count = extent.count as usize;
+        let last = if count > 1 { extent.bytes_last as i32 } else { WHOLE };
+        [(extent.bytes_first as i32, 1), (WHOLE, count.saturating_sub(2)), (last, count.min(2) - 1)]
     });
-    let is_whole = |run: &Run| {
-        run.bytes_first as i32 == WHOLE && (run.count == 1 || run.bytes_last as i32 == WHOLE)
+    let is_whole = |extent: &RowExtent| {
+        extent.bytes_first as i32 == WHOLE
+            && (extent.count == 1 || extent.bytes_last as i32 == WHOLE)
     };
-    if runs.iter().all(is_whole) {
+    if extents.iter().all(is_whole) {
         bytes.extend([(WHOLE, rows)].into_iter(), rows);
     } else {
         bytes.extend(parts.filter(|&(_, count)| count > 0), rows);

@@ -13,7 +13,7 @@ use super::aside::Aside;
 use super::column::{self, Column};
 use super::layout::{HEADER_KEY, PARQUET_MAGIC, ROW_GROUP_ROWS};
 use super::pending::Pending;
-use crate::runs::{Run, Shape};
+use crate::row_extents::{OptionalColumns, RowExtent};
 use crate::seal::{Pieces, seal};
 use crate::{Error, ErrorKind, Header, Rows};
 
@@ -29,13 +29,13 @@ pub struct Writer {
     /// `None` until the first rows, which decide the columns.
     started: Option<Started>,
     /// Buffer, kept from batch to batch to save allocations.
-    runs: Vec<Run>,
+    extents: Vec<RowExtent>,
     pages: Vec<u32>,
 }
 
 /// A file with known columns.
 struct Started {
-    shape: Shape,
+    columns: OptionalColumns,
     file: SerializedFileWriter<BufWriter<Aside>>,
     /// The pieces of `file` so far.
     pieces: Pieces,
@@ -56,7 +56,7 @@ impl Writer {
             target: path.to_owned(),
             replaces,
             started: None,
-            runs: Vec::new(),
+            extents: Vec::new(),
             pages: Vec::new(),
         })
     }
@@ -72,40 +72,40 @@ impl Writer {
         if rows.is_empty() {
             return Ok(());
         }
-        let (mut runs, mut pages) =
-            (std::mem::take(&mut self.runs), std::mem::take(&mut self.pages));
-        let shape = Shape::of(rows);
-        shape.runs_of(rows, &mut runs);
+        let (mut extents, mut pages) =
+            (std::mem::take(&mut self.extents), std::mem::take(&mut self.pages));
+        let columns = OptionalColumns::of(rows);
+        columns.extents_of(rows, &mut extents);
         pages.clear();
         pages.extend(rows.events.page.iter().map(|page| page.0));
-        let written = self.write_runs(shape, &runs, &pages);
-        (self.runs, self.pages) = (runs, pages);
+        let written = self.write_extents(columns, &extents, &pages);
+        (self.extents, self.pages) = (extents, pages);
         written
     }
 
-    /// Appends the rows of `runs`, which have the columns of `shape`; `pages` has a number for each
+    /// Appends the rows of `extents`, which have these `columns`; `pages` has a number for each
     /// row, or is empty.
     ///
     /// # Errors
     /// Those of `write`.
     ///
     /// # Panics
-    /// If `shape` differs from that of the first runs, or `pages` has another length.
-    pub(crate) fn write_runs(
+    /// If `columns` differs from that of the first extents, or `pages` has another length.
+    pub(crate) fn write_extents(
         &mut self,
-        shape: Shape,
-        runs: &[Run],
+        columns: OptionalColumns,
+        extents: &[RowExtent],
         pages: &[u32],
     ) -> Result<(), Error> {
-        if runs.is_empty() {
+        if extents.is_empty() {
             return Ok(());
         }
         let started = match &mut self.started {
             Some(started) => started,
-            none => none.insert(Started::new(&self.target, shape)?),
+            none => none.insert(Started::new(&self.target, columns)?),
         };
-        assert_eq!(shape, started.shape, "all rows of a trace have the same columns");
-        started.pending.append(runs, pages);
+        assert_eq!(columns, started.columns, "all rows of a trace have the same columns");
+        started.pending.append(extents, pages);
         if started.pending.rows() < ROW_GROUP_ROWS {
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl Writer {
         let target = &self.target;
         let started = match self.started {
             Some(started) => started,
-            None => Started::new(target, Shape::default())?,
+            None => Started::new(target, OptionalColumns::default())?,
         };
         let json = serde_json::to_string(header).expect("a header is plain data");
         let aside = started.complete(json).map_err(|error| refused(target, &error))?;
@@ -132,17 +132,17 @@ impl Writer {
 }
 
 impl Started {
-    fn new(target: &Path, shape: Shape) -> Result<Started, Error> {
-        let columns: Vec<Column> =
-            Column::ALL.into_iter().filter(|column| column.is_in(shape)).collect();
-        let schema = column::schema(&columns);
+    fn new(target: &Path, columns: OptionalColumns) -> Result<Started, Error> {
+        let present: Vec<Column> =
+            Column::ALL.into_iter().filter(|column| column.is_in(columns)).collect();
+        let schema = column::schema(&present);
         let properties = Arc::new(column::properties());
         let sink = BufWriter::with_capacity(BUFFER_BYTES, aside(target)?);
         let file = SerializedFileWriter::new(sink, schema, properties)
             .map_err(|error| refused(target, &error))?;
         let mut pieces = Pieces::default();
         pieces.push(PARQUET_MAGIC);
-        Ok(Started { shape, file, pieces, pending: Pending::new(columns) })
+        Ok(Started { columns, file, pieces, pending: Pending::new(present) })
     }
 
     fn flush(&mut self) -> Result<(), ParquetError> {

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.kinds import nouns
-from pagewise.report.model import Cell, Column, Panel, Table
+from pagewise.report.model import Column, Panel, Table, TableCell
 from pagewise.units import format_count, format_seconds, format_share
 
 COLUMNS = (
@@ -47,7 +47,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("data-quality", "Data quality", finding(inputs), tables=tables)
 
 
-def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
+def row(name: str, header: Result, inputs: Inputs) -> list[TableCell]:
     """A recording as a row of the table."""
     columns = (
         ("time", "has_clock"),

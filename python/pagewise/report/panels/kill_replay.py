@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.units import format_counted, format_size
 
 DECISION_COLUMNS = (
@@ -94,8 +94,8 @@ def named(candidate: Result) -> str:
 
 
 def rows(
-    replays: Sequence[Result], of: Callable[[Result, Result], list[Sequence[Cell]]]
-) -> list[Sequence[Cell]]:
+    replays: Sequence[Result], of: Callable[[Result, Result], list[Sequence[TableCell]]]
+) -> list[Sequence[TableCell]]:
     """Rows of every policy of every recording."""
     return [
         (replay["name"], policy["policy"], *line)
@@ -105,13 +105,13 @@ def rows(
     ]
 
 
-def totals(replay: Result, policy: Result) -> list[Sequence[Cell]]:
+def totals(replay: Result, policy: Result) -> list[Sequence[TableCell]]:
     """The number of decisions and of wrong ones."""
     counts = (len(policy["decisions"]), policy["false_alarms"], policy["missed_freezes"])
     return [(*counts, len(replay["freezes"]))]
 
 
-def decisions(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
+def decisions(_replay: Result, policy: Result) -> list[Sequence[TableCell]]:
     """A row for each victim, and for each candidate next in the ranking."""
     return [
         (
@@ -130,7 +130,7 @@ def decisions(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
     ]
 
 
-def reasons(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
+def reasons(_replay: Result, policy: Result) -> list[Sequence[TableCell]]:
     """Each reason not to kill, with the time it lasted."""
     return [(reason["from_s"], reason["to_s"], reason["why"]) for reason in policy["reasons"]]
 

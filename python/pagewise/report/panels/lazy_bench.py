@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 
 MEMORY = {"peak_bytes": "peak", "freed_bytes": "after the work", "idle_bytes": "idle"}
 ROW_COLUMNS = (
@@ -115,7 +115,7 @@ def memory_bars(rows: Sequence[Result]) -> list[Series]:
     ]
 
 
-def rows(bench: Result) -> list[Sequence[Cell]]:
+def rows(bench: Result) -> list[Sequence[TableCell]]:
     """Medians; a cell is empty if it was not measured."""
     figures = [column.name for column in ROW_COLUMNS[2:]]
     return [
@@ -124,7 +124,7 @@ def rows(bench: Result) -> list[Sequence[Cell]]:
     ]
 
 
-def claims(bench: Result) -> list[Sequence[Cell]]:
+def claims(bench: Result) -> list[Sequence[TableCell]]:
     """The claims with verdicts, without Markdown's marks for bold text."""
     return [
         (
@@ -137,7 +137,7 @@ def claims(bench: Result) -> list[Sequence[Cell]]:
     ]
 
 
-def pressure(bench: Result) -> list[Sequence[Cell]]:
+def pressure(bench: Result) -> list[Sequence[TableCell]]:
     """How many runs survived the burst, and how long it took them."""
     return [
         (row["allocator"], row["survived"], row["runs"], typical(row, "burst_s"))

@@ -6,7 +6,7 @@ import platform
 
 from pagewise import _core
 from pagewise.report.inputs import Inputs
-from pagewise.report.model import Cell, Column, Panel, Table
+from pagewise.report.model import Column, Panel, Table, TableCell
 
 FACTS = (Column("what", "what"), Column("value", "value"))
 REPLAYED = (
@@ -19,7 +19,7 @@ HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha
 
 def panel(inputs: Inputs) -> Panel | None:
     """Tables of versions, seeds, the command line, and the sha256 of every input."""
-    facts: list[list[Cell]] = [
+    facts: list[list[TableCell]] = [
         ["pagewise", _core.version()],
         ["Python", platform.python_version()],
         ["machine", f"{platform.system()} {platform.machine()}"],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pagewise import catalog
 from pagewise.report.cells import by_setup, label, sorted_cells, yearly_wear
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, Unit, View
 from pagewise.units import format_size
 
 
@@ -20,7 +20,7 @@ def panel(inputs: Inputs) -> Panel | None:
     cost_label = "rated life used per year" if is_worn else "pages written to both"
     unit: Unit = "share" if is_worn else "count"
     views = []
-    rows: list[Sequence[Cell]] = []
+    rows: list[Sequence[TableCell]] = []
     for setup, group in by_setup(cells).items():
         views.append(View(str(setup), points(group, is_worn)))
         rows += [
@@ -91,7 +91,7 @@ def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
     return best
 
 
-def finding(rows: Sequence[Sequence[Cell]]) -> str:
+def finding(rows: Sequence[Sequence[TableCell]]) -> str:
     """The architectures on the frontier."""
     setup = rows[0][0]
     names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setup))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.kinds import kind_of, nouns
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import thin
 from pagewise.units import format_share
 
@@ -71,7 +71,7 @@ def volume_chart(inputs: Inputs) -> list[Chart]:
     ]
 
 
-def row(name: str, analysis: Result) -> list[Cell]:
+def row(name: str, analysis: Result) -> list[TableCell]:
     """A recording or process as a row of the table."""
     single = analysis["single_access"]
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import cumulative
 from pagewise.units import format_share
 
@@ -33,7 +33,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("swap-traffic", "Swap traffic", finding(analyses), charts, tables)
 
 
-def row(name: str, analysis: Result) -> list[Cell]:
+def row(name: str, analysis: Result) -> list[TableCell]:
     """A recording as a row of the table."""
     swap = analysis["swap"]
     reads, faults = swap.get("device_reads"), analysis.get("fault_time")

@@ -37,7 +37,7 @@ impl Frequencies {
 ///
 /// Invariant: a sampled page is counted in `entered` of its class for every bin up to that of its age.
 #[derive(Clone, Debug)]
-pub(super) struct History {
+pub(super) struct AgeHistory {
     /// Share of the frequencies that remains after an epoch.
     remaining: f64,
     /// Sampled pages that wait for their next event, by the epoch of their last event and their class.
@@ -45,10 +45,10 @@ pub(super) struct History {
     frequencies: Box<Frequencies>,
 }
 
-impl History {
+impl AgeHistory {
     /// An empty history whose frequencies keep a share of `remaining` after an epoch.
-    pub fn new(remaining: f64) -> History {
-        History {
+    pub fn new(remaining: f64) -> AgeHistory {
+        AgeHistory {
             remaining,
             waiting: vec![[0; CLASSES]; EPOCHS as usize],
             frequencies: Box::new(Frequencies::NONE),
@@ -173,11 +173,11 @@ mod tests {
         const AGE: u32 = 100;
         let id = (0..SAMPLING as u32).map(PageId).find(|page| is_sampled(*page));
         let id = id.expect("one page of a group is sampled");
-        let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
+        let (mut clock, mut history) = (Clock::new(0), AgeHistory::new(1.0));
         let mut page = Page::UNKNOWN;
         page = history.written(id, page, &clock);
         let written = page.class;
-        let mut pass = |history: &mut History, epochs: u32| {
+        let mut pass = |history: &mut AgeHistory, epochs: u32| {
             for _ in 0..epochs * clock.epoch_events() {
                 if clock.tick() {
                     history.begin_epoch(&clock);

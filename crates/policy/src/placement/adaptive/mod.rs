@@ -2,11 +2,11 @@
 //!
 //! Ours; no paper describes it. Every page with a copy has a class (its events since it was
 //! last written, and before) and an age (events since). A sample of the pages shows how often a page
-//! of a class, at an age, is read, overwritten or dropped next (`History`). From that and the
+//! of a class, at an age, is read, overwritten or dropped next (`AgeHistory`). From that and the
 //! latencies of both tiers follows the value of a copy in the fast tier when a frame costs
 //! `price` per event (`Valuation`); the price rises while admissions push out pages of value and falls
 //! otherwise. A page enters if its value exceeds that of the cheapest resident by all the writes its
-//! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`).
+//! entry causes, and by a return on them while the placement is behind the simplest one (`RegretMeter`).
 //! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
 //! with a small tier only pages with evidence of a return do.
 
@@ -23,9 +23,9 @@ mod valuation;
 use super::{PageIn, PageOut, Placement, Tier};
 use ages::Clock;
 use class::Class;
-use history::History;
+use history::AgeHistory;
 use page::{Copy, Page};
-use regret::Regret;
+use regret::RegretMeter;
 use residents::Residents;
 use types::{HugeVec, PageId, prefetch};
 use valuation::{Terms, Valuation};
@@ -72,7 +72,7 @@ pub struct Adaptive {
     drops_in_memory: bool,
     clock: Clock,
     pages: HugeVec<Page>,
-    history: History,
+    history: AgeHistory,
     residents: Residents,
     /// Values of pages in the fast tier.
     keep: Valuation,
@@ -80,7 +80,7 @@ pub struct Adaptive {
     enter: Valuation,
     price: f64,
     demand: Demand,
-    regret: Regret,
+    regret: RegretMeter,
     /// The page whose frame the last admission took, until the driver calls `victim`.
     chosen: Option<PageId>,
     /// Kind of copy of the page being admitted.
@@ -98,14 +98,14 @@ impl Adaptive {
             drops_in_memory,
             clock,
             pages: HugeVec::default(),
-            history: History::new(1.0 - FADING * clock.pace(capacity)),
+            history: AgeHistory::new(1.0 - FADING * clock.pace(capacity)),
             residents: Residents::default(),
             keep: Valuation::default(),
             enter: Valuation::default(),
             price: 0.5 * latencies.slow_read * f64::from(clock.epoch_events())
                 / capacity.max(1) as f64,
             demand: Demand::default(),
-            regret: Regret::new(capacity, latencies),
+            regret: RegretMeter::new(capacity, latencies),
             chosen: None,
             admitted: Copy::Clean,
         };

@@ -62,7 +62,7 @@ pub(super) struct Shadow {
 ///
 /// Invariant: `capacity - shadow_free` pages are in the shadow's fast tier.
 #[derive(Clone, Debug)]
-pub(super) struct Regret {
+pub(super) struct RegretMeter {
     capacity: u64,
     latencies: Latencies,
     own: Operations,
@@ -71,9 +71,9 @@ pub(super) struct Regret {
     asked_return: f64,
 }
 
-impl Regret {
-    pub fn new(capacity: u64, latencies: Latencies) -> Regret {
-        Regret {
+impl RegretMeter {
+    pub fn new(capacity: u64, latencies: Latencies) -> RegretMeter {
+        RegretMeter {
             capacity,
             latencies,
             own: Operations::default(),
@@ -151,8 +151,8 @@ mod tests {
     const FRAMES: u64 = 10;
 
     /// The regret after `count` pages are each paged out once to `tier`, and those pages.
-    fn after_page_outs(count: usize, tier: Tier) -> (Regret, Vec<Shadow>) {
-        let mut regret = Regret::new(FRAMES, LATENCIES);
+    fn after_page_outs(count: usize, tier: Tier) -> (RegretMeter, Vec<Shadow>) {
+        let mut regret = RegretMeter::new(FRAMES, LATENCIES);
         let mut pages = vec![Shadow::default(); count];
         pages.iter_mut().for_each(|page| regret.written(page, tier));
         regret.settle();

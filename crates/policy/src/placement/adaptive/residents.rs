@@ -19,7 +19,7 @@ const _: () = assert!(KINDS.is_multiple_of(LANES));
 
 /// A page and the loss of giving it up, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Candidate {
+pub(super) struct Evictable {
     pub page: PageId,
     pub worth: f64,
 }
@@ -121,7 +121,7 @@ impl Residents {
 
     /// The resident of the least worth; among equals the one of the lowest class, then the dirty one,
     /// then the one of the youngest group, then the oldest in that group.
-    pub fn cheapest(&mut self) -> Option<Candidate> {
+    pub fn cheapest(&mut self) -> Option<Evictable> {
         loop {
             let kind = self.least;
             let worth = self.cheapest_worths[kind];
@@ -130,7 +130,7 @@ impl Residents {
             }
             let rank = self.cheapest_ranks[kind];
             if let Some(page) = self.lists.first(list_of(kind, self.groups.slot(rank))) {
-                return Some(Candidate { page, worth });
+                return Some(Evictable { page, worth });
             }
             self.occupied[kind] &= !(1 << rank);
             self.find_cheapest(kind);
@@ -247,7 +247,7 @@ mod tests {
                     let bin = bin(groups[rank].0 + groups[rank].1 / 2);
                     Some((worth(factor, kind, bin) as usize, kind, rank, page.last_event, id))
                 });
-                let least = search.min().map(|(worth, _, _, _, id)| Candidate {
+                let least = search.min().map(|(worth, _, _, _, id)| Evictable {
                     page: PageId(id as u32),
                     worth: worth as f64,
                 });

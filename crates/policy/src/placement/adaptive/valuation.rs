@@ -2,7 +2,7 @@
 
 use super::ages::{BINS, bin_width};
 use super::class::{CLASSES, Class, PASTS, READS};
-use super::history::{ByClass, Frequencies, History};
+use super::history::{AgeHistory, ByClass, Frequencies};
 use super::page::Copy;
 
 /// Weight of the prior, in sampled pages per age bin.
@@ -129,7 +129,7 @@ impl Valuation {
     }
 
     /// Computes the values for these terms.
-    pub fn compute(&mut self, history: &History, terms: Terms) {
+    pub fn compute(&mut self, history: &AgeHistory, terms: Terms) {
         let chances = Chances::new(history.frequencies(), terms.prior_read);
         for _ in 0..ROUNDS {
             for reads in (0..READS).rev() {
@@ -245,9 +245,9 @@ mod tests {
     fn the_future_of_pages_read_once_is_expected_of_those_read_twice() {
         const PAGES: usize = 40;
         const ROUND: u32 = 20;
-        let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
+        let (mut clock, mut history) = (Clock::new(0), AgeHistory::new(1.0));
         let mut pages = [Page::UNKNOWN; PAGES];
-        let mut round = |event: fn(&mut History, PageId, Page, &Clock) -> Page| {
+        let mut round = |event: fn(&mut AgeHistory, PageId, Page, &Clock) -> Page| {
             for (id, page) in pages.iter_mut().enumerate() {
                 *page = event(&mut history, PageId(id as u32), *page, &clock);
             }
@@ -258,9 +258,9 @@ mod tests {
             }
             pages[0].class
         };
-        round(History::written);
-        let once = round(History::read);
-        let twice = round(History::read);
+        round(AgeHistory::written);
+        let once = round(AgeHistory::read);
+        let twice = round(AgeHistory::read);
         let priors = prior_reads(history.frequencies(), 0.02);
         let prior = |class: Class, age| priors[bin(age)][class.index()];
         let sampled = PAGES as f64 / 4.0;

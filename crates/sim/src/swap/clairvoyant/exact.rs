@@ -2,7 +2,7 @@
 //! moment, with the least time that leads to it.
 
 use super::moves::{Move, Place, moves};
-use super::story::{Moment, Story};
+use super::story::{PageEvent, Story};
 use crate::error::Error;
 use policy::placement::Latencies;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ fn cheapest(layers: &[Layer]) -> Vec<&Reached> {
 }
 
 /// The place of a moment's page before that moment.
-fn place_before(moment: &Moment, combination: Combination) -> Place {
+fn place_before(moment: &PageEvent, combination: Combination) -> Place {
     moment.begins_at.unwrap_or_else(|| place_of(combination, moment.page.index()))
 }
 

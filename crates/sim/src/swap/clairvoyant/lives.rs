@@ -1,7 +1,7 @@
 //! The moments of every life side by side, so that a pass over all lives reads memory in order.
 
-use super::moves::{Place, Step};
-use super::story::Moment;
+use super::moves::{MoveStep, Place};
+use super::story::PageEvent;
 use std::ops::Range;
 
 /// Lives of all pages, those of one page after another.
@@ -11,23 +11,23 @@ pub(super) struct Lives {
     /// Place of each life's page before its first moment.
     places: Vec<Place>,
     when: Vec<u32>,
-    steps: Vec<Step>,
+    steps: Vec<MoveStep>,
 }
 
 /// Events of one page, from its first to the end of its process or of the trace.
 #[derive(Clone, Copy)]
-pub(super) struct Life<'a> {
+pub(super) struct PageLife<'a> {
     /// Place of the page before its first moment.
     pub begins_at: Place,
     /// Indexes of its moments among those of all pages.
     pub when: &'a [u32],
     /// Step of the page at each of them.
-    pub steps: &'a [Step],
+    pub steps: &'a [MoveStep],
 }
 
 impl Lives {
     /// Sorts the moments of `pages` pages by page, then time.
-    pub fn of(moments: &[Moment], pages: usize) -> Lives {
+    pub fn of(moments: &[PageEvent], pages: usize) -> Lives {
         let mut next = vec![0u32; pages + 1];
         for moment in moments {
             next[moment.page.index() + 1] += 1;
@@ -60,11 +60,11 @@ impl Lives {
     }
 
     /// The lives with these numbers.
-    pub fn range(&self, numbers: Range<usize>) -> impl Iterator<Item = Life<'_>> {
+    pub fn range(&self, numbers: Range<usize>) -> impl Iterator<Item = PageLife<'_>> {
         let bounds = self.starts[numbers.start..=numbers.end].windows(2);
         bounds.zip(&self.places[numbers]).map(|(bounds, &begins_at)| {
             let moments = bounds[0] as usize..bounds[1] as usize;
-            Life { begins_at, when: &self.when[moments.clone()], steps: &self.steps[moments] }
+            PageLife { begins_at, when: &self.when[moments.clone()], steps: &self.steps[moments] }
         })
     }
 }

@@ -32,7 +32,7 @@ impl Place {
 
 /// One event of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum MoveStep {
     /// The page leaves memory and must be written.
     Out = 0,
     /// The page leaves memory unmodified.
@@ -45,8 +45,9 @@ pub(super) enum Step {
     Void = 4,
 }
 
-impl Step {
-    pub const ALL: [Step; 5] = [Step::Out, Step::CleanOut, Step::In, Step::End, Step::Void];
+impl MoveStep {
+    pub const ALL: [MoveStep; 5] =
+        [MoveStep::Out, MoveStep::CleanOut, MoveStep::In, MoveStep::End, MoveStep::Void];
 }
 
 /// A possible move of a page at a step, and its cost.
@@ -99,17 +100,17 @@ const WRITTEN: &[Move] = &[slow_write(free(Place::Slow)), fast_write(free(Place:
 
 /// All useful moves of a page at `place` in `step`. A move is omitted if another one with the same
 /// outcome is cheaper: a clean copy is never written back early, no copy is freed for nothing.
-pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
+pub(super) fn moves(step: MoveStep, place: Place) -> &'static [Move] {
     match (step, place) {
-        (Step::Out, _) | (Step::CleanOut, Place::Memory) => WRITTEN,
-        (Step::CleanOut, Place::Slow) => {
+        (MoveStep::Out, _) | (MoveStep::CleanOut, Place::Memory) => WRITTEN,
+        (MoveStep::CleanOut, Place::Slow) => {
             const { &[free(Place::Slow), fast_write(free(Place::Both))] }
         }
-        (Step::CleanOut, Place::FastOnly) => {
+        (MoveStep::CleanOut, Place::FastOnly) => {
             const { &[free(Place::FastOnly), slow_write(free(Place::Slow))] }
         }
-        (Step::CleanOut, Place::Both) => const { &[free(Place::Both), free(Place::Slow)] },
-        (Step::In, Place::Slow) => {
+        (MoveStep::CleanOut, Place::Both) => const { &[free(Place::Both), free(Place::Slow)] },
+        (MoveStep::In, Place::Slow) => {
             const {
                 &[
                     slow_read(free(Place::Slow)),
@@ -118,7 +119,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
                 ]
             }
         }
-        (Step::In, Place::FastOnly) => {
+        (MoveStep::In, Place::FastOnly) => {
             const {
                 &[
                     fast_read(free(Place::FastOnly)),
@@ -127,7 +128,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
                 ]
             }
         }
-        (Step::In, Place::Both) => {
+        (MoveStep::In, Place::Both) => {
             const {
                 &[
                     fast_read(free(Place::Both)),
@@ -137,7 +138,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
             }
         }
         // It left memory unrecorded, and without a copy it was written to the slow tier then.
-        (Step::In, Place::Memory) => {
+        (MoveStep::In, Place::Memory) => {
             const {
                 &[
                     slow_write(slow_read(free(Place::Slow))),
@@ -146,12 +147,12 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
                 ]
             }
         }
-        (Step::End, _) => const { &[free(Place::Slow)] },
-        (Step::Void, _) => const { &[free(Place::Memory)] },
+        (MoveStep::End, _) => const { &[free(Place::Slow)] },
+        (MoveStep::Void, _) => const { &[free(Place::Memory)] },
     }
 }
 
 /// Place of a page before the first step of its life.
-pub(super) fn first_place(first: Step, is_anonymous: bool) -> Place {
-    if first == Step::CleanOut && is_anonymous { Place::Memory } else { Place::Slow }
+pub(super) fn first_place(first: MoveStep, is_anonymous: bool) -> Place {
+    if first == MoveStep::CleanOut && is_anonymous { Place::Memory } else { Place::Slow }
 }

@@ -65,7 +65,7 @@ impl Prices {
 
     /// Steps of equal size for every block.
     pub fn steps(&self, first: f64) -> Steps {
-        let first = Step { exponent: first, last_excess: 0.0 };
+        let first = PriceStep { exponent: first, last_excess: 0.0 };
         Steps { by_block: vec![first; self.by_block.len()], rounds: 0 }
     }
 
@@ -84,12 +84,12 @@ impl Prices {
 /// Size of each block's next price step: it grows while the price moves in one direction, and halves
 /// after the price has overshot.
 pub(super) struct Steps {
-    by_block: Vec<Step>,
+    by_block: Vec<PriceStep>,
     rounds: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Step {
+struct PriceStep {
     exponent: f64,
     /// Excess of demand in the last round, as a share of the capacity.
     last_excess: f64,
@@ -109,7 +109,7 @@ impl Steps {
     }
 }
 
-impl Step {
+impl PriceStep {
     const GROWTH: f64 = 1.3;
     const SHRINKAGE: f64 = 0.5;
     const MAX: f64 = 3.0;
@@ -119,10 +119,10 @@ impl Step {
     /// The exponent by which the price moves.
     fn towards(&mut self, excess: f64, least: f64) -> f64 {
         let has_direction = excess * self.last_excess > 0.0;
-        let factor = if has_direction { Step::GROWTH } else { Step::SHRINKAGE };
-        self.exponent = (self.exponent * factor).max(least).min(Step::MAX);
+        let factor = if has_direction { PriceStep::GROWTH } else { PriceStep::SHRINKAGE };
+        self.exponent = (self.exponent * factor).max(least).min(PriceStep::MAX);
         self.last_excess = excess;
-        let part = (excess.abs() / Step::EXCESS_FULL).sqrt().min(1.0);
+        let part = (excess.abs() / PriceStep::EXCESS_FULL).sqrt().min(1.0);
         self.exponent * part.copysign(excess)
     }
 }

@@ -1,7 +1,7 @@
 //! The best fate of each page if frames have a price and no limit: a backward pass over its life.
 
-use super::lives::{Life, Lives};
-use super::moves::{Move, Place, Step, moves};
+use super::lives::{Lives, PageLife};
+use super::moves::{Move, MoveStep, Place, moves};
 use super::prices::{Frames, Prices};
 use crate::error::Error;
 use policy::placement::Latencies;
@@ -22,7 +22,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn new(step: Step, place: Place, latencies: &Latencies) -> Candidates {
+    fn new(step: MoveStep, place: Place, latencies: &Latencies) -> Candidates {
         let mut candidates =
             Candidates { to: [Place::Slow; MOVES_MAX], cost: [f64::INFINITY; MOVES_MAX] };
         for (index, candidate) in moves(step, place).iter().enumerate() {
@@ -58,7 +58,7 @@ pub(super) struct Relaxation<'a> {
     lives: &'a Lives,
     /// Moments of the trace.
     moments: u32,
-    candidates: [[Candidates; 4]; Step::ALL.len()],
+    candidates: [[Candidates; 4]; MoveStep::ALL.len()],
     /// Best move at each moment of the life decided last: two bits for each place before it.
     choices: Vec<u8>,
     progress: &'a dyn Progress,
@@ -77,8 +77,8 @@ impl<'a> Relaxation<'a> {
         latencies: &Latencies,
         progress: &'a dyn Progress,
     ) -> Relaxation<'a> {
-        let candidates =
-            Step::ALL.map(|step| Place::ALL.map(|place| Candidates::new(step, place, latencies)));
+        let candidates = MoveStep::ALL
+            .map(|step| Place::ALL.map(|place| Candidates::new(step, place, latencies)));
         Relaxation { lives, moments: moments as u32, candidates, choices: Vec::new(), progress }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Relaxation<'a> {
     pub fn for_each_life(
         &mut self,
         stride: usize,
-        mut visit: impl FnMut(&mut Self, Life<'a>),
+        mut visit: impl FnMut(&mut Self, PageLife<'a>),
     ) -> Result<(), Error> {
         let lives = self.lives;
         for first in (0..lives.len()).step_by(LIVES_PER_QUESTION) {
@@ -123,7 +123,7 @@ impl<'a> Relaxation<'a> {
 
     /// Decides the best move at each moment, backward over a life. Returns the life's time and price.
     #[inline(always)]
-    pub fn decide(&mut self, life: Life<'_>, prices: &Prices) -> f64 {
+    pub fn decide(&mut self, life: PageLife<'_>, prices: &Prices) -> f64 {
         let mut later = [0.0f64; 4];
         self.choices.clear();
         self.choices.resize(life.steps.len(), 0);
@@ -131,12 +131,12 @@ impl<'a> Relaxation<'a> {
         let moments = life.steps.iter().zip(life.when).zip(&mut self.choices).rev();
         for ((&step, &when), choices) in moments {
             let now = prices.sum_to(when);
-            let stay = if step == Step::End { 0.0 } else { until - now };
+            let stay = if step == MoveStep::End { 0.0 } else { until - now };
             until = now;
             let continued =
                 Place::ALL.map(|place| later[place as usize] + place.price_of_stay(stay));
             let candidates = &self.candidates[step as usize];
-            if step == Step::Out {
+            if step == MoveStep::Out {
                 // The moves of a page that must be written do not depend on its place before.
                 let (choice, cost) = candidates[0].best(&continued);
                 later = [cost; 4];
@@ -152,7 +152,7 @@ impl<'a> Relaxation<'a> {
 
     /// Follows the life decided last, and reports each stay in the fast tier. Returns its time.
     #[inline(always)]
-    fn follow(&self, life: Life<'_>, mut hold: impl FnMut(u32, u32)) -> f64 {
+    fn follow(&self, life: PageLife<'_>, mut hold: impl FnMut(u32, u32)) -> f64 {
         let (mut place, mut time) = (life.begins_at, 0.0);
         let ends = life.when[1..].iter().chain(std::iter::once(&self.moments));
         let moments = life.steps.iter().zip(life.when).zip(ends);
@@ -171,7 +171,7 @@ impl<'a> Relaxation<'a> {
     /// The moves of the life decided last: moment, place before, and move.
     pub fn moves_of(
         &self,
-        life: Life<'a>,
+        life: PageLife<'a>,
     ) -> impl Iterator<Item = (u32, Place, &'static Move)> + '_ {
         let mut place = life.begins_at;
         let moments = life.steps.iter().zip(life.when).zip(&self.choices);

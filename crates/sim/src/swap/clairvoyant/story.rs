@@ -1,6 +1,6 @@
 //! The trace as the lives of its pages: every future event of each page, known from the start.
 
-use super::moves::{Move, Place, Step, first_place};
+use super::moves::{Move, MoveStep, Place, first_place};
 use crate::swap::tally::Tally;
 use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
@@ -8,10 +8,10 @@ const NONE: u32 = u32::MAX;
 
 /// One event of one page; its index is the moment.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(super) struct PageEvent {
     pub page: PageId,
     pub process: ProcessId,
-    pub step: Step,
+    pub step: MoveStep,
     /// For the first moment of a life, the place of the page before it.
     pub begins_at: Option<Place>,
 }
@@ -25,7 +25,7 @@ struct PageNow {
 /// Collects moments; decisions come after the last one.
 #[derive(Default)]
 pub(super) struct Story {
-    pub moments: Vec<Moment>,
+    pub moments: Vec<PageEvent>,
     pub tally: Tally,
     now: Vec<PageNow>,
     next_of_owner: Vec<u32>,
@@ -50,7 +50,7 @@ impl Story {
             match event.kind {
                 kind if event.is_of_zeros() => {
                     self.tally.zero_pages.count(kind);
-                    self.push(page, process, Step::Void, true);
+                    self.push(page, process, MoveStep::Void, true);
                     self.now[page.index()].is_in_memory = false;
                 }
                 EventKind::SwapOut => self.out(page, process, is_dirty, true),
@@ -72,7 +72,12 @@ impl Story {
 
     fn out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, is_anonymous: bool) {
         self.tally.clean_page_outs += u64::from(!is_dirty);
-        self.push(page, process, if is_dirty { Step::Out } else { Step::CleanOut }, is_anonymous);
+        self.push(
+            page,
+            process,
+            if is_dirty { MoveStep::Out } else { MoveStep::CleanOut },
+            is_anonymous,
+        );
         self.now[page.index()].is_in_memory = false;
     }
 
@@ -80,18 +85,18 @@ impl Story {
         if infers_clean && self.now[page.index()].is_in_memory {
             self.out(page, process, false, is_anonymous);
         }
-        self.push(page, process, Step::In, is_anonymous);
+        self.push(page, process, MoveStep::In, is_anonymous);
         self.now[page.index()].is_in_memory = true;
     }
 
-    fn push(&mut self, page: PageId, process: ProcessId, step: Step, is_anonymous: bool) {
+    fn push(&mut self, page: PageId, process: ProcessId, step: MoveStep, is_anonymous: bool) {
         let is_first = !std::mem::replace(&mut self.now[page.index()].is_alive, true);
         if is_first && is_anonymous {
             self.next_of_owner[page.index()] = self.first_of_owner[process.index()];
             self.first_of_owner[process.index()] = page.0;
         }
         let begins_at = is_first.then(|| first_place(step, is_anonymous));
-        self.moments.push(Moment { page, process, step, begins_at });
+        self.moments.push(PageEvent { page, process, step, begins_at });
     }
 
     fn end(&mut self, process: ProcessId) {
@@ -99,7 +104,7 @@ impl Story {
         while next != NONE {
             let page = PageId(next);
             self.now[page.index()] = PageNow::default();
-            self.moments.push(Moment { page, process, step: Step::End, begins_at: None });
+            self.moments.push(PageEvent { page, process, step: MoveStep::End, begins_at: None });
             next = self.next_of_owner[page.index()];
         }
     }
@@ -110,9 +115,9 @@ impl Story {
     }
 
     /// Books the move of a page at a moment.
-    pub fn book(&mut self, moment: Moment, from: Place, chosen: &Move) {
+    pub fn book(&mut self, moment: PageEvent, from: Place, chosen: &Move) {
         self.tally.fast_writes_stalling += u64::from(chosen.fills);
-        let is_new = moment.begins_at.is_some() && moment.step != Step::In;
+        let is_new = moment.begins_at.is_some() && moment.step != MoveStep::In;
         let account = self.tally.of(moment.process);
         account.fast_reads += u64::from(chosen.fast_reads);
         account.fast_writes += u64::from(chosen.fast_writes);
@@ -120,7 +125,8 @@ impl Story {
         account.slow_writes += u64::from(chosen.slow_writes);
         let (was_fast, is_fast) = (from.is_fast(), chosen.to.is_fast());
         account.promotions += u64::from(!was_fast && is_fast && !is_new);
-        account.demotions +=
-            u64::from(was_fast && !is_fast && !matches!(moment.step, Step::Void | Step::End));
+        account.demotions += u64::from(
+            was_fast && !is_fast && !matches!(moment.step, MoveStep::Void | MoveStep::End),
+        );
     }
 }

@@ -51,17 +51,17 @@ impl Columns {
             *b",;\t".iter().find(|&&byte| header.contains(char::from(byte))).unwrap_or(&b',');
         let names: Vec<&str> =
             header.split(char::from(delimiter)).map(|name| name.trim().trim_matches('"')).collect();
-        let place = |name| names.iter().position(|known| *known == name);
+        let column = |name| names.iter().position(|known| *known == name);
         Some(Columns {
             delimiter,
-            address: place("address")?,
-            kind: place("type"),
-            size: place("size"),
+            address: column("address")?,
+            kind: column("type"),
+            size: column("size"),
         })
     }
 
     fn reference(&self, line: &[u8]) -> Option<Reference> {
-        let field = |place: usize| nth_field(line, self.delimiter, place);
+        let field = |column: usize| nth_field(line, self.delimiter, column);
         let kind = match self.kind.map(field) {
             None => ReferenceKind::Read,
             Some(word) => match word?.first()?.to_ascii_lowercase() {
@@ -79,10 +79,10 @@ impl Columns {
     }
 }
 
-/// The field at index `place`, from 0, without blanks and quotes around it.
-fn nth_field(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
+/// The field in this column, counted from 0, without blanks and quotes around it.
+fn nth_field(line: &[u8], delimiter: u8, column: usize) -> Option<&[u8]> {
     let mut rest = Some(line);
-    for _ in 0..place {
+    for _ in 0..column {
         rest = take_field(rest?, delimiter).1;
     }
     Some(take_field(rest?, delimiter).0.trim_ascii())

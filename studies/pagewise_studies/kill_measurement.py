@@ -60,7 +60,7 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class KillRuns:
+class KillMeasurement:
     """All kills of one measurement; ``asked`` is the number of kills that were requested."""
 
     name: str
@@ -79,7 +79,7 @@ class KillRuns:
         return [kill for kill in self.kills if kill.experiment == experiment]
 
 
-def read_kill_runs(folder: Path) -> KillRuns:
+def read_kill_measurement(folder: Path) -> KillMeasurement:
     """Reads a measurement. Raises UnreadableInput if its file is missing or has another format."""
     path = folder / FILE if folder.is_dir() else folder
     try:
@@ -88,7 +88,7 @@ def read_kill_runs(folder: Path) -> KillRuns:
             raise ValueError(f"schema {content['schema']!r}, expected {SCHEMA!r}")
         rows = content["rows"]
         first, last = content["load"]
-        runs = KillRuns(
+        measured = KillMeasurement(
             name=path.resolve().parent.name,
             path=path,
             kernel=str(content["kernel"]),
@@ -106,9 +106,9 @@ def read_kill_runs(folder: Path) -> KillRuns:
         raise UnreadableInput(
             f"{path}: not a file of `make kills`: {reason}", path=str(path), hint=AGAIN
         ) from error
-    if not runs.kills:
+    if not measured.kills:
         raise UnreadableInput(f"{path}: no kill was seen", path=str(path), hint=AGAIN)
-    return runs
+    return measured
 
 
 def kill(row: Mapping[str, Any]) -> Kill:

@@ -1,7 +1,7 @@
-//! Runs: successive rows that differ only in their page, which counts up.
+//! Extents of rows: successive rows that differ only in their page, which counts up.
 //!
-//! A request of many pages is a run, and an access to an object is a run of one row. Work per request is
-//! done once per run; only page numbers are stored row by row.
+//! A request of many pages is an extent, and an access to an object is an extent of one row. Work per request is
+//! done once per extent; only page numbers are stored row by row.
 
 use std::iter::repeat_n;
 
@@ -11,7 +11,7 @@ use crate::Rows;
 
 /// Rows that share all but their page; see [`Rows`] for what each field means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RowExtent {
     /// Time of every row.
     pub time_ns: i64,
     /// Duration of every row.
@@ -36,7 +36,7 @@ pub struct Run {
 
 /// The optional columns that a trace has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct OptionalColumns {
     /// Whether rows have a time.
     pub has_clock: bool,
     /// Whether rows have bytes.
@@ -45,50 +45,50 @@ pub struct Shape {
     pub has_durations: bool,
 }
 
-impl Shape {
+impl OptionalColumns {
     /// The columns that these rows have.
-    pub fn of(rows: &Rows) -> Shape {
-        Shape {
+    pub fn of(rows: &Rows) -> OptionalColumns {
+        OptionalColumns {
             has_clock: !rows.events.time_ns.is_empty(),
             has_sizes: !rows.bytes.is_empty(),
             has_durations: !rows.duration_ns.is_empty(),
         }
     }
 
-    /// Replaces `rows` by the rows of `runs`. `pages` has a number for each row, or is empty if pages are
+    /// Replaces `rows` by the rows of `extents`. `pages` has a number for each row, or is empty if pages are
     /// not numbered.
-    pub fn expand(self, runs: &[Run], pages: &[u32], rows: &mut Rows) {
+    pub fn expand(self, extents: &[RowExtent], pages: &[u32], rows: &mut Rows) {
         rows.clear();
         let events = &mut rows.events;
         events.page.extend(pages.iter().map(|&page| PageId(page)));
-        for run in runs {
-            let count = run.count as usize;
+        for extent in extents {
+            let count = extent.count as usize;
             if self.has_clock {
-                events.time_ns.extend(repeat_n(run.time_ns, count));
+                events.time_ns.extend(repeat_n(extent.time_ns, count));
             }
-            events.kind.extend(repeat_n(run.kind, count));
-            events.flags.extend(repeat_n(run.flags, count));
-            events.process.extend(repeat_n(run.process, count));
-            rows.space.extend(repeat_n(run.space, count));
-            rows.address.extend((0..u64::from(run.count)).map(|place| run.address + place));
+            events.kind.extend(repeat_n(extent.kind, count));
+            events.flags.extend(repeat_n(extent.flags, count));
+            events.process.extend(repeat_n(extent.process, count));
+            rows.space.extend(repeat_n(extent.space, count));
+            rows.address.extend((0..u64::from(extent.count)).map(|place| extent.address + place));
             if self.has_sizes {
-                rows.bytes.push(run.bytes_first);
+                rows.bytes.push(extent.bytes_first);
                 if count > 1 {
                     rows.bytes.extend(repeat_n(PAGE_BYTES as u32, count - 2));
-                    rows.bytes.push(run.bytes_last);
+                    rows.bytes.push(extent.bytes_last);
                 }
             }
             if self.has_durations {
-                rows.duration_ns.extend(repeat_n(run.duration_ns, count));
+                rows.duration_ns.extend(repeat_n(extent.duration_ns, count));
             }
         }
     }
 
-    /// Replaces `runs` by a run for each of `rows`, which must have this shape.
+    /// Replaces `extents` by an extent for each of `rows`, which must have these columns.
     ///
     /// # Panics
     /// If the columns of `rows` differ in length.
-    pub fn runs_of(self, rows: &Rows, runs: &mut Vec<Run>) {
+    pub fn extents_of(self, rows: &Rows, extents: &mut Vec<RowExtent>) {
         let events = &rows.events;
         let length = rows.len();
         let is_even =
@@ -103,8 +103,8 @@ impl Shape {
                 && is_even(rows.duration_ns.len(), self.has_durations),
             "every column has a value for each row, in every batch of a trace"
         );
-        runs.clear();
-        runs.extend((0..length).map(|index| Run {
+        extents.clear();
+        extents.extend((0..length).map(|index| RowExtent {
             time_ns: events.time_ns.get(index).copied().unwrap_or(0),
             duration_ns: rows.duration_ns.get(index).copied().unwrap_or(0),
             address: rows.address[index],
