@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise.answers import Spread
 from pagewise.commands.options import Json
 from pagewise.terminal import figures, say, show, show_json, watched
 from pagewise.units import (
@@ -131,7 +132,7 @@ def forecast_changes(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def negated(saved: dict[str, float]) -> dict[str, float]:
+def negated(saved: Spread) -> Spread:
     """A saving as a change: the sign is reversed."""
     return {"low": -saved["high"], "typical": -saved["typical"], "high": -saved["low"]}
 

@@ -20,6 +20,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from pagewise import signals
+from pagewise.answers import Spread
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
@@ -177,6 +178,6 @@ def _saved(base: float, chosen: float) -> float:
     return 1 - chosen / base if base else 0.0
 
 
-def _range(values: Sequence[float]) -> dict[str, float]:
+def _range(values: Sequence[float]) -> Spread:
     """Lowest, median and highest."""
     return {"low": min(values), "typical": median(values), "high": max(values)}

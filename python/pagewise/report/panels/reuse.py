@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import OBJECTS, PAGES, Kind, kind_of
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.report.thin import cumulative, thin
@@ -72,7 +72,7 @@ def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
     ]
 
 
-def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
+def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, ReadAnalysis]]:
     """The recordings whose unit is that of ``kind``."""
     return [
         (name, analysis)
@@ -128,7 +128,7 @@ def halving(points: list[tuple[float, float]]) -> float | None:
     return next(size for size, ratio in points if ratio <= half)
 
 
-def lru_points(analysis: Result) -> list[tuple[float, float]]:
+def lru_points(analysis: ReadAnalysis) -> list[tuple[float, float]]:
     """Memory against miss ratio, without a memory of 0: the axis is logarithmic."""
     each = kind_of(analysis).bytes_each
     return [(frames * each, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames]
