@@ -170,6 +170,8 @@ class Analyze(TypedDict):
     """Classes of the busiest 10 % of pages; none if the recording does not have them."""
     miss_ratio_curve: list[list[float]]
     """(frames, misses per access) of LRU."""
+    reaccess_share: float
+    """Share of accesses to pages that were accessed before: the most that any memory can serve."""
     reuse_distance: list[list[int]]
     """Distinct other pages between two accesses to the same page."""
     reaccess_interval_ns: list[list[int]] | None

@@ -8,6 +8,10 @@ from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, Vie
 from pagewise.report.thin import cumulative, thin
 from pagewise.units import format_share
 
+REACCESSES = (
+    Column("recording", "recording"),
+    Column("reaccess_share", "of accesses, to what was accessed before", "share"),
+)
 RATIO = Column("miss_ratio", "miss ratio", "share")
 MEMORY = {
     PAGES.unit: Column("memory_bytes", "memory", "bytes"),
@@ -33,6 +37,13 @@ def panel(inputs: Inputs) -> Panel | None:
             tables.append(Table(f"miss-ratios{suffix}", caption, columns, rows))
     if not charts:
         return None
+    shares = [
+        (name, analysis["reaccess_share"])
+        for name, analysis in inputs.accessed().items()
+        if "reaccess_share" in analysis  # absent in results of an earlier pagewise
+    ]
+    if shares:
+        tables.append(Table("reaccesses", "The most that memory can serve", REACCESSES, shares))
     notes = ["LRU curves are exact at every size, from the stack distances of one pass."]
     title = "Reuse and miss-ratio curves"
     return Panel("reuse", title, finding(inputs), charts, tables, notes)
