@@ -4,7 +4,8 @@
     python3 tools/schemas.py [--check]
 
 The definitions are the Rust structs in crates/python/src/results.rs and, for results that Python
-computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the JSON Schemas in
+computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the
+JSON Schemas in
 python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
 """
 

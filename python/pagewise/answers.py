@@ -388,6 +388,58 @@ class Advice(TypedDict):
     """The recorded pages; absent unless larger pages were asked for."""
 
 
+class ForecastFaults(TypedDict):
+    """Minor faults that were forecast."""
+
+    base: Count
+    """With 4 KiB."""
+    chosen: Count
+    """With the larger pages."""
+
+
+class ForecastSaving(TypedDict):
+    """CPU seconds that were forecast to be saved."""
+
+    low: float
+    """By fewer faults only."""
+    high: float
+    """By fewer faults and TLB misses, each miss at the full price of a walk."""
+
+
+class Forecast(TypedDict):
+    """What the counts of a program say that a page size saves."""
+
+    minor_faults: ForecastFaults
+    """Minor faults."""
+    cpu_s_saved: ForecastSaving
+    """CPU seconds."""
+
+
+class PageSizeTrial(TypedDict):
+    """What a page size saves a program, measured."""
+
+    schema: str
+    """Name and version of the trial's layout."""
+    command: list[str]
+    """The program and its arguments."""
+    page_bytes: Count
+    """The larger size."""
+    rounds: Count
+    """Runs of each page size."""
+    base: dict[str, Spread]
+    """Figures with 4 KiB, by measure: minor faults, CPU seconds, peak resident bytes."""
+    chosen: dict[str, Spread]
+    """Figures with the larger pages."""
+    saved: dict[str, Spread]
+    """Saving as a share of `base`, round by round."""
+    kernel: dict[str, int]
+    """Pages of this size that the kernel allocated and that it could not, on the whole machine."""
+    undo_file: str
+    """The file that held the old settings."""
+    forecast: NotRequired[Forecast]
+    """What was forecast; absent without a trace."""
+
+
 class AdvicePageSize(TypedDict):
     """Which of a target's page sizes a program should have, its gain and cost, and settings."""
 
@@ -423,6 +475,8 @@ class AdvicePageSize(TypedDict):
     """Commands that set the size."""
     notes: list[str]
     """What stands between the figures and the machine."""
+    verification: NotRequired[PageSizeTrial]
+    """The measurement; absent without `--verify`."""
 
 
 class ProgramPages(TypedDict):
