@@ -221,7 +221,7 @@ def study() -> dict[str, Any]:
         "verdicts": [
             {
                 "check": "ACC-S1-1",
-                "part": part,
+                "part": str(part),
                 "data": EVIL,
                 "statement": "less than hierarchical",
                 "paper": "6 % less",

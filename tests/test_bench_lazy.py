@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 from lazy.allocators import GLIBC, ComparedAllocator
 from lazy.backing import BACKED_BYTES
@@ -22,6 +23,8 @@ from lazy.result import result
 from lazy.running import Failed, Finish, start
 from lazy.store import Figures, Measurement, Store, build_of
 from lazy.summary import Summary, field
+
+from pagewise import layouts
 
 PAGES = 256
 
@@ -67,7 +70,9 @@ def test_a_failed_run_is_reported_without_figures(tmp_path: Path) -> None:
     summary = Summary(store.runs)
     assert summary.failure("churn", "malloc", "fast") == "status -11"
     assert summary.spread("churn", "malloc", "fast", field("cpu_s")) is None
-    page = document(result(summary, "here"))
+    found = result(summary, "here")
+    jsonschema.validate(json.loads(json.dumps(found)), layouts.schema("bench-lazy"))
+    page = document(found)
     assert "| `fast` (failed: status -11) |" in page
     assert "| `glibc` | 100 | 1,000 (1,000 to 1,000) |" in page
 

@@ -57,6 +57,7 @@ def test_answers_have_the_figures_counted_by_hand(trace: Path) -> None:
     analysis = pw.analyze(trace)
     assert [analysis[name] for name in ("accesses", "pages", "writes")] == [ACCESSES, PAGES, WRITES]
     assert analysis["single_access"] == {"pages": 2 / 4, "accesses": 2 / 7}
+    assert analysis["reaccess_share"] == 3 / 7
     misses = pw.misses(trace, policy=["lru", "fifo"], frames="4,1")
     assert misses["requests"] == ACCESSES and misses["pages"] == PAGES
     assert misses["misses"]["lru"] == {"4": PAGES, "1": 7}

@@ -5,14 +5,15 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
-from report_results import EVIL, everything
+from report_results import EVIL, analysis, everything
 
 import pagewise as pw
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report.inputs import gather
-from pagewise.report.panels import PANELS, papers
+from pagewise.report.panels import PANELS, papers, reuse
 from pagewise.report.style import COLORS, styles
 from pagewise.report.verdict import verdict
 
@@ -269,3 +270,14 @@ def test_a_curve_without_all_its_figures_is_refused(tmp_path: Path) -> None:
     answer["memories"][1]["data_ns"].pop()
     with pytest.raises(UnreadableInput, match=r"memories\[1\].data_ns: expected 2 figures"):
         pw.report([answer], tmp_path / "page.html")
+
+
+def test_the_share_that_memory_can_serve_is_shown_if_the_analysis_has_it() -> None:
+    def shown(result: dict[str, Any]) -> list[Any]:
+        panel = reuse.panel(gather([result]))
+        assert panel is not None
+        return [table.rows for table in panel.tables if table.identifier == "reaccesses"]
+
+    earlier = analysis("phone", 0.5)
+    assert shown(earlier) == []
+    assert shown({**earlier, "reaccess_share": 0.7}) == [[("phone", 0.7)]]

@@ -11,7 +11,13 @@ import pytest
 from commands import ran
 
 import pagewise as pw
-from pagewise import layouts
+from pagewise import comparisons, layouts
+from pagewise.grids import results
+from pagewise.grids.spec import parse
+from pagewise_studies.figure import Figure, Point
+from pagewise_studies.outcome import assemble
+from pagewise_studies.table import Table
+from pagewise_studies.verdict import Check, Reading, judge
 
 ROOT = Path(__file__).parents[1]
 GROW = ROOT / "examples" / "kills" / "grow.pgr"
@@ -102,6 +108,57 @@ def test_other_functions_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
     text.write_text(ADDRESSES)
     report = pw.import_references(text, tmp_path / "refs.pwf")
     check(report, layouts.schema("import-references"))
+
+
+def test_a_sweep_its_table_and_its_failures_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
+    spec = {
+        "traces": [str(trace)],
+        "sizes": ["1MiB"],
+        "device": [{"fast": "4/5us", "slow": "90/40us"}],
+        "architecture": [{"name": "hybrid", "options": {"entry_bit": 1, "readahead": "off"}}],
+        "policy": [{"name": "lru-k", "options": {"k": 3}, "sizes": [2]}],
+    }
+    output = tmp_path / "results.parquet"
+    run = pw.sweep(spec, output)
+    check(run, layouts.schema("sweep"))
+    assert run["cells"] == 2 and not run["failed"]
+    rows = results.read(str(output))
+    check({"cells": rows}, layouts.schema("sweep-table"))
+    assert list(rows[0]) == list(layouts.schema("sweep-table")["$defs"]["SweepCell"]["properties"])
+    for request in parse(spec).requests:
+        failed = request.failed("a trace", "an error")
+        check({**run, "failed": [failed]}, layouts.schema("sweep"))
+
+
+def test_the_result_of_a_study_fits_its_schema(tmp_path: Path) -> None:
+    check_ = Check("ACC-1", "part", "share", "a statement", "54 %", "a reason")
+    figure = Figure("f", "F", "x", "y", (Point("a", "ours", 1.5), Point("b", "ours", 2)), {})
+    result = assemble(
+        "kill-anatomy",
+        tmp_path,
+        title="A study",
+        figures=[figure],
+        verdicts=[judge(check_, "data", [Reading((("choice", "1"),), True, 0.5)])],
+        inputs={"schemas.py": Path(__file__)},
+        arguments="",
+        seeds=[1],
+        seeded="nothing",
+        tables=[Table("t", "T", "a note", [{"a": 1, "b": None, "c": "x"}], ("a",))],
+        sensitivity=[
+            {
+                **dict.fromkeys(("workload", "architecture", "option", "value", "default"), "x"),
+                **dict.fromkeys(("io_time_mean", "io_time_largest"), -0.5),
+                **dict.fromkeys(("slow_accesses_mean", "fast_writes_mean"), 0.5),
+            }
+        ],
+        losses={"run": [{"what": "events", "count": 2}]},
+    )
+    check(result, layouts.schema("study"))
+
+
+def test_every_cell_that_the_report_draws_has_fields_of_the_table() -> None:
+    for kind in (results.SimulatedCell, results.CountedCell):
+        assert set(kind.__annotations__) <= set(comparisons.SweepCell.__annotations__)
 
 
 def test_schemas_types_and_tables_are_up_to_date() -> None:

@@ -4,7 +4,8 @@
     python3 tools/schemas.py [--check]
 
 The definitions are the Rust structs in crates/python/src/results.rs and, for results that Python
-computes, the types in python/pagewise/answers.py. From them follow the JSON Schemas in
+computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the
+JSON Schemas in
 python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
 """
 
@@ -29,7 +30,8 @@ def main() -> None:
     """Writes every file, or compares it."""
     is_check = "--check" in sys.argv[1:]
     compiled = [resolved(schema) for schema in _core.schemas().values()]
-    types = {ROOT / "python/pagewise/types.py": formatted(classes.source(compiled))}
+    parts = resolved(_core.part_schemas())
+    types = {ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts]))}
     # The types of Python's results extend these, so they are written first.
     changed = [] if is_check else written(types)
     wanted = types | files(compiled)

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
-from pagewise.types import Allocations
+from pagewise.types import Allocations, AllocatorOutcome
 
 SCHEMA = "pagewise.allocations/1"
 BASELINE = "no-pool"
 """The allocator that all others are compared with."""
 OURS = "lazy"
 """The allocator of pagewise's preload library."""
+
+
+class ReplayRequest(TypedDict):
+    """A replay: an allocator, and the memory it has."""
+
+    allocator: str
+    budget_pages: NotRequired[int | None]
+    hears_pressure: NotRequired[bool]
 
 
 def is_allocations(path: PathLike) -> bool:
@@ -35,8 +43,8 @@ def allocations_info(path: PathLike, *, progress: Progress | None = None) -> All
 
 
 def replay_allocations(
-    path: PathLike, requests: Sequence[Mapping[str, Any]], *, progress: Progress | None = None
-) -> list[dict[str, Any]]:
+    path: PathLike, requests: Sequence[ReplayRequest], *, progress: Progress | None = None
+) -> list[AllocatorOutcome]:
     """Replays a recording once per request, on all cores.
 
     A request names an ``allocator`` (``pagewise list allocators``) and may limit the memory

@@ -1,4 +1,5 @@
-"""Results that Python computes, field by field; those of Rust are in `pagewise.types`.
+"""Results that Python computes, field by field; those of Rust are in `pagewise.types`, and
+those of sweeps, studies and benches in `pagewise.comparisons`.
 
 tools/schemas.py makes the JSON Schemas and the tables of docs/results.md from both.
 """
@@ -6,23 +7,11 @@ tools/schemas.py makes the JSON Schemas and the tables of docs/results.md from b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
+from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
+from pagewise.ranges import Amount, Count, Share
 from pagewise.types import Device, Disk, Features, Gap, Loss, SwapArea, Zram
-
-
-@dataclass(frozen=True)
-class Range:
-    """The range of a number, for its schema."""
-
-    minimum: int
-    maximum: int | None = None
-
-
-Count: TypeAlias = Annotated[int, Range(0)]
-Amount: TypeAlias = Annotated[float, Range(0)]
-Share: TypeAlias = Annotated[float, Range(0, 1)]
 
 
 class Spread(TypedDict):
@@ -95,16 +84,14 @@ class EvidenceResult(TypedDict):
 class Machine(TypedDict):
     """The recorded machine, as far as the recording tells."""
 
+    architecture: str
+    """`uname -m`."""
     kernel: str
     """`uname -r`."""
-    machine: str
-    """`uname -m`."""
     processors: Count
     """Processors online."""
     memory_bytes: Count
     """Memory of the machine."""
-    page_bytes: Count
-    """Bytes of a page of the kernel."""
     limit_bytes: Count | None
     """The memory that the recorded group may use, if that is less than the machine has."""
     areas: list[SwapArea]
@@ -401,6 +388,58 @@ class Advice(TypedDict):
     """The recorded pages; absent unless larger pages were asked for."""
 
 
+class ForecastFaults(TypedDict):
+    """Minor faults that were forecast."""
+
+    base: Count
+    """With 4 KiB."""
+    chosen: Count
+    """With the larger pages."""
+
+
+class ForecastSaving(TypedDict):
+    """CPU seconds that were forecast to be saved."""
+
+    low: float
+    """By fewer faults only."""
+    high: float
+    """By fewer faults and TLB misses, each miss at the full price of a walk."""
+
+
+class Forecast(TypedDict):
+    """What the counts of a program say that a page size saves."""
+
+    minor_faults: ForecastFaults
+    """Minor faults."""
+    cpu_s_saved: ForecastSaving
+    """CPU seconds."""
+
+
+class PageSizeTrial(TypedDict):
+    """What a page size saves a program, measured."""
+
+    schema: str
+    """Name and version of the trial's layout."""
+    command: list[str]
+    """The program and its arguments."""
+    page_bytes: Count
+    """The larger size."""
+    rounds: Count
+    """Runs of each page size."""
+    base: dict[str, Spread]
+    """Figures with 4 KiB, by measure: minor faults, CPU seconds, peak resident bytes."""
+    chosen: dict[str, Spread]
+    """Figures with the larger pages."""
+    saved: dict[str, Spread]
+    """Saving as a share of `base`, round by round."""
+    kernel: dict[str, int]
+    """Pages of this size that the kernel allocated and that it could not, on the whole machine."""
+    undo_file: str
+    """The file that held the old settings."""
+    forecast: NotRequired[Forecast]
+    """What was forecast; absent without a trace."""
+
+
 class AdvicePageSize(TypedDict):
     """Which of a target's page sizes a program should have, its gain and cost, and settings."""
 
@@ -436,6 +475,8 @@ class AdvicePageSize(TypedDict):
     """Commands that set the size."""
     notes: list[str]
     """What stands between the figures and the machine."""
+    verification: NotRequired[PageSizeTrial]
+    """The measurement; absent without `--verify`."""
 
 
 class ProgramPages(TypedDict):
@@ -597,21 +638,19 @@ class CurvesResult(CountsByPageSize):
     """The same by what the reference does: instruction, read, write."""
 
 
-class SweepResult(TypedDict):
-    """What a sweep did; the cells are in its table."""
+class ReportResult(TypedDict):
+    """What a report holds."""
 
     schema: str
     """Name and version of this layout."""
-    output: str
-    """The table."""
-    cells: Count
-    """Cells of the grid."""
-    kept: Count
-    """Cells that an earlier run had computed."""
-    computed: Count
-    """Cells that were computed now."""
-    failed: list[dict[str, Any]]
-    """What each failed cell asked, with the `error`."""
+    path: str
+    """The HTML file."""
+    bytes: Count
+    """Its size."""
+    panels: list[str]
+    """Its panels, in order."""
+    losses: dict[str, list[Loss]]
+    """What each recording lost, by its name, without recordings that lost nothing."""
 
 
 LAYOUTS: Mapping[str, type] = {
@@ -620,5 +659,8 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.page-size/1": PageSize,
     "pagewise.curves/1": CurvesResult,
     "pagewise.sweep/1": SweepResult,
+    "pagewise.sweep-table/1": SweepTable,
+    "pagewise.study/1": StudyResult,
+    "pagewise.bench-lazy/1": BenchLazy,
 }
 """The results that have a schema, by the name and version of their layout."""

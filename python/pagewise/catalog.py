@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from pagewise import _core
+from pagewise.types import ArchitectureRow
 
 
 @cache
-def _rows() -> tuple[dict[str, Any], ...]:
+def _rows() -> tuple[ArchitectureRow, ...]:
     return tuple(_core.architectures())
 
 

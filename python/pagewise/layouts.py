@@ -3,10 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import TypedDict
 
 from pagewise.errors import UsageError
+
+Schema = TypedDict(
+    "Schema",
+    {
+        "$id": str,
+        "$ref": str,
+        "$defs": Mapping[str, "Schema"],
+        "title": str,
+        "description": str,
+        "type": str | list[str],
+        "enum": list[str],
+        "const": str,
+        "minimum": float,
+        "maximum": float,
+        "properties": Mapping[str, "Schema"],
+        "patternProperties": Mapping[str, "Schema"],
+        "additionalProperties": "bool | Schema",
+        "required": list[str],
+        "items": "Schema",
+        "prefixItems": Sequence["Schema"],
+        "anyOf": Sequence["Schema"],
+        "oneOf": Sequence["Schema"],
+    },
+    total=False,
+)
+"""The words of JSON Schema that schemas of results use."""
 
 FOLDER = resources.files(__package__).joinpath("schemas")
 ENDING = ".json"
@@ -25,7 +52,7 @@ def names() -> list[str]:
     return sorted(name.removesuffix(ENDING) for name in found if name.endswith(ENDING))
 
 
-def schema(name: str) -> dict[str, Any]:
+def schema(name: str) -> Schema:
     """The schema of a result, by its name or that of its command, with hyphens for blanks.
 
     Raises UsageError for another name.
@@ -33,5 +60,5 @@ def schema(name: str) -> dict[str, Any]:
     name = OF_COMMANDS.get(name, name)
     if name not in names():
         raise UsageError(f"no result is called {name!r}", hint=f"one of {', '.join(names())}")
-    found: dict[str, Any] = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))
+    found: Schema = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))
     return found

@@ -8,14 +8,78 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
 
 from pagewise import _core
 from pagewise.grids import memory
+from pagewise.grids.simulations import SimulateRequest
 from pagewise.grids.spec import option_text
 from pagewise.recording import Progress
 from pagewise.types import Lifecycle
 from pagewise.units import parse_size
+
+
+class App(TypedDict):
+    """An app of a phone; the parameters are those of docs/lifecycle.md."""
+
+    name: str
+    anonymous_mib: int
+    file_mib: int
+    libraries: list[str]
+    cold_ms: float
+    warm_ms: float
+    used_percent: NotRequired[int]
+
+
+class Library(TypedDict):
+    """Files that apps share."""
+
+    name: str
+    mib: int
+    linked_percent: int
+
+
+class Rule(TypedDict):
+    """When a killer kills."""
+
+    by: Literal["none", "threshold", "policy"]
+    share: NotRequired[float]
+    name: NotRequired[str]
+    options: NotRequired[Mapping[str, str]]
+
+
+class Killer(TypedDict):
+    """The killer of a phone."""
+
+    rule: Rule
+    order: NotRequired[str]
+    poll_ms: NotRequired[int]
+
+
+class Phone(TypedDict, total=False):
+    """A phone; parameters that are absent have their defaults."""
+
+    memory_mib: int
+    swap_mib: int
+    is_machine: bool
+    cores: int
+    apps: list[App]
+    libraries: list[Library]
+    services_mib: int
+    visits: list[int]
+    used_percent: int
+    busy_threads: int
+    tiers_hold_files: bool
+    killer: Killer
+    costs: Mapping[str, int]
+    seed: int
+
+
+class LifeRequest(TypedDict):
+    """A request of the core."""
+
+    phone: Mapping[str, object]
+    below: SimulateRequest
 
 
 @dataclass(frozen=True)
@@ -26,7 +90,7 @@ class Life:
     times.
     """
 
-    phone: Mapping[str, Any]
+    phone: Mapping[str, object]
     architecture: str = "flash"
     fast_tier: int | str = 0
     fast: str = "10/20us"
@@ -34,7 +98,7 @@ class Life:
     option: Mapping[str, object] = field(default_factory=dict)
     profile: str | None = None
 
-    def request(self) -> dict[str, Any]:
+    def request(self) -> LifeRequest:
         """The request for the simulator."""
         return {
             "phone": dict(self.phone),
@@ -50,7 +114,7 @@ class Life:
 
 
 def lifecycle(
-    phone: Mapping[str, Any],
+    phone: Mapping[str, object],
     *,
     architecture: str = "flash",
     fast_tier: int | str = 0,

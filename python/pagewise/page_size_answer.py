@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import cast
 
 from pagewise import _core
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
+from pagewise.answers import AssumedTerms, HardwareTimes, MemoryTimes, PageSize
 from pagewise.models.page_size import MARGIN, rates_by_size
 from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Machine, Model, Rates, Terms, storage_of
@@ -30,7 +31,7 @@ def page_size(
     model: Model = "exact",
     margin: float = MARGIN,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> PageSize:
     """Recommends a page size for the program of ``trace`` (``.pwf``).
 
     ``memory``: a size, or a share of the footprint in 4 KiB pages (``"80%"``). ``storage``: a name
@@ -63,7 +64,7 @@ def answer(
     terms: Terms,
     model: Model,
     margin: float,
-) -> dict[str, Any]:
+) -> PageSize:
     """`page_size` for given counts."""
     machine = Machine(storage_of(storage), terms=terms)
     footprint = footprint_bytes(counted)
@@ -84,8 +85,8 @@ def answer(
         },
         "assumed": {
             "storage": machine.storage.name,
-            "hardware": asdict(machine.hardware),
-            "terms": asdict(terms),
+            "hardware": cast("HardwareTimes", asdict(machine.hardware)),
+            "terms": cast("AssumedTerms", asdict(terms)),
             "model": model,
             "margin": margin,
         },
@@ -103,24 +104,25 @@ def answer(
     }
 
 
-def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any]:
+def curve(counted: Curves, memory_bytes: int, machine: Machine) -> MemoryTimes:
     """T_TOTAL over page size with this memory: its two parts, and by both fits."""
     sizes = [size for size in PAGE_SIZES if machine.can_judge(size, memory_bytes)]
     rates = rates_by_size(counted, sizes, memory_bytes, machine, "exact")
     times = [machine.times(rates[size], size) for size in sizes]
-    fits: Mapping[str, Model] = {"paper_ns": "paper", "sampled_ns": "sampled"}
+
+    def fitted(model: Model) -> list[float] | None:
+        if len(sizes) < SAMPLES_MIN:
+            return None
+        return totals(rates_by_size(counted, sizes, memory_bytes, machine, model), machine)
+
     return {
         "memory_bytes": memory_bytes,
         "share": memory_bytes / footprint_bytes(counted),
         "sizes_bytes": sizes,
         "translation_ns": [float(time.translation_ns) for time in times],
         "data_ns": [float(time.data_ns) for time in times],
-        **{
-            name: totals(rates_by_size(counted, sizes, memory_bytes, machine, model), machine)
-            if len(sizes) >= SAMPLES_MIN
-            else None
-            for name, model in fits.items()
-        },
+        "paper_ns": fitted("paper"),
+        "sampled_ns": fitted("sampled"),
     }
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from pagewise.answers import Spread
 from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.recording import PathLike
 from pagewise.scratch import BESIDE, scratch
@@ -38,10 +39,26 @@ class Times:
         """The spread of one or more measurements."""
         return Times(low=min(means), typical=sqrt(min(means) * max(means)), high=max(means))
 
+    def to_json(self) -> Spread:
+        """The form in results."""
+        return {"low": self.low, "typical": self.typical, "high": self.high}
+
+
+class Probed(TypedDict):
+    """The result of `probe`: times in microseconds, rates in MB/s."""
+
+    schema: str
+    path: str
+    read_us: Spread
+    write_us: Spread
+    setup_us: Spread | None
+    bandwidth_mb_s: Spread | None
+    write_bandwidth_mb_s: Spread | None
+
 
 def probe(
     path: PathLike, output: PathLike, *, size: str = "256MiB", seconds: int = 5, force: bool = False
-) -> dict[str, Any]:
+) -> Probed:
     """Measures random 4 KiB accesses at queue depth 1, without page cache, and writes ``output``.
 
     ``path``: a folder on the disk. ``size``: the size of the test file, which is removed
@@ -78,11 +95,11 @@ def probe(
     return {
         "schema": "pagewise.probe/1",
         "path": str(target),
-        "read_us": vars(read),
-        "write_us": vars(write),
-        "setup_us": moved and vars(moved[0]),
-        "bandwidth_mb_s": moved and vars(moved[1]),
-        "write_bandwidth_mb_s": moved and writes and vars(writes[1]),
+        "read_us": read.to_json(),
+        "write_us": write.to_json(),
+        "setup_us": moved[0].to_json() if moved else None,
+        "bandwidth_mb_s": moved[1].to_json() if moved else None,
+        "write_bandwidth_mb_s": writes[1].to_json() if moved and writes else None,
     }
 
 

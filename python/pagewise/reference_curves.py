@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput, UsageError
@@ -23,6 +23,9 @@ from pagewise.units import parse_size
 if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import ArrayLike, NDArray
+
+    from pagewise.answers import CountsByPageSize, CurvesResult, ReadAheadFaults
+    from pagewise.types import ReadAheadRun, SizeCounts
 
     Counts = NDArray[int64]
 
@@ -56,6 +59,15 @@ class ReadAheadCounts:
     """Pages that a fault on another page brought in."""
     unused: int
     """Of the pages brought in, those evicted before any use."""
+
+    def to_json(self) -> ReadAheadFaults:
+        """The form in results."""
+        return {
+            "faults": self.faults,
+            "cold": self.cold,
+            "brought": self.brought,
+            "unused": self.unused,
+        }
 
 
 @dataclass(frozen=True)
@@ -150,7 +162,7 @@ class Curves:
         """References that missed the filter; they stand for those that leave a small cache."""
         return sum(self.steps_by_kind.values())
 
-    def as_dict(self, *, frames: Sizes, tlb: Sizes = ()) -> dict[str, Any]:
+    def as_dict(self, *, frames: Sizes, tlb: Sizes = ()) -> CurvesResult:
         """The object of ``pagewise curves --json``; keys of counts are texts.
 
         ``frames``: numbers, or sizes with a unit, which mean as many frames as fit; a size that
@@ -192,7 +204,7 @@ class Curves:
             },
             "read_ahead": {
                 str(size): {
-                    str(window): {str(frames): asdict(did) for frames, did in counts.items()}
+                    str(window): {str(frames): did.to_json() for frames, did in counts.items()}
                     for window, counts in curve.read_ahead.items()
                 }
                 for size, curve in self.sizes.items()
@@ -202,7 +214,7 @@ class Curves:
 
     def misses(
         self, memories: Mapping[int, Sequence[int]], entries: Sequence[int], kind: str | None
-    ) -> dict[str, Any]:
+    ) -> CountsByPageSize:
         """Cold misses, faults and TLB misses by page size, for one kind of reference or all."""
         return {
             "cold": {
@@ -286,10 +298,10 @@ def curves(
 
 
 def curve_of(
-    answered: Mapping[str, Any],
+    answered: SizeCounts,
     columns: Sequence[bytes],
     shapes: Sequence[str],
-    read_aheads: Sequence[Mapping[str, int]],
+    read_aheads: Sequence[ReadAheadRun],
 ) -> PageSizeCurve:
     """The curve of one page size from the core's answer, with the runs that read ahead."""
     import numpy
@@ -302,8 +314,9 @@ def curve_of(
     read_ahead: dict[int, dict[int, ReadAheadCounts]] = {}
     for did in read_aheads:
         if did["page_bytes"] == answered["page_bytes"]:
-            counts = {field.name: did[field.name] for field in fields(ReadAheadCounts)}
-            read_ahead.setdefault(did["window"], {})[did["frames"]] = ReadAheadCounts(**counts)
+            read_ahead.setdefault(did["window"], {})[did["frames"]] = ReadAheadCounts(
+                did["faults"], did["cold"], did["brought"], did["unused"]
+            )
     return PageSizeCurve(
         page_bytes=answered["page_bytes"],
         cold_by_kind=answered["cold"],

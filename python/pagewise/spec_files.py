@@ -6,7 +6,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 
@@ -41,7 +40,7 @@ class Problems:
         raise UsageError("\n".join([first, *lines]), path=self.path)
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path) -> dict[str, object]:
     """The content of a file. Raises UnreadableInput if unreadable, UsageError if not TOML."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -51,14 +50,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise UsageError(f"{path}: not a TOML file: {error}", path=str(path)) from error
 
 
-def require_text(table: Mapping[str, Any], name: str, where: str) -> str:
+def require_text(table: Mapping[str, object], name: str, where: str) -> str:
     """A required entry, as text."""
     if name not in table:
         raise UsageError(f"{where} needs {name!r}")
     return str(table[name])
 
 
-def require_table(value: object, where: str) -> Mapping[str, Any]:
+def require_table(value: object, where: str) -> Mapping[str, object]:
     """The value, which must be a table."""
     if not isinstance(value, Mapping):
         raise UsageError(

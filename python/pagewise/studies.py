@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.errors import Missing
 
 GROUP = "pagewise.studies"
@@ -36,7 +36,7 @@ class Study:
     simulates: bool = False
 
     @property
-    def run(self) -> Callable[..., dict[str, Any]]:
+    def run(self) -> Callable[..., StudyResult]:
         """Loads the study, which the help need not.
 
         A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from
@@ -44,15 +44,15 @@ class Study:
         seed=, progress=)``, from the folders of the runs, or the recordings of allocations. Both
         write NAME.json, NAME.md and a CSV file for each figure to ``output``.
         """
-        study: Callable[..., dict[str, Any]] = import_module(self.module).study
+        study: Callable[..., StudyResult] = import_module(self.module).study
         return study
 
     @property
-    def simulate(self) -> Callable[..., dict[str, Any]]:
+    def simulate(self) -> Callable[..., StudyResult]:
         """Loads the simulated form, where there is one (``simulates``), called as a study of
         recordings is."""
         module = import_module(f"{self.module}_simulated")
-        simulated: Callable[..., dict[str, Any]] = module.simulated
+        simulated: Callable[..., StudyResult] = module.simulated
         return simulated
 
 

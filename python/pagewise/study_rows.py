@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pagewise.comparisons import Scalar, StudyResult, StudyTable, StudyVerdict
 from pagewise.units import format_count, format_figure, format_share
 
 
-def ruling(verdict: Mapping[str, Any]) -> str:
+def ruling(verdict: StudyVerdict) -> str:
     """The verdict in words: ``holds``, or ``needs entry_bit=1, flash_copy_on_promotion=keep``."""
     if not verdict.get("needs"):
         return str(verdict["verdict"])
     return "needs " + ", ".join(f"{name}={value}" for name, value in verdict["needs"].items())
 
 
-def support(verdict: Mapping[str, Any]) -> str:
+def support(verdict: StudyVerdict) -> str:
     """Under how many readings it holds."""
     return f"{verdict['holding']} of {verdict['readings']}" if verdict["readings"] else ""
 
 
-def verdict_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def verdict_rows(result: StudyResult) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of the verdict table."""
     names = ["check", "on", "statement", "paper", "ours", "verdict", "readings", "why"]
     rows = [
         [
             label(verdict),
-            *(str(verdict[name]) for name in ("data", "statement", "paper", "ours")),
+            str(verdict["data"]),
+            str(verdict["statement"]),
+            str(verdict["paper"]),
+            str(verdict["ours"]),
             ruling(verdict),
             support(verdict),
             str(verdict["why"]),
@@ -36,12 +37,12 @@ def verdict_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]
     return names, rows
 
 
-def label(verdict: Mapping[str, Any]) -> str:
+def label(verdict: StudyVerdict) -> str:
     """The name of a check, with its part where it has several."""
     return f"{verdict['check']} {verdict['part']}".strip()
 
 
-def table_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def table_rows(table: StudyTable) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of one of the study's own tables."""
     columns, shares = list(table["columns"]), table["shares"]
     rows = [
@@ -54,12 +55,12 @@ def table_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     return columns, rows
 
 
-def _percentage(cell: float | None) -> str:
+def _percentage(cell: Scalar) -> str:
     """A share of a table, nothing where nothing was measured."""
-    return "" if cell is None else format_share(cell)
+    return format_share(cell) if isinstance(cell, (int, float)) else cell or ""
 
 
-def _figure(cell: str | int | float | None) -> str:
+def _figure(cell: Scalar) -> str:
     """A cell of a table: three digits at least, nothing where nothing was measured."""
     match cell:
         case None:

@@ -16,13 +16,16 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
 from pagewise.recording import Progress
+
+if TYPE_CHECKING:
+    from pagewise.answers import Setting
 
 
 class QuietConsole(Console):
@@ -86,7 +89,7 @@ def _print(output: Console, parts: Iterable[Part]) -> None:
             output.print(part)
 
 
-def show_json(result: Mapping[str, Any]) -> None:
+def show_json(result: Mapping[str, object]) -> None:
     """Prints one object to standard output, and nothing else."""
     json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
     sys.stdout.write("\n")
@@ -203,7 +206,7 @@ UNDO = "To undo:"
 """The line between a setting and its undo."""
 
 
-def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[Part]:
+def pasted(settings: Iterable[Setting]) -> Iterator[Part]:
     """The lines of settings and of their undo."""
     for setting in settings:
         yield ""

@@ -5,7 +5,7 @@ Written by tools/schemas.py from the Rust structs of the results. Change those, 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 
 class About(TypedDict):
@@ -50,7 +50,7 @@ class Allocations(TypedDict):
     """Name and version of this layout."""
     command: list[str]
     """The recorded command."""
-    processes: list[list[Any]]
+    processes: list[list[str | int]]
     """Names of the processes with blocks, each with its number of blocks, most blocks first."""
     processes_all: int
     """All processes of the command."""
@@ -94,6 +94,49 @@ class Allocations(TypedDict):
     """What the recording lost or does not know."""
 
 
+class AllocatorCounts(TypedDict):
+    """Work of the kernel and of the allocator."""
+
+    faults: int
+    """Touches of a page without a frame."""
+    pages_populated: int
+    """Pages that the kernel filled ahead of their touch, without a fault."""
+    pages_zeroed: int
+    """Pages that the allocator, or the paper's kernel at reuse, cleared."""
+    lazy_touches: int
+    """Touches of a page that was lazily freed and still had its frame."""
+    calls: int
+    """System calls that map, unmap, resize, advise or query mappings."""
+    pages_reclaimed: int
+    """Frames that the kernel took from lazily freed pages because memory was short."""
+    kills: int
+    """Processes killed because no frame was left to reclaim."""
+    pages_pooled_at_kill: int
+    """Most frames that belonged to no block at the kill of a process."""
+
+
+class AllocatorOutcome(TypedDict):
+    """The result of one allocator for one history."""
+
+    allocator: str
+    """Name in the catalog."""
+    budget_pages: int | None
+    """Frames of the machine; none: no limit."""
+    counts: AllocatorCounts
+    """Counts of work."""
+    pages_resident_max: int
+    """Most frames in use."""
+    pages_live_max: int
+    """Most frames of blocks that the program had."""
+    pages_resident_idle: int
+    """Frames in use five idle seconds after the last step before a process ended, summed over the
+    processes that came so far."""
+    pages_live_idle: int
+    """Frames of the program's blocks at that time, summed likewise."""
+    timeline: list[FramesInUse]
+    """The largest memory in use in each of about two hundred equal parts of the time."""
+
+
 class Analysis(TypedDict):
     """How a recording accesses its pages. Shares are fractions, distributions lists of [largest
     value, count]."""
@@ -125,8 +168,10 @@ class Analysis(TypedDict):
     """Bytes moved by the busiest 10 % of pages and by the rest (S0 Fig. 1)."""
     top_10_percent_classes: dict[str, ClassShare] | None
     """Classes of the busiest 10 % of pages; none if the recording does not have them."""
-    miss_ratio_curve: list[list[Any]]
+    miss_ratio_curve: list[list[float]]
     """(frames, misses per access) of LRU."""
+    reaccess_share: float
+    """Share of accesses to pages that were accessed before: the most that any memory can serve."""
     reuse_distance: list[list[int]]
     """Distinct other pages between two accesses to the same page."""
     reaccess_interval_ns: list[list[int]] | None
@@ -169,6 +214,40 @@ class AnalyzedAt4KiB(TypedDict):
     """Pages out and in; null unless it is a swap trace."""
 
 
+class ArchitectureOption(TypedDict):
+    """An option of an architecture."""
+
+    name: str
+    """Its name in settings."""
+    default: str
+    """Its value unless it is set."""
+    meaning: str
+    """What it decides."""
+    values: str
+    """Its values in words."""
+    words: list[str]
+    """The values that are words."""
+    takes_number: bool
+    """Whether it also takes a number."""
+
+
+class ArchitectureRow(TypedDict):
+    """An architecture of the catalog."""
+
+    name: str
+    """Its name in the catalog."""
+    summary: str
+    """What it is, in a line."""
+    role: str
+    """What it is compared as: `baseline`, `system` or `bound`."""
+    decides_by_latency: bool
+    """Whether its decisions depend on the latencies of the devices."""
+    options: list[ArchitectureOption]
+    """What can be set."""
+    profiles: list[str]
+    """Names of its profiles, which set several options at once."""
+
+
 class Capacity(TypedDict):
     """Size of the device."""
 
@@ -182,6 +261,42 @@ class Capacity(TypedDict):
     """False if the number was recalled or assumed and not checked."""
 
 
+class CaptureReport(TypedDict):
+    """The result of a capture."""
+
+    references: int
+    """All references."""
+    steps: int
+    """Steps: references that the filter did not absorb."""
+    file_bytes: int
+    """Bytes of the trace."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+    stop: Literal["end", "limit", "interrupt", "closed"]
+    """Why the trace ends."""
+    processes: NotRequired[StartedProcesses | None]
+    """Threads and processes of a captured program; `None` in an imported trace."""
+    exit_status: NotRequired[int | None]
+    """Exit status of a captured program that exited by itself."""
+    signal: NotRequired[int | None]
+    """Number of the signal that ended a captured program, unless the capture sent it."""
+    cut: str | None
+    """Why there is less than the whole run; null if there is not."""
+
+
+class CatalogRow(TypedDict):
+    """A row of a catalog."""
+
+    name: str
+    """The name that commands accept."""
+    summary: str
+    """What it is, in a line."""
+
+
 class ClassShare(TypedDict):
     """Shares of one class among the busiest pages."""
 
@@ -189,6 +304,27 @@ class ClassShare(TypedDict):
     """Share of those pages."""
     accesses: float
     """Share of their accesses."""
+
+
+class CurveSummary(TypedDict):
+    """What a trace holds, and what was counted beside the columns."""
+
+    architecture: str | None
+    """Processor architecture of a captured program, as QEMU names it."""
+    cut: str | None
+    """Why there is less than the whole run; null if there is not."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+    steps: dict[str, int]
+    """References that the filter did not absorb, by kind."""
+    sizes: list[SizeCounts]
+    """Counts by page size, in the order asked for."""
+    read_aheads: list[ReadAheadRun]
+    """Memories with read-ahead, in the order asked for."""
 
 
 class Decision(TypedDict):
@@ -206,6 +342,44 @@ class Decision(TypedDict):
     """The first few candidates after the victims."""
     judgement: Literal["needed", "false-alarm", "undecided"]
     """Judgement by the rest of the recording."""
+
+
+class DescribedPolicy(TypedDict):
+    """A policy with every option."""
+
+    policy: str
+    """Its name in the catalog."""
+    label: str
+    """Its name with the options that were set."""
+    options: dict[str, str]
+    """Every option with the value in effect."""
+    knows_the_future: bool
+    """Whether it looks ahead in the recording."""
+
+
+class DescribedRequest(TypedDict):
+    """A request for a replay with every default filled in."""
+
+    architecture: str
+    """The architecture's name in the catalog."""
+    profile: str | None
+    """The profile that was asked for."""
+    options: dict[str, str]
+    """Every option with the value in effect."""
+    fast_tier_bytes: int
+    """Bytes of the fast tier."""
+    page_bytes: int
+    """Bytes of a page."""
+    fast: Device
+    """The fast device."""
+    slow: Device
+    """The slow device."""
+    readahead: str
+    """How recorded readahead is treated."""
+    clean_evictions: str
+    """How clean evictions, which leave no event, are treated."""
+    ranges: str
+    """Whether an architecture that decides by latency is replayed over the range."""
 
 
 class Device(TypedDict):
@@ -292,7 +466,7 @@ class Events(TypedDict):
     """Sum of `header.losses`."""
     sources: list[str] | None
     """Names of the recorder's sources; `None` if the recording is not of `pagewise-agent`."""
-    kinds: list[list[Any]]
+    kinds: list[list[str | int]]
     """Events of each kind that occurs, by name."""
     accesses: int
     """Events that the analyses count as accesses."""
@@ -375,6 +549,17 @@ File = TypedDict(
 """A file with pages in a trace; its index in `Header::files` is its number."""
 
 
+class FramesInUse(TypedDict):
+    """Memory at one instant."""
+
+    time_ns: int
+    """Nanoseconds since the recording began."""
+    pages_resident: int
+    """Frames in use."""
+    pages_live: int
+    """Frames of blocks that the program had."""
+
+
 class Freeze(TypedDict):
     """A time in which no task progressed for lack of memory, or a kill by the kernel's own
     killer."""
@@ -447,7 +632,7 @@ class Header(TypedDict):
     """The first lines that could not be read; `losses` counts them all."""
     disordered: int
     """Events that are earlier than the event before them; kept in the order of the recording."""
-    seen: list[list[Any]]
+    seen: list[list[str | int]]
     """Counts of all events of the recording, used or not, by the recording's own names."""
     sources: list[list[str]]
     """sha256 of each source file, in hexadecimal, with its name."""
@@ -552,7 +737,7 @@ class Kill(TypedDict):
     """Processes in reclaim when the signal was sent: `kswapd0`, or a process in direct reclaim."""
     start_ns: int
     """Beginning of the kill by CLOCK_MONOTONIC, in nanoseconds."""
-    rss_curve: list[list[Any]]
+    rss_curve: list[list[float]]
     """Resident bytes over time, in microseconds since the beginning of the kill."""
     steps: list[KillStep]
     """Steps of the kill, in order."""
@@ -756,6 +941,61 @@ class Origin(TypedDict):
     """Blocks that the filter holds."""
 
 
+class Outcome(TypedDict):
+    """The result of one run."""
+
+    schema: str
+    """Version of this object."""
+    architecture: str
+    """Name of the architecture in the catalog."""
+    profile: str | None
+    """The profile, if one was asked for."""
+    options: dict[str, str]
+    """Every option with its value in effect."""
+    readahead: str
+    """Treatment of recorded readahead."""
+    clean_evictions: str
+    """Treatment of clean evictions, which leave no event."""
+    fast_bytes: int
+    """Size of the fast tier in bytes."""
+    fast_device: str
+    """Name of the fast device."""
+    slow_device: str
+    """Name of the slow device."""
+    page_bytes: int
+    """Bytes of a page."""
+    fast: TierCounts
+    """Operations of the fast tier."""
+    slow: TierCounts
+    """Operations of the slow tier."""
+    promotions: int
+    """Known pages that entered the fast tier."""
+    demotions: int
+    """Pages that lost their frame in the fast tier to another page."""
+    fast_only_pages: int
+    """Pages whose only copy is in the fast tier when the trace ends. Removing the tier would write
+    each to the slow one; no count or time here includes those writes."""
+    zero_pages: NotRequired[ZeroPages | None]
+    """Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
+    distinguish them."""
+    io_time_s: float
+    """Counts times latencies over both devices."""
+    stall_time_s: float
+    """The part of the I/O time between a swap-in and its completion: its read and the writes it
+    forced."""
+    wear: Wear
+    """Wear of both devices."""
+    ranges: Ranges | None
+    """Times over the range of the devices' latencies; absent if the counts depend on the latencies
+    and were not replayed over the range."""
+    processes: list[ProcessCounts]
+    """Operations by process, for processes that did any."""
+    slices: NotRequired[list[PageOperations]]
+    """Operations by slice of the trace; absent if no slices were asked for."""
+    notes: list[str]
+    """Notes that the reader needs to interpret the numbers."""
+
+
 class PageOperations(TypedDict):
     """Page operations of one process, or of a whole run."""
 
@@ -783,6 +1023,28 @@ class Part(TypedDict):
     recording's own clock; in order and disjoint."""
 
 
+class PolicyFaultCount(TypedDict):
+    """Page faults of one memory under one policy."""
+
+    policy: str
+    """Name of the policy."""
+    frames: int
+    """Frames of the memory."""
+    faults: int
+    """Page faults."""
+
+
+class PolicyOption(TypedDict):
+    """An option of a policy."""
+
+    name: str
+    """Its name in settings."""
+    default: str
+    """Its value unless it is set."""
+    summary: str
+    """What it means, with its unit."""
+
+
 class PolicyReplay(TypedDict):
     """Result of one policy."""
 
@@ -804,6 +1066,17 @@ class PolicyReplay(TypedDict):
     """Recorded victims that it would not have killed by that time."""
     victims_unknown: int
     """Recorded victims whose kills have no moment."""
+
+
+class PolicyRow(TypedDict):
+    """A policy of a catalog."""
+
+    name: str
+    """The name that commands accept."""
+    summary: str
+    """What it is, in a line."""
+    options: list[PolicyOption]
+    """What can be set."""
 
 
 class Process(TypedDict):
@@ -900,6 +1173,25 @@ class Ranges(TypedDict):
     """`io_time_s` over the range."""
     stall_time_s: TimeRange
     """`stall_time_s` over the range."""
+
+
+class ReadAheadRun(TypedDict):
+    """What an LRU memory did that reads a whole window of pages on a fault."""
+
+    page_bytes: int
+    """Bytes of a page."""
+    frames: int
+    """Frames of the memory."""
+    window: int
+    """Pages of the window."""
+    faults: int
+    """Page faults; each reads storage once."""
+    cold: int
+    """Faults on pages that were never used before."""
+    brought: int
+    """Pages that a fault on another page brought in."""
+    unused: int
+    """Of the pages brought in, those evicted before any use."""
 
 
 class RecordedKill(TypedDict):
@@ -1119,6 +1411,15 @@ class Simulate(TypedDict):
     """sha256 of the recording; null if it cannot be read twice, absent outside `--json`."""
 
 
+class Simulated(TypedDict):
+    """One answer of `simulate_many`: an outcome, or else an error."""
+
+    outcome: NotRequired[Outcome | None]
+    """What the request costs."""
+    error: NotRequired[str | None]
+    """Why the request cannot be replayed."""
+
+
 class SimulatedAt4KiB(TypedDict):
     """What a replay says of the recorded pages beside larger ones."""
 
@@ -1197,6 +1498,19 @@ class SizeClass(TypedDict):
     """Number of blocks."""
     bytes: int
     """Bytes of the blocks."""
+
+
+class SizeCounts(TypedDict):
+    """What was counted at one page size beside the columns."""
+
+    page_bytes: int
+    """Bytes of a page."""
+    cold: dict[str, int]
+    """First references to a page, by kind."""
+    second_tlb_misses: list[dict[str, int]]
+    """Misses of each second TLB, by kind."""
+    policy_faults: list[PolicyFaultCount]
+    """Page faults under policies other than LRU."""
 
 
 class Skew(TypedDict):

@@ -7,11 +7,14 @@ Sizes: ``256MiB`` (1024-based), ``1.2GB`` (1000-based), ``4096`` (bytes). Times:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from operator import index
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from pagewise.errors import UsageError
+
+if TYPE_CHECKING:
+    from pagewise.answers import Spread
 
 PAGE_BYTES = 4096
 """Bytes of a page in every recording and simulator."""
@@ -200,9 +203,9 @@ def format_years(years: float | None) -> str:
     return f"{format_number(days)} days" if days >= 1 else "under a day"
 
 
-def format_range(value: Mapping[str, float], written: Callable[[float], str]) -> str:
+def format_range(value: Spread, written: Callable[[float], str]) -> str:
     """A typical figure with its range, each with its unit: ``98 s (88 s to 110 s)``."""
-    low, typical, high = (written(value[name]) for name in ("low", "typical", "high"))
+    low, typical, high = map(written, (value["low"], value["typical"], value["high"]))
     return typical if low == high else f"{typical} ({low} to {high})"
 
 

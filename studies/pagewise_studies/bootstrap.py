@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from numpy import ndarray
+    from numpy import float64
+    from numpy.typing import NDArray
 
 BOOTSTRAP = "95 % intervals by bootstrap over visits"
 """The use of the seed in a study of runs."""
@@ -41,18 +42,18 @@ def ratio_interval(
 
 def _resampled(
     values: Sequence[float], quantile: float | None, seed: int, name: str
-) -> ndarray[Any, Any]:
+) -> NDArray[float64]:
     import numpy
 
     random = numpy.random.default_rng([seed, zlib.crc32(name.encode())])
     drawn = numpy.asarray(values)[random.integers(0, len(values), (RESAMPLES, len(values)))]
     if quantile is None:
-        means: ndarray[Any, Any] = drawn.mean(axis=1)
+        means: NDArray[float64] = drawn.mean(axis=1)
         return means
-    quantiles: ndarray[Any, Any] = numpy.quantile(drawn, quantile, axis=1)
+    quantiles: NDArray[float64] = numpy.quantile(drawn, quantile, axis=1)
     return quantiles
 
 
-def _ends(ordered: ndarray[Any, Any]) -> tuple[float, float]:
+def _ends(ordered: NDArray[float64]) -> tuple[float, float]:
     tail = round(len(ordered) * (1 - LEVEL) / 2)
     return float(ordered[tail]), float(ordered[-1 - tail])

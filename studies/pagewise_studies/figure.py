@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from pagewise.comparisons import StudyFigure
 from pagewise.grids.key import digest
 from pagewise.storage import write_text
 
@@ -45,7 +45,7 @@ class Figure:
     x_label: str
     y_label: str
     points: tuple[Point, ...]
-    config: Mapping[str, Any] = field(repr=False)
+    config: Mapping[str, object] = field(repr=False)
     is_categorical: bool = False
     is_stacked: bool = False
     is_joined: bool = False
@@ -54,7 +54,7 @@ class Figure:
     view: str = ""
     group: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> StudyFigure:
         """The figure as results files and the report have it."""
         config_hash = self.config_hash()
         return {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.errors import UsageError
 from pagewise.recording import Progress
+from pagewise.types import Loss
 from pagewise_studies import outcome
 from pagewise_studies.bootstrap import interval
 from pagewise_studies.figure import Figure, Point, mean_point
@@ -36,7 +37,7 @@ PAPER = {
 
 def study(
     folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     if len(folders) != 1:
         raise UsageError(
@@ -60,7 +61,7 @@ def study(
     )
 
 
-def losses(measured: KillMeasurement) -> list[dict[str, Any]]:
+def losses(measured: KillMeasurement) -> list[Loss]:
     """Counts of events that the recorder lost, and of kills that it did not see."""
     counts = {
         "events that found the buffer full": measured.lost,
@@ -150,7 +151,7 @@ def against(
     title: str,
     phases: Sequence[str],
     x: Callable[[Kill], int],
-    config: dict[str, Any],
+    config: Mapping[str, object],
 ) -> Figure:
     """Medians of some phases against ``x``, a requested property of the kill."""
     places = sorted({x(kill) for kill in kills})

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
+from pagewise import types
 from pagewise.errors import UnreadableInput
 from pagewise.units import MIB
 
 SCHEMA = "pagewise.kill-runs/1"
 FILE = "kills.json"
 AGAIN = "run `make kills` as root, then give its folder: build/kill-anatomy"
+
+
+class KillRow(TypedDict):
+    """A row of the file: what was asked for, and the kill if it was seen."""
+
+    experiment: str
+    threads: int
+    mib: int
+    others: int
+    round: int
+    kill: types.Kill | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,7 @@ def read_kill_measurement(folder: Path) -> KillMeasurement:
         content = json.loads(path.read_bytes())
         if content["schema"] != SCHEMA:
             raise ValueError(f"schema {content['schema']!r}, expected {SCHEMA!r}")
-        rows = content["rows"]
+        rows: list[KillRow] = content["rows"]
         first, last = content["load"]
         measured = KillMeasurement(
             name=path.resolve().parent.name,
@@ -97,7 +109,7 @@ def read_kill_measurement(folder: Path) -> KillMeasurement:
             load=(float(first), float(last)),
             lost=int(content["lost"]),
             asked=len(rows),
-            kills=tuple(kill(row) for row in rows if row["kill"] is not None),
+            kills=tuple(kill(row, found) for row in rows if (found := row["kill"]) is not None),
         )
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
@@ -111,9 +123,8 @@ def read_kill_measurement(folder: Path) -> KillMeasurement:
     return measured
 
 
-def kill(row: Mapping[str, Any]) -> Kill:
-    """The kill of a row of the file."""
-    measured = row["kill"]
+def kill(row: KillRow, measured: types.Kill) -> Kill:
+    """The kill of a row of the file; conversions refuse what has another type."""
     return Kill(
         experiment=str(row["experiment"]),
         asked_threads=int(row["threads"]),
@@ -122,7 +133,12 @@ def kill(row: Mapping[str, Any]) -> Kill:
         round=int(row["round"]),
         threads=None if measured["threads"] is None else int(measured["threads"]),
         rss_mib=None if measured["rss_bytes"] is None else float(measured["rss_bytes"]) / MIB,
-        **{name: microseconds(measured[name]) for name in TIMES},
+        signal_us=microseconds(measured["signal_us"]),
+        threads_us=microseconds(measured["threads_us"]),
+        reclaim_us=microseconds(measured["reclaim_us"]),
+        unmap_us=microseconds(measured["unmap_us"]),
+        pagetables_us=microseconds(measured["pagetables_us"]),
+        total_us=microseconds(measured["total_us"]),
         trigger=str(measured["trigger"]),
         curve=tuple((float(time), float(size) / MIB) for time, size in measured["rss_curve"]),
         steps=tuple(
@@ -137,12 +153,9 @@ def kill(row: Mapping[str, Any]) -> Kill:
     )
 
 
-TIMES = ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us", "total_us")
-
-
-def microseconds(value: object) -> float | None:
+def microseconds(value: float | None) -> float | None:
     """A time in microseconds; None if it was not recorded."""
-    return None if value is None else float(value)  # type: ignore[arg-type]
+    return None if value is None else float(value)
 
 
 def seen(kills: Sequence[Kill], phase: str) -> list[float]:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.errors import UsageError
 from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.recording import Progress
@@ -75,7 +75,7 @@ class Pair:
 
 def study(
     folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders)
     unlimited = [run for run in runs if run.mode == NO_LIMIT]

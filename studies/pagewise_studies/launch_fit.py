@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
 
 from pagewise.launch_runs import LaunchRun, Visit
-from pagewise.lives import Life
+from pagewise.lives import App, Life, Phone, Rule
 from pagewise.units import MIB, PAGE_BYTES
 
 JUDGED = (
@@ -147,10 +146,10 @@ class Fit:
         speed = self.speed(run)
         libraries = self._libraries(apps)
         threshold = run.threshold
-        rule: dict[str, Any] = {"by": "none"}
+        rule: Rule = {"by": "none"}
         if threshold is not None:
             rule = {"by": "threshold", "share": threshold}
-        phone = {
+        phone: Phone = {
             "memory_mib": (run.budget_bytes or 0) // MIB,
             "swap_mib": 4096 if threshold is None else 0,
             "is_machine": False,
@@ -180,7 +179,7 @@ class Fit:
 
     def _app(
         self, name: str, apps: Sequence[str], libraries: Mapping[str, int], speed: float
-    ) -> dict[str, Any]:
+    ) -> App:
         need = self.needs[name]
         is_first = next(app for app in apps if self.needs[app].program == need.program) == name
         shared = libraries[need.program] if is_first else 0

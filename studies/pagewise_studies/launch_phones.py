@@ -10,11 +10,11 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from pagewise import _core
-from pagewise.lives import Life, live_all
+from pagewise.lives import Killer, Library, Life, Phone, live_all
 from pagewise.recording import Progress
+from pagewise.types import Lifecycle
 from pagewise.units import PAGE_BYTES
 from pagewise_studies.verdict import Choices
 
@@ -25,7 +25,7 @@ MULTI_SWAP = "20 apps"
 """The phone of S1, which names no memory; it gets the memory of a 2 GB phone."""
 ROUNDS = 5
 APP_MIB, FILE_PERCENT = 120, 30
-LIBRARIES = {"name": "libraries", "mib": 64, "linked_percent": 50}
+LIBRARIES: Library = {"name": "libraries", "mib": 64, "linked_percent": 50}
 SERVICES_MIB = 64
 COLD_MS = 2000.0
 """The duration of a restart without swap (S0.3: constant 2 s)."""
@@ -71,10 +71,10 @@ def file_read_ns(device: str) -> int:
     return round(latency_ns / READ_AROUND + PAGE_BYTES / DEVICES[device] * 1e3)
 
 
-Outcomes = Mapping[Key, Mapping[str, Any]]
+Outcomes = Mapping[Key, Lifecycle]
 
 
-def live(wanted: Mapping[Key, Life], progress: Progress | None) -> dict[Key, Mapping[str, Any]]:
+def live(wanted: Mapping[Key, Life], progress: Progress | None) -> dict[Key, Lifecycle]:
     """Simulates every life, on all cores."""
     return dict(zip(wanted, live_all(list(wanted.values()), progress=progress), strict=True))
 
@@ -151,14 +151,21 @@ def hybrid_lives(seeds: Sequence[int]) -> dict[Key, Life]:
     return lives
 
 
-def _phone(key: Key, memory_mib: int, apps: int, **more: Any) -> dict[str, Any]:
+def _phone(
+    key: Key,
+    memory_mib: int,
+    apps: int,
+    *,
+    swap_mib: int | None = None,
+    tiers_hold_files: bool | None = None,
+) -> Phone:
     """A phone of S0: apps of 60 to 180 MiB, launched in rounds."""
     spread = range(APP_MIB // 2, APP_MIB * 3 // 2 + 1)
     dice = random.Random(key.seed)
     sizes = [spread[len(spread) * (2 * app + 1) // (2 * apps)] for app in range(apps)]
     dice.shuffle(sizes)
     warm = WARM[key.choice("warm")]
-    return {
+    phone: Phone = {
         "memory_mib": memory_mib,
         "apps": [
             {
@@ -178,8 +185,12 @@ def _phone(key: Key, memory_mib: int, apps: int, **more: Any) -> dict[str, Any]:
         "killer": _killer(dict(key.choices).get("minfree counts")),
         "costs": {"file_read_ns_per_page": file_read_ns(key.choice("device"))},
         "seed": key.seed,
-        **more,
     }
+    if swap_mib is not None:
+        phone["swap_mib"] = swap_mib
+    if tiers_hold_files is not None:
+        phone["tiers_hold_files"] = tiers_hold_files
+    return phone
 
 
 def _visits(apps: int, order: str, dice: random.Random) -> list[int]:
@@ -192,7 +203,7 @@ def _visits(apps: int, order: str, dice: random.Random) -> list[int]:
     return visits
 
 
-def _killer(counts: str | None, order: str = "serial") -> dict[str, Any]:
+def _killer(counts: str | None, order: str = "serial") -> Killer:
     """A killer by Android's table with one of its rules; None stands for no killer."""
     if counts is None:
         return {"rule": {"by": "none"}}
@@ -263,7 +274,7 @@ def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]
     return lives
 
 
-def _nexus(app: str, own_ms: float, busy_threads: int) -> dict[str, Any]:
+def _nexus(app: str, own_ms: float, busy_threads: int) -> Phone:
     """S2's phone: the launched app, then the other four apps and the cached processes."""
     others = [name for name in NEEDS_KB if name not in (app, "Asphalt 8")]
     needs = {app: NEEDS_KB[app] // 1024, **{name: NEEDS_KB[name] // 1024 for name in others}}
@@ -287,8 +298,8 @@ def _nexus(app: str, own_ms: float, busy_threads: int) -> dict[str, Any]:
     }
 
 
-def _taken_mib(phone: Mapping[str, Any]) -> int:
+def _taken_mib(phone: Phone) -> int:
     """The memory that the cached apps hold. The kernel can drop their file pages, but the driver
     counts these too."""
     held = sum(app["anonymous_mib"] for app in phone["apps"][1:])
-    return int(held) + SERVICES_MIB
+    return held + SERVICES_MIB

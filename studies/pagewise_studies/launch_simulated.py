@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.launch_runs import LaunchRun, read_run
 from pagewise.lives import Life, live_all
 from pagewise.recording import Progress
@@ -20,7 +20,7 @@ from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import JUDGED, MORE, UNLIMITED, Fit, fit
 from pagewise_studies.launch_phones import Key, Outcomes, shown
 from pagewise_studies.launch_simulated_checks import Inputs, Judged, verdicts
-from pagewise_studies.launch_tables import PARTS, io_mib, later, launches, tables
+from pagewise_studies.launch_tables import PARTS, io_mib, later, launch_s, launches, tables
 from pagewise_studies.verdict import Choices
 
 NAME = "launch-simulated"
@@ -30,7 +30,7 @@ SHOWN_KILLER = ("minfree counts", "free and file pages")
 
 def simulated(
     recordings: Path, output: Path, *, seeds: int, progress: Progress | None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     real = read_runs(recordings)
     judged = held_to_real(real)
@@ -306,7 +306,7 @@ def figure_scarcity(lives: Outcomes) -> Figure:
             (f"{phones.SHORT}, {order}", (*choices, *SHORT_CHOICES)) for order in phones.KILL_ORDERS
         ]
         points += [
-            Point(app, below, lives[Key(app, below, taken, 0)]["visits"][-1]["launch_ns"] / 1e9)
+            Point(app, below, launch_s(lives[Key(app, below, taken, 0)]["visits"][-1]))
             for below, taken in rows
         ]
     return Figure(

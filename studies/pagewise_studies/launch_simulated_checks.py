@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise, product
 from statistics import fmean
-from typing import Any
 
 from pagewise.recording import Progress
+from pagewise.types import Lifecycle, Visit
 from pagewise_studies import launch_phones as phones
 from pagewise_studies.launch_fit import Rates
 from pagewise_studies.launch_phones import Key, Outcomes
-from pagewise_studies.launch_tables import io_mib, later, launches
+from pagewise_studies.launch_tables import io_mib, later, launch_s, launches
 from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks
 
 CHECKS = load_checks("launch-simulated")
@@ -48,7 +48,7 @@ class Inputs:
     judged: Sequence[Judged]
     seeds: Sequence[int]
 
-    def mean(self, key: Key, measure: Callable[[Mapping[str, Any]], float]) -> float:
+    def mean(self, key: Key, measure: Callable[[Lifecycle], float]) -> float:
         """The mean of ``measure`` over the lives of all seeds."""
         return fmean(
             measure(self.lives[Key(key.phone, key.below, key.choices, seed)]) for seed in self.seeds
@@ -64,16 +64,14 @@ class Inputs:
                     Key(phone, "swap off", killed, 0),
                 )
 
-    def scarcity(
-        self, app: str, order: str
-    ) -> Iterator[tuple[Choices, float, float, Mapping[str, Any]]]:
+    def scarcity(self, app: str, order: str) -> Iterator[tuple[Choices, float, float, Visit]]:
         """Launch times in ample and in short memory, in seconds, and the visit in short memory."""
         for key, life in self.lives.items():
             if (key.phone, key.below) != (app, f"{phones.SHORT}, {order}"):
                 continue
             ample = self.lives[Key(app, phones.AMPLE, key.choices[:3], 0)]["visits"][-1]
             short = life["visits"][-1]
-            yield key.choices, ample["launch_ns"] / 1e9, short["launch_ns"] / 1e9, short
+            yield key.choices, launch_s(ample), launch_s(short), short
 
     def hybrid_cuts(
         self, size: str | None = None, used: str | None = None
@@ -93,16 +91,16 @@ class Inputs:
                 yield choices, taken / flash - 1, taken / off
 
 
-def _later_mean(life: Mapping[str, Any]) -> float:
+def _later_mean(life: Lifecycle) -> float:
     return fmean(later(life))
 
 
-def _volume(life: Mapping[str, Any]) -> float:
+def _volume(life: Lifecycle) -> float:
     return io_mib(life["visits"])
 
 
-def _top(life: Mapping[str, Any]) -> float:
-    return float(life["skew"]["top_share"]["0.1"])
+def _top(life: Lifecycle) -> float:
+    return life["skew"]["top_share"]["0.1"]
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
@@ -147,11 +145,11 @@ def _volumes(inputs: Inputs) -> dict[str, list[Reading]]:
     return found
 
 
-def _first_mean(life: Mapping[str, Any]) -> float:
+def _first_mean(life: Lifecycle) -> float:
     return fmean(launches(life["visits"][: len(life["visits"]) // phones.ROUNDS]))
 
 
-def _span(life: Mapping[str, Any]) -> float:
+def _span(life: Lifecycle) -> float:
     """The slowest round after the first, over the quickest one."""
     count = len(life["visits"]) // phones.ROUNDS
     rounds = [

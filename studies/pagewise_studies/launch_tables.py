@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from math import inf
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from pagewise.types import Lifecycle, Visit
 from pagewise_studies import launch_phones as phones
 from pagewise_studies.figure import spread
 from pagewise_studies.launch_phones import Key
@@ -14,7 +16,16 @@ from pagewise_studies.table import Row, Table
 if TYPE_CHECKING:
     from pagewise_studies.launch_simulated_checks import Inputs
 
-PARTS = {
+Part: TypeAlias = Literal[
+    "own_ns",
+    "swap_in_ns",
+    "file_first_ns",
+    "file_refault_ns",
+    "direct_reclaim_ns",
+    "kill_wait_ns",
+    "contention_ns",
+]
+PARTS: dict[Part, str] = {
     "own_ns": "own time",
     "swap_in_ns": "swap-ins",
     "file_first_ns": "first reads of files",
@@ -24,7 +35,7 @@ PARTS = {
     "contention_ns": "processor taken by others",
 }
 """The parts of a launch, and their names on the page."""
-Visits = Sequence[Mapping[str, Any]]
+Visits = Sequence[Visit]
 
 
 def launches(visits: Visits) -> list[float]:
@@ -32,7 +43,12 @@ def launches(visits: Visits) -> list[float]:
     return [visit["launch_ns"] / 1e9 for visit in visits if visit["launch_ns"] is not None]
 
 
-def later(life: Mapping[str, Any]) -> list[float]:
+def launch_s(visit: Visit) -> float:
+    """The launch time of a visit in seconds; infinite if the launch was not answered."""
+    return inf if visit["launch_ns"] is None else visit["launch_ns"] / 1e9
+
+
+def later(life: Lifecycle) -> list[float]:
     """Launch times after the first round."""
     return launches(life["visits"][len(life["visits"]) // phones.ROUNDS :])
 
@@ -101,7 +117,7 @@ def thrash(inputs: Inputs) -> Table:
     )
 
 
-def _thrash_row(key: Key, used: str, life: Mapping[str, Any]) -> Row:
+def _thrash_row(key: Key, used: str, life: Lifecycle) -> Row:
     times = later(life)
     mean, std = spread(times)
     rest = life["visits"][len(life["visits"]) // phones.ROUNDS :]

@@ -12,16 +12,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pagewise import _core
 from pagewise.allocations import (
     BASELINE,
     OURS,
+    ReplayRequest,
     allocations_info,
     is_allocations,
     replay_allocations,
 )
+from pagewise.comparisons import StudyResult
 from pagewise.errors import UnreadableInput
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES, format_count
@@ -41,7 +42,7 @@ SEEDED = "a replay is deterministic and uses no seed"
 
 def study(
     recordings: Sequence[Path], output: Path, *, seed: int, progress: Progress | None = None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     programs = [program(path, progress) for path in recordings]
     figures = [figure for recorded in programs for figure in (resident(recorded), killed(recorded))]
@@ -82,7 +83,7 @@ def program(path: Path, progress: Progress | None) -> Program:
     free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
     replays = {name: Replay(result) for name, result in zip(names, free, strict=True)}
     needed = replays[BASELINE].one["pages_resident_max"]
-    asked: list[tuple[float, dict[str, Any]]] = [
+    asked: list[tuple[float, ReplayRequest]] = [
         (
             share,
             {
@@ -97,7 +98,7 @@ def program(path: Path, progress: Progress | None) -> Program:
     ]
     within = replay_allocations(path, [request for _, request in asked], progress=progress)
     budgets = {
-        (request["allocator"], share, request["hears_pressure"]): Replay(result)
+        (request["allocator"], share, request.get("hears_pressure", False)): Replay(result)
         for (share, request), result in zip(asked, within, strict=True)
     }
     return Program(path.stem, info, replays, budgets)
@@ -183,11 +184,12 @@ def table(recorded: Program) -> Table:
         }
         for name, replay in recorded.replays.items()
     ]
+    processor_ns, faults = recorded.info["processor_ns"], recorded.info["minor_faults"]
     large = format_count(recorded.baseline.faults)
     used = (
-        f"{recorded.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
-        f"{format_count(recorded.info['minor_faults'])} faults in all, {large} of them"
-        if recorded.is_timed
+        f"{processor_ns / NANOSECONDS:.2f} s on processors, "
+        f"{format_count(faults)} faults in all, {large} of them"
+        if processor_ns is not None and faults is not None
         else f"time and faults in all not known, {large} faults"
     )
     return Table(
@@ -207,7 +209,7 @@ def mib(pages: int) -> float:
     return pages * PAGE_BYTES / MIB
 
 
-def _config(programs: Sequence[Program]) -> dict[str, Any]:
+def _config(programs: Sequence[Program]) -> dict[str, object]:
     return {
         "programs": [recorded.name for recorded in programs],
         "commands": [recorded.info["command"] for recorded in programs],

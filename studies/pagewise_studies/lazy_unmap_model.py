@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib import resources
-from typing import Any
 
 from pagewise.allocations import BASELINE, OURS
+from pagewise.types import Allocations, AllocatorCounts, AllocatorOutcome
 
 POOLS = ("paper", "paper-capped", OURS)
 """S3's pool as described, S3's pool with less premapped memory, and our pool."""
@@ -47,18 +47,17 @@ COSTS = Costs.load()
 class Replay:
     """The outcome of one replay, as the core gives it."""
 
-    one: Mapping[str, Any]
+    one: AllocatorOutcome
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> AllocatorCounts:
         """Counts of work by name."""
-        counts: Mapping[str, int] = self.one["counts"]
-        return counts
+        return self.one["counts"]
 
     @property
     def faults(self) -> int:
         """Faults on blocks from 64 KiB."""
-        return int(self.counts["faults"])
+        return self.counts["faults"]
 
     def added_ns(self, baseline: Replay, costs: Costs) -> float:
         """Time for work that the baseline does not do. Fewer calls than there save no time."""
@@ -80,7 +79,7 @@ class Program:
     """
 
     name: str
-    info: Mapping[str, Any]
+    info: Allocations
     replays: Mapping[str, Replay]
     budgets: Mapping[tuple[str, float, bool], Replay]
     costs: Costs = COSTS
@@ -101,12 +100,12 @@ class Program:
     @property
     def faults_all(self) -> int:
         """All faults of the program, on any memory; at least the faults on large blocks."""
-        return max(int(self.info["minor_faults"]), self.baseline.faults)
+        return max(self.info["minor_faults"] or 0, self.baseline.faults)
 
     @property
     def processor_ns(self) -> float:
         """Processor time of the recorded program; at least the time that its faults take."""
-        return max(float(self.info["processor_ns"]), self.faults_all * self.costs.fault_ns)
+        return max(float(self.info["processor_ns"] or 0), self.faults_all * self.costs.fault_ns)
 
     def reduction_of_large(self, name: str) -> float:
         """Share of the faults on large blocks that an allocator saves."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.grids.traces import TraceSource
 from pagewise.recording import Progress
 from pagewise_studies import multiswap_checks as checks
@@ -62,9 +62,7 @@ FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
 )
 
 
-def study(
-    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
-) -> dict[str, Any]:
+def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | None) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     recorded = [recording(recordings, name, output) for name in RECORDINGS]
     generated = scenarios(range(seeds))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.launch_runs import LaunchRun, inputs_of, read_run
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES
@@ -49,9 +49,7 @@ FIRST_EVICTION = Variant.of("hierarchical", fill_on_read_miss="no", swapout_refr
 """A cache with the same LRU order that admits a page at its first eviction (ACC-S0-7)."""
 
 
-def study(
-    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
-) -> dict[str, Any]:
+def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | None) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     phones = [
         Phone(
@@ -237,7 +235,7 @@ def _labelled(phones: list[Phone]) -> Iterator[tuple[str, LaunchRun]]:
             yield f"swap off, {phone.memory}, {label}", off
 
 
-def _config(phones: Sequence[Phone]) -> dict[str, Any]:
+def _config(phones: Sequence[Phone]) -> dict[str, object]:
     return {
         "recordings": [
             [phone.memory, phone.workload.name, phone.on.name, [off.name for off in phone.off]]

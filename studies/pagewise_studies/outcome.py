@@ -7,11 +7,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pagewise import _core
+from pagewise.comparisons import Scalar, StudyResult
 from pagewise.grids.key import file_digest
 from pagewise.storage import write_text
+from pagewise.types import Loss
 from pagewise_studies.figure import Figure
 from pagewise_studies.table import Table
 from pagewise_studies.text import markdown
@@ -32,10 +33,10 @@ def assemble(
     seeds: Sequence[int],
     seeded: str,
     tables: Sequence[Table] = (),
-    sensitivity: Sequence[Mapping[str, Any]] = (),
-    losses: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    sensitivity: Sequence[Mapping[str, Scalar]] = (),
+    losses: Mapping[str, Sequence[Loss]] | None = None,
     called: str = "",
-) -> dict[str, Any]:
+) -> StudyResult:
     """Writes ``NAME.json``, ``NAME.md`` and one CSV per figure into ``output``; returns the JSON
     object.
 
@@ -45,7 +46,7 @@ def assemble(
     """
     for figure in figures:
         figure.write(output)
-    result = {
+    result: StudyResult = {
         "schema": SCHEMA,
         "study": name,
         "title": title,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.errors import UsageError
 from pagewise.models.page_size_time import PAPER
 from pagewise.recording import Progress
@@ -30,9 +30,7 @@ FOLDER = "page-size"
 PROGRAMS = ("game", "office", "photo", "pdf", "multimedia")
 
 
-def study(
-    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
-) -> dict[str, Any]:
+def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | None) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
 
     ``recordings``: the folder of the traces, or a folder that contains it as ``page-size``. The
@@ -57,7 +55,7 @@ def study(
 
 def assembled(
     programs: Sequence[Program], output: Path, paths: dict[str, Path], recordings: Path
-) -> dict[str, Any]:
+) -> StudyResult:
     """Writes and returns the result, from the counts of the programs."""
     by_name = {program.name: program for program in programs}
     fitted = fits.fitted(programs, PAPER)

@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pagewise.comparisons import StudyResult
 from pagewise.errors import UnreadableInput
 from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.recording import Progress
@@ -57,7 +58,7 @@ class Prediction:
 
 def study(
     folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders)
     found = {run: list(predictions(run, output, progress)) for run in runs}

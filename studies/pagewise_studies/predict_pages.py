@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pagewise import _core
 from pagewise.errors import NothingRecorded
@@ -13,6 +13,7 @@ from pagewise.recording import Progress, Trace
 
 if TYPE_CHECKING:
     import numpy
+    from numpy.typing import NDArray
 
     Pages: TypeAlias = numpy.ndarray[tuple[int], numpy.dtype[numpy.uint64]]
 
@@ -27,9 +28,9 @@ class Moves:
     ``number`` is the index in ``applications``, or -1 if the process belongs to no application.
     """
 
-    time_s: numpy.ndarray[Any, Any]
+    time_s: NDArray[numpy.float64]
     page: Pages
-    number: numpy.ndarray[Any, Any]
+    number: NDArray[numpy.int64]
     applications: tuple[str, ...]
 
     def during(self, app: str, start_s: float, end_s: float) -> Pages:

@@ -7,14 +7,15 @@ cell runs once, and the study computes I/O time from its counts for each pair of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from pagewise.errors import PagewiseError
 from pagewise.grids import results
 from pagewise.grids.key import canonical
+from pagewise.grids.results import SimulatedCell
 from pagewise.grids.run import sweep
 from pagewise.grids.simulations import Simulation
 from pagewise.grids.spec import Grid
@@ -95,17 +96,17 @@ class Variant:
 class CellCounts:
     """Counts by trace, seed, variant and size of the fast tier in MiB."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    def __init__(self, rows: Iterable[SimulatedCell]) -> None:
         self._counts: dict[tuple[str, int | None, Variant, int], Counts] = {}
         self._sha256: dict[tuple[str, int | None], str] = {}
         for row in rows:
-            options = tuple(sorted(json.loads(row["options"]).items()))
+            options = tuple(sorted(json.loads(str(row["options"])).items()))
             variant = Variant(row["architecture"], options)
-            key = (row["trace"], row["seed"], variant, row["fast_tier_bytes"] // MIB)
+            key = (row["trace"], row.get("seed"), variant, row["fast_tier_bytes"] // MIB)
             self._counts[key] = Counts(
                 row["fast_reads"], row["fast_writes"], row["slow_reads"], row["slow_writes"]
             )
-            self._sha256[row["trace"], row["seed"]] = row["trace_sha256"]
+            self._sha256[row["trace"], row.get("seed")] = row["trace_sha256"]
 
     def counts(self, trace: TraceSource, variant: Variant, size_mib: int) -> Counts:
         """The counts of one cell."""
@@ -142,4 +143,4 @@ def run(
             f"{canonical({name: first[name] for name in ('trace', 'architecture', 'options')})}: "
             f"{first['error']}"
         )
-    return CellCounts(results.read(str(output)))
+    return CellCounts(cast("list[SimulatedCell]", results.read(str(output))))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pagewise import _core
 from pagewise.recording import Progress
 from pagewise_studies.compare import Changes, changes
 from pagewise_studies.runs import BASE_LATENCIES, Variant, run
+from pagewise_studies.table import Row
 from pagewise_studies.workloads import Workload
 
 SIZES_MIB = (64, 128, 256, 512)
@@ -30,7 +30,7 @@ def table(
     workloads: Sequence[Workload],
     output: Path,
     progress: Progress | None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """A row for each workload, architecture and value other than the default."""
     tried = [row for row in _choices() if row[0] in architectures]
     variants = [
@@ -39,7 +39,7 @@ def table(
     ]
     traces = [trace for workload in workloads for trace in workload.traces]
     cells = run(traces, variants, SIZES_MIB, output, progress)
-    rows = []
+    rows: list[Row] = []
     for workload in workloads:
         for name, option, default, value in tried:
             time, slow, fast = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-TableCell: TypeAlias = str | int | float | None
-"""The value of a cell; None if it was not measured."""
-Row: TypeAlias = Mapping[str, TableCell]
+from pagewise.comparisons import Scalar, StudyTable
+
+Row: TypeAlias = Mapping[str, Scalar]
 """Cells by column, in the order of the columns."""
 
 
@@ -25,7 +25,7 @@ class Table:
     rows: Sequence[Row]
     shares: Sequence[str] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> StudyTable:
         """The table as results files and the report have it."""
         columns = list(self.rows[0]) if self.rows else []
         return {

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from pagewise.comparisons import Scalar, StudyResult, StudyTable, StudyVerdict
 from pagewise.study_rows import label, ruling, support, table_rows
 from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, SEEN, UNMEASURED
 
 
-def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def sensitivity_rows(result: StudyResult) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of the sensitivity table; changes against all defaults."""
     names = [
         "on",
@@ -24,12 +24,12 @@ def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[st
     ]
     rows = [
         [
-            row["workload"],
-            row["architecture"],
+            str(row["workload"]),
+            str(row["architecture"]),
             f"{row['option']}={row['value']}",
-            row["default"],
+            str(row["default"]),
             *(
-                f"{row[name] * 100:+.1f} %"
+                f"{_number(row[name]) * 100:+.1f} %"
                 for name in (
                     "io_time_mean",
                     "io_time_largest",
@@ -43,7 +43,14 @@ def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[st
     return names, rows
 
 
-def markdown(result: Mapping[str, Any]) -> str:
+def _number(cell: Scalar) -> float:
+    """The number in a cell, which is known to have one."""
+    if not isinstance(cell, (int, float)):
+        raise TypeError(f"not a number: {cell!r}")
+    return cell
+
+
+def markdown(result: StudyResult) -> str:
     """The page of docs/studies: the claims and their verdicts, the reasons, the tables, and how to
     run the study again."""
     lines = [
@@ -84,7 +91,7 @@ def markdown(result: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
+def _summary(verdicts: Sequence[StudyVerdict]) -> str:
     """The number of claims that hold, and the data if all claims have the same data."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
     words = {
@@ -101,7 +108,7 @@ def _summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
     return f"{', '.join(parts)}.{where}"
 
 
-def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def _claims(verdicts: Sequence[StudyVerdict]) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of the page's table of verdicts, without the reasons."""
     names = ["check", "claim", "verdict", "ours", "paper", "readings"]
     rows = [
@@ -121,7 +128,7 @@ def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list
     return names, rows
 
 
-def _reasons(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
+def _reasons(verdicts: Sequence[StudyVerdict]) -> list[str]:
     """The lines of each reason: its checks, the reason, and what the runs show."""
     reasons: dict[str, dict[str, list[str]]] = {}
     for verdict in verdicts:
@@ -140,7 +147,7 @@ def _reasons(verdicts: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _sensitivity(result: Mapping[str, Any]) -> list[str]:
+def _sensitivity(result: StudyResult) -> list[str]:
     return [
         "",
         "## Sensitivity to the choices that the paper leaves open",
@@ -154,7 +161,7 @@ def _sensitivity(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _section(table: Mapping[str, Any]) -> list[str]:
+def _section(table: StudyTable) -> list[str]:
     heading = ["", f"## {table['title']}", "", table["note"], ""]
     return [*heading, *_table(*table_rows(table))]
 

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any
 
+from pagewise.comparisons import StudyResult
 from pagewise.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
@@ -32,7 +32,7 @@ TITLE = "S0 on real programs: swap on against swap off"
 
 def study(
     folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
-) -> dict[str, Any]:
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders)
     phones = phones_of(runs)
@@ -63,11 +63,10 @@ def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
     points = []
     for phone, run, name in _named(phones):
         bar = f"{phone.label()}: {name}"
-        block = storage[run.name].analyses.get("all storage")
-        if block is None:
+        split = storage[run.name].volume
+        if split is None:
             points.append(Point(bar, "split not recorded", run.io_bytes / MIB))
             continue
-        split = block["volume"]["block"]
         points += [
             Point(bar, "top 10 % of blocks", split["top_10_percent_bytes"] / MIB),
             Point(bar, "other blocks", split["rest_bytes"] / MIB),
@@ -195,7 +194,7 @@ def _later_median(run: LaunchRun) -> float | None:
     return median(times) if times else None
 
 
-def _config(phones: Phones) -> dict[str, Any]:
+def _config(phones: Phones) -> dict[str, object]:
     return {
         "phones": [
             [phone.label(), [[run.name, state(run), run.start_ns] for run in phone.runs]]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from statistics import median
 
 from pagewise.launch_runs import LaunchRun
+from pagewise.types import ClassShare
 from pagewise.units import MIB
 from pagewise_studies.thrash_phones import Phone, state
 from pagewise_studies.thrash_storage import Storage
@@ -59,13 +60,13 @@ def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str
     return "; ".join(
         f"{run.name} ({state(run)}), {counted}: {analysis['single_access']['pages'] * 100:.0f} % "
         f"of pages accessed once, the top 10 % take {analysis['top_share']['0.1'] * 100:.0f} %"
-        f"{_classes(analysis.get('top_10_percent_classes') or {})}"
+        f"{_classes(analysis['top_10_percent_classes'] or {})}"
         for run in runs
         for counted, analysis in storage[run.name].analyses.items()
     )
 
 
-def _classes(classes: Mapping[str, Mapping[str, float]]) -> str:
+def _classes(classes: Mapping[str, ClassShare]) -> str:
     """The two most frequent classes among the busiest pages."""
     largest = sorted(classes.items(), key=lambda row: -row[1]["pages"])[:2]
     parts = [f"{row['pages'] * 100:.0f} % {name.replace('_', ' ')}" for name, row in largest]

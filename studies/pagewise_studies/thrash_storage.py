@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pagewise import _core, questions
 from pagewise.launch_runs import LaunchRun
 from pagewise.recording import CLASSES, Progress, Trace
+from pagewise.types import ClassShare, SingleAccess, SingleOut, VolumeSplit
 
 if TYPE_CHECKING:
     import numpy
+    from numpy.typing import NDArray
 
 Counted = Literal["swap", "swap and files", "all storage"]
 WAYS: tuple[Counted, ...] = ("swap", "swap and files", "all storage")
@@ -28,6 +30,18 @@ FILE, SHARED = 2, 8
 """Bits of an event's flags; the class of its page lies above them (docs/trace-file.md)."""
 
 
+class SkewOfAccesses(TypedDict):
+    """The fields of an analysis that say how unevenly accesses fall on pages."""
+
+    accesses: int
+    pages: int
+    top_share: dict[str, float]
+    pages_for_80_percent: float
+    single_access: SingleAccess
+    single_out: SingleOut | None
+    top_10_percent_classes: dict[str, ClassShare] | None
+
+
 @dataclass(frozen=True)
 class Storage:
     """The skew of accesses by what is counted, for the accesses that were recorded.
@@ -35,7 +49,9 @@ class Storage:
     The fields are those of `pagewise analyze` (docs/analyses.md).
     """
 
-    analyses: Mapping[Counted, Mapping[str, Any]]
+    analyses: Mapping[Counted, SkewOfAccesses]
+    volume: VolumeSplit | None = None
+    """Bytes of all storage by the pages they belong to, if it was recorded."""
 
     def top_10(self, counted: Counted) -> float | None:
         """The share of accesses that go to the busiest 10 % of pages; None if not recorded."""
@@ -54,15 +70,18 @@ def storage_of(
 
 
 def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:
-    analyses: dict[Counted, Mapping[str, Any]] = {}
+    analyses: dict[Counted, SkewOfAccesses] = {}
+    volume: VolumeSplit | None = None
     if pages := run.recording(output, progress=progress):
         analyses |= of_pages(pages, progress)
     if blocks := run.recording(output, "block", progress):
-        analyses["all storage"] = questions.analyze(blocks, progress=progress)
-    return Storage({kind: found for kind, found in analyses.items() if found["accesses"]})
+        found = questions.analyze(blocks, progress=progress)
+        analyses["all storage"] = found
+        volume = found["volume"]["block"] if found["accesses"] else None
+    return Storage({kind: each for kind, each in analyses.items() if each["accesses"]}, volume)
 
 
-def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Mapping[str, Any]]:
+def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, SkewOfAccesses]:
     """The skew of a swap trace without accesses to files and, if it has any, with them.
 
     Empty if the trace has too many pages to number.
@@ -78,7 +97,7 @@ def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Ma
     is_swap = numpy.isin(kind, [kinds.index(name) for name in SWAP_KINDS])
     is_file = kind == kinds.index(FILE_KIND)
     is_out = kind == kinds.index("swap_out")
-    found: dict[Counted, Mapping[str, Any]] = {
+    found: dict[Counted, SkewOfAccesses] = {
         "swap": {
             **_shares(page[is_swap], flags[is_swap]),
             "single_out": _single_out(page[is_out]),
@@ -89,12 +108,20 @@ def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Ma
     return found
 
 
-def _shares(page: numpy.ndarray[Any, Any], flags: numpy.ndarray[Any, Any]) -> dict[str, Any]:
+def _shares(page: NDArray[numpy.uint32], flags: NDArray[numpy.uint8]) -> SkewOfAccesses:
     """The skew of accesses, one per item of ``page``; ``flags`` has the flags of each access."""
     import numpy
 
     if not len(page):
-        return {"accesses": 0, "pages": 0}
+        return {
+            "accesses": 0,
+            "pages": 0,
+            "top_share": {},
+            "pages_for_80_percent": 0.0,
+            "single_access": {"pages": 0.0, "accesses": 0.0},
+            "single_out": None,
+            "top_10_percent_classes": None,
+        }
     count = numpy.bincount(page)
     facts = numpy.zeros(len(count), dtype=numpy.uint8)
     numpy.bitwise_or.at(facts, page, flags)
@@ -112,17 +139,16 @@ def _shares(page: numpy.ndarray[Any, Any], flags: numpy.ndarray[Any, Any]) -> di
             "pages": float((count == 1).sum()) / pages,
             "accesses": float((count == 1).sum()) / accesses,
         },
+        "single_out": None,
         "top_10_percent_classes": _classes(
             facts[busiest[: top["0.1"]]], count[busiest[: top["0.1"]]]
         ),
     }
 
 
-def _classes(
-    flags: numpy.ndarray[Any, Any], count: numpy.ndarray[Any, Any]
-) -> dict[str, dict[str, float]]:
+def _classes(flags: NDArray[numpy.uint8], count: NDArray[numpy.int64]) -> dict[str, ClassShare]:
     """Pages and accesses by class, as shares, from the flags of each page and its accesses."""
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, ClassShare] = {}
     for flag in sorted({int(flag) for flag in flags}):
         name, is_this = _class(flag), flags == flag
         shares = found.setdefault(name, {"pages": 0.0, "accesses": 0.0})
@@ -138,7 +164,7 @@ def _class(flags: int) -> str:
     return f"{name}_shared" if flags & SHARED else name
 
 
-def _single_out(page: numpy.ndarray[Any, Any]) -> dict[str, float] | None:
+def _single_out(page: NDArray[numpy.uint32]) -> SingleOut | None:
     """Pages swapped out exactly once, as a share of swapped-out pages and of page-outs."""
     import numpy
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Any
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB
@@ -13,7 +12,7 @@ from pagewise_studies.bootstrap import interval, ratio_interval
 from pagewise_studies.figure import spread
 from pagewise_studies.table import Row, Table
 from pagewise_studies.thrash_phones import Phones, series, setting
-from pagewise_studies.thrash_storage import TOP_SHARES, Storage
+from pagewise_studies.thrash_storage import TOP_SHARES, SkewOfAccesses, Storage
 
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
 """Rounds with separate rows: if applications take turns, each launch of the first round is cold."""
@@ -225,11 +224,11 @@ def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> 
                 **head,
                 "pages": analysis["single_access"]["pages"],
                 "accesses": analysis["single_access"]["accesses"],
-                "pages out once": single_out.get("pages"),
-                "of page-outs": single_out.get("outs"),
+                "pages out once": single_out["pages"] if single_out else None,
+                "of page-outs": single_out["outs"] if single_out else None,
             }
             for head, analysis in _analyses(runs, storage)
-            for single_out in [analysis.get("single_out") or {}]
+            for single_out in [analysis["single_out"]]
         ],
         shares=("pages", "accesses", "pages out once", "of page-outs"),
     )
@@ -242,9 +241,14 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
         "What the busiest 10 % of pages are",
         "Share of these pages, and of the accesses to them, by class of page.",
         [
-            {**head, "class": name.replace("_", " "), **shares}
+            {
+                **head,
+                "class": name.replace("_", " "),
+                "pages": shares["pages"],
+                "accesses": shares["accesses"],
+            }
             for head, analysis in _analyses(runs, storage)
-            for name, shares in (analysis.get("top_10_percent_classes") or {}).items()
+            for name, shares in (analysis["top_10_percent_classes"] or {}).items()
         ],
         shares=("pages", "accesses"),
     )
@@ -252,7 +256,7 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
 
 def _analyses(
     runs: Iterable[LaunchRun], storage: Mapping[str, Storage]
-) -> Iterator[tuple[dict[str, str], Mapping[str, Any]]]:
+) -> Iterator[tuple[dict[str, str], SkewOfAccesses]]:
     """The first columns of each row, and the analysis from which the other columns come."""
     for run in runs:
         for counted, analysis in storage[run.name].analyses.items():

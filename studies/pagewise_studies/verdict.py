@@ -12,8 +12,9 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
+from pagewise.comparisons import StudyVerdict
 from pagewise.units import format_figure
 
 HOLDS = "holds"
@@ -73,7 +74,7 @@ class Verdict:
     holding: int = 0
     figures: tuple[float, ...] = field(default=(), repr=False)
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> StudyVerdict:
         """The row of the verdict table: texts and counts by name."""
         return {
             "check": self.check.name,

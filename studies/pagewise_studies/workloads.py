@@ -60,7 +60,7 @@ def scenario(
     **parameters: int | bool,
 ) -> Workload:
     """A generated workload, one trace per seed; ``parameters`` as in docs/scenarios.md."""
-    given = {
+    given: dict[str, str | int] = {
         "arrangement": arrangement,
         "schedule": schedule,
         "order": order,

@@ -28,7 +28,8 @@ def schema_of(layout: str, kind: type, known: Mapping[str, Any]) -> dict[str, An
     """The schema of a result; ``known`` are the definitions of Rust, by name."""
     definitions: dict[str, Any] = {}
     schema = object_of(kind, known, definitions)
-    schema["properties"]["schema"]["const"] = layout
+    if "schema" in schema["properties"]:
+        schema["properties"]["schema"]["const"] = layout
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": kind.__name__}
     definitions = dict(sorted(definitions.items()))
     return {**head, **schema, "$defs": definitions, "$id": layout}
@@ -86,6 +87,10 @@ def schema(hint: Any, known: Mapping[str, Any], definitions: dict[str, Any]) -> 
         return {"type": "string", "enum": list(arguments)}
     if origin is list:
         return {"type": "array", "items": schema(arguments[0], known, definitions)}
+    if origin is tuple:
+        items = [schema(one, known, definitions) for one in arguments]
+        count = len(items)
+        return {"type": "array", "prefixItems": items, "minItems": count, "maxItems": count}
     if origin is dict:
         return {"type": "object", "additionalProperties": schema(arguments[1], known, definitions)}
     if is_typeddict(hint):

@@ -16,7 +16,7 @@ Written by tools/schemas.py from the Rust structs of the results. Change those, 
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
 '''
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 INDENT = "    "
@@ -95,8 +95,10 @@ def of_kind(kind: str, schema: Schema, root: Schema) -> str:
     """A schema of one JSON type."""
     if kind == "array":
         items = schema.get("prefixItems") or [schema.get("items", {})]
-        inner = {type_of(item, root) for item in items}
-        return f"list[{inner.pop() if len(inner) == 1 else 'Any'}]"
+        inner = list(dict.fromkeys(type_of(item, root) for item in items))
+        if "float" in inner:
+            inner = [kind for kind in inner if kind != "int"]  # a float may be an int
+        return f"list[{union(inner)}]"
     if kind == "object":
         values = [*schema.get("patternProperties", {}).values()]
         values = values or [schema.get("additionalProperties", {})]

@@ -62,6 +62,12 @@ mod _core {
         Answer(super::results::schemas())
     }
 
+    /// The JSON Schemas of objects that functions return beside results, as the definitions of one schema.
+    #[pyfunction]
+    fn part_schemas() -> Answer<Value> {
+        Answer(super::results::parts())
+    }
+
     /// Version of pagewise.
     #[pyfunction]
     fn version() -> &'static str {

@@ -1,20 +1,18 @@
 //! Curves of a trace of references. Requests are JSON text; counts by frames are
 //! columns of 64-bit little-endian integers.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::{Deserialize, Serialize};
-use sim::refs::{
-    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
-};
+use serde::Deserialize;
+use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry};
 use trace::references::{Reader, cut};
 use types::ReferenceKind;
 
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
+use crate::results::{CurveSummary, NamedCounts, PolicyFaultCount, ReadAheadCounts, SizeCounts};
 
 /// A request from Python.
 #[derive(Deserialize)]
@@ -81,48 +79,6 @@ pub fn reference_curves<'py>(
     })?;
     let columns: Vec<Vec<u8>> = columns;
     Ok((Answer(answer), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
-}
-
-/// What a trace holds, and what was counted beside the columns.
-#[derive(Serialize)]
-pub struct CurveSummary {
-    architecture: Option<String>,
-    cut: Option<String>,
-    instructions: u64,
-    reads: u64,
-    writes: u64,
-    steps: NamedCounts,
-    sizes: Vec<SizeCounts>,
-    read_aheads: Vec<ReadAheadCounts>,
-}
-
-/// Counts by the name of the kind of reference.
-type NamedCounts = BTreeMap<&'static str, u64>;
-
-#[derive(Serialize)]
-struct SizeCounts {
-    page_bytes: u64,
-    cold: NamedCounts,
-    second_tlb_misses: Vec<NamedCounts>,
-    policy_faults: Vec<PolicyFaultCount>,
-}
-
-#[derive(Serialize)]
-struct PolicyFaultCount {
-    policy: String,
-    frames: u32,
-    faults: u64,
-}
-
-#[derive(Serialize)]
-struct ReadAheadCounts {
-    page_bytes: u64,
-    frames: u32,
-    window: u32,
-    faults: u64,
-    cold: u64,
-    brought: u64,
-    unused: u64,
 }
 
 /// What `reader`, at its end, says of the trace, and what was counted.

@@ -14,6 +14,7 @@ use sim::devices::Device;
 use sim::misses::MissCounts;
 use sim::swap::{self, Outcome, Ranges, TierCounts, Wear};
 use trace::Loss;
+use trace::references::CaptureReport;
 
 /// The name and version of a layout, as results carry it.
 type Layout = &'static str;
@@ -118,14 +119,15 @@ impl From<Outcome> for SimulatedAt4KiB {
     }
 }
 
-/// One answer of `simulate_many`.
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Simulated {
+/// One answer of `simulate_many`: an outcome, or else an error.
+#[derive(Default, Serialize, JsonSchema)]
+pub struct Simulated {
     /// What the request costs.
-    Outcome(Box<Outcome>),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Box<Outcome>>,
     /// Why the request cannot be replayed.
-    Error(String),
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// Which processes kill policies would have killed in a recording, when and why.
@@ -221,7 +223,8 @@ pub struct Devices {
 }
 
 /// A row of a catalog.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CatalogRow")]
 pub struct Row {
     /// The name that commands accept.
     pub name: &'static str,
@@ -230,7 +233,7 @@ pub struct Row {
 }
 
 /// A policy of a catalog.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct PolicyRow {
     /// The name that commands accept.
     pub name: &'static str,
@@ -241,7 +244,7 @@ pub struct PolicyRow {
 }
 
 /// An option of a policy.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct PolicyOption {
     /// Its name in settings.
     pub name: &'static str,
@@ -258,24 +261,36 @@ impl From<&OptionRow> for PolicyOption {
 }
 
 /// An architecture of the catalog.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct ArchitectureRow {
+    /// Its name in the catalog.
     name: &'static str,
+    /// What it is, in a line.
     summary: &'static str,
+    /// What it is compared as: `baseline`, `system` or `bound`.
     role: &'static str,
+    /// Whether its decisions depend on the latencies of the devices.
     decides_by_latency: bool,
+    /// What can be set.
     options: Vec<ArchitectureOption>,
+    /// Names of its profiles, which set several options at once.
     profiles: Vec<&'static str>,
 }
 
 /// An option of an architecture.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct ArchitectureOption {
+    /// Its name in settings.
     name: &'static str,
+    /// Its value unless it is set.
     default: &'static str,
+    /// What it decides.
     meaning: &'static str,
+    /// Its values in words.
     values: String,
+    /// The values that are words.
     words: Vec<&'static str>,
+    /// Whether it also takes a number.
     takes_number: bool,
 }
 
@@ -301,7 +316,7 @@ impl From<&swap::Architecture> for ArchitectureRow {
 }
 
 /// A policy with every option.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct DescribedPolicy {
     /// Its name in the catalog.
     pub policy: &'static str,
@@ -314,7 +329,7 @@ pub struct DescribedPolicy {
 }
 
 /// A request for a replay with every default filled in.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct DescribedRequest {
     /// The architecture's name in the catalog.
     pub architecture: String,
@@ -336,6 +351,74 @@ pub struct DescribedRequest {
     pub clean_evictions: &'static str,
     /// Whether an architecture that decides by latency is replayed over the range.
     pub ranges: &'static str,
+}
+
+/// What a trace holds, and what was counted beside the columns.
+#[derive(Serialize, JsonSchema)]
+pub struct CurveSummary {
+    /// Processor architecture of a captured program, as QEMU names it.
+    pub architecture: Option<String>,
+    /// Why there is less than the whole run; null if there is not.
+    pub cut: Option<String>,
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Data read.
+    pub reads: u64,
+    /// Data written, or modified by one instruction.
+    pub writes: u64,
+    /// References that the filter did not absorb, by kind.
+    pub steps: NamedCounts,
+    /// Counts by page size, in the order asked for.
+    pub sizes: Vec<SizeCounts>,
+    /// Memories with read-ahead, in the order asked for.
+    pub read_aheads: Vec<ReadAheadCounts>,
+}
+
+/// Counts by the name of the kind of reference.
+pub type NamedCounts = BTreeMap<&'static str, u64>;
+
+/// What was counted at one page size beside the columns.
+#[derive(Serialize, JsonSchema)]
+pub struct SizeCounts {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// First references to a page, by kind.
+    pub cold: NamedCounts,
+    /// Misses of each second TLB, by kind.
+    pub second_tlb_misses: Vec<NamedCounts>,
+    /// Page faults under policies other than LRU.
+    pub policy_faults: Vec<PolicyFaultCount>,
+}
+
+/// Page faults of one memory under one policy.
+#[derive(Serialize, JsonSchema)]
+pub struct PolicyFaultCount {
+    /// Name of the policy.
+    pub policy: String,
+    /// Frames of the memory.
+    pub frames: u32,
+    /// Page faults.
+    pub faults: u64,
+}
+
+/// What an LRU memory did that reads a whole window of pages on a fault.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ReadAheadRun")]
+pub struct ReadAheadCounts {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Frames of the memory.
+    pub frames: u32,
+    /// Pages of the window.
+    pub window: u32,
+    /// Page faults; each reads storage once.
+    pub faults: u64,
+    /// Faults on pages that were never used before.
+    pub cold: u64,
+    /// Pages that a fault on another page brought in.
+    pub brought: u64,
+    /// Of the pages brought in, those evicted before any use.
+    pub unused: u64,
 }
 
 /// The path as results have it.
@@ -364,6 +447,22 @@ pub fn schemas() -> Map<String, Value> {
     add("pagewise.devices/1", of::<Devices>());
     add("pagewise.kills/1", of::<trace::kills::Report<'_>>());
     schemas
+}
+
+/// The schemas of objects that functions return beside results, as the definitions of one schema. They
+/// have no layout: no command prints them.
+pub fn parts() -> Value {
+    let mut generator = generator();
+    generator.subschema_for::<Simulated>();
+    generator.subschema_for::<sim::alloc::AllocatorOutcome>();
+    generator.subschema_for::<CaptureReport>();
+    generator.subschema_for::<CurveSummary>();
+    generator.subschema_for::<Row>();
+    generator.subschema_for::<PolicyRow>();
+    generator.subschema_for::<ArchitectureRow>();
+    generator.subschema_for::<DescribedPolicy>();
+    generator.subschema_for::<DescribedRequest>();
+    json!({ "title": "Parts", "$defs": generator.definitions() })
 }
 
 /// The schema of what serde writes of a `T`.

@@ -139,9 +139,11 @@ pub fn simulate_many(
                 Err(error) => Err(error),
             };
             answers.push(match outcome {
-                Ok(outcome) => Simulated::Outcome(Box::new(outcome)),
+                Ok(outcome) => {
+                    Simulated { outcome: Some(Box::new(outcome)), ..Simulated::default() }
+                }
                 Err(error) if error.kind() == sim::ErrorKind::Cancelled => return Err(error),
-                Err(error) => Simulated::Error(error.to_string()),
+                Err(error) => Simulated { error: Some(error.to_string()), ..Simulated::default() },
             });
         }
         Ok::<_, sim::Error>(answers)

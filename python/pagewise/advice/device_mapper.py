@@ -6,12 +6,11 @@ Sources: Documentation/admin-guide/device-mapper/{writecache,cache,cache-policie
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from shlex import quote
-from typing import Any, TypeAlias
 
 from pagewise.advice.machine import swapon_priority
 from pagewise.advice.setting import Setting
+from pagewise.types import SwapArea
 from pagewise.units import MIB
 
 SECTOR_BYTES = 512
@@ -26,12 +25,10 @@ Its defaults, 50 and 45 %, leave half of the fast device empty. With a pause of 
 the device full, it would stay full: page-outs would pass it by, and its pages would grow old, as
 with swap priorities."""
 
-
-Area: TypeAlias = Mapping[str, Any]
 SLOW = "/dev/SLOW"
 
 
-def settings(fast_tier_bytes: int, area: Area | None = None) -> list[Setting]:
+def settings(fast_tier_bytes: int, area: SwapArea | None = None) -> list[Setting]:
     """Settings for a cache of this size, on a fast device, in front of the slow device.
 
     ``area``: the machine's swap area on the slow device, if known.
@@ -39,7 +36,7 @@ def settings(fast_tier_bytes: int, area: Area | None = None) -> list[Setting]:
     return [writecache(fast_tier_bytes, area), cache(fast_tier_bytes, area)]
 
 
-def writecache(fast_tier_bytes: int, area: Area | None = None) -> Setting:
+def writecache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
     """dm-writecache, where every page-out lands on the fast device first."""
     slow = _slow(area)
     sectors = fast_tier_bytes // SECTOR_BYTES
@@ -63,7 +60,7 @@ swapon /dev/mapper/swap-cached""",
     )
 
 
-def cache(fast_tier_bytes: int, area: Area | None = None) -> Setting:
+def cache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
     """dm-cache, which moves blocks in frequent use to the fast device."""
     slow = _slow(area)
     blocks = max(1, fast_tier_bytes // (BLOCK_SECTORS * SECTOR_BYTES))
@@ -90,12 +87,12 @@ swapon -d /dev/mapper/swap-cached""",
     )
 
 
-def _slow(area: Area | None) -> str:
+def _slow(area: SwapArea | None) -> str:
     """The device that swap is on, or its placeholder."""
     return quote(area["path"]) if area and area["kind"] == "partition" else SLOW
 
 
-def _places(sectors: int, area: Area | None) -> str:
+def _places(sectors: int, area: SwapArea | None) -> str:
     """The line that explains the placeholders; ``sectors`` is the size of the fast device."""
     size_mib = -(-sectors * SECTOR_BYTES // MIB)
     return (
@@ -104,7 +101,7 @@ def _places(sectors: int, area: Area | None) -> str:
     )
 
 
-def _stands_for(area: Area | None) -> str:
+def _stands_for(area: SwapArea | None) -> str:
     """Explains the placeholder of the slow device; empty if its name is known."""
     if area is None:
         return (
@@ -120,7 +117,7 @@ def _stands_for(area: Area | None) -> str:
     )
 
 
-def _undone(area: Area | None, head: str, *others: str) -> str:
+def _undone(area: SwapArea | None, head: str, *others: str) -> str:
     """Lines that remove the devices and clear the start of ``head``, which holds their metadata.
 
     Once swap is off, the cache holds no page, so nothing is written back.

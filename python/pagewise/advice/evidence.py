@@ -8,10 +8,12 @@ either half and random draws of slices can each choose a size: the block bootstr
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pagewise.answers import EvidenceResult
+from pagewise.types import Events, Gap, Header
 from pagewise.units import format_count, format_number, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Evidence:
 
     reaccesses: int
     active_s: float | None
-    gaps: Sequence[Mapping[str, float]]
+    gaps: Sequence[Gap]
     is_swap: bool
     halves: Halves
     range_bytes: tuple[int | None, int | None]
@@ -104,7 +106,7 @@ class Evidence:
             wanted = max(wanted, self.active_s * REACCESSES_MIN / self.reaccesses)
         return f"about {format_seconds(wanted)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> EvidenceResult:
         """The form in results: sizes in bytes, times in seconds, costs in I/O share."""
         low, high = self.range_bytes
         return {
@@ -123,7 +125,7 @@ class Evidence:
         }
 
 
-def marks(info: Mapping[str, Any]) -> list[int]:
+def marks(info: Events) -> list[int]:
     """Where slices end: ns since the first event or, without a clock, numbers of events."""
     parts = range(1, SLICES)
     if info["active_s"] is None:
@@ -192,7 +194,7 @@ def total(times_s: Sequence[float], drawn: Sequence[int]) -> float:
     return sum(times_s[index] for index in drawn)
 
 
-def weigh(trial: Trial, architecture: str, info: Mapping[str, Any], reaccesses: int) -> Evidence:
+def weigh(trial: Trial, architecture: str, info: Events, reaccesses: int) -> Evidence:
     """The evidence that a recording gives for the size of ``architecture``.
 
     ``info`` is the result of `pagewise.info`; the outcomes of ``trial`` must have counts by slice.
@@ -213,7 +215,7 @@ SWAP_FORMATS = ("events", "recording", "pgw", "scenario")
 """Formats whose events are page-outs and page-ins, not requests to a disk."""
 
 
-def is_swap(header: Mapping[str, Any]) -> bool:
+def is_swap(header: Header) -> bool:
     """Whether the pages are swap pages, and not blocks of a disk."""
     return header["kind"] == "swap" and header["format"] in SWAP_FORMATS
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pagewise.advice.memory import RATIO_MAX
+from pagewise.answers import Machine, Taken
 from pagewise.errors import UsageError
+from pagewise.types import Disk, Header, SwapArea, Zram
 from pagewise.units import MIB, format_size
-
-Machine: TypeAlias = Mapping[str, Any]
-"""The result of `recorded`."""
-Disk: TypeAlias = Mapping[str, Any]
 
 RATIO_BYTES_MIN = 4 * MIB
 """With fewer bytes of pages, zram's own overhead hides how well they compress."""
@@ -47,32 +45,33 @@ SLOW_ALGORITHMS = {"zstd": "zram-zstd", "deflate": "zram-zstd", "842": "zram-zst
 """Devices by zram's algorithm; all others take about as long as lz4."""
 
 
-def recorded(header: Mapping[str, Any]) -> dict[str, Any] | None:
+def recorded(header: Header) -> Machine | None:
     """The machine in a trace's header; None if the header has none."""
-    recorder = header.get("recorder") or {}
-    system = recorder.get("system")
-    if system is None:
+    recorder = header.get("recorder")
+    system = recorder.get("system") if recorder else None
+    if recorder is None or system is None:
         return None
-    known = ("kernel", "processors", "memory_bytes")
     return {
         "architecture": recorder["machine"],
-        **{name: recorder[name] for name in known},
+        "kernel": recorder["kernel"],
+        "processors": recorder["processors"],
+        "memory_bytes": recorder["memory_bytes"],
         **system,
     }
 
 
-def disk_areas(machine: Machine | None) -> list[dict[str, Any]]:
+def disk_areas(machine: Machine | None) -> list[SwapArea]:
     """The swap areas that are not zram, in the order in which the kernel fills them."""
     on_disk = (area for area in areas(machine) if area["kind"] != "zram")
     return sorted(on_disk, key=lambda area: -area["priority"])
 
 
-def zram_areas(machine: Machine | None) -> list[dict[str, Any]]:
+def zram_areas(machine: Machine | None) -> list[SwapArea]:
     """The swap areas that are zram."""
     return [area for area in areas(machine) if area["kind"] == "zram"]
 
 
-def areas(machine: Machine | None) -> list[dict[str, Any]]:
+def areas(machine: Machine | None) -> list[SwapArea]:
     """The swap areas, except those with unprintable paths: a setting contains the path."""
     found = machine["areas"] if machine else []
     return [area for area in found if area["path"].isprintable()]
@@ -86,8 +85,7 @@ def swapon_priority(number: int) -> str:
 def swap_disk(machine: Machine) -> Disk | None:
     """The disk that the machine swaps to or, if it swaps to none, its root disk."""
     on_disk = disk_areas(machine)
-    found: Disk | None = on_disk[0]["disk"] if on_disk else machine["root"]
-    return found
+    return on_disk[0]["disk"] if on_disk else machine["root"]
 
 
 def has_zswap(machine: Machine | None) -> bool:
@@ -95,18 +93,18 @@ def has_zswap(machine: Machine | None) -> bool:
     return machine is None or machine["features"]["zswap"] is not None
 
 
-def fullest_zram(machine: Machine) -> tuple[str, dict[str, Any]] | None:
+def fullest_zram(machine: Machine) -> tuple[str, Zram] | None:
     """Name and counts of the zram device that holds most; None without zram."""
     held = sorted(machine["zram"].items(), key=lambda pair: -pair[1]["orig_data_bytes"])
     return held[0] if held else None
 
 
-def ratio(zram: Mapping[str, Any]) -> float | None:
+def ratio(zram: Zram) -> float | None:
     """Bytes of pages per byte of memory; None if zram holds too little to compute it."""
     held, used = zram["orig_data_bytes"], zram["mem_used_bytes"]
     if held < RATIO_BYTES_MIN or not used:
         return None
-    return min(max(float(held / used), 1.0), RATIO_MAX)
+    return min(max(held / used, 1.0), RATIO_MAX)
 
 
 def disk_words(disk: Disk) -> str:
@@ -126,6 +124,18 @@ class Options:
     memory: str | int | None = None
     compression: float | None = None
 
+    def with_value(self, option: str, value: str | float) -> Options:
+        """These options with one more; ``option`` is the name of a rule."""
+        match option:
+            case "fast":
+                return replace(self, fast=str(value))
+            case "slow":
+                return replace(self, slow=str(value))
+            case "memory":
+                return replace(self, memory=int(value))
+            case _:
+                return replace(self, compression=float(value))
+
 
 @dataclass(frozen=True)
 class Default:
@@ -135,7 +145,7 @@ class Default:
     value: str | int | float
     why: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Taken:
         """The form in results."""
         return {"option": f"--{self.option}", "value": self.value, "why": self.why}
 
@@ -179,8 +189,7 @@ def completed(machine: Machine | None, given: Options, trace: str) -> Completed:
         answer = follow(machine, given)
         if isinstance(answer, Default):
             found.append(answer)
-            taken: Any = {option: answer.value}
-            given = replace(given, **taken)
+            given = given.with_value(option, answer.value)
         elif answer is not None:
             gaps.append(answer)
     if given.fast is None or given.slow is None:
@@ -240,7 +249,7 @@ def fast_device(machine: Machine | None, _: Options) -> Default | Gap:
     return Gap("fast", "the recorded machine's kernel has neither zram nor zswap", EXAMPLE)
 
 
-def zram_device(zram: Mapping[str, Any]) -> str:
+def zram_device(zram: Zram) -> str:
     """The device that resembles zram with its algorithm."""
     return SLOW_ALGORITHMS.get(zram["algorithm"] or "", FAST)
 

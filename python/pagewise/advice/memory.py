@@ -7,12 +7,12 @@ tier, so F - F / c of the tier is left for the recorded traffic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from pagewise.advice.costs import Range
+from pagewise.answers import BoardMemory, Spread
 from pagewise.errors import UsageError
+from pagewise.types import Device
 from pagewise.units import PAGE_BYTES
 
 SHARE_MAX = 0.5
@@ -30,12 +30,12 @@ class Board:
     kernel has zswap, True if unknown.
     """
 
-    compression: Range
+    compression: Spread
     source: str
     board_bytes: int | None
     has_zswap: bool = True
 
-    def taken_bytes(self, size: int) -> Range:
+    def taken_bytes(self, size: int) -> Spread:
         """Memory that a full tier of this size takes."""
         ratio = self.compression
         return {
@@ -59,7 +59,7 @@ class Board:
         """The largest size that fits; None if none fits."""
         return max((size for size in sizes if self.fits(size)), default=None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> BoardMemory:
         """The form in results."""
         return {
             "board_bytes": self.board_bytes,
@@ -69,7 +69,7 @@ class Board:
 
 
 def board(
-    fast: Mapping[str, Any],
+    fast: Device,
     memory_bytes: int | None,
     compression: float | None,
     source: str = "given by the caller",
@@ -87,10 +87,15 @@ def board(
                 hint="give bytes of pages per byte of memory, from 1 (none) to 100; zram's is "
                 "orig_data_size / mem_used_total in /sys/block/zram0/mm_stat",
             )
-        ratio = dict.fromkeys(("low", "typical", "high"), float(compression))
+        given = float(compression)
+        ratio: Spread = {"low": given, "typical": given, "high": given}
         return Board(ratio, source, memory_bytes)
     known = fast.get("compression")
     if known:
-        ratio = {name: float(known[name]) for name in ("low", "typical", "high")}
+        ratio = {
+            "low": float(known["low"]),
+            "typical": float(known["typical"]),
+            "high": float(known["high"]),
+        }
         return Board(ratio, known["source"], memory_bytes)
     return None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import read_run
 from pagewise.report.shape import COUNT, Maybe, Shape, departure
+from pagewise.types import TierCounts
 from pagewise.units import PAGE_BYTES, parse_size
 
 
@@ -42,24 +43,32 @@ def parse(text: str) -> Reference:
         run = read_run(path)
         what = f"all storage I/O of the run {run.name}, which had {run.kills} kills"
         return Reference(run.io_bytes, what)
-    result = _json(path)
-    if result is None:
+    found = _json(path)
+    if found is None:
         accesses = questions.analyze(path)["accesses"]
         return Reference(accesses * PAGE_BYTES, f"the accesses of {path.name}")
-    _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}, "page_bytes": Maybe(COUNT)})
+    _check(path, found, {"slow": {"reads": COUNT, "writes": COUNT}, "page_bytes": Maybe(COUNT)})
+    result = cast("SlowTier", found)
     pages = result["slow"]["reads"] + result["slow"]["writes"]
     page_bytes = result.get("page_bytes") or PAGE_BYTES
     return Reference(pages * page_bytes, f"the slow tier of {path.name}")
 
 
-def _json(path: Path) -> dict[str, Any] | None:
+class SlowTier(TypedDict):
+    """What a target needs of a simulation."""
+
+    slow: TierCounts
+    page_bytes: NotRequired[int | None]
+
+
+def _json(path: Path) -> dict[str, object] | None:
     """The object in a JSON file; None if the file is anything else."""
     try:
         with open(path, "rb") as file:
             if file.read(1) != b"{":
                 return None
             file.seek(0)
-            result: dict[str, Any] = json.load(file)
+            result: dict[str, object] = json.load(file)
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
     except (ValueError, RecursionError) as error:
@@ -67,6 +76,6 @@ def _json(path: Path) -> dict[str, Any] | None:
     return result
 
 
-def _check(path: Path, result: dict[str, Any], shape: Shape) -> None:
+def _check(path: Path, result: dict[str, object], shape: Shape) -> None:
     if wrong := departure(result, shape):
         raise UnreadableInput(f"{path}: {wrong}", path=str(path))

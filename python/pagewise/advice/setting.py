@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+
+from pagewise import answers
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,6 @@ class Setting:
     architecture: str | None = None
     """The swap architecture of the catalog that it sets up, if any."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> answers.Setting:
         """The form in results."""
         return {"title": self.title, "note": self.note, "apply": self.apply, "undo": self.undo}

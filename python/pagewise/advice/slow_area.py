@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pagewise.advice.machine import Machine, disk_areas
+from pagewise.advice.machine import disk_areas
+from pagewise.answers import Machine
 from pagewise.units import MIB, format_size
 
 FILE = "/swapfile.pagewise"

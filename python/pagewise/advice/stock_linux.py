@@ -13,7 +13,6 @@ from shlex import quote
 
 from pagewise.advice import device_mapper
 from pagewise.advice.machine import (
-    Machine,
     disk_areas,
     fullest_zram,
     swapon_priority,
@@ -23,6 +22,7 @@ from pagewise.advice.machine import (
 from pagewise.advice.memory import Board
 from pagewise.advice.setting import Setting
 from pagewise.advice.slow_area import FILE, SECOND, slow_area
+from pagewise.answers import Machine
 from pagewise.units import MIB
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}

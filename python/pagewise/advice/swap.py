@@ -15,9 +15,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pagewise import _core, catalog, questions
+from pagewise import _core, catalog, questions, types
 from pagewise.advice import evidence as evidences
 from pagewise.advice import machine as machines
 from pagewise.advice import memory as memories
@@ -34,8 +33,9 @@ from pagewise.advice.costs import (
 from pagewise.advice.setting import Setting
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
+from pagewise.answers import Advice, AdviceAt4KiB, AtSize, Best, Machine, Moved, Today
 from pagewise.errors import NothingRecorded, UsageError
-from pagewise.grids.simulations import MILLICELLS, Simulation, simulate_many
+from pagewise.grids.simulations import MILLICELLS, SimulateRequest, Simulation, simulate_many
 from pagewise.grids.traces import Numbered, numbered_meanwhile
 from pagewise.larger_pages import (
     parse_page_size,
@@ -67,7 +67,7 @@ class Question:
         described = _core.describe_request(request)
         return Devices(described["fast"], described["slow"], active_s)
 
-    def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
+    def request(self, name: str, size: int, latencies: Latencies | None = None) -> SimulateRequest:
         """The request for one cell: an architecture with its default options at one size."""
         fast, slow = latencies or (self.fast, self.slow)
         return Simulation(name, size, fast, slow, page_bytes=self.page_bytes).to_json()
@@ -89,7 +89,7 @@ class Question:
         requests = [self.request(*cell) for cell in cells]
         requests += [self.request(*cell, pair) for cell, pair in elsewhere]
         found = self._answers(requests, marks, progress)
-        at: dict[tuple[str, int], dict[Latencies, Outcome]] = {}
+        at: dict[tuple[str, int], dict[Latencies, types.Outcome]] = {}
         for (cell, pair), outcome in zip(elsewhere, found[len(cells) :], strict=True):
             at.setdefault(cell, {})[pair] = outcome
         return [
@@ -98,14 +98,11 @@ class Question:
         ]
 
     def _answers(
-        self, requests: Sequence[dict[str, Any]], marks: Sequence[int], progress: Progress | None
-    ) -> list[Outcome]:
-        """One outcome per request, in order."""
+        self, requests: Sequence[SimulateRequest], marks: Sequence[int], progress: Progress | None
+    ) -> list[types.Outcome]:
+        """One outcome per request, in order. Raises UsageError if a request fails."""
         answers = simulate_many(self.recording, requests, marks=marks, progress=progress)
-        failed = next((answer["error"] for answer in answers if "error" in answer), None)
-        if failed:
-            raise UsageError(failed)
-        return [answer["outcome"] for answer in answers]
+        return [_succeeded(answer) for answer in answers]
 
 
 def advise_swap(
@@ -118,7 +115,7 @@ def advise_swap(
     compression: float | None = None,
     page_size: int | str | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Advice:
     """The advice as a ``pagewise.advice/1`` object: sizes in bytes, times in seconds, shares.
 
     ``fast`` and ``slow`` are names from `pagewise devices` or READ/WRITE times. These two,
@@ -154,7 +151,7 @@ def _advised(
     reference: str | None,
     page_bytes: int,
     progress: Progress | None,
-) -> dict[str, Any]:
+) -> Advice:
     """The advice on a recording; ``found`` has its numbered pages of this size."""
     held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
@@ -183,7 +180,7 @@ def _advised(
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
     settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
     today = _today(trial, stock, costs[stock])
-    return {
+    advice: Advice = {
         "schema": SCHEMA,
         "pagewise": _core.version(),
         "trace": Path(path).name,
@@ -196,22 +193,32 @@ def _advised(
         "slow": devices.slow,
         "machine": machine,
         "defaults": [default.to_json() for default in options.defaults],
-        "memory": board and board.to_json(),
+        "memory": board.to_json() if board else None,
         "write_amplification": WRITE_AMPLIFICATION,
         "alone": trial.slow_alone(),
-        "architecture": {**trial.described(chosen), "meanwhile": stock},
+        "architecture": trial.described(chosen, stock),
         "worth": costs[chosen],
         "today": today,
         "best": _best(trial, chosen, taken[stock] or taken[chosen]),
-        "reference": goal and trial.against(goal, chosen),
+        "reference": trial.against(goal, chosen) if goal else None,
         "candidates": [
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
         "settings": [setting.to_json() for setting in settings],
         "warnings": warnings(trial, taken),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
-        **({} if page_bytes == PAGE_BYTES else {"at_4_kib": _at_4_kib(recording, question, today)}),
     }
+    if page_bytes != PAGE_BYTES:
+        advice["at_4_kib"] = _at_4_kib(recording, question, today)
+    return advice
+
+
+def _succeeded(answer: types.Simulated) -> types.Outcome:
+    """The outcome of a request. Raises UsageError if it failed."""
+    outcome = answer.get("outcome")
+    if outcome is None:
+        raise UsageError(str(answer.get("error")))
+    return outcome
 
 
 def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> Setting:
@@ -227,7 +234,7 @@ def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> S
     return replace(setting, note=f"{cost} {setting.note}")
 
 
-def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None) -> dict[str, Any]:
+def _at_4_kib(recording: Trace, question: Question, today: Today | None) -> AdviceAt4KiB:
     """The cost of the slow device alone, and of the choice for today, with the recorded pages."""
     cells = [(catalog.baseline(), 0)]
     cells += [(today["architecture"], today["fast_tier_bytes"])] if today else []
@@ -236,7 +243,7 @@ def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None
         devices = question.described(None)
         alone, *taken = question.outcomes(cells, devices.other_latencies())
 
-    def cost(outcome: Outcome) -> dict[str, Any]:
+    def cost(outcome: Outcome) -> Moved:
         return {"io_time_s": devices.io_time(outcome), "slow_bytes": slow_bytes(outcome)}
 
     return {
@@ -246,16 +253,14 @@ def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None
     }
 
 
-def _place(
-    machine: machines.Machine | None, analysis: Analysis, devices: Devices
-) -> stock_linux.Place:
+def _place(machine: Machine | None, analysis: Analysis, devices: Devices) -> stock_linux.Place:
     """Where settings are pasted. Any trace but a swap trace may have all its pages in swap."""
     swap = analysis["swap"]
     pages = swap["pages_in_swap_max"] if swap else analysis["pages"]
     return stock_linux.Place(machine, pages * analysis["page_bytes"], devices.fast["name"])
 
 
-def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, Any] | None:
+def _today(trial: Trial, stock: str, cost: AtSize | None) -> Today | None:
     """The best that stock Linux has, at its size; None if no size of it saves anything."""
     if cost is None:
         return None
@@ -263,7 +268,7 @@ def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, A
     return {"architecture": stock, "by": by, "can_run": True, **cost}
 
 
-def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
+def _best(trial: Trial, chosen: str, size: int | None) -> Best | None:
     """The least I/O time at today's size, whether it can run or not.
 
     Without a size for today, the architecture that is best over all sizes, at its own size.
@@ -300,7 +305,7 @@ def _notes(trial: Trial, chosen: str) -> Iterator[str]:
     if trial.board is not None:
         ratio = format_range(trial.board.compression, lambda value: f"{value:g} to 1")
         yield f"compression {ratio}: {trial.board.source}"
-    if trial.devices.life_years(trial.alone, "slow"):
+    if trial.devices.life_years(trial.alone["wear"], "slow"):
         factor = format_range(WRITE_AMPLIFICATION, lambda value: f"{value:g}")
         yield (
             "life: if this traffic continues day and night, over the range of the rating and "
@@ -347,7 +352,7 @@ def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int])
 
 def _at_sizes(
     question: Question, trial: Trial, sizes: dict[str, int | None]
-) -> dict[str, dict[str, Any] | None]:
+) -> dict[str, AtSize | None]:
     """The cost of each architecture at its size.
 
     A tier in memory is replayed once more, with what it holds beyond the memory it takes.

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pagewise.advice import stock_linux
-from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, slow_bytes
+from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, share_of, slow_bytes
 from pagewise.advice.memory import Board
 from pagewise.advice.reference import Reference
+from pagewise.answers import (
+    AgainstReference,
+    Alone,
+    AtSize,
+    BothStrain,
+    Candidate,
+    ChosenArchitecture,
+    HoldsIn,
+    TakenMemory,
+)
 from pagewise.models import sizing
 
 Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
@@ -56,23 +66,29 @@ class Trial:
         """What provides this architecture on stock Linux, or None."""
         return stock_linux.availability(name, self.board)
 
-    def slow_alone(self) -> dict[str, Any]:
+    def slow_alone(self) -> Alone:
         """I/O time, bytes and wear of the slow device without a fast tier."""
         strain = self.strain(self.alone)
         return {
             "io_time_s": self.devices.io_time(self.alone),
             "io_bytes": slow_bytes(self.alone),
-            **{name: value for name, value in strain.items() if "slow" in name},
+            "wear_slow": strain["wear_slow"],
+            "life_slow_years": strain["life_slow_years"],
+            "busy_slow": strain["busy_slow"],
         }
 
-    def described(self, name: str) -> dict[str, Any]:
-        """An architecture, what provides it on stock Linux, and how robust its lead is."""
+    def described(self, name: str, meanwhile: str) -> ChosenArchitecture:
+        """An architecture, what provides it on stock Linux, and how robust its lead is.
+
+        ``meanwhile`` is the best that stock Linux has.
+        """
         return {
             "name": name,
             "options": next(iter(self.outcomes[name].values()))["options"],
             "mean_io_share": self.mean_share(name),
             "stock_linux": self.availability(name),
             "holds_in": self.holds_in(name),
+            "meanwhile": meanwhile,
         }
 
     def worth(self, name: str) -> int | None:
@@ -101,7 +117,7 @@ class Trial:
         equal = [name for name, time in times.items() if time <= lowest * (1 + EQUAL)]
         return min(equal, key=lambda name: (not self.availability(name), times[name]))
 
-    def holds_in(self, name: str) -> dict[str, int]:
+    def holds_in(self, name: str) -> HoldsIn:
         """In how many combinations of latencies this architecture has the lowest mean share."""
         corners = self.devices.corners()
         wins = 0
@@ -110,7 +126,7 @@ class Trial:
             wins += shares[name] <= min(shares.values()) + EQUAL
         return {"combinations": wins, "of": len(corners)}
 
-    def at_size(self, name: str, size: int, crowded: Outcome | None = None) -> dict[str, Any]:
+    def at_size(self, name: str, size: int, crowded: Outcome | None = None) -> AtSize:
         """The cost of an architecture at one size, and how much more the cheaper choices cost.
 
         ``crowded``: its outcome with only what a tier in memory holds beyond the memory it takes.
@@ -136,29 +152,31 @@ class Trial:
             },
         }
 
-    def strain(self, outcome: Outcome) -> dict[str, Any]:
+    def strain(self, outcome: Outcome) -> BothStrain:
         """Wear per day, life in years and share of the time busy, of both devices."""
-        devices, result = self.devices, {}
-        for tier in ("fast", "slow"):
-            result[f"wear_{tier}"] = devices.wear(outcome, tier)
-            result[f"life_{tier}_years"] = devices.life_years(outcome, tier)
-            result[f"busy_{tier}"] = devices.busy(outcome, tier)
-        return result
+        devices, wear = self.devices, outcome["wear"]
+        return {
+            "wear_fast": devices.wear(wear, "fast"),
+            "life_fast_years": devices.life_years(wear, "fast"),
+            "busy_fast": devices.busy(outcome, "fast"),
+            "wear_slow": devices.wear(wear, "slow"),
+            "life_slow_years": devices.life_years(wear, "slow"),
+            "busy_slow": devices.busy(outcome, "slow"),
+        }
 
-    def _taken(self, size: int, crowded: Outcome | None) -> dict[str, Any] | None:
+    def _taken(self, size: int, crowded: Outcome | None) -> TakenMemory | None:
         """The memory that a tier in memory takes, and the I/O time if that memory was in use."""
         if self.board is None:
             return None
         taken, all_bytes = self.board.taken_bytes(size), self.board.board_bytes
         return {
             "taken_bytes": taken,
-            "share_of_board": all_bytes
-            and {name: value / all_bytes for name, value in taken.items()},
+            "share_of_board": share_of(taken, all_bytes) if all_bytes else None,
             "net_bytes": self.board.net_bytes(size),
-            "io_share_in_use": crowded and self.devices.io_share(crowded, self.alone),
+            "io_share_in_use": self.devices.io_share(crowded, self.alone) if crowded else None,
         }
 
-    def candidate(self, name: str) -> dict[str, Any]:
+    def candidate(self, name: str) -> Candidate:
         """An architecture at every size, at typical latencies."""
         base = self.devices.io_time_s(self.alone)
         return {
@@ -171,7 +189,7 @@ class Trial:
                     "io_share": self.devices.io_time_s(outcome) / base if base else 1.0,
                     "slow_bytes": slow_bytes(outcome),
                     "fast_bytes_written": outcome["fast"]["bytes_written"],
-                    "wear_fast": (outcome.get("wear") or {}).get("fast"),
+                    "wear_fast": outcome["wear"]["fast"],
                 }
                 for size, outcome in self.outcomes[name].items()
             ],
@@ -184,7 +202,7 @@ class Trial:
         moved = {size: slow_bytes(outcome) for size, outcome in self.outcomes[name].items()}
         return sizing.reaching(moved, reference.io_bytes)
 
-    def against(self, reference: Reference, name: str) -> dict[str, Any]:
+    def against(self, reference: Reference, name: str) -> AgainstReference:
         """The cost of the size that reaches the reference."""
         size = self.reaching(reference, name)
         return {

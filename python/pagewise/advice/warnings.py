@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pagewise.advice.costs import Outcome, Range
+from pagewise.advice.costs import Outcome
 from pagewise.advice.memory import SHARE_MAX
 from pagewise.advice.trial import Trial
 from pagewise.units import format_number, format_range, format_share, format_size
@@ -27,7 +27,7 @@ def warnings(trial: Trial, choices: Mapping[str, int | None]) -> list[str]:
 
 def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
     """A warning if the slow device cannot do the recorded traffic in the recorded time."""
-    busy: Range | None = trial.devices.busy(outcome, "slow")
+    busy = trial.devices.busy(outcome, "slow")
     if busy is None or busy["high"] < 1:
         return None
     times = format_range(busy, lambda value: f"{format_number(value)} times")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from pagewise.binaries.apk import check_package
 from pagewise.binaries.elf import MAGIC
@@ -19,7 +19,35 @@ PAGE_SIZES = {4096, 16384, 65536}
 PACKAGE_SUFFIXES = (".apk",)
 
 
-def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> dict[str, Any]:
+class FoundProblem(TypedDict):
+    """What fails with larger pages, and how to fix it."""
+
+    what: str
+    fix: str
+    is_certain: bool
+
+
+class CheckedFile(TypedDict):
+    """A program or library; ``alignment_bytes`` is that of its segments, if it has any."""
+
+    path: str
+    machine: str | None
+    alignment_bytes: int | None
+    problems: list[FoundProblem]
+
+
+class CheckResult(TypedDict):
+    """The result of `check`."""
+
+    schema: str
+    page_bytes: int
+    files: list[CheckedFile]
+    passed_over: int
+    fails: int
+    may_fail: int
+
+
+def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> CheckResult:
     """Finds programs and libraries that would fail with pages of this size, why, and the fix.
 
     Fields: ``page_bytes``; ``files`` [{``path``, ``machine``, ``alignment_bytes``, ``problems``
@@ -89,7 +117,7 @@ def _checked(path: Path, page_bytes: int) -> list[Checked] | None:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
 
 
-def _to_json(file: Checked) -> dict[str, Any]:
+def _to_json(file: Checked) -> CheckedFile:
     """The form in results."""
     return {
         "path": file.path,

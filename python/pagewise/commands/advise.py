@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pagewise.advice.evidence import ENOUGH, NOT_SWAP
+from pagewise.answers import Advice, Moved, Spread, TakenMemory, Today
 from pagewise.commands import pagesize_choose
 from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
@@ -21,7 +22,7 @@ from pagewise.commands.options import (
     opened,
     tell_losses,
 )
-from pagewise.terminal import facts, figures, pasted, say, show, show_json, watched
+from pagewise.terminal import Part, facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import (
     format_count,
     format_percent,
@@ -136,9 +137,9 @@ def swap(
 app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize_choose.choose)
 
 
-def described(advice: dict[str, Any]) -> list[Any]:
+def described(advice: Advice) -> list[Part]:
     """The advice as text and tables; without a size if the evidence is too little."""
-    parts: list[Any] = [facts([*evidence(advice), *alone(advice)])]
+    parts: list[Part] = [facts([*evidence(advice), *alone(advice)])]
     verdict = advice["evidence"]["verdict"]
     if verdict == ENOUGH:
         parts += ["", facts(headline(advice))]
@@ -152,7 +153,7 @@ def described(advice: dict[str, Any]) -> list[Any]:
     return [*parts, *([""] if notes else []), *notes]
 
 
-def evidence(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def evidence(advice: Advice) -> list[tuple[str, str]]:
     """Whether there is evidence for a size, what to do if not, and the idle gaps left out."""
     found = advice["evidence"]
     rows = [("evidence", f"{found['verdict']}: {found['reason']}")]
@@ -165,17 +166,17 @@ def evidence(advice: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def alone(advice: Advice) -> list[tuple[str, str]]:
     """Footprint, I/O time and wear without a fast tier."""
     figures = advice["alone"]
     return [
         ("pages recorded", format_size(advice["footprint_bytes"])),
         (f"{advice['slow']['name']} alone", format_range(figures["io_time_s"], format_seconds)),
-        *strain(advice, figures, "slow"),
+        *strain(advice["slow"]["name"], figures["busy_slow"], figures["life_slow_years"]),
     ]
 
 
-def headline(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def headline(advice: Advice) -> list[tuple[str, str]]:
     """The best architecture on stock Linux, and the best of all at the same size."""
     today = advice["today"]
     if today is None:
@@ -185,7 +186,7 @@ def headline(advice: dict[str, Any]) -> list[tuple[str, str]]:
     return [("take", taken), *cost(advice, today), *best(advice), *reached(advice)]
 
 
-def best(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def best(advice: Advice) -> list[tuple[str, str]]:
     """The architecture with the least I/O time at the chosen size, and whether it can run."""
     found, today = advice["best"], advice["today"]
     if found is None:
@@ -201,7 +202,7 @@ def best(advice: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]]:
+def cost(advice: Advice, chosen: Today) -> list[tuple[str, str]]:
     """Size, time, memory and wear of the chosen architecture."""
     cheaper = chosen["next_cheaper"]
     smaller = cheaper["fast_tier_bytes"]
@@ -210,8 +211,8 @@ def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]
         *memory_rows(chosen["memory"]),
         ("  I/O time", format_range(chosen["io_time_s"], format_seconds)),
         ("  of the slow device alone", format_range(chosen["io_share"], format_share)),
-        *strain(advice, chosen, "fast"),
-        *strain(advice, chosen, "slow"),
+        *strain(advice["fast"]["name"], None, chosen["life_fast_years"]),
+        *strain(advice["slow"]["name"], chosen["busy_slow"], chosen["life_slow_years"]),
         (
             "  next cheaper",
             f"{format_size(smaller) if smaller else 'no fast tier'}: "
@@ -220,16 +221,16 @@ def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]
     ]
 
 
-def spread(advice: dict[str, Any]) -> str:
+def spread(advice: Advice) -> str:
     """The range of the size, if the evidence is enough."""
     found = advice["evidence"]
     low, high = found["range"]["low_bytes"], found["range"]["high_bytes"]
     if found["verdict"] != ENOUGH or low == high:
         return ""
-    return f" ({format_size(low) if low else 'none'} to {format_size(high)})"
+    return f" ({format_size(low) if low else 'none'} to {format_size(high or 0)})"
 
 
-def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:
+def memory_rows(memory: TakenMemory | None) -> list[tuple[str, str]]:
     """The memory that a tier in memory takes, and its gain if that memory was in use."""
     if memory is None:
         return []
@@ -248,35 +249,38 @@ def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:
     return rows
 
 
-def strain(advice: dict[str, Any], chosen: dict[str, Any], tier: str) -> list[tuple[str, str]]:
+def strain(name: str, busy: Spread | None, years: Spread | None) -> list[tuple[str, str]]:
     """How busy a device is and how long it lives, without the figures that are unknown."""
-    name, rows = advice[tier]["name"], []
-    if (busy := chosen[f"busy_{tier}"]) and tier == "slow":
+    rows = []
+    if busy:
         rows.append((f"  {name} busy", f"{format_range(busy, format_percent)} of the time"))
-    if years := chosen[f"life_{tier}_years"]:
+    if years:
         rows.append((f"  life of {name}", f"{format_range(years, format_years)}"))
     return rows
 
 
-def larger_pages(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def larger_pages(advice: Advice) -> list[tuple[str, str]]:
     """The cost of larger pages and of 4 KiB, without a fast tier and with the chosen one."""
     recorded = advice.get("at_4_kib")
     if recorded is None:
         return []
-    pairs = [(f"{advice['slow']['name']} alone", recorded["alone"], advice["alone"])]
-    if advice["today"] and advice["evidence"]["verdict"] == ENOUGH:
-        pairs.append((advice["today"]["architecture"], recorded["today"], advice["today"]))
+    slow, alone, today = advice["slow"]["name"], advice["alone"], advice["today"]
+    without: Moved = {"io_time_s": alone["io_time_s"], "slow_bytes": alone["io_bytes"]}
+    pairs = [(f"{slow} alone", recorded["alone"], without)]
+    if today and recorded["today"] and advice["evidence"]["verdict"] == ENOUGH:
+        taken: Moved = {"io_time_s": today["io_time_s"], "slow_bytes": today["slow_bytes"]}
+        pairs.append((today["architecture"], recorded["today"], taken))
     rows = [(f"pages of {format_size(advice['page_bytes'])}", "instead of 4 KiB:")]
     for name, small, large in pairs:
         costs = (large, small)
         times = (format_range(cost["io_time_s"], format_seconds) for cost in costs)
-        moved = (format_size(cost.get("slow_bytes", cost.get("io_bytes"))) for cost in costs)
+        moved = (format_size(cost["slow_bytes"]) for cost in costs)
         rows.append((f"  {name}", f"{' instead of '.join(times)} of I/O time"))
-        rows.append(("", f"{' instead of '.join(moved)} moved by {advice['slow']['name']}"))
+        rows.append(("", f"{' instead of '.join(moved)} moved by {slow}"))
     return rows
 
 
-def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def reached(advice: Advice) -> list[tuple[str, str]]:
     """The size that reaches the reference, or the least I/O of any size if none does."""
     reference = advice["reference"]
     if reference is None:
@@ -290,7 +294,7 @@ def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
     return [(f"  to reach {format_size(reference['io_bytes'])}", text)]
 
 
-def curves(advice: dict[str, Any]) -> Any:
+def curves(advice: Advice) -> Part:
     """I/O time by architecture and size, as a share of the time without a fast tier.
 
     Many sizes are thinned out, but the largest and the recommended size always stay.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -19,7 +19,7 @@ from pagewise.commands.options import (
     tell_losses,
 )
 from pagewise.errors import UsageError
-from pagewise.terminal import facts, figures, say, show, show_json, watched
+from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
 from pagewise.types import Analysis, AnalyzedAt4KiB, ProcessRow
 from pagewise.units import (
     format_count,
@@ -80,7 +80,7 @@ def run(
         show(facts(summary(result)), *by_process(result))
 
 
-def by_process(result: Analysis) -> list[Any]:
+def by_process(result: Analysis) -> list[Part]:
     """The busiest processes and the rest, if the analysis has them (--by process)."""
     rows = [
         [

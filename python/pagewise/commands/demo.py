@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -14,8 +15,14 @@ from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
 from pagewise.scratch import scratch
 from pagewise.storage import refuse_unwritable
-from pagewise.terminal import facts, figures, say, show, watched
+from pagewise.terminal import Part, facts, figures, say, show, watched
 from pagewise.units import MIB, format_range, format_seconds, format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice
+    from pagewise.grids.results import SimulatedCell
+    from pagewise.report.inputs import ReadAnalysis
+
 
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
@@ -53,15 +60,16 @@ def run(
     refuse_foreign(report, force)
     folder = recordings or examples_folder()
     shipped = found(folder)
-    analyses: dict[str, dict[str, Any]] = {}
+    analyses: dict[str, ReadAnalysis] = {}
     cells = []
     with scratch() as traces:
         paths = [imported(path, traces) for path in shipped]
         for path in paths:
             name = recording_name(str(path))
             with watched(f"analyzing {name}") as progress:
-                analysis = analyze(path, by="process", progress=progress)
-                analyses[name] = {**analysis, "header": read(path).header}
+                analysis = cast("ReadAnalysis", analyze(path, by="process", progress=progress))
+                analysis["header"] = read(path).header
+                analyses[name] = analysis
             with watched(f"replaying {name}") as progress:
                 cells += simulated(path, name, fast, slow, progress)
         with watched("advising", counted="cells", parts=PARTS) as progress:
@@ -72,7 +80,8 @@ def run(
                 memory=memory_of(folder, paths[0]),
                 progress=progress,
             )
-    results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
+    table: dict[str, object] = {"schema": "pagewise.sweep/1", "cells": cells}
+    results: list[Mapping[str, object]] = [*analyses.values(), table, advice]
     written = write_report(results, report, title=TITLE, command=command_line(), force=True)
     for name, one in analyses.items():
         tell_losses(one, name)
@@ -132,7 +141,7 @@ def imported(path: Path, folder: Path) -> Path:
 
 def simulated(
     path: PathLike, name: str, fast: str, slow: str, progress: Progress | None
-) -> list[dict[str, Any]]:
+) -> list[SimulatedCell]:
     """The cells of every architecture at every size."""
     from pagewise.grids.simulations import Simulation, simulate_many
     from pagewise.grids.traces import numbered_meanwhile
@@ -146,9 +155,9 @@ def simulated(
     with numbered_meanwhile(read(path)) as found:
         answers = simulate_many(found, requests, progress=progress)
     return [
-        {**flat(answer["outcome"], name), "options": "{}"}
+        {**flat(outcome, name), "options": "{}"}
         for answer in answers
-        if "outcome" in answer
+        if (outcome := answer.get("outcome")) is not None
     ]
 
 
@@ -160,8 +169,8 @@ def sizes_mib(architecture: str) -> tuple[int, ...]:
 
 
 def answers(
-    analyses: dict[str, dict[str, Any]], cells: list[dict[str, Any]], advice: dict[str, Any]
-) -> list[Any]:
+    analyses: dict[str, ReadAnalysis], cells: list[SimulatedCell], advice: Advice
+) -> list[Part]:
     """Skew, costs and advice, in about a dozen lines."""
     lines: list[tuple[str, str]] = []
     for name, analysis in analyses.items():
@@ -182,7 +191,7 @@ def answers(
     return [facts(lines), "", costs(main, cells), "", facts(taken(advice)), ""]
 
 
-def costs(name: str, cells: list[dict[str, Any]]) -> Any:
+def costs(name: str, cells: list[SimulatedCell]) -> Part:
     """I/O time of every architecture, as a share of the time without a fast tier."""
     own = [cell for cell in cells if cell["trace"] == name]
     alone = next(cell["io_time_s"] for cell in own if cell["architecture"] == catalog.baseline())
@@ -207,7 +216,7 @@ def costs(name: str, cells: list[dict[str, Any]]) -> Any:
     )
 
 
-def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
+def taken(advice: Advice) -> list[tuple[str, str]]:
     """Whether there is evidence for a size; the architecture to use, and its size."""
     evidence, today, best = advice["evidence"], advice["today"], advice["best"]
     lines = [("evidence", f"{evidence['verdict']}: {evidence['reason']}")]
@@ -228,7 +237,7 @@ def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
         share = memory["share_of_board"]
         of_all = f", {format_range(share, format_share)} of all" if share else ""
         lines.append(("which takes", f"up to {taken} of memory{of_all}"))
-    if best["architecture"] != today["architecture"]:
+    if best and best["architecture"] != today["architecture"]:
         runs = "" if best["can_run"] else ", not available on stock Linux"
         share_of_best = format_range(best["io_share"], format_share)
         lines.append(("best at this size", f"{best['architecture']}{runs}: {share_of_best}"))

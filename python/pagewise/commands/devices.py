@@ -92,8 +92,9 @@ def probe(
             f"{output}: read {short(result['read_us']['typical'])} us, "
             f"write {short(result['write_us']['typical'])} us per 4 KiB page"
         )
-        if rate := result["bandwidth_mb_s"]:
-            show(f"larger reads: {larger(result['setup_us']['typical'], rate['typical'])}")
+        setup, rate = result["setup_us"], result["bandwidth_mb_s"]
+        if setup and rate:
+            show(f"larger reads: {larger(setup['typical'], rate['typical'])}")
 
 
 def times(figure: Latency) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
-from pagewise.advice.machine import Disk, Machine, disk_words, ratio
+from pagewise.advice.machine import disk_words, ratio
+from pagewise.answers import Machine, Taken
+from pagewise.types import Disk, Features
 from pagewise.units import format_size
 
 
@@ -42,28 +43,29 @@ def disk_phrase(disk: Disk) -> str:
     return f"{disk['name']} ({disk_words(disk)}{model})"
 
 
-def features(found: Mapping[str, Any]) -> Iterator[str]:
+def features(found: Features) -> Iterator[str]:
     """The words for the features that a kernel has."""
     if found["zswap"] is not None:
         yield f"zswap ({'on' if found['zswap'] else 'off'})"
     words = {
-        "has_zram": "zram",
-        "keeps_zeros_out": "pages of zeros not written to swap",
-        "has_mthp": "mTHP",
-        "has_psi": "PSI",
+        "zram": found["has_zram"],
+        "pages of zeros not written to swap": found["keeps_zeros_out"],
+        "mTHP": found["has_mthp"],
+        "PSI": found["has_psi"],
     }
-    yield from (word for name, word in words.items() if found[name])
+    yield from (word for word, is_there in words.items() if is_there)
     if found["cgroup_version"]:
         yield f"cgroup version {found['cgroup_version']}"
 
 
-def taken(default: Mapping[str, Any]) -> str:
+def taken(default: Taken) -> str:
     """A default that came from the machine: ``slow device ufs-3.1: the recorded ...``."""
     value = default["value"]
-    words = {
-        "--fast": lambda: f"fast device {value}",
-        "--slow": lambda: f"slow device {value}",
-        "--memory": lambda: f"memory {format_size(value)}",
-        "--compression": lambda: f"compression {value:g} to 1",
-    }
-    return f"{words[default['option']]()}: {default['why']}"
+    match default["option"].removeprefix("--"), value:
+        case "memory", int():
+            words = f"memory {format_size(value)}"
+        case "compression", float():
+            words = f"compression {value:g} to 1"
+        case option, _:
+            words = f"{option} device {value}"
+    return f"{words}: {default['why']}"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.commands.options import Force, Json
-from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import format_percent, format_range, format_size
+
+if TYPE_CHECKING:
+    from pagewise.guests.apply import GuestAnswer
 
 EXAMPLES = ("pagewise pagesize apply examples/page-size/vms-1.toml -o guests",)
 
@@ -47,7 +50,7 @@ def apply(
     show(_table(result["guests"]), "", written)
 
 
-def _table(guests: list[dict[str, Any]]) -> Any:
+def _table(guests: list[GuestAnswer]) -> Part:
     """A row for each guest."""
     columns = ["guest", "workload", "storage", "memory", "pages", "gain", "regret", "footprint"]
     rows = [

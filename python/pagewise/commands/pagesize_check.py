@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pagewise.commands.options import Json
 from pagewise.terminal import Verbatim, printable, say, show, show_json
 from pagewise.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from pagewise.binaries.check import CheckResult
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
 X86 = ("x86", "x86-64")
@@ -54,7 +57,7 @@ def check(
     return int(bool(result["fails"]))
 
 
-def _problems(result: dict[str, Any]) -> list[str]:
+def _problems(result: CheckResult) -> list[str]:
     """Each problem once, with its fix and its files, then the totals.
 
     Certain failures come first, and of these the problems of most files.

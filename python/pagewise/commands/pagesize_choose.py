@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from pagewise.advice.page_size import TARGETS
+from pagewise.answers import AdvicePageSize, PageSize
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Force, Json
 from pagewise.commands.pagesize_verify import described as described_trial
@@ -20,7 +21,7 @@ from pagewise.errors import UsageError
 from pagewise.models.page_size_curves import Curves
 from pagewise.references import is_references
 from pagewise.storage import refuse_unwritable
-from pagewise.terminal import facts, figures, pasted, show, show_json, watched
+from pagewise.terminal import Part, facts, figures, pasted, show, show_json, watched
 from pagewise.units import (
     PAGE_BYTES,
     format_figure,
@@ -227,7 +228,7 @@ def refuse_of_trace(trace: str, command: list[str], verify: bool, *, is_captured
         )
 
 
-def described(result: dict[str, Any]) -> list[Any]:
+def described(result: PageSize) -> list[Part]:
     """The answer as text and tables."""
     program, assumed = result["program"], result["assumed"]
     memory_bytes = result["memory_bytes"]
@@ -255,7 +256,7 @@ def described(result: dict[str, Any]) -> list[Any]:
     ]
 
 
-def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], rounds: int) -> None:
+def verify_advice(advice: AdvicePageSize, counts: Curves, command: list[str], rounds: int) -> None:
     """Runs the program with the advised size, and adds the measurements to the advice."""
     from pagewise.huge_pages.forecast import forecast
 
@@ -264,13 +265,14 @@ def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], ro
         advice["notes"].append("nothing to verify: the advice is to stay with 4 KiB pages")
         return
     trial = tried(command, page_bytes, rounds)
-    advice["verification"] = trial | {"forecast": forecast(counts, page_bytes)}
+    trial["forecast"] = forecast(counts, page_bytes)
+    advice["verification"] = trial
 
 
-def advised(advice: dict[str, Any]) -> list[Any]:
+def advised(advice: AdvicePageSize) -> list[Part]:
     """Size, gain, cost and settings as text and tables."""
     sizes = ", ".join(format_size(size) for size in advice["sizes_bytes"])
-    parts: list[Any] = [
+    parts: list[Part] = [
         facts(
             [
                 ("memory", f"{format_size(advice['memory_bytes'])} of {footprint(advice)}"),
@@ -292,12 +294,12 @@ def advised(advice: dict[str, Any]) -> list[Any]:
     return [*parts, *(f"note: {note}" for note in advice["notes"])]
 
 
-def footprint(advice: dict[str, Any]) -> str:
+def footprint(advice: AdvicePageSize) -> str:
     """The footprint of the program in words."""
     return f"{format_size(advice['footprint_bytes'])} that the program uses in 4 KiB pages"
 
 
-def ideal(advice: dict[str, Any]) -> str:
+def ideal(advice: AdvicePageSize) -> str:
     """How the chosen size compares with the best of 1 to 32 KiB."""
     best = format_size(advice["ideal_bytes"])
     if advice["regret"] == 0:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from pagewise.answers import PageSizeTrial, Spread
 from pagewise.commands.options import Json
-from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import (
     format_count,
     format_percent,
@@ -59,7 +60,7 @@ def verify(
         show(*described(result))
 
 
-def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any]:
+def tried(command: Sequence[str], page_bytes: int, rounds: int) -> PageSizeTrial:
     """Runs the trial, shows its progress, and says where the old settings are kept."""
     from pagewise.huge_pages.settings import UNDO
     from pagewise.huge_pages.verify import check, verify
@@ -73,7 +74,7 @@ def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any
         return verify(command, page_bytes, rounds=rounds, progress=progress)
 
 
-def described(result: dict[str, Any]) -> list[Any]:
+def described(result: PageSizeTrial) -> list[Part]:
     """The figures with both sizes, what the larger saves, what was forecast, what was given."""
     size = format_size(result["page_bytes"])
     forecast = forecast_changes(result)
@@ -106,24 +107,24 @@ def described(result: dict[str, Any]) -> list[Any]:
     return [figures(columns, rows), *notes]
 
 
-def is_less_than_forecast(result: dict[str, Any]) -> bool:
+def is_less_than_forecast(result: PageSizeTrial) -> bool:
     """Whether the trial saved so few of the forecast faults that a note must explain it."""
     forecast = result.get("forecast")
     if forecast is None:
         return False
     faults = forecast["minor_faults"]
-    forecast = 1 - faults["chosen"] / faults["base"]
-    return bool(forecast - result["saved"]["minor_faults"]["high"] > FORECAST_WITHIN)
+    saved = 1 - faults["chosen"] / faults["base"]
+    return saved - result["saved"]["minor_faults"]["high"] > FORECAST_WITHIN
 
 
-def forecast_changes(result: dict[str, Any]) -> dict[str, str]:
+def forecast_changes(result: PageSizeTrial) -> dict[str, str]:
     """The forecast change of each measure; empty for a trial without a forecast."""
     forecast = result.get("forecast")
     if forecast is None:
         return {}
     faults, saved_s = forecast["minor_faults"], forecast["cpu_s_saved"]
     cpu_s = result["base"]["cpu_s"]["typical"]
-    least, most = (-saved_s[level] / cpu_s for level in ("low", "high"))
+    least, most = -saved_s["low"] / cpu_s, -saved_s["high"] / cpu_s
     counts = f"{format_count(faults['base'])} to {format_count(faults['chosen'])}"
     return {
         "minor_faults": f"{signed(faults['chosen'] / faults['base'] - 1)}, {counts}",
@@ -131,7 +132,7 @@ def forecast_changes(result: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def negated(saved: dict[str, float]) -> dict[str, float]:
+def negated(saved: Spread) -> Spread:
     """A saving as a change: the sign is reversed."""
     return {"low": -saved["high"], "typical": -saved["typical"], "high": -saved["low"]}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from pagewise.commands import list_
 from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import replay_kills
-from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.types import Decision, PolicyReplay, ReplayKills
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
@@ -125,7 +125,7 @@ def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
     return options
 
 
-def summary(result: ReplayKills) -> list[Any]:
+def summary(result: ReplayKills) -> list[Part]:
     """What was recorded, and what each policy would have done."""
     lowest = min(point["available_bytes"] for point in result["memory"])
     share = format_share(lowest / result["total_bytes"] if result["total_bytes"] else None)
@@ -167,7 +167,7 @@ def recorded_victims(replay: PolicyReplay) -> str:
     return f"{words}, {format_count(unknown)} unknown" if unknown else words
 
 
-def timeline(replay: PolicyReplay) -> list[Any]:
+def timeline(replay: PolicyReplay) -> list[Part]:
     """A policy's kills, and its reasons not to kill, in order of time."""
     rows = [decided(decision) for decision in replay["decisions"]]
     rows += [

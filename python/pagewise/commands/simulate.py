@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from pagewise import _core, catalog, questions
-from pagewise.advice.costs import Devices
+from pagewise.advice.costs import TIERS, Devices, Tier
+from pagewise.answers import Spread
 from pagewise.commands.options import (
     As,
     Format,
@@ -22,7 +22,8 @@ from pagewise.commands.options import (
     tell_losses,
 )
 from pagewise.grids.simulations import OF_THE_REPLAY
-from pagewise.terminal import facts, figures, show, show_json, watched
+from pagewise.terminal import Part, facts, figures, show, show_json, watched
+from pagewise.types import Simulate, SimulatedAt4KiB
 from pagewise.units import (
     format_count,
     format_range,
@@ -33,6 +34,7 @@ from pagewise.units import (
     parse_size,
 )
 
+Time: TypeAlias = Literal["io_time_s", "stall_time_s"]
 EXAMPLES = (
     "pagewise simulate trace.parquet --architecture adaptive --fast-tier 256MiB "
     "--fast zram-lz4 --slow ufs-3.1",
@@ -117,8 +119,8 @@ def run(
 
 
 def described(
-    result: Mapping[str, Any], alone: Mapping[str, Any], fast_tier_bytes: int, devices: Devices
-) -> list[Any]:
+    result: Simulate, alone: Simulate, fast_tier_bytes: int, devices: Devices
+) -> list[Part]:
     """The outcome as tables, compared with the slow device alone."""
     tiers = [
         [
@@ -127,7 +129,7 @@ def described(
             format_count(result[tier]["writes"]),
             life(result, tier, devices),
         ]
-        for tier in ("fast", "slow")
+        for tier in TIERS
     ]
     tiers.append(
         [
@@ -159,7 +161,7 @@ def described(
     ]
 
 
-def larger_pages(result: Mapping[str, Any], alone: Mapping[str, Any]) -> list[Any]:
+def larger_pages(result: Simulate, alone: Simulate) -> list[Part]:
     """The cost of larger pages and of 4 KiB, with the fast tier and without it."""
     if "at_4_kib" not in result:
         return []
@@ -168,25 +170,31 @@ def larger_pages(result: Mapping[str, Any], alone: Mapping[str, Any]) -> list[An
     rows = [
         moved(name, pages)
         for name, outcome in [*found, ("slow device alone", alone)]
-        for pages in (outcome["at_4_kib"], outcome)
+        for pages in (outcome.get("at_4_kib"), outcome)
+        if pages is not None
     ]
     return ["", figures(["", "pages of", "read", "written", "I/O time"], rows)]
 
 
-def moved(name: str, outcome: Mapping[str, Any]) -> list[str]:
+def moved(name: str, outcome: Simulate | SimulatedAt4KiB) -> list[str]:
     """The bytes that both devices move with pages of one size, and their I/O time."""
     page_bytes = outcome["page_bytes"]
-    read, written = (
-        format_size(sum(outcome[tier][what] for tier in ("fast", "slow")) * page_bytes)
-        for what in ("reads", "writes")
-    )
-    alike = {"low": outcome["io_time_s"], "high": outcome["io_time_s"]}
-    times = (outcome["ranges"] or {"io_time_s": alike})["io_time_s"]
-    time = format_range({"typical": outcome["io_time_s"], **times}, format_seconds)
+    fast, slow = outcome["fast"], outcome["slow"]
+    read = format_size((fast["reads"] + slow["reads"]) * page_bytes)
+    written = format_size((fast["writes"] + slow["writes"]) * page_bytes)
+    time = format_range(time_range(outcome, "io_time_s"), format_seconds)
     return [name, format_size(page_bytes), read, written, time]
 
 
-def options(result: Mapping[str, Any]) -> list[list[str]]:
+def time_range(outcome: Simulate | SimulatedAt4KiB, name: Time) -> Spread:
+    """A time with its range over the latencies of the devices, if that is known."""
+    typical, ranges = outcome[name], outcome["ranges"]
+    if ranges is None:
+        return {"low": typical, "typical": typical, "high": typical}
+    return {"low": ranges[name]["low"], "typical": typical, "high": ranges[name]["high"]}
+
+
+def options(result: Simulate) -> list[list[str]]:
     """Every option with its value and its meaning."""
     meanings = {
         option["name"]: option["meaning"]
@@ -199,25 +207,25 @@ def options(result: Mapping[str, Any]) -> list[list[str]]:
         "clean_evictions": "whether page-outs of unmodified pages are inferred",
     }
     values = {name: str(value) for name, value in result["options"].items()}
-    values |= {name: str(result[name]) for name in replay}
+    values |= {"readahead": result["readahead"], "clean_evictions": result["clean_evictions"]}
     meanings |= replay
     return [[name, value, meanings.get(name, "")] for name, value in values.items()]
 
 
-def life(result: Mapping[str, Any], tier: str, devices: Devices) -> str:
+def life(result: Simulate, tier: Tier, devices: Devices) -> str:
     """How long a device lasts at this traffic, computed as in `pagewise advise`."""
-    years = devices.life_years(result, tier)
+    wear = result.get("wear")
+    years = devices.life_years(wear, tier)
     if years is None:
-        return "unknown" if devices.wear(result, tier) is None else "nothing written"
+        return "unknown" if devices.wear(wear, tier) is None else "nothing written"
     return format_range(years, format_years)
 
 
-def beside(result: Mapping[str, Any], alone: Mapping[str, Any], name: str) -> str:
+def beside(result: Simulate, alone: Simulate, name: Time) -> str:
     """A time with its range, and its share of the time that the slow device alone takes.
 
     The range covers the latencies of the devices.
     """
-    alike = {"low": result[name], "high": result[name]}
-    times = {"typical": result[name], **(result["ranges"] or {name: alike})[name]}
+    times = time_range(result, name)
     share = result[name] / alone[name] if alone[name] else None
     return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device alone"

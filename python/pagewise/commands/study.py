@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from pagewise.commands.options import Json, examples_folder, tell_losses
+from pagewise.comparisons import StudyResult, StudyTable
 from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
 from pagewise.studies import Study, none_installed, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
-from pagewise.terminal import figures, show, show_json, watched
+from pagewise.terminal import Part, figures, show, show_json, watched
 
 EXAMPLES = (
     "pagewise list studies",
@@ -136,7 +136,7 @@ def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
     return study
 
 
-def described(result: Mapping[str, Any]) -> list[Any]:
+def described(result: StudyResult) -> list[Part]:
     """The verdicts and the tables."""
     columns, rows = verdict_rows(result)
     shown = [columns.index(column) for column in ("check", "on", "paper", "ours")]
@@ -156,7 +156,7 @@ def described(result: Mapping[str, Any]) -> list[Any]:
     return [result["title"], verdicts, *tables]
 
 
-def words(table: Mapping[str, Any]) -> int:
+def words(table: StudyTable) -> int:
     """How many columns at the left of a table are words."""
     texts = (
         all(isinstance(cell, str) for cell in column) for column in zip(*table["rows"], strict=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Protocol
 
 from pagewise.errors import UsageError
-from pagewise.grids.cells import CellResult, Task
+from pagewise.grids.cells import Task
+from pagewise.grids.requests import CellResult
 from pagewise.recording import Progress
 
 Report = Callable[[Mapping[str, CellResult]], None]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pagewise.engines import Report
 from pagewise.grids import cells, memory
-from pagewise.grids.cells import CellResult, Task
+from pagewise.grids.cells import Task
+from pagewise.grids.requests import CellResult
 from pagewise.grids.simulations import MILLICELLS
 from pagewise.grids.traces import prepared
 from pagewise.recording import Progress

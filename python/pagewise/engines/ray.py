@@ -16,8 +16,9 @@ from typing import Any
 from pagewise.engines import Report
 from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
 from pagewise.grids import cells, memory
-from pagewise.grids.cells import CellResult, Task
+from pagewise.grids.cells import Task
 from pagewise.grids.key import file_digest, this_build
+from pagewise.grids.requests import CellResult
 from pagewise.grids.simulations import MILLICELLS
 from pagewise.grids.traces import materialize, prepared
 from pagewise.recording import Progress

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from pagewise.errors import PagewiseError
 from pagewise.grids import memory
-from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
-from pagewise.grids.requests import Request
+from pagewise.grids.requests import CellResult, Request
 from pagewise.grids.traces import Numbered, TraceSource
 from pagewise.recording import Progress
 
@@ -32,14 +31,6 @@ class Task:
     trace_sha256: str
     cells: tuple[Cell, ...]
     held_bytes: int
-
-
-@dataclass(frozen=True)
-class CellResult:
-    """The outcome of a cell as canonical JSON text, or the error instead."""
-
-    outcome: str | None = None
-    error: str | None = None
 
 
 def split(
@@ -94,13 +85,7 @@ def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[C
 
 def _pass(cells: Sequence[Cell], found: Numbered, progress: Progress | None) -> list[CellResult]:
     requests = [cell.request for cell in cells]
-    answers = requests[0].answers(found, requests, progress)
-    return [
-        CellResult(outcome=canonical(answer["outcome"]))
-        if "outcome" in answer
-        else CellResult(error=answer["error"])
-        for answer in answers
-    ]
+    return requests[0].answers(found, requests, progress)
 
 
 def _is_panic(error: BaseException) -> bool:

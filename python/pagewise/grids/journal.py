@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self
+from typing import IO, Protocol, Self
 
 from pagewise.errors import UnwritableOutput
 from pagewise.storage import filesystem, is_remote, local_path
@@ -206,7 +206,7 @@ def decode(content: bytes) -> dict[str, str]:
     return {record["key"]: record["outcome"] for record in records}
 
 
-def _line(record: Mapping[str, Any]) -> bytes:
+def _line(record: Mapping[str, object]) -> bytes:
     text = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     return b"%d %08x %s\n" % (len(text), zlib.crc32(text), text)
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pagewise import _core
 
@@ -33,7 +32,7 @@ def this_build() -> str:
 
 
 def cell_key(
-    *, trace_sha256: str, effective: Mapping[str, Any], seed: int | None, build: str, schema: str
+    *, trace_sha256: str, effective: Mapping[str, object], seed: int | None, build: str, schema: str
 ) -> str:
     """The key of one cell.
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pagewise import catalog
 from pagewise.units import MIB
+
+if TYPE_CHECKING:
+    from pagewise.grids.simulations import SimulateRequest
 
 BYTES_PER_PAGE = 64
 BYTES_PER_EVENT = 64
@@ -43,7 +46,7 @@ class Size:
     events: int
 
 
-def bytes_of(request: Mapping[str, Any], size: Size) -> int:
+def bytes_of(request: SimulateRequest, size: Size) -> int:
     """Bytes that a request, in the form of `Simulation.to_json`, holds while it runs on this
     trace."""
     architecture = request["architecture"]

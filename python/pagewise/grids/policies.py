@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Self
+from typing import Self, TypedDict, cast
 
 from pagewise import _core
+from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.errors import UsageError
 from pagewise.grids import memory
 from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
+from pagewise.grids.requests import CellResult
 from pagewise.grids.traces import Numbered
 from pagewise.policies import written
 from pagewise.recording import Progress
+from pagewise.types import DescribedPolicy, Misses
 from pagewise.units import DIGITS_MAX, parse_frames
 
 FRAMES_MAX = 2**32 - 1
@@ -58,6 +62,23 @@ def _share(text: str) -> Fraction:
     return share
 
 
+class ReplacementRequest(TypedDict):
+    """The parts of a request that the spec sets."""
+
+    policy: str
+    options: dict[str, str]
+    size: str
+
+
+class EffectivePolicy(TypedDict):
+    """A policy with every option, and its size: frames, or a share of the trace's pages."""
+
+    policy: str
+    options: dict[str, str]
+    frames: int | None
+    share_of_pages: str | None
+
+
 @dataclass(frozen=True)
 class Replacement:
     """An eviction policy at one size of memory.
@@ -80,17 +101,18 @@ class Replacement:
         """All sizes of a policy may share a pass over the trace."""
         return self.text
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ReplacementRequest:
         """The parts that the spec sets."""
         return {"policy": self.policy, "options": dict(self.options), "size": self.size.text}
 
-    def effective(self) -> dict[str, Any]:
+    def effective(self) -> EffectivePolicy:
         """The policy with every option, and its size."""
         described = self._described()
         share = None if self.size.share is None else str(self.size.share)
         frames = self.size.frames if share is None else None
         return {
-            **{name: described[name] for name in ("policy", "options")},
+            "policy": described["policy"],
+            "options": described["options"],
             "frames": frames,
             "share_of_pages": share,
         }
@@ -105,8 +127,8 @@ class Replacement:
     @classmethod
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
-    ) -> list[dict[str, Any]]:
-        """Counts all sizes of one policy in one pass; each ``outcome`` is as `pagewise misses
+    ) -> list[CellResult]:
+        """Counts all sizes of one policy in one pass; each outcome is as `pagewise misses
         --json`."""
         frames = [request.size.of(found.size.pages) for request in requests]
         counts = _core.misses(
@@ -119,30 +141,30 @@ class Replacement:
         # The trace may be a numbered copy, whose path says nothing.
         kept = {name: value for name, value in counts.items() if name != "trace"}
         return [
-            {"outcome": {**kept, "misses": {label: {str(size): by_frames[str(size)]}}}}
+            CellResult(canonical({**kept, "misses": {label: {str(size): by_frames[str(size)]}}}))
             for size in frames
         ]
 
-    def inputs(self) -> dict[str, Any]:
-        """The request, by column of the table."""
-        return {
-            "policy": self.policy,
-            "options": canonical(dict(self.options)),
-            "size": self.size.text,
-        }
+    def failed(self, trace: str, error: str | None) -> FailedCell:
+        """What it asked of a trace, with the error."""
+        return cast("FailedCell", {"trace": trace, **self.to_json(), "error": error})
 
-    def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """The figures of an outcome, by column of the table."""
-        ((_, by_frames),) = outcome["misses"].items()
+    def fill(self, row: SweepCell, outcome: str | None) -> None:
+        """Adds the request, and the figures of its outcome, to a row of the table."""
+        row["policy"] = self.policy
+        row["options"] = canonical(dict(self.options))
+        row["size"] = self.size.text
+        if outcome is None:
+            return
+        counts: Misses = json.loads(outcome)
+        ((_, by_frames),) = counts["misses"].items()
         ((frames, misses),) = by_frames.items()
-        requests = outcome["requests"]
-        return {
-            "frames": int(frames),
-            "requests": requests,
-            "pages": outcome["pages"],
-            "misses": misses,
-            "miss_ratio": misses / requests if requests else None,
-        }
+        requests = counts["requests"]
+        row["frames"] = int(frames)
+        row["requests"] = requests
+        row["pages"] = counts["pages"]
+        row["misses"] = misses
+        row["miss_ratio"] = misses / requests if requests else None
 
-    def _described(self) -> dict[str, Any]:
+    def _described(self) -> DescribedPolicy:
         return _core.describe_policy(self.text)

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from dataclasses import dataclass
+from typing import Protocol, Self
 
+from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.grids.memory import Size
 from pagewise.grids.traces import Numbered
 from pagewise.recording import Progress
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The outcome of a cell as canonical JSON text, or the error instead."""
+
+    outcome: str | None = None
+    error: str | None = None
 
 
 class Request(Protocol):
@@ -21,10 +31,10 @@ class Request(Protocol):
     def kind(self) -> object:
         """Requests of one kind may share a pass over the trace."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Mapping[str, object]:
         """The parts that the spec sets."""
 
-    def effective(self) -> dict[str, Any]:
+    def effective(self) -> Mapping[str, object]:
         """Everything but the trace that the answer depends on. Raises UsageError if it is not
         valid."""
 
@@ -34,11 +44,11 @@ class Request(Protocol):
     @classmethod
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
-    ) -> list[dict[str, Any]]:
-        """Answers requests of one kind in one pass, each with ``outcome`` or with ``error``."""
+    ) -> list[CellResult]:
+        """Answers requests of one kind in one pass."""
 
-    def inputs(self) -> dict[str, Any]:
-        """The request, by column of the table."""
+    def failed(self, trace: str, error: str | None) -> FailedCell:
+        """What it asked of a trace, with the error."""
 
-    def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """The figures of an outcome, by column of the table."""
+    def fill(self, row: SweepCell, outcome: str | None) -> None:
+        """Adds the request, and the figures of its outcome, to a row of the table."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
+from pagewise.comparisons import SweepResult
 from pagewise.engines import engine_named
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.grids import results as table
-from pagewise.grids.cells import Cell, CellResult, split
+from pagewise.grids.cells import Cell, split
 from pagewise.grids.journal import SUFFIX, Journal, open_journal
 from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.memory import Size
-from pagewise.grids.requests import Request
+from pagewise.grids.requests import CellResult, Request
 from pagewise.grids.spec import SCHEMA, Grid, draft
 from pagewise.grids.traces import TraceSource, content_digest, materialize, prepared
 from pagewise.recording import Progress, Trace
@@ -23,14 +23,14 @@ from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
 
 
 def sweep(
-    spec: str | Path | Mapping[str, Any] | Grid,
+    spec: str | Path | Mapping[str, object] | Grid,
     output: str | Path,
     *,
     engine: str = "local",
     address: str | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> SweepResult:
     """Runs every cell of ``spec`` that is not yet in ``output`` or its journal.
 
     ``spec``: a TOML file, or a mapping with its content. ``output``: a path or fsspec address of
@@ -70,7 +70,11 @@ def sweep(
             table.write(output, cells, outcomes)
             journal.remove()
     kept_cells = sum(cell.key in kept for cell in cells)
-    failed = [_failure(cell, outcomes[cell.key]) for cell in cells if outcomes[cell.key].error]
+    failed = [
+        cell.request.failed(cell.trace.name, outcomes[cell.key].error)
+        for cell in cells
+        if outcomes[cell.key].error
+    ]
     return {
         "schema": SCHEMA,
         "output": output,
@@ -88,7 +92,7 @@ def _refuse_unwritable(output: str) -> None:
             refuse_unwritable(Path(path))
 
 
-def _grid(spec: str | Path | Mapping[str, Any] | Grid, problems: Problems) -> Grid:
+def _grid(spec: str | Path | Mapping[str, object] | Grid, problems: Problems) -> Grid:
     if isinstance(spec, Grid):
         return spec
     if isinstance(spec, Mapping):
@@ -121,9 +125,9 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
     ]
 
 
-def _understood(request: Request, problems: Problems) -> dict[str, Any]:
+def _understood(request: Request, problems: Problems) -> Mapping[str, object]:
     """Everything but the trace that the answer depends on."""
-    effective: dict[str, Any] = {}
+    effective: Mapping[str, object] = {}
     with problems.at(request.place or "the spec"):
         effective = request.effective()
     return effective
@@ -183,7 +187,3 @@ def _record(
     finished = {key: result.outcome for key, result in found.items() if result.outcome is not None}
     if finished:
         journal.append(finished)
-
-
-def _failure(cell: Cell, result: CellResult) -> dict[str, Any]:
-    return {"trace": cell.trace.name, **cell.request.to_json(), "error": result.error}

@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Literal, NotRequired, Self, TypedDict, cast
 
 from pagewise import _core
+from pagewise.comparisons import FailedCell, SweepCell
 from pagewise.grids import memory
 from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
+from pagewise.grids.requests import CellResult
 from pagewise.grids.traces import Numbered
 from pagewise.recording import Progress, Trace
+from pagewise.types import DescribedRequest, Outcome, Simulated
 from pagewise.units import PAGE_BYTES
 
-OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
+OF_THE_REPLAY: tuple[Literal["readahead", "clean_evictions", "ranges"], ...] = (
+    "readahead",
+    "clean_evictions",
+    "ranges",
+)
 """Options of every architecture, which belong to the replay of the trace."""
-COUNTS = ("promotions", "demotions")
-TIMES = ("io_time_s", "stall_time_s")
 MILLICELLS = 1000
 """Progress counts thousandths of a cell."""
+
+
+class SimulateRequest(TypedDict):
+    """A request of the core; options that are absent have their defaults."""
+
+    architecture: str
+    fast_tier_bytes: int
+    fast: str
+    slow: str
+    options: dict[str, str]
+    profile: str | None
+    page_bytes: NotRequired[int]
+    readahead: NotRequired[str]
+    clean_evictions: NotRequired[str]
+    ranges: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -39,27 +59,30 @@ class Simulation:
     page_bytes: int = PAGE_BYTES
     place: str = field(default="", compare=False)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SimulateRequest:
         """The request as JSON for the core."""
         options = dict(self.options)
-        of_the_replay = {name: options.pop(name) for name in OF_THE_REPLAY if name in options}
-        return {
+        request: SimulateRequest = {
             "architecture": self.architecture,
             "fast_tier_bytes": self.fast_tier_bytes,
             "fast": self.fast,
             "slow": self.slow,
             "options": options,
             "profile": self.profile,
-            **({} if self.page_bytes == PAGE_BYTES else {"page_bytes": self.page_bytes}),
-            **of_the_replay,
         }
+        if self.page_bytes != PAGE_BYTES:
+            request["page_bytes"] = self.page_bytes
+        for name in OF_THE_REPLAY:
+            if name in options:
+                request[name] = options.pop(name)
+        return request
 
     @property
     def kind(self) -> object:
         """Simulations of every kind may share a pass over the trace."""
         return "simulation"
 
-    def effective(self) -> dict[str, Any]:
+    def effective(self) -> DescribedRequest:
         """The request with every default filled in and the devices' figures."""
         return _core.describe_request(json.dumps(self.to_json()))
 
@@ -70,43 +93,54 @@ class Simulation:
     @classmethod
     def answers(
         cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
-    ) -> list[dict[str, Any]]:
-        """Runs simulations in one pass, each with ``outcome`` or with ``error``."""
-        return _in_one_pass(found.trace, [request.to_json() for request in requests], (), progress)
+    ) -> list[CellResult]:
+        """Runs simulations in one pass."""
+        asked = [request.to_json() for request in requests]
+        return [_result(answer) for answer in _in_one_pass(found.trace, asked, (), progress)]
 
-    def inputs(self) -> dict[str, Any]:
-        """The request, by column of the table."""
-        return {
-            "architecture": self.architecture,
-            "profile": self.profile,
-            "options": canonical(dict(self.options)),
-            "fast_tier_bytes": self.fast_tier_bytes,
-            "fast": self.fast,
-            "slow": self.slow,
-        }
+    def failed(self, trace: str, error: str | None) -> FailedCell:
+        """What it asked of a trace, with the error."""
+        return cast("FailedCell", {"trace": trace, **self.to_json(), "error": error})
 
-    def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
-        """The figures of an outcome, by column of the table."""
-        fast, slow, wear = outcome["fast"], outcome["slow"], outcome.get("wear") or {}
-        return {
-            "fast_reads": fast["reads"],
-            "fast_writes": fast["writes"],
-            "fast_bytes_written": fast["bytes_written"],
-            "slow_reads": slow["reads"],
-            "slow_writes": slow["writes"],
-            "wear_fast": wear.get("fast"),
-            "wear_slow": wear.get("slow"),
-            **{name: outcome[name] for name in (*COUNTS, *TIMES)},
-        }
+    def fill(self, row: SweepCell, outcome: str | None) -> None:
+        """Adds the request, and the figures of its outcome, to a row of the table."""
+        row["architecture"] = self.architecture
+        row["profile"] = self.profile
+        row["options"] = canonical(dict(self.options))
+        row["fast_tier_bytes"] = self.fast_tier_bytes
+        row["fast"] = self.fast
+        row["slow"] = self.slow
+        if outcome is None:
+            return
+        figures: Outcome = json.loads(outcome)
+        fast, slow, wear = figures["fast"], figures["slow"], figures["wear"]
+        row["fast_reads"] = fast["reads"]
+        row["fast_writes"] = fast["writes"]
+        row["fast_bytes_written"] = fast["bytes_written"]
+        row["slow_reads"] = slow["reads"]
+        row["slow_writes"] = slow["writes"]
+        row["wear_fast"] = wear["fast"]
+        row["wear_slow"] = wear["slow"]
+        row["promotions"] = figures["promotions"]
+        row["demotions"] = figures["demotions"]
+        row["io_time_s"] = figures["io_time_s"]
+        row["stall_time_s"] = figures["stall_time_s"]
+
+
+def _result(answer: Simulated) -> CellResult:
+    outcome = answer.get("outcome")
+    if outcome is None:
+        return CellResult(error=answer.get("error"))
+    return CellResult(outcome=canonical(outcome))
 
 
 def simulate_many(
     found: Numbered,
-    requests: Sequence[Mapping[str, Any]],
+    requests: Sequence[SimulateRequest],
     *,
     marks: Sequence[int] = (),
     progress: Progress | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Simulated]:
     """Runs many requests (see `Simulation.to_json`) on all cores, in the fewest passes that fit
     memory.
 
@@ -116,7 +150,7 @@ def simulate_many(
     ``progress`` counts thousandths of cells.
     """
     cores = memory.cores()
-    answers: list[dict[str, Any]] = []
+    answers: list[Simulated] = []
     for part in memory.passes(
         requests,
         cores * memory.cells_of_pass(cores),
@@ -136,10 +170,10 @@ def simulate_many(
 
 def _in_one_pass(
     trace: Trace,
-    requests: Sequence[Mapping[str, Any]],
+    requests: Sequence[SimulateRequest],
     marks: Sequence[int],
     progress: Progress | None,
-) -> list[dict[str, Any]]:
+) -> list[Simulated]:
     memory.give_back_what_is_freed()
     text = json.dumps(list(requests))
     return _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)

@@ -33,7 +33,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
@@ -77,7 +77,7 @@ def load(path: str | Path) -> Grid:
     return grid
 
 
-def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
+def parse(spec: Mapping[str, object], *, folder: Path = Path()) -> Grid:
     """The grid of a spec as a mapping; raises as `load` does."""
     problems = Problems()
     grid = draft(spec, problems, folder=folder)
@@ -85,7 +85,7 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     return grid
 
 
-def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path()) -> Grid:
+def draft(spec: Mapping[str, object], problems: Problems, *, folder: Path = Path()) -> Grid:
     """The grid of the valid part of a spec; appends the problems of the rest to ``problems``."""
     with problems.at("the spec"):
         require_known(spec, TOP_KEYS, "the spec")
@@ -113,14 +113,14 @@ def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path())
     return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
 
 
-def _has_architectures(spec: Mapping[str, Any]) -> bool:
+def _has_architectures(spec: Mapping[str, object]) -> bool:
     """Whether a spec has any part of architectures; a spec without policies must have one."""
     return any(name in spec for name in OF_ARCHITECTURES) or not spec.get("policy")
 
 
-def _simulations(spec: Mapping[str, Any], problems: Problems) -> list[Simulation]:
+def _simulations(spec: Mapping[str, object], problems: Problems) -> list[Simulation]:
     # If every size or device is wrong, defaults stand in, so that architectures are checked too.
-    sizes = _sound(spec, "sizes", lambda size, _: [parse_size(size)], problems) or [0]
+    sizes = _sound(spec, "sizes", lambda size, _: [_size(size)], problems) or [0]
     devices = _sound(spec, "device", _devices, problems) or [STAND_INS]
     return _sound(
         spec,
@@ -131,15 +131,15 @@ def _simulations(spec: Mapping[str, Any], problems: Problems) -> list[Simulation
 
 
 def _sound(
-    spec: Mapping[str, Any],
+    spec: Mapping[str, object],
     name: str,
-    read: Callable[[Any, str], Iterable[Read]],
+    read: Callable[[object, str], Iterable[Read]],
     problems: Problems,
     *,
-    default: list[Any] | None = None,
+    default: list[object] | None = None,
 ) -> list[Read]:
     """The parsed entries of a list; appends the problems of the others."""
-    entries: list[Any] = []
+    entries: list[object] = []
     with problems.at("the spec"):
         entries = _list(spec, name, default=default)
     found: list[Read] = []
@@ -148,6 +148,11 @@ def _sound(
         with problems.at(place):
             found += read(entry, place)
     return found
+
+
+def _size(value: object) -> int:
+    # It refuses values of other types.
+    return parse_size(value)  # type: ignore[arg-type]
 
 
 def _seed(value: object) -> int:
@@ -163,10 +168,11 @@ def _trace(address: str, folder: Path, place: str) -> TraceSource:
 
 
 def _scenario(parameters: object, seed: int, place: str) -> TraceSource:
-    given = dict(require_table(parameters, place))
-    for parameter, value in given.items():
+    given: dict[str, str | int | float] = {}
+    for parameter, value in require_table(parameters, place).items():
         if not isinstance(value, (str, int, float)):
             raise UsageError(f"{parameter} must be a number or text, not {value}")
+        given[parameter] = value
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
     return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed, place=place)
@@ -219,7 +225,7 @@ def _replacements(policy: object, place: str) -> list[Replacement]:
     ]
 
 
-def _options(table: Mapping[str, Any], place: str) -> Iterator[tuple[tuple[str, str], ...]]:
+def _options(table: Mapping[str, object], place: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Every combination of the option values of one table."""
     options = require_table(table.get("options", {}), f"{place}, options")
     names = sorted(options)
@@ -237,7 +243,9 @@ def option_text(value: object) -> str:
     return str(value)
 
 
-def _list(spec: Mapping[str, Any], name: str, *, default: list[Any] | None = None) -> list[Any]:
+def _list(
+    spec: Mapping[str, object], name: str, *, default: list[object] | None = None
+) -> list[object]:
     value = spec.get(name, default)
     if not isinstance(value, list) or (not value and default is None):
         raise UsageError(f"the spec needs {name!r}, a list with at least one entry")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput
@@ -29,7 +28,7 @@ class TraceSource:
 
     name: str
     address: str | None = None
-    scenario: tuple[tuple[str, Any], ...] = ()
+    scenario: tuple[tuple[str, str | int | float], ...] = ()
     seed: int | None = None
     place: str = field(default="", compare=False)
 

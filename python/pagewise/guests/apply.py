@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from pagewise.advice.page_size.advise import memory_of, unjudged
+from pagewise.answers import Setting, Spread
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
@@ -23,6 +24,33 @@ ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm"
 """QEMU's names of the processors whose programs each guest runs, by architecture."""
 
 
+class GuestAnswer(TypedDict):
+    """What was chosen for a guest; ``files`` is absent until they are written."""
+
+    name: str
+    workload: str
+    architecture: str
+    storage: str
+    memory_bytes: int
+    page_bytes: int
+    gain: Spread
+    ideal_bytes: int
+    regret: float
+    footprint_factor: float
+    kernel: str | None
+    kernel_arguments: str
+    settings: list[Setting]
+    notes: list[str]
+    files: NotRequired[list[str]]
+
+
+class Applied(TypedDict):
+    """The result of `apply`."""
+
+    schema: str
+    guests: list[GuestAnswer]
+
+
 def apply(
     path: str | Path,
     output: str | Path,
@@ -30,7 +58,7 @@ def apply(
     *,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> Applied:
     """Chooses for every guest in a file and writes ``OUTPUT/NAME/`` for each; changes nothing else.
 
     ``curves_of``: returns the curves of a workload's trace; called once per trace. Fields:
@@ -57,9 +85,7 @@ def apply(
     return {"schema": SCHEMA, "guests": [answer for answer, _ in answers]}
 
 
-def _answer(
-    path: str | Path, guest: Guest, curves: Curves
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _answer(path: str | Path, guest: Guest, curves: Curves) -> tuple[GuestAnswer, dict[str, str]]:
     """The result for a guest, and the files to write."""
     try:
         memory_bytes = memory_of(guest.memory, footprint_bytes(curves))
@@ -69,7 +95,7 @@ def _answer(
         raise
     begun = start(guest, memory_bytes, choice.page_bytes)
     low, high = choice.gain_interval
-    answer = {
+    answer: GuestAnswer = {
         "name": guest.name,
         "workload": guest.workload.name,
         "architecture": guest.architecture,

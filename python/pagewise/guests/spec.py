@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pagewise.errors import UsageError
 from pagewise.spec_files import read_toml, require_known, require_table, require_text
@@ -77,7 +76,7 @@ def load(path: str | Path) -> list[Guest]:
         raise UsageError(f"{path}: {error}", path=str(path), hint=error.hint) from error
 
 
-def parse(spec: Mapping[str, Any], folder: Path) -> list[Guest]:
+def parse(spec: Mapping[str, object], folder: Path) -> list[Guest]:
     """The guests of a file as a mapping."""
     require_known(spec, TOP_KEYS, "the file")
     tables = spec.get("vm")
@@ -94,7 +93,7 @@ def parse(spec: Mapping[str, Any], folder: Path) -> list[Guest]:
 
 def _guest(
     value: object,
-    shared: Mapping[str, Any],
+    shared: Mapping[str, object],
     kernels: Mapping[str, Mapping[int, Path]],
     folder: Path,
 ) -> Guest:

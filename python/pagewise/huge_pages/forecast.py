@@ -10,8 +10,7 @@ anonymous memory: Linux maps the zero page at the read and copies 4 KiB at the w
 
 from __future__ import annotations
 
-from typing import Any
-
+from pagewise.answers import Forecast
 from pagewise.models.page_size_curves import Curves
 from pagewise.models.page_size_time import HARDWARE, Hardware
 from pagewise.units import PAGE_BYTES
@@ -19,7 +18,7 @@ from pagewise.units import PAGE_BYTES
 FAULT_AROUND_BYTES = 64 * 1024
 
 
-def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> dict[str, Any]:
+def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> Forecast:
     """Minor faults with 4 KiB and with this size, and the CPU seconds saved.
 
     ``minor_faults`` {``base``, ``chosen``} assumes that all memory whose first touch is a write

@@ -17,9 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pagewise import signals
+from pagewise.answers import PageSizeTrial, Spread
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
@@ -46,7 +47,7 @@ def verify(
     *,
     rounds: int = ROUNDS,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> PageSizeTrial:
     """Measures what pages of this size save the command; restores all settings before it returns.
 
     Runs the command ``rounds`` times with each size, in alternating order, without input and with
@@ -177,6 +178,6 @@ def _saved(base: float, chosen: float) -> float:
     return 1 - chosen / base if base else 0.0
 
 
-def _range(values: Sequence[float]) -> dict[str, float]:
+def _range(values: Sequence[float]) -> Spread:
     """Lowest, median and highest."""
     return {"low": min(values), "typical": median(values), "high": max(values)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pagewise import _core
 from pagewise.errors import UsageError
@@ -139,13 +139,18 @@ def storage_of(text: str) -> Storage:
             hint="use optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
-    setup: Mapping[str, Any] = transfer["setup_ns"]
-    bandwidth: Mapping[str, Any] = transfer["bandwidth_mb_s"]
+    setup = transfer["setup_ns"]
+    bandwidth = transfer["bandwidth_mb_s"]
     ns_per_byte = {
-        level: 1e3 / bandwidth[of]
-        for level, of in (("low", "high"), ("typical", "typical"), ("high", "low"))
+        level: 1e3 / rate
+        for level, rate in (
+            ("low", bandwidth["high"]),
+            ("typical", bandwidth["typical"]),
+            ("high", bandwidth["low"]),
+        )
     }
-    return Storage(device["name"], {level: setup[level] for level in LEVELS}, ns_per_byte)
+    setup_ns = {"low": setup["low"], "typical": setup["typical"], "high": setup["high"]}
+    return Storage(device["name"], setup_ns, ns_per_byte)
 
 
 @dataclass(frozen=True)

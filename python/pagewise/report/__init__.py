@@ -6,20 +6,19 @@ from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False  # not from typing: an interrupt could arrive while typing loads
 if TYPE_CHECKING:
-    from typing import Any
-
+    from pagewise.answers import ReportResult
     from pagewise.recording import PathLike, Progress
 
 
 def report(
-    results: Sequence[PathLike | Mapping[str, Any]],
+    results: Sequence[PathLike | Mapping[str, object]],
     output: PathLike,
     *,
     title: str | None = None,
     command: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ReportResult:
     """Writes one HTML file about any mix of results; returns its path, size and panels.
 
     ``results`` are JSON outputs of analyze, misses, simulate, study and advise (files, or the

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from pagewise import _core, units
+from pagewise.answers import ReportResult
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.report.inputs import Inputs, gather, recording_name
@@ -25,7 +25,7 @@ from pagewise.report.kinds import accessed, title_of
 from pagewise.report.model import Chart, Column, Panel, Table, TableCell
 from pagewise.report.panels import PANELS
 from pagewise.report.sentences import without_single_bars
-from pagewise.report.style import styles
+from pagewise.report.style import SeriesStyle, styles
 from pagewise.report.verdict import verdict
 from pagewise.storage import refuse_unwritable, write_text
 from pagewise.terminal import without_controls
@@ -39,14 +39,14 @@ ROWS_SHOWN = 200
 
 
 def build(
-    results: Sequence[PathLike | Mapping[str, Any]],
+    results: Sequence[PathLike | Mapping[str, object]],
     output: PathLike,
     *,
     title: str | None = None,
     command: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ReportResult:
     """See :func:`pagewise.report.report`."""
     if not results:
         raise UsageError("a report needs at least one result")
@@ -137,14 +137,14 @@ def content_policy(scripts: Iterable[str]) -> str:
     )
 
 
-def embed(value: Chart | Table | dict[str, Any]) -> Markup:
+def embed(value: Chart | Table | dict[str, object]) -> Markup:
     """Data as JSON; no name in it can end the script element."""
     data = value if isinstance(value, dict) else asdict(value)
     text = json.dumps(harmless(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
-def harmless(data: Any) -> Any:
+def harmless(data: object) -> object:
     """Data whose texts have neither control characters nor characters that change direction."""
     match data:
         case str():
@@ -163,7 +163,7 @@ def emphasized(text: str) -> Markup:
     return Markup(CODE.sub(r"<code>\1</code>", EMPHASIS.sub(r"<em>\1</em>", safe)))
 
 
-def unbroken(value: Any) -> Any:
+def unbroken(value: object) -> object:
     """Text without control characters, with each figure kept on the line of its unit."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return SPACE_BEFORE_UNIT.sub("\u00a0", without_controls(value))
@@ -204,7 +204,7 @@ def grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
     return [list(group) for _, group in keyed]
 
 
-def look_of(charts: Sequence[Chart]) -> dict[str, Any]:
+def look_of(charts: Sequence[Chart]) -> dict[str, SeriesStyle]:
     """The style of each series in a group of charts, by name."""
     found = (series for chart in charts for view in chart.views for series in view.series)
     drawn = (each for each in found if not (each.is_reference or each.is_right or each.is_moment))

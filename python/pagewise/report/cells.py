@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pagewise.report.inputs import Result
+from pagewise.grids.results import SimulatedCell
 from pagewise.report.model import Column, TableCell
 from pagewise.units import DAYS_PER_YEAR
 
@@ -40,16 +40,16 @@ class Setup:
         return f"{self.trace} with {self.fast} before {self.slow}"
 
 
-def by_setup(cells: Iterable[Result]) -> dict[Setup, list[Result]]:
+def by_setup(cells: Iterable[SimulatedCell]) -> dict[Setup, list[SimulatedCell]]:
     """The cells of each recording and pair of devices, in the order given."""
-    grouped: dict[Setup, list[Result]] = {}
+    grouped: dict[Setup, list[SimulatedCell]] = {}
     for cell in cells:
         setup = Setup(str(cell["trace"]), str(cell["fast"]), str(cell["slow"]))
         grouped.setdefault(setup, []).append(cell)
     return grouped
 
 
-def label(cell: Result) -> str:
+def label(cell: SimulatedCell) -> str:
     """The architecture, and the options that were set."""
     options = cell.get("options") or {}
     if isinstance(options, str):
@@ -58,7 +58,7 @@ def label(cell: Result) -> str:
     return f"{cell['architecture']} {given}".strip()
 
 
-def sorted_cells(cells: Iterable[Result]) -> list[Result]:
+def sorted_cells(cells: Iterable[SimulatedCell]) -> list[SimulatedCell]:
     """The cells by recording, devices, architecture and size."""
     return sorted(
         cells,
@@ -72,19 +72,33 @@ def sorted_cells(cells: Iterable[Result]) -> list[Result]:
     )
 
 
-def row(cell: Result) -> list[TableCell]:
+def row(cell: SimulatedCell) -> list[TableCell]:
     """A cell as a row of the table."""
-    wear = {f"wear_{tier}_per_year": per_year(cell, tier) for tier in ("fast", "slow")}
-    return [wear[name] if name in wear else cell.get(name) for name in (c.name for c in COLUMNS)]
+    options = cell.get("options")
+    return [
+        cell["trace"],
+        cell["architecture"],
+        options if isinstance(options, str) or options is None else json.dumps(options),
+        cell["fast_tier_bytes"],
+        cell["fast"],
+        cell["slow"],
+        cell["slow_reads"],
+        cell["slow_writes"],
+        cell["fast_reads"],
+        cell["fast_writes"],
+        cell["io_time_s"],
+        cell.get("stall_time_s"),
+        per_year(cell.get("wear_fast")),
+        per_year(cell.get("wear_slow")),
+    ]
 
 
-def per_year(cell: Result, tier: str) -> float | None:
+def per_year(wear: float | None) -> float | None:
     """Share of the rated life used per year, before write amplification; None if unknown."""
-    wear = cell.get(f"wear_{tier}")
     return None if wear is None else float(wear) * DAYS_PER_YEAR
 
 
-def yearly_wear(cell: Result) -> float | None:
+def yearly_wear(cell: SimulatedCell) -> float | None:
     """Share of its rated life that the faster wearing device loses per year; None if unknown."""
-    rates = [per_year(cell, tier) for tier in ("fast", "slow")]
+    rates = [per_year(cell.get("wear_fast")), per_year(cell.get("wear_slow"))]
     return max((rate for rate in rates if rate is not None), default=None)

@@ -8,17 +8,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import NotRequired, TypedDict, cast
 
-from pagewise import _core
+from pagewise import _core, types
+from pagewise.answers import Advice, AtSize, PageSize
+from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
 from pagewise.errors import UnreadableInput
+from pagewise.grids import results as tables
+from pagewise.grids.results import CountedCell, SimulatedCell
 from pagewise.policies import written
 from pagewise.questions import analyze, misses
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.report.shapes import KINDS, flaw
 from pagewise.storage import refuse_endless
-
-Result: TypeAlias = dict[str, Any]
 
 PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20
@@ -26,6 +28,32 @@ CACHE_SHARES = (0.001, 0.01, 0.1, 0.3)
 """Sizes of a cache at which to compare policies, as shares of the objects of a trace."""
 COMPARED_MAX = 10_000_000
 """The most objects of a trace for comparing policies; each policy then takes some 2 GB."""
+
+
+class ReadAnalysis(types.Analysis):
+    """An analysis, with more that the recording says if the report has read it."""
+
+    name: NotRequired[str]
+    header: NotRequired[types.Header]
+    gaps: NotRequired[list[types.Gap]]
+    recordings: NotRequired[int]
+
+
+class CountedMisses(TypedDict):
+    """Misses of policies on a recording."""
+
+    name: str
+    kind: NotRequired[str]
+    requests: int
+    pages: int
+    misses: dict[str, dict[str, int]]
+    losses: NotRequired[list[types.Loss]]
+
+
+class NamedReplay(types.ReplayKills):
+    """A replay of kills, with the name of its recording."""
+
+    name: str
 
 
 @dataclass(frozen=True)
@@ -41,30 +69,32 @@ class Source:
 class Inputs:
     """The inputs of the panels, by kind, in the order given."""
 
-    analyses: dict[str, Result] = field(default_factory=dict)
+    analyses: dict[str, ReadAnalysis] = field(default_factory=dict)
     """Analyses by the name of the recording."""
-    headers: dict[str, Result] = field(default_factory=dict)
+    headers: dict[str, types.Header] = field(default_factory=dict)
     """Headers by the name of the recording."""
-    misses: list[Result] = field(default_factory=list)
-    cells: list[Result] = field(default_factory=list)
+    misses: list[CountedMisses] = field(default_factory=list)
+    cells: list[SimulatedCell] = field(default_factory=list)
     """One row per simulated cell, from sweeps and single simulations."""
-    studies: list[Result] = field(default_factory=list)
-    advice: list[Result] = field(default_factory=list)
-    page_sizes: list[Result] = field(default_factory=list)
-    lazy_benches: list[Result] = field(default_factory=list)
-    kill_replays: list[Result] = field(default_factory=list)
-    kills: list[Result] = field(default_factory=list)
+    studies: list[StudyResult] = field(default_factory=list)
+    advice: list[Advice] = field(default_factory=list)
+    page_sizes: list[PageSize] = field(default_factory=list)
+    lazy_benches: list[BenchLazy] = field(default_factory=list)
+    kill_replays: list[NamedReplay] = field(default_factory=list)
+    kills: list[types.Kills] = field(default_factory=list)
     """Outputs of `pagewise-agent killtrace --json`."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
-    def accessed(self) -> dict[str, Result]:
+    def accessed(self) -> dict[str, ReadAnalysis]:
         """The analyses of recordings that have an access; the others have nothing to draw."""
         return {name: result for name, result in self.analyses.items() if result["accesses"]}
 
-    def losses(self) -> dict[str, list[Result]]:
+    def losses(self) -> dict[str, list[types.Loss]]:
         """What each recording lost, by name, without recordings that lost nothing."""
-        found = {recording_name(advice["trace"]): advice.get("losses") for advice in self.advice}
+        found: dict[str, list[types.Loss] | None] = {
+            recording_name(advice["trace"]): advice.get("losses") for advice in self.advice
+        }
         found |= {result["name"]: result.get("losses") for result in self.misses}
         found |= {name: result.get("losses") for name, result in self.analyses.items()}
         found |= {name: header["losses"] for name, header in self.headers.items()}
@@ -72,7 +102,7 @@ class Inputs:
 
 
 def gather(
-    results: Sequence[PathLike | Mapping[str, Any]], *, progress: Progress | None = None
+    results: Sequence[PathLike | Mapping[str, object]], *, progress: Progress | None = None
 ) -> Inputs:
     """Reads every input. Raises UnreadableInput if one is neither a result nor a recording."""
     inputs = Inputs()
@@ -103,20 +133,19 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         except (ValueError, RecursionError) as error:
             raise UnreadableInput(f"{path}: not JSON: {error}", path=path) from error
         add(inputs, result, Path(path).stem, digest, path=path)
-    elif head.startswith(PARQUET_MAGIC) and (columns := sweep_columns(path)):
-        cells = [
-            dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
-        ]
-        result = {"schema": "pagewise.sweep/1", "cells": cells}
-        add(inputs, result, Path(path).stem, digest, path=path)
+    elif head.startswith(PARQUET_MAGIC) and (cells := sweep_cells(path)) is not None:
+        table = {"schema": "pagewise.sweep/1", "cells": cells}
+        add(inputs, table, Path(path).stem, digest, path=path)
     else:
         trace = read(path)
         held = trace.info()
-        parts = {name: held[name] for name in ("header", "gaps", "recordings")}
-        result = {**analyze(trace, by="process", progress=progress), **parts}
-        add(inputs, result, recording_name(path), digest)
-        if result["kind"] == "objects":
-            compare_policies(inputs, trace, result["pages"], progress)
+        analysis = cast("ReadAnalysis", analyze(trace, by="process", progress=progress))
+        analysis["header"] = held["header"]
+        analysis["gaps"] = held["gaps"]
+        analysis["recordings"] = held["recordings"]
+        add(inputs, analysis, recording_name(path), digest)
+        if analysis["kind"] == "objects":
+            compare_policies(inputs, trace, analysis["pages"], progress)
 
 
 def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progress | None) -> None:
@@ -131,21 +160,32 @@ def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progr
     counts = [misses(trace, policy=[name], frames=frames, progress=progress) for name in names]
     together = {name: count for each in counts for name, count in each["misses"].items()}
     name = recording_name(trace.path)
-    inputs.misses.append({**counts[0], "name": name, "kind": "objects", "misses": together})
+    inputs.misses.append(
+        {
+            "name": name,
+            "kind": "objects",
+            "requests": counts[0]["requests"],
+            "pages": counts[0]["pages"],
+            "misses": together,
+            "losses": counts[0]["losses"],
+        }
+    )
 
 
-def sweep_columns(path: str) -> dict[str, list[Any]] | None:
-    """The columns of a sweep's results by name; None for a trace, which is also Parquet."""
+def sweep_cells(path: str) -> list[SweepCell] | None:
+    """The rows of a sweep's results; None for a trace, which is also Parquet."""
     try:
         table = _core.read_table(path)
     except UnreadableInput:
         return None
     if dict(table["metadata"]).get("schema") != "pagewise.sweep/1":
         return None
-    return {column["name"]: column["values"] for column in table["columns"]}
+    return tables.rows(table)
 
 
-def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | None = None) -> None:
+def add(
+    inputs: Inputs, result: Mapping[str, object], name: str, digest: str, *, path: str | None = None
+) -> None:
     """Adds one result to the list for its schema. Raises UnreadableInput if its fields do not fit.
 
     ``name`` is used if the result names no recording; ``path`` is the result's file, if any.
@@ -166,47 +206,65 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             hint="make it again with the command that wrote it",
         )
     name = str(result.get("name") or recording_name(str(result.get("trace") or name)))
-    match kind:
-        case "analyze":
-            inputs.analyses[unused(name, inputs.analyses)] = result
-            if result.get("header"):
-                inputs.headers[name] = result["header"]
-        case "misses":
-            inputs.misses.append({"name": name, **result})
-        case "misses-of-traces":
-            inputs.misses += [
-                {"name": recording_name(str(each.get("trace") or name)), **each}
-                for each in result["traces"]
-            ]
-        case "simulate":
-            inputs.cells.append(flat(result, name))
-        case "sweep":
-            cells = [cell for cell in result["cells"] if not cell.get("error")]
-            inputs.cells += [cell for cell in cells if cell.get("policy") is None]
-            inputs.misses += counted([cell for cell in cells if cell.get("policy") is not None])
-        case "study":
-            inputs.studies.append({"name": name, **result})
-        case "page-size" | "advice-page-size":
-            inputs.page_sizes.append({"name": name, **result})
-        case "bench-lazy":
-            inputs.lazy_benches.append(result)
-        case "replay-kills":
-            inputs.kill_replays.append({**result, "name": recording_name(result["recording"])})
-        case "kills":
-            inputs.kills.append(result)
-        case _:
-            inputs.advice.append({"name": name, **result})
+    sort_in(inputs, kind, result, name)
     inputs.sources.append(Source(name, kind, digest))
 
 
-def counted(cells: Sequence[Result]) -> list[Result]:
+def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) -> None:
+    """Adds a result to the list of its kind; its fields are known to fit."""
+    match kind:
+        case "analyze":
+            analysis = cast("ReadAnalysis", result)
+            inputs.analyses[unused(name, inputs.analyses)] = analysis
+            if header := analysis.get("header"):
+                inputs.headers[name] = header
+        case "misses":
+            inputs.misses.append(cast("CountedMisses", {"name": name, **result}))
+        case "misses-of-traces":
+            inputs.misses += [
+                cast(
+                    "CountedMisses",
+                    {"name": recording_name(str(each.get("trace") or name)), **each},
+                )
+                for each in cast("types.MissesOfTraces", result)["traces"]
+            ]
+        case "simulate":
+            inputs.cells.append(flat(cast("types.Simulate", result), name))
+        case "sweep":
+            table = cast("SweepTable", result)
+            cells = [cell for cell in table["cells"] if not cell.get("error")]
+            simulated = [cell for cell in cells if cell.get("policy") is None]
+            of_policies = [cell for cell in cells if cell.get("policy") is not None]
+            inputs.cells += cast("list[SimulatedCell]", simulated)
+            inputs.misses += counted(cast("list[CountedCell]", of_policies))
+        case "study":
+            inputs.studies.append(cast("StudyResult", result))
+        case "page-size" | "advice-page-size":
+            inputs.page_sizes.append(cast("PageSize", result))
+        case "bench-lazy":
+            inputs.lazy_benches.append(cast("BenchLazy", result))
+        case "replay-kills":
+            replay = cast("types.ReplayKills", result)
+            inputs.kill_replays.append({**replay, "name": recording_name(replay["recording"])})
+        case "kills":
+            inputs.kills.append(cast("types.Kills", result))
+        case _:
+            inputs.advice.append(cast("Advice", result))
+
+
+def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:
     """The policies of a sweep, as one result of `pagewise misses` for each trace."""
-    traces: dict[str, Result] = {}
+    traces: dict[str, CountedMisses] = {}
     for cell in cells:
         seed = cell.get("seed")
         name = recording_name(cell["trace"]) + ("" if seed is None else f" (seed {seed})")
-        fields = {"name": name, "requests": cell["requests"], "pages": cell["pages"]}
-        misses = traces.setdefault(name, {**fields, "misses": {}})["misses"]
+        found: CountedMisses = {
+            "name": name,
+            "requests": cell["requests"],
+            "pages": cell["pages"],
+            "misses": {},
+        }
+        misses = traces.setdefault(name, found)["misses"]
         options = cell.get("options") or {}
         options = json.loads(options) if isinstance(options, str) else options
         sizes = misses.setdefault(written(cell["policy"], options), {})
@@ -214,9 +272,9 @@ def counted(cells: Sequence[Result]) -> list[Result]:
     return list(traces.values())
 
 
-def flat(result: Result, name: str) -> Result:
+def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:
     """A simulation as a row of a sweep."""
-    wear = result.get("wear") or {}
+    wear = result.get("wear")
     return {
         "trace": name,
         "architecture": result["architecture"],
@@ -230,8 +288,8 @@ def flat(result: Result, name: str) -> Result:
         "slow_writes": result["slow"]["writes"],
         "io_time_s": result["io_time_s"],
         "stall_time_s": result["stall_time_s"],
-        "wear_fast": wear.get("fast"),
-        "wear_slow": wear.get("slow"),
+        "wear_fast": wear.get("fast") if wear else None,
+        "wear_slow": wear.get("slow") if wear else None,
     }
 
 
@@ -260,13 +318,18 @@ def unused(name: str, taken: Mapping[str, object]) -> str:
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def taken(advice: Result) -> Result | None:
+class Taken(AtSize):
+    """What an advice recommends, at its size."""
+
+    architecture: str
+
+
+def taken(advice: Advice) -> Taken | None:
     """The choice that an advice recommends; None if no fast tier pays off.
 
     That is the best on stock Linux. Older results have only the best of all architectures.
     """
     if "today" in advice:
-        today: Result | None = advice["today"]
-        return today
-    worth: Result | None = advice["worth"]
-    return worth and {"architecture": advice["architecture"]["name"], **worth}
+        return advice["today"]
+    worth = advice["worth"]
+    return {"architecture": advice["architecture"]["name"], **worth} if worth else None

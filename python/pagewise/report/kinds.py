@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import CountedMisses, Inputs, ReadAnalysis
 from pagewise.report.model import Unit
 from pagewise.units import PAGE_BYTES, format_count, format_size
 
@@ -50,10 +50,12 @@ OBJECTS = Kind("Cache trace", "objects", "reads", "writes", "objects of a cache"
 KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
 
 
-def kind_of(analysis: Result) -> Kind:
+def kind_of(analysis: ReadAnalysis | CountedMisses) -> Kind:
     """The kind of a recording; older results do not name it, and are of swap."""
     kind = KINDS.get(str(analysis.get("kind")), PAGES)
-    page_bytes = analysis.get("page_bytes") or PAGE_BYTES
+    # Misses have no size of a page, nor has an analysis of an earlier pagewise.
+    given = analysis.get("page_bytes")
+    page_bytes = given if isinstance(given, int) and given else PAGE_BYTES
     if kind is OBJECTS or page_bytes == PAGE_BYTES:
         return kind
     return replace(kind, accessed=f"pages of {format_size(page_bytes)}", bytes_each=page_bytes)

@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-Shape: TypeAlias = Any
 BEYOND = 2**63
 """Bound of the absolute value of numbers."""
 SHOWN = 40
@@ -24,7 +23,7 @@ class Plain:
     """A single value: what it must be in words, and the test for it."""
 
     words: str
-    holds: Callable[[Any], bool]
+    holds: Callable[[object], bool]
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,11 @@ class Keyed:
     name: Plain | None = None
 
 
+Shape: TypeAlias = (
+    Plain | Maybe | Keyed | Mapping[str, "Shape"] | list["Shape"] | tuple["Shape", ...]
+)
+
+
 @dataclass(frozen=True)
 class Mismatch:
     """A departure: the field (``cells[3].io_time_s``), what was expected, and what was found."""
@@ -55,16 +59,24 @@ class Mismatch:
         return f"field {self.field}: expected {self.expected}, found {self.found}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) < BEYOND and math.isfinite(value)
 
 
+def _is_at_least_0(value: object) -> bool:
+    return _is_number(value) and isinstance(value, (int, float)) and value >= 0
+
+
+def _is_share(value: object) -> bool:
+    return _is_at_least_0(value) and isinstance(value, (int, float)) and value <= 1
+
+
 NUMBER = Plain("a finite number", _is_number)
-COUNT = Plain("a count", lambda value: isinstance(value, int) and _is_number(value) and value >= 0)
-POSITIVE = Plain("a number of 0 or more", lambda value: _is_number(value) and value >= 0)
-SHARE = Plain("a share from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+COUNT = Plain("a count", lambda value: isinstance(value, int) and _is_at_least_0(value))
+POSITIVE = Plain("a number of 0 or more", _is_at_least_0)
+SHARE = Plain("a share from 0 to 1", _is_share)
 TEXT = Plain("text", lambda value: isinstance(value, str))
 FLAG = Plain("true or false", lambda value: isinstance(value, bool))
 SCALAR = Plain(
@@ -79,7 +91,7 @@ DIGITS = Plain(
 )
 
 
-def departure(value: Any, shape: Shape, field: str = "") -> Mismatch | None:
+def departure(value: object, shape: Shape, field: str = "") -> Mismatch | None:
     """The first place where ``value`` departs from ``shape``; None if it fits."""
     match shape:
         case Maybe():
@@ -98,7 +110,7 @@ def departure(value: Any, shape: Shape, field: str = "") -> Mismatch | None:
             raise AssertionError(f"no shape: {shape!r}")
 
 
-def _object(value: Any, shape: Mapping[str, Shape], field: str) -> Mismatch | None:
+def _object(value: object, shape: Mapping[str, Shape], field: str) -> Mismatch | None:
     if not isinstance(value, Mapping):
         return _mismatch(field, "an object", value)
     for name, wanted in shape.items():
@@ -110,7 +122,7 @@ def _object(value: Any, shape: Mapping[str, Shape], field: str) -> Mismatch | No
     return None
 
 
-def _keyed(value: Any, shape: Keyed, field: str) -> Mismatch | None:
+def _keyed(value: object, shape: Keyed, field: str) -> Mismatch | None:
     if not isinstance(value, Mapping):
         return _mismatch(field, "an object", value)
     for name, inner in value.items():
@@ -121,7 +133,7 @@ def _keyed(value: Any, shape: Keyed, field: str) -> Mismatch | None:
     return None
 
 
-def _list(value: Any, shape: Shape, field: str) -> Mismatch | None:
+def _list(value: object, shape: Shape, field: str) -> Mismatch | None:
     if not isinstance(value, (list, tuple)):
         return _mismatch(field, "a list", value)
     for index, inner in enumerate(value):
@@ -130,7 +142,7 @@ def _list(value: Any, shape: Shape, field: str) -> Mismatch | None:
     return None
 
 
-def _row(value: Any, shapes: tuple[Shape, ...], field: str) -> Mismatch | None:
+def _row(value: object, shapes: tuple[Shape, ...], field: str) -> Mismatch | None:
     if not isinstance(value, (list, tuple)) or len(value) != len(shapes):
         return _mismatch(field, f"a list of {len(shapes)}", value)
     for index, (inner, shape) in enumerate(zip(value, shapes, strict=True)):
@@ -139,7 +151,7 @@ def _row(value: Any, shapes: tuple[Shape, ...], field: str) -> Mismatch | None:
     return None
 
 
-def _mismatch(field: str, expected: str, value: Any) -> Mismatch:
+def _mismatch(field: str, expected: str, value: object) -> Mismatch:
     return Mismatch(field or "of the whole", expected, _shown(value))
 
 
@@ -152,7 +164,7 @@ def _named(shape: Shape) -> str:
     return "a list" if isinstance(shape, (list, tuple)) else "an object"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """The value, shortened for a message."""
     if isinstance(value, int) and not -BEYOND < value < BEYOND:
         return "a number beyond 64 bits"

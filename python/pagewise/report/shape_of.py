@@ -6,10 +6,10 @@ an earlier pagewise lack some, and charts that need those are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from pagewise.layouts import Schema
 from pagewise.report.shape import (
     ANYTHING,
     COUNT,
@@ -37,10 +37,10 @@ class Reader:
     may be null. Of a type that is not named, the schema says what must be there.
     """
 
-    definitions: Mapping[str, Any]
+    definitions: Mapping[str, Schema]
     needs: Mapping[str, str]
 
-    def shape(self, schema: Any) -> Shape:
+    def shape(self, schema: Schema) -> Shape:
         """The shape of one value."""
         if "$ref" in schema:
             name = str(schema["$ref"]).rpartition("/")[2]
@@ -62,7 +62,7 @@ class Reader:
             return number(schema)
         return ANYTHING if kinds is None else PLAIN[kinds]
 
-    def fields(self, name: str, schema: Any) -> Shape:
+    def fields(self, name: str, schema: Schema) -> dict[str, Shape]:
         """The shape of an object with known fields."""
         words = self.needs.get(name)
         needed = schema.get("required", []) if words is None else words.split()
@@ -82,14 +82,15 @@ class Reader:
             return inner
         return Maybe(inner, is_needed=is_needed or may_be_null)
 
-    def keyed(self, schema: Any) -> Shape:
+    def keyed(self, schema: Schema) -> Shape:
         """An object whose names are data."""
         for values in schema.get("patternProperties", {}).values():
             return Keyed(self.shape(values), name=DIGITS)
-        values = schema.get("additionalProperties", {})
-        return Keyed(self.shape(values if isinstance(values, dict) else {}))
+        further = schema.get("additionalProperties")
+        known: Schema = {} if further is None or isinstance(further, bool) else further
+        return Keyed(self.shape(known))
 
-    def one_of(self, alternatives: list[Any]) -> Shape:
+    def one_of(self, alternatives: Sequence[Schema]) -> Shape:
         """A value of one of several types: null beside another, words, or any plain value."""
         others = [one for one in alternatives if one.get("type") != "null"]
         if len(others) > 1:
@@ -100,7 +101,7 @@ class Reader:
         return inner if len(others) == len(alternatives) else Maybe(inner)
 
 
-def number(schema: Any) -> Plain:
+def number(schema: Schema) -> Plain:
     """The shape of a number within its range."""
     if schema.get("minimum") != 0:
         return NUMBER

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from functools import cache, partial
-from typing import Any
+from functools import cache
+from typing import cast
 
 from pagewise import layouts
+from pagewise.answers import PageSize
+from pagewise.comparisons import StudyResult, SweepCell, SweepTable
+from pagewise.layouts import Schema
 from pagewise.report.shape import (
-    COUNT,
-    FLAG,
     NUMBER,
-    POSITIVE,
     SCALAR,
     SHARE,
     TEXT,
-    Keyed,
     Maybe,
     Mismatch,
     Plain,
@@ -28,9 +27,10 @@ from pagewise.report.shape import (
     departure,
 )
 from pagewise.report.shape_of import Reader
+from pagewise.types import Analysis, ProcessAnalysis
 
 
-def _is_options(value: Any) -> bool:
+def _is_options(value: object) -> bool:
     try:
         options = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -38,86 +38,7 @@ def _is_options(value: Any) -> bool:
     return isinstance(options, Mapping) and all(SCALAR.holds(given) for given in options.values())
 
 
-OrNull = partial(Maybe, is_needed=True)
-OPTIONS = Plain("options by name, or their JSON text", _is_options)
-CELL = {
-    **dict.fromkeys(("trace", "architecture", "fast", "slow"), TEXT),
-    **dict.fromkeys(("fast_tier_bytes", "slow_reads", "slow_writes"), COUNT),
-    **dict.fromkeys(("fast_reads", "fast_writes"), COUNT),
-    "options": Maybe(OPTIONS),
-    "io_time_s": POSITIVE,
-    "stall_time_s": Maybe(POSITIVE),
-    "wear_fast": Maybe(POSITIVE),
-    "wear_slow": Maybe(POSITIVE),
-    "seed": Maybe(COUNT),
-}
-POLICY_CELL = {
-    **dict.fromkeys(("trace", "policy"), TEXT),
-    **dict.fromkeys(("frames", "requests", "pages", "misses"), COUNT),
-    "options": Maybe(OPTIONS),
-    "seed": Maybe(COUNT),
-}
-SWEEP = {"cells": [{"error": Maybe(TEXT)}]}
-STUDY = {
-    "study": TEXT,
-    "title": Maybe(TEXT),
-    "figures": [
-        {
-            **dict.fromkeys(("name", "title", "x_label", "y_label"), TEXT),
-            "is_categorical": FLAG,
-            **dict.fromkeys(("is_stacked", "is_joined", "has_log_y"), Maybe(FLAG)),
-            **dict.fromkeys(("chart", "view", "group"), Maybe(TEXT)),
-            "columns": [TEXT],
-            "rows": [[Maybe(SCALAR)]],
-        }
-    ],
-    "verdicts": [
-        {
-            **dict.fromkeys(("check", "part", "why", "verdict"), OrNull(SCALAR)),
-            **dict.fromkeys(("data", "statement", "paper", "ours"), OrNull(SCALAR)),
-            "needs": Maybe(Keyed(SCALAR)),
-            "readings": COUNT,
-            "holding": COUNT,
-        }
-    ],
-    "tables": Maybe(
-        [
-            {
-                **dict.fromkeys(("name", "title", "note"), TEXT),
-                "columns": [TEXT],
-                "shares": Maybe([TEXT]),
-                "rows": [[OrNull(SCALAR)]],
-            }
-        ]
-    ),
-    "sensitivity": Maybe([Keyed(Maybe(SCALAR))]),
-}
-SPREAD = {"low": NUMBER, "typical": NUMBER, "high": NUMBER}
-SPREAD_OR_NULL = Maybe(SPREAD)
-BENCH_LAZY = {
-    "place": TEXT,
-    "load": {"low": NUMBER, "high": NUMBER},
-    "rows": [
-        {
-            **dict.fromkeys(("program", "allocator"), TEXT),
-            "is_ours": FLAG,
-            "failure": OrNull(TEXT),
-            **dict.fromkeys(
-                ("traps", "cpu_s", "response_s", "fault_share", "call_share"),
-                SPREAD_OR_NULL,
-            ),
-            **dict.fromkeys(("peak_bytes", "freed_bytes", "idle_bytes"), SPREAD_OR_NULL),
-        }
-    ],
-    "pressure": [{"allocator": TEXT, "runs": COUNT, "survived": COUNT, "burst_s": SPREAD_OR_NULL}],
-    "timelines": [{"allocator": TEXT, "frames": [(POSITIVE, COUNT)]}],
-    "claims": [
-        {
-            **dict.fromkeys(("what", "target", "measured"), TEXT),
-            "is_reached": OrNull(FLAG),
-        }
-    ],
-}
+OPTIONS = Maybe(Plain("options by name, or their JSON text", _is_options))
 
 NEEDS = {
     **dict.fromkeys(("Process", "ProcessCounts", "Machine"), ""),
@@ -161,6 +82,16 @@ NEEDS = {
     "Kill": "pid comm threads? rss_bytes? signal_us? threads_us? reclaim_us? unmap_us? "
     "pagetables_us? total_us? reaper_us? trigger killer? rss_curve",
     "Killer": "pid comm?",
+    "SweepCell": "",
+    "StudyResult": "study figures verdicts",
+    "StudyFigure": "name title x_label y_label is_categorical columns rows",
+    "StudyVerdict": "check part data statement paper ours verdict readings holding why",
+    "StudyTable": "name title note columns rows",
+    "BenchLazy": "place load rows pressure timelines claims",
+    "BenchRow": "program allocator is_ours failure?",
+    "BenchPressure": "allocator runs survived",
+    "BenchFork": "",
+    "BenchClaim": "what target measured is_reached?",
 }
 """The fields without which nothing can be drawn, by the type that has them; ? may be null. Others
 may be absent: results of an earlier pagewise lack some."""
@@ -168,12 +99,12 @@ may be absent: results of an earlier pagewise lack some."""
 LET_THROUGH = ("recorder", "files")
 """Fields of a header that no panel reads."""
 
-BY_HAND: Mapping[str, Shape] = {
-    "sweep": SWEEP,
-    "study": STUDY,
-    "bench-lazy": BENCH_LAZY,
+NEEDED_OF_CELLS = {
+    "architecture": "trace architecture fast_tier_bytes fast slow slow_reads slow_writes "
+    "fast_reads fast_writes io_time_s",
+    "policy": "trace policy frames requests pages misses",
 }
-"""Results whose definition is not in Rust, nor in `pagewise.answers`."""
+"""The figures without which nothing of a simulated cell can be drawn, or of one of a policy."""
 
 LAYOUTS = {
     **{
@@ -183,47 +114,80 @@ LAYOUTS = {
     "advice-page-size": "page-size",
     "replay-kills": "replay-kills",
     "kills": "kills",
+    "sweep": "sweep-table",
+    "study": "study",
+    "bench-lazy": "bench-lazy",
 }
 """The schema of each kind of result."""
 
-KINDS = (*LAYOUTS, *BY_HAND)
+KINDS = tuple(LAYOUTS)
 """What the report takes, by the middle word of a result's ``schema``."""
 
 
 @cache
 def shape_named(kind: str) -> Shape:
     """What a result of this kind must be."""
-    if kind in BY_HAND:
-        return BY_HAND[kind]
     found = shape_of_layout(LAYOUTS[kind])
     if kind == "analyze":
         # What else a recording says, where the report has read it itself.
-        held = shape_of_layout("info")
-        header = {name: one for name, one in held["header"].items() if name not in LET_THROUGH}
-        found |= {"header": Maybe(header)}
-        found |= {name: Maybe(held[name]) for name in ("gaps", "recordings")}
+        reader, held = reader_of("info")
+        header = reader.definitions["Header"]
+        known = reader.fields("Header", header)
+        kept = {name: one for name, one in known.items() if name not in LET_THROUGH}
+        parts = reader.fields(held["title"], held)
+        found |= {"header": Maybe(kept)}
+        found |= {name: Maybe(parts[name]) for name in ("gaps", "recordings")}
+    if kind == "sweep":
+        found |= {"cells": [cell_shape()]}
     return {**found, "name": Maybe(TEXT)}
+
+
+@cache
+def cell_shape(what: str | None = None) -> Shape:
+    """What a cell of a sweep must be: one of an architecture, of a policy, or any."""
+    reader, _ = reader_of("sweep-table")
+    needed = NEEDED_OF_CELLS[what].split() if what else ()
+    cell = reader.fields("SweepCell", reader.definitions["SweepCell"])
+    return {
+        **{
+            name: shape.shape if name in needed and isinstance(shape, Maybe) else shape
+            for name, shape in cell.items()
+        },
+        "options": OPTIONS,
+    }
 
 
 def shape_of_layout(name: str) -> dict[str, Shape]:
     """The shape of what has this schema."""
+    reader, schema = reader_of(name)
+    return reader.fields(schema["title"], schema)
+
+
+def reader_of(name: str) -> tuple[Reader, Schema]:
+    """The reader of a schema, and the schema."""
     schema = layouts.schema(name)
-    reader = Reader(schema.get("$defs", {}), NEEDS)
-    shape: dict[str, Shape] = reader.fields(schema["title"], schema)
-    return shape
+    return Reader(schema.get("$defs", {}), NEEDS), schema
 
 
-def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
+def flaw(kind: str, result: Mapping[str, object]) -> Mismatch | None:
     """The first field that departs from the shape of ``kind``; None if all fit."""
-    found = departure(result, shape_named(kind))
-    further = {"analyze": _analysis, "sweep": _sweep, "study": _tables}
-    further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
-    return found or (further[kind](result) if kind in further else None)
+    if found := departure(result, shape_named(kind)):
+        return found
+    match kind:
+        case "analyze":
+            return _analysis(cast("Analysis", result))
+        case "sweep":
+            return _cells(cast("SweepTable", result)["cells"])
+        case "study":
+            return _tables(cast("StudyResult", result))
+        case "page-size" | "advice-page-size":
+            return _memories(cast("PageSize", result))
+    return None
 
 
-def _analysis(analysis: Mapping[str, Any]) -> Mismatch | None:
+def _analysis(analysis: Analysis) -> Mismatch | None:
     """The share of the busiest tenth is known, and traffic is whole."""
-    parts = [("", analysis)]
+    parts: list[tuple[str, Analysis | ProcessAnalysis]] = [("", analysis)]
     parts += [(f"processes[{n}].", one) for n, one in enumerate(analysis.get("processes") or [])]
     for place, part in parts:
         if "0.1" not in part["top_share"]:
@@ -231,12 +195,14 @@ def _analysis(analysis: Mapping[str, Any]) -> Mismatch | None:
     return _traffic(analysis)
 
 
-def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:
+def _traffic(analysis: Analysis) -> Mismatch | None:
     """Checks that steps of time have a length, and that every series has a figure for each."""
-    traffic = analysis.get("traffic") or {"step_s": 1, "series": []}
+    traffic = analysis.get("traffic")
+    if not traffic:
+        return None
     if not traffic["step_s"]:
         return Mismatch("traffic.step_s", "a number above 0", "0")
-    lengths = [len(one[side]) for one in traffic["series"] for side in ("reads", "writes")]
+    lengths = [len(side) for one in traffic["series"] for side in (one["reads"], one["writes"])]
     for number, length in enumerate(lengths):
         if length == 0 or length != lengths[0]:
             expected = f"{max(1, lengths[0])} counts in reads and in writes"
@@ -244,43 +210,46 @@ def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:
     return None
 
 
-def _sweep(sweep: Mapping[str, Any]) -> Mismatch | None:
-    return _cells(sweep["cells"])
-
-
-def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
+def _memories(answer: PageSize) -> Mismatch | None:
     """Checks that every curve of a memory has a figure for each of its sizes."""
     for number, memory in enumerate(answer["memories"]):
         sizes = len(memory["sizes_bytes"])
-        for name in ("translation_ns", "data_ns", "paper_ns", "sampled_ns"):
-            if memory[name] is not None and len(memory[name]) != sizes:
-                found = str(len(memory[name]))
+        curves = {
+            "translation_ns": memory["translation_ns"],
+            "data_ns": memory["data_ns"],
+            "paper_ns": memory["paper_ns"],
+            "sampled_ns": memory["sampled_ns"],
+        }
+        for name, figures in curves.items():
+            if figures is not None and len(figures) != sizes:
+                found = str(len(figures))
                 return Mismatch(f"memories[{number}].{name}", f"{sizes} figures", found)
     return None
 
 
-def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
-    """Checks that cells which failed have a reason and no figures."""
+def _cells(cells: list[SweepCell]) -> Mismatch | None:
+    """Checks that cells which did not fail have their figures."""
     for index, cell in enumerate(cells):
-        shape = POLICY_CELL if cell.get("policy") is not None else CELL
+        shape = cell_shape("policy" if cell.get("policy") is not None else "architecture")
         if not cell.get("error") and (found := departure(cell, shape, f"cells[{index}]")):
             return found
     return None
 
 
-def _tables(study: Mapping[str, Any]) -> Mismatch | None:
+def _tables(study: StudyResult) -> Mismatch | None:
     """Checks that rows have all columns, and that rows of sensitivity have the same names."""
     for number, figure in enumerate(study["figures"]):
         field, columns = f"figures[{number}]", figure["columns"]
         for name in ("x", "series", "y"):
             if name not in columns:
                 return Mismatch(f"{field}.columns", f"a column {name}", ", ".join(columns)[:40])
-        drawn = {"y": Maybe(NUMBER), "x": SCALAR if figure["is_categorical"] else NUMBER}
-        row_shape = tuple(drawn.get(name, Maybe(SCALAR)) for name in columns)
+        x: Shape = SCALAR if figure["is_categorical"] else NUMBER
+        drawn: dict[str, Shape] = {"y": Maybe(NUMBER), "x": x}
+        row_shape: Shape = tuple(drawn.get(name, Maybe(SCALAR)) for name in columns)
         if found := departure(figure["rows"], [row_shape], f"{field}.rows"):
             return found
     for number, table in enumerate(study.get("tables") or []):
-        row_shape = tuple(Maybe(SCALAR) for _ in table["columns"])
+        row_shape = tuple([Maybe(SCALAR)] * len(table["columns"]))
         if found := departure(table["rows"], [row_shape], f"tables[{number}].rows"):
             return found
     rows = study.get("sensitivity") or []

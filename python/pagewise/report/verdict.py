@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import fmean
 
-from pagewise import catalog
+from pagewise import answers, catalog
 from pagewise.advice.setting import Setting
+from pagewise.answers import Advice, Today
+from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label
-from pagewise.report.inputs import Inputs, Result, recording_name, taken
+from pagewise.report.inputs import (
+    CountedMisses,
+    Inputs,
+    recording_name,
+    taken,
+)
 from pagewise.report.kinds import OBJECTS, is_of_caches, kind_of
 from pagewise.report.model import Conclusion, Finding
 from pagewise.report.panels.reuse import halving, lru_points
@@ -41,8 +49,14 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
         makers = (fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
-    advised = [*inputs.advice, *(answer["advice"] for answer in inputs.page_sizes)]
-    settings = [setting for advice in advised for setting in pasted(advice)]
+    settings = [
+        setting
+        for advice in inputs.advice
+        for setting in pasted(advice["settings"], advice, advice.get("today"))
+    ]
+    settings += [
+        setting for answer in inputs.page_sizes for setting in pasted(answer["advice"]["settings"])
+    ]
     return Conclusion(findings[:FINDINGS_MAX], settings)
 
 
@@ -95,7 +109,7 @@ def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     return simulated(inputs)
 
 
-def advised(advice: Result, panel: str) -> Finding:
+def advised(advice: Advice, panel: str) -> Finding:
     """The best on stock Linux with its range over the latencies, and the best of all."""
     recording = recording_name(advice["trace"])
     evidence = advice.get("evidence") or {"verdict": "enough"}
@@ -187,7 +201,7 @@ def simulated(inputs: Inputs) -> Finding | None:
     )
 
 
-def least(setup: str, cells: list[Result]) -> tuple[str, Result, float] | None:
+def least(setup: str, cells: list[SimulatedCell]) -> tuple[str, SimulatedCell, float] | None:
     """The cell with the least I/O time, and its share of the time without a fast tier."""
     alone = next(
         (cell["io_time_s"] for cell in cells if cell["architecture"] == catalog.baseline()), None
@@ -252,7 +266,9 @@ def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
     return None
 
 
-def beside(result: Result, ratios: dict[str, list[float]], policy: str, shared: set[str]) -> str:
+def beside(
+    result: CountedMisses, ratios: dict[str, list[float]], policy: str, shared: set[str]
+) -> str:
     """The miss ratios of LRU and of the offline optimum, to compare with; empty if not counted."""
     optimum = result["misses"].get(OFFLINE[0])
     parts = []
@@ -279,17 +295,18 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
     )
 
 
-def pasted(advice: Result) -> list[Setting]:
+def pasted(
+    settings: Sequence[answers.Setting], advice: Advice | None = None, today: Today | None = None
+) -> list[Setting]:
     """The settings of an advice, with their undo and the evidence for their gain."""
-    today = advice.get("today")
-    gain = f" {gained(advice, today)}" if today else ""
+    gain = f" {gained(advice, today)}" if advice and today else ""
     return [
         Setting(setting["title"], f"{setting['note']}{gain}", setting["apply"], setting["undo"])
-        for setting in advice["settings"]
+        for setting in settings
     ]
 
 
-def gained(advice: Result, today: Result) -> str:
+def gained(advice: Advice, today: Today) -> str:
     """The gain, cost and wear of the settings, in a sentence."""
     share = format_range(today["io_share"], format_share)
     slow = advice["slow"]["name"]

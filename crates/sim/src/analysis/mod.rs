@@ -67,6 +67,9 @@ pub struct Analysis {
     /// (frames, misses per access) of LRU.
     #[schemars(with = "Vec<(u64, Share)>")]
     pub miss_ratio_curve: Vec<(u64, f64)>,
+    /// Share of accesses to pages that were accessed before: the most that any memory can serve.
+    #[schemars(with = "Share")]
+    pub reaccess_share: f64,
     /// Distinct other pages between two accesses to the same page.
     pub reuse_distance: Histogram,
     /// Time between two accesses to the same page; none without a clock.
@@ -228,6 +231,7 @@ impl Observer {
             volume: volume(&spectrum, header),
             top_10_percent_classes: self.swap.as_ref().map(classes),
             miss_ratio_curve: reuse::miss_ratio_curve(&self.stack),
+            reaccess_share: reuse::reaccess_share(&self.stack),
             reuse_distance: reuse::reuse_distance(&self.stack),
             reaccess_interval_ns: self.intervals.map(|intervals| intervals.histogram),
             swap: self.swap.as_ref().map(|(pages, _)| pages.traffic()),

@@ -30,6 +30,11 @@ pub(super) fn miss_ratio_curve(stack: &Stack) -> Vec<(u64, f64)> {
     points
 }
 
+/// Share of accesses to pages that were accessed before; 0 without accesses.
+pub(super) fn reaccess_share(stack: &Stack) -> f64 {
+    share(stack.accesses() - stack.pages(), stack.accesses())
+}
+
 /// Distinct other pages accessed between two accesses to the same page.
 pub(super) fn reuse_distance(stack: &Stack) -> Histogram {
     let mut histogram = Histogram::default();
@@ -89,6 +94,14 @@ mod tests {
         let curve = miss_ratio_curve(&stack(&[0, 1, 2, 0, 1, 2, 2, 5]));
         assert_eq!(curve, [(0, 1.0), (1, 0.875), (2, 0.875), (3, 0.5), (4, 0.5)]);
         assert!(miss_ratio_curve(&stack(&[])).is_empty());
+    }
+
+    #[test]
+    fn the_reaccess_share_is_what_the_curve_can_avoid() {
+        let stack = stack(&[0, 1, 2, 0, 1, 2, 2, 5]);
+        let floor = miss_ratio_curve(&stack).last().map(|&(_, ratio)| ratio);
+        assert_eq!(Some(1.0 - reaccess_share(&stack)), floor);
+        assert!(reaccess_share(&Stack::default()).abs() < f64::EPSILON);
     }
 
     #[test]

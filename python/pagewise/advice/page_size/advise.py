@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pagewise import _core
 from pagewise.advice.page_size import Target
 from pagewise.advice.page_size import target as target_named
+from pagewise.answers import AdvicePageSize
 from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.models.page_size import (
@@ -36,7 +36,7 @@ def advise_page_size(
     terms: Terms = TODAY,
     model: Model = "exact",
     margin: float = MARGIN,
-) -> dict[str, Any]:
+) -> AdvicePageSize:
     """The advice as an object: sizes in bytes, times in nanoseconds per reference, shares.
 
     ``memory``: a size, or a share of the program's footprint in 4 KiB pages (``"80%"``).

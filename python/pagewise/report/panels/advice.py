@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result, recording_name, taken
+from pagewise.answers import Advice
+from pagewise.report.inputs import Inputs, recording_name, taken
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size
 
@@ -30,7 +31,15 @@ def panel(inputs: Inputs) -> Panel | None:
         views,
     )
     rows = [
-        (advice["trace"], candidate["architecture"], *(size[column.name] for column in COLUMNS[2:]))
+        (
+            advice["trace"],
+            candidate["architecture"],
+            size["fast_tier_bytes"],
+            size["io_time_s"],
+            size["io_share"],
+            size["slow_bytes"],
+            size["fast_bytes_written"],
+        )
         for advice in inputs.advice
         for candidate in advice["candidates"]
         for size in candidate["sizes"]
@@ -46,13 +55,13 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("advice", "What to take", finding(inputs), [chart], [table], notes)
 
 
-def name(advice: Result) -> str:
+def name(advice: Advice) -> str:
     """The recording and the devices of an advice."""
     devices = f"{advice['fast']['name']} before {advice['slow']['name']}"
     return f"{recording_name(advice['trace'])} with {devices}"
 
 
-def candidates(advice: Result) -> list[Series]:
+def candidates(advice: Advice) -> list[Series]:
     """One line per architecture."""
     return [
         Series(
@@ -68,7 +77,7 @@ def finding(inputs: Inputs) -> str:
     return " ".join(sentence(advice) for advice in inputs.advice)
 
 
-def sentence(advice: Result) -> str:
+def sentence(advice: Advice) -> str:
     """One advice in a sentence or two."""
     today, reference = taken(advice), advice["reference"]
     evidence = advice.get("evidence")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from pagewise import catalog
+from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import (
     COLUMNS,
     Setup,
@@ -15,11 +16,11 @@ from pagewise.report.cells import (
     sorted_cells,
     yearly_wear,
 )
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Panel, Series, Table, Unit, View
 from pagewise.units import format_share, format_size
 
-Measure: TypeAlias = Callable[[Result], float | None]
+Measure: TypeAlias = Callable[[SimulatedCell], float | None]
 
 MEASURES: tuple[tuple[str, str, Unit, Measure], ...] = (
     ("io-time", "I/O time", "seconds", lambda cell: cell["io_time_s"]),
@@ -65,7 +66,7 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
-def lines(cells: list[Result], measure: Measure) -> list[Series]:
+def lines(cells: list[SimulatedCell], measure: Measure) -> list[Series]:
     """One line per architecture and option set; flash-only is a reference line."""
     by_label: dict[str, dict[float, float | None]] = {}
     for cell in sorted_cells(cells):
@@ -81,7 +82,7 @@ def lines(cells: list[Result], measure: Measure) -> list[Series]:
     return series
 
 
-def finding(setups: dict[Setup, list[Result]]) -> str:
+def finding(setups: dict[Setup, list[SimulatedCell]]) -> str:
     """The best architecture of the first setup at a medium size."""
     setup, cells = next(iter(setups.items()))
     contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]

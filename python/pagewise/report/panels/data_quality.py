@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import nouns
 from pagewise.report.model import Column, Panel, Table, TableCell
+from pagewise.types import Header
 from pagewise.units import format_count, format_seconds, format_share
 
 COLUMNS = (
@@ -47,16 +48,16 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("data-quality", "Data quality", finding(inputs), tables=tables)
 
 
-def row(name: str, header: Result, inputs: Inputs) -> list[TableCell]:
+def row(name: str, header: Header, inputs: Inputs) -> list[TableCell]:
     """A recording as a row of the table."""
     columns = (
-        ("time", "has_clock"),
-        ("reads apart from writes", "has_operations"),
-        ("sizes", "has_sizes"),
-        ("fault times", "has_durations"),
+        ("time", header["has_clock"]),
+        ("reads apart from writes", header["has_operations"]),
+        ("sizes", header["has_sizes"]),
+        ("fault times", header["has_durations"]),
     )
     analysis = inputs.analyses[name]
-    absent = [what for what, flag in columns if not header[flag]]
+    absent = [what for what, is_recorded in columns if not is_recorded]
     if any(what.startswith(ZEROS) for what in analysis.get("not_recorded") or ()):
         absent.append(f"{ZEROS} (no device writes or reads them since Linux 6.12)")
     pages, zeros = header["pages"], analysis.get("zero_pages")
@@ -66,14 +67,14 @@ def row(name: str, header: Result, inputs: Inputs) -> list[TableCell]:
         header["events"],
         pages if pages is not None else analysis["pages"],
         len(header["processes"]),
-        zeros and zeros["outs"],
+        zeros["outs"] if zeros else None,
         lost(header),
         idle(inputs.analyses[name]),
         ", ".join(absent) or "nothing",
     ]
 
 
-def idle(analysis: Result) -> str:
+def idle(analysis: ReadAnalysis) -> str:
     """The number and length of idle gaps, and how many recordings the recording joins."""
     gaps, count = analysis.get("gaps") or [], analysis.get("recordings") or 1
     if not gaps:
@@ -83,7 +84,7 @@ def idle(analysis: Result) -> str:
     return text if count < 2 else f"{text}; {format_count(count)} recordings"
 
 
-def lost(header: Result) -> int:
+def lost(header: Header) -> int:
     """How many records were lost or unreadable."""
     return sum(loss["count"] for loss in header["losses"])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, NamedReplay
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
+from pagewise.types import Decision, PolicyReplay, Victim
 from pagewise.units import format_counted, format_size
 
 DECISION_COLUMNS = (
@@ -63,7 +64,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("kill-replay", title, finding(replays[-1]), [chart], tables, notes)
 
 
-def series(replay: Result) -> list[Series]:
+def series(replay: NamedReplay) -> list[Series]:
     """Memory as a line, and each decision as a point at the available memory it saw."""
     memory = [(point["time_s"], point["available_bytes"]) for point in replay["memory"]]
     return [
@@ -80,21 +81,22 @@ def series(replay: Result) -> list[Series]:
     ]
 
 
-def label(decision: Result) -> str:
+def label(decision: Decision) -> str:
     """The victims, the reason, and the next candidates."""
     dying = ", ".join(named(candidate) for candidate in decision["victims"])
     others = ", ".join(named(candidate) for candidate in decision["spared"])
     return f"{dying} dies: {decision['why']}" + (f"; next {others}" if others else "")
 
 
-def named(candidate: Result) -> str:
+def named(candidate: Victim) -> str:
     """A candidate in a few words."""
     size = format_size(candidate["resident_bytes"] + candidate["swapped_bytes"])
     return f"{candidate['name']} ({size}, adj {candidate['adj']})"
 
 
 def rows(
-    replays: Sequence[Result], of: Callable[[Result, Result], list[Sequence[TableCell]]]
+    replays: Sequence[NamedReplay],
+    of: Callable[[NamedReplay, PolicyReplay], list[Sequence[TableCell]]],
 ) -> list[Sequence[TableCell]]:
     """Rows of every policy of every recording."""
     return [
@@ -105,13 +107,13 @@ def rows(
     ]
 
 
-def totals(replay: Result, policy: Result) -> list[Sequence[TableCell]]:
+def totals(replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[TableCell]]:
     """The number of decisions and of wrong ones."""
     counts = (len(policy["decisions"]), policy["false_alarms"], policy["missed_freezes"])
     return [(*counts, len(replay["freezes"]))]
 
 
-def decisions(_replay: Result, policy: Result) -> list[Sequence[TableCell]]:
+def decisions(_replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[TableCell]]:
     """A row for each victim, and for each candidate next in the ranking."""
     return [
         (
@@ -130,12 +132,12 @@ def decisions(_replay: Result, policy: Result) -> list[Sequence[TableCell]]:
     ]
 
 
-def reasons(_replay: Result, policy: Result) -> list[Sequence[TableCell]]:
+def reasons(_replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[TableCell]]:
     """Each reason not to kill, with the time it lasted."""
     return [(reason["from_s"], reason["to_s"], reason["why"]) for reason in policy["reasons"]]
 
 
-def finding(replay: Result) -> str:
+def finding(replay: NamedReplay) -> str:
     """The results of each policy."""
     results = [
         f"{policy['policy']} would have killed "

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Literal, TypeAlias
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.comparisons import StudyFigure, StudyResult
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, ChartKind, Column, Panel, Series, Table, View
-from pagewise.report.panels.papers import measured, series
+from pagewise.report.panels.papers import figure_in, measured, series
+from pagewise.types import Kill, Kills
 from pagewise.units import MIB, format_seconds, format_share
 
 STUDY = "kill-anatomy"
 MICROSECONDS = 1e-6
-PHASES = {
+Phase: TypeAlias = Literal["signal_us", "threads_us", "unmap_us", "pagetables_us"]
+PHASES: dict[Phase, str] = {
     "signal_us": "signal delivery",
     "threads_us": "signal handling",
     "unmap_us": "unmapping",
@@ -48,7 +52,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("kills", "What a kill is made of", finding(studies, kills), charts, tables)
 
 
-def named(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:
+def named(results: Sequence[Kills]) -> Iterator[tuple[str, Kill]]:
     """Every kill with a unique name: two kills may have the same process number."""
     seen: dict[str, int] = {}
     for result in results:
@@ -58,7 +62,7 @@ def named(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:
             yield (name if seen[name] == 1 else f"{name}, {seen[name]}"), kill
 
 
-def study_charts(study: Result) -> list[Chart]:
+def study_charts(study: StudyResult) -> list[Chart]:
     """The figures of the study, with times in seconds."""
     figures = {str(each["name"]).removeprefix(f"{STUDY}-"): each for each in study["figures"]}
     return [
@@ -86,7 +90,7 @@ SHOWN: tuple[tuple[str, ChartKind, Axis, float | None, Axis, float], ...] = (
 """Figures of the study: kind, axes, and the factors to their units; None for names."""
 
 
-def scaled(figure: Result, x_factor: float | None, y_factor: float) -> list[Series]:
+def scaled(figure: StudyFigure, x_factor: float | None, y_factor: float) -> list[Series]:
     """A figure's series in the units of its axes."""
     found = series(figure, y_factor)
     if x_factor is None:
@@ -96,7 +100,7 @@ def scaled(figure: Result, x_factor: float | None, y_factor: float) -> list[Seri
     ]
 
 
-def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
+def kill_charts(kills: Sequence[tuple[str, Kill]]) -> list[Chart]:
     """Charts of the phases and of the falling memory of each kill."""
     phases = [
         Series(label, [(name, seconds(kill[phase])) for name, kill in kills])
@@ -138,7 +142,7 @@ def seconds(value: float | None) -> float | None:
     return None if value is None else value * MICROSECONDS
 
 
-def row(name: str, kill: Result) -> list[str | float | None]:
+def row(name: str, kill: Kill) -> list[str | float | None]:
     """A kill as a row of the table."""
     killer = kill["killer"]
     return [
@@ -153,23 +157,27 @@ def row(name: str, kill: Result) -> list[str | float | None]:
     ]
 
 
-def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> str:
+def finding(studies: Sequence[StudyResult], kills: Sequence[tuple[str, Kill]]) -> str:
     """How long kills take, and which share of that the reclaim takes."""
     sentences = []
     for study in studies:
         table = next(each for each in study["tables"] if each["name"] == f"{STUDY}-paper")
         victim, share = (table["columns"].index(name) for name in ("victim", "reclaim share"))
         shares = [
-            f"{format_share(row[share])} ({row[victim]})"
+            f"{format_share(figure_in(row[share]))} ({row[victim]})"
             for row in table["rows"]
             if row[share] is not None and not str(row[victim]).startswith("paper")
         ]
         if shares:
             sentences.append(f"Of a kill, freeing the memory takes {', '.join(shares)}.")
-    whole = [kill for _, kill in kills if kill["total_us"] and kill["reclaim_us"]]
+    whole = [
+        (total, reclaim)
+        for _, kill in kills
+        if (total := kill["total_us"]) and (reclaim := kill["reclaim_us"])
+    ]
     if whole:
-        typical = format_seconds(median(kill["total_us"] for kill in whole) * MICROSECONDS)
-        share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in whole))
+        typical = format_seconds(median(total for total, _ in whole) * MICROSECONDS)
+        of_memory = format_share(median(reclaim / total for total, reclaim in whole))
         count = "One kill" if len(kills) == 1 else f"{len(kills)} kills"
-        sentences.append(f"{count}, {typical} each (median), {share} of it for the memory.")
+        sentences.append(f"{count}, {typical} each (median), {of_memory} of it for the memory.")
     return " ".join(sentences) or "No kill was recorded from beginning to end."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.comparisons import StudyFigure
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
-from pagewise.report.panels.papers import chart, data, grouped, has_own_panel
+from pagewise.report.panels.papers import chart, data, figure_in, grouped, has_own_panel
 from pagewise.units import format_share
 
 OWN_TIME = "own time"
@@ -30,14 +31,14 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
-def finding(figures: list[Result]) -> str:
+def finding(figures: list[StudyFigure]) -> str:
     """The bar with the longest wait, and what it waits for."""
     bars: dict[str, dict[str, float]] = {}
     for figure in [each for each in figures if each.get("view") != AMPLE] or figures:
         x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
         view = f", {figure['view']}" if figure.get("view") else ""
         for row in figure["rows"]:
-            bars.setdefault(f"{row[x]}{view}", {})[str(row[series])] = float(row[y])
+            bars.setdefault(f"{row[x]}{view}", {})[str(row[series])] = float(figure_in(row[y]))
     name, parts = max(bars.items(), key=lambda bar: sum(bar[1].values()) - bar[1].get(OWN_TIME, 0))
     total = sum(parts.values())
     waited = {part: value for part, value in parts.items() if part != OWN_TIME}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.comparisons import BenchLazy, BenchRow, Interval
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 
 MEMORY = {"peak_bytes": "peak", "freed_bytes": "after the work", "idle_bytes": "idle"}
@@ -80,25 +81,38 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
-def rows_of(bench: Result, program: str) -> list[Result]:
+def rows_of(bench: BenchLazy, program: str) -> list[BenchRow]:
     """The rows of a program, without runs that failed."""
     return [row for row in bench["rows"] if row["program"] == program and row["failure"] is None]
 
 
-def typical(row: Result, name: str) -> float | None:
+def typical(figure: Interval | None) -> float | None:
     """The median of a figure; None if it was not measured."""
-    spread = row.get(name)
-    return None if spread is None else spread["typical"]
+    return None if figure is None else figure["typical"]
 
 
-def trap_bars(rows: Sequence[Result]) -> list[Series]:
+def measured(row: BenchRow) -> dict[str, float | None]:
+    """The medians of a row, by the columns of the table."""
+    return {
+        "traps": typical(row.get("traps")),
+        "cpu_s": typical(row.get("cpu_s")),
+        "response_s": typical(row.get("response_s")),
+        "fault_share": typical(row.get("fault_share")),
+        "call_share": typical(row.get("call_share")),
+        "peak_bytes": typical(row.get("peak_bytes")),
+        "freed_bytes": typical(row.get("freed_bytes")),
+        "idle_bytes": typical(row.get("idle_bytes")),
+    }
+
+
+def trap_bars(rows: Sequence[BenchRow]) -> list[Series]:
     """A bar for each allocator, in one colour for the others and another for ours."""
     kinds = (("others", False), ("pagewise", True))
     return [
         Series(
             name,
             [
-                (row["allocator"], typical(row, "traps") if row["is_ours"] is is_ours else None)
+                (row["allocator"], measured(row)["traps"] if row["is_ours"] is is_ours else None)
                 for row in rows
             ],
         )
@@ -106,25 +120,25 @@ def trap_bars(rows: Sequence[Result]) -> list[Series]:
     ]
 
 
-def memory_bars(rows: Sequence[Result]) -> list[Series]:
+def memory_bars(rows: Sequence[BenchRow]) -> list[Series]:
     """Bars side by side: at the peak, after the work, idle; only those that a run measured."""
     return [
-        Series(label, [(row["allocator"], typical(row, name)) for row in rows])
+        Series(label, [(row["allocator"], measured(row)[name]) for row in rows])
         for name, label in MEMORY.items()
-        if any(typical(row, name) is not None for row in rows)
+        if any(measured(row)[name] is not None for row in rows)
     ]
 
 
-def rows(bench: Result) -> list[Sequence[TableCell]]:
+def rows(bench: BenchLazy) -> list[Sequence[TableCell]]:
     """Medians; a cell is empty if it was not measured."""
     figures = [column.name for column in ROW_COLUMNS[2:]]
     return [
-        (row["program"], row["allocator"], *(typical(row, name) for name in figures))
+        (row["program"], row["allocator"], *(measured(row)[name] for name in figures))
         for row in bench["rows"]
     ]
 
 
-def claims(bench: Result) -> list[Sequence[TableCell]]:
+def claims(bench: BenchLazy) -> list[Sequence[TableCell]]:
     """The claims with verdicts, without Markdown's marks for bold text."""
     return [
         (
@@ -137,15 +151,15 @@ def claims(bench: Result) -> list[Sequence[TableCell]]:
     ]
 
 
-def pressure(bench: Result) -> list[Sequence[TableCell]]:
+def pressure(bench: BenchLazy) -> list[Sequence[TableCell]]:
     """How many runs survived the burst, and how long it took them."""
     return [
-        (row["allocator"], row["survived"], row["runs"], typical(row, "burst_s"))
+        (row["allocator"], row["survived"], row["runs"], typical(row.get("burst_s")))
         for row in bench["pressure"]
     ]
 
 
-def finding(bench: Result) -> str:
+def finding(bench: BenchLazy) -> str:
     """How many claims hold."""
     measured = [claim["is_reached"] for claim in bench["claims"] if claim["is_reached"] is not None]
     return f"{sum(measured)} of {len(measured)} statements that were measured hold."

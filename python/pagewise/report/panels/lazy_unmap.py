@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pagewise.allocations import BASELINE, OURS
-from pagewise.report.inputs import Inputs, Result
+from pagewise.comparisons import StudyFigure
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Panel, View
-from pagewise.report.panels.papers import measured, series
+from pagewise.report.panels.papers import figure_in, measured, series
 from pagewise.units import MIB, format_share
 
 STUDY = "lazy-unmap"
@@ -40,7 +41,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel(STUDY, "Memory that stays mapped when freed", finding(faults), charts, tables)
 
 
-def views(figures: dict[str, Result]) -> list[View]:
+def views(figures: dict[str, StudyFigure]) -> list[View]:
     """Resident memory by program, in bytes."""
     return [
         View(str(figure["view"]), series(figure, MIB, BASELINE))
@@ -49,10 +50,12 @@ def views(figures: dict[str, Result]) -> list[View]:
     ]
 
 
-def finding(faults: Result) -> str:
+def finding(faults: StudyFigure) -> str:
     """The share of faults that our pool leaves, by program."""
     program, allocator, y = (faults["columns"].index(name) for name in ("x", "series", "y"))
     left = [
-        f"{row[program]} {format_share(row[y])}" for row in faults["rows"] if row[allocator] == OURS
+        f"{row[program]} {format_share(figure_in(row[y]))}"
+        for row in faults["rows"]
+        if row[allocator] == OURS
     ]
     return f"Of the faults on large blocks, our pool leaves: {', '.join(left)}."

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result, recording_name
+from pagewise.answers import MemoryTimes, PageSize
+from pagewise.report.inputs import Inputs, recording_name
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size, format_size_short
 
@@ -56,19 +57,19 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
-def ordered(answer: Result) -> list[Result]:
+def ordered(answer: PageSize) -> list[MemoryTimes]:
     """The requested memory, then the others in ascending order."""
     asked = [each for each in answer["memories"] if each["memory_bytes"] == answer["memory_bytes"]]
     return [*asked, *(each for each in answer["memories"] if each not in asked)]
 
 
-def view_name(answer: Result, memory: Result) -> str:
+def view_name(answer: PageSize, memory: MemoryTimes) -> str:
     """The program and the memory, as a share of its footprint and in bytes."""
     share, size = format_share(memory["share"]), format_size(memory["memory_bytes"])
     return f"{recording_name(answer['trace'])}, {share} of its footprint ({size})"
 
 
-def bars(memory: Result) -> list[Series]:
+def bars(memory: MemoryTimes) -> list[Series]:
     """Stacked translation and data, and the T_TOTAL of both fits as lines."""
     totals = [sum(parts) for parts in zip(memory["translation_ns"], memory["data_ns"], strict=True)]
     shown = [at for at, total in enumerate(totals) if total <= SHOWN_UP_TO * min(totals)]
@@ -76,19 +77,19 @@ def bars(memory: Result) -> list[Series]:
     def points(values: list[float]) -> list[tuple[float | str, float | None]]:
         return [(format_size_short(memory["sizes_bytes"][at]), values[at]) for at in shown]
 
-    fits = (("the paper's fits", "paper_ns"), ("from four sizes", "sampled_ns"))
+    fits = (("the paper's fits", memory["paper_ns"]), ("from four sizes", memory["sampled_ns"]))
     return [
         Series("address translation", points(memory["translation_ns"])),
         Series("data access", points(memory["data_ns"])),
         *(
-            Series(name, points(memory[field]), is_line=True)
-            for name, field in fits
-            if memory[field] is not None
+            Series(name, points(values), is_line=True)
+            for name, values in fits
+            if values is not None
         ),
     ]
 
 
-def factors(answer: Result) -> Series:
+def factors(answer: PageSize) -> Series:
     """The footprint by page size, relative to 4 KiB."""
     given = answer["program"]["footprint_factors"]
     return Series(
@@ -107,7 +108,10 @@ def rows(inputs: Inputs) -> list[tuple[str | int | float | None, ...]]:
             size,
             memory["translation_ns"][at],
             memory["data_ns"][at],
-            *(memory[name] and memory[name][at] for name in ("paper_ns", "sampled_ns")),
+            *(
+                None if values is None else values[at]
+                for values in (memory["paper_ns"], memory["sampled_ns"])
+            ),
         )
         for answer in inputs.page_sizes
         for memory in answer["memories"]
@@ -115,7 +119,7 @@ def rows(inputs: Inputs) -> list[tuple[str | int | float | None, ...]]:
     ]
 
 
-def sentence(answer: Result) -> str:
+def sentence(answer: PageSize) -> str:
     """The advice for one program."""
     advice = answer["advice"]
     gain, memory = advice["gain"], format_size(answer["memory_bytes"])

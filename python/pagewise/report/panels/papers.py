@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.comparisons import Scalar, StudyFigure, StudyResult, StudyTable
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, Unit, View
 from pagewise.study_rows import verdict_rows
 
@@ -50,35 +50,37 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
-def by_chart(study: Result) -> list[tuple[Result, list[Result]]]:
+def by_chart(study: StudyResult) -> list[tuple[StudyResult, list[StudyFigure]]]:
     """The study with its figures by chart, without figures that have their own panels."""
     return grouped(study, [figure for figure in study["figures"] if not has_own_panel(figure)])
 
 
-def has_own_panel(figure: Result) -> bool:
+def has_own_panel(figure: StudyFigure) -> bool:
     """Whether a figure has its own panel."""
     return str(figure["name"]).startswith(OWN_PANEL)
 
 
-def grouped(study: Result, figures: Sequence[Result]) -> list[tuple[Result, list[Result]]]:
+def grouped(
+    study: StudyResult, figures: Sequence[StudyFigure]
+) -> list[tuple[StudyResult, list[StudyFigure]]]:
     """The study with these figures, grouped by the charts whose views they are."""
-    charts: dict[str, list[Result]] = {}
+    charts: dict[str, list[StudyFigure]] = {}
     for figure in figures:
         charts.setdefault(chart_title(figure), []).append(figure)
     return [(study, figures) for figures in charts.values()]
 
 
-def chart_title(figure: Result) -> str:
+def chart_title(figure: StudyFigure) -> str:
     """The title of the chart that has the figure as a view."""
     return str(figure.get("chart") or figure["title"])
 
 
-def identifier(study: Result, figure: Result) -> str:
+def identifier(study: StudyResult, figure: StudyFigure) -> str:
     """The identifier of a figure on the page."""
     return f"figure-{study['study']}-{figure['name']}".replace(" ", "-")
 
 
-def chart(study: Result, figures: list[Result]) -> Chart:
+def chart(study: StudyResult, figures: list[StudyFigure]) -> Chart:
     """Bars over names; lines over numbers and over ordered names."""
     first = figures[0]
     is_named = bool(first["is_categorical"])
@@ -98,31 +100,36 @@ def chart(study: Result, figures: list[Result]) -> Chart:
     )
 
 
-def series(figure: Result, factor: float = 1, reference: str = "paper") -> list[Series]:
+def series(figure: StudyFigure, factor: float = 1, reference: str = "paper") -> list[Series]:
     """The points of a figure by series, with y times ``factor``; a series named ``reference...``
     is one to compare with."""
-    rows: list[dict[str, Any]] = [
-        dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
-    ]
+    x, y, line = (figure["columns"].index(name) for name in ("x", "y", "series"))
     is_named = bool(figure["is_categorical"])
     return [
         Series(
             name,
             [
                 (
-                    str(row["x"]) if is_named else row["x"],
-                    None if row["y"] is None else factor * row["y"],
+                    str(row[x]) if is_named else figure_in(row[x]),
+                    None if row[y] is None else factor * figure_in(row[y]),
                 )
-                for row in rows
-                if str(row["series"]) == name
+                for row in figure["rows"]
+                if str(row[line]) == name
             ],
             is_reference=name.startswith(reference),
         )
-        for name in dict.fromkeys(str(row["series"]) for row in rows)
+        for name in dict.fromkeys(str(row[line]) for row in figure["rows"])
     ]
 
 
-def data(study: Result, figures: list[Result]) -> Table:
+def figure_in(cell: Scalar) -> float:
+    """The number in a cell, which is known to have one."""
+    if not isinstance(cell, (int, float)):
+        raise TypeError(f"not a number: {cell!r}")
+    return cell
+
+
+def data(study: StudyResult, figures: list[StudyFigure]) -> Table:
     """The points of a chart as a table, view after view."""
     columns = list(figures[0]["columns"])
     rows = []
@@ -140,7 +147,7 @@ def data(study: Result, figures: list[Result]) -> Table:
     )
 
 
-def measured(study: Result, table: Result) -> Table:
+def measured(study: StudyResult, table: StudyTable) -> Table:
     """A table of the study besides its figures."""
     columns, rows = table["columns"], table["rows"]
     cells = list(zip(*rows, strict=True)) or [()] * len(columns)
@@ -164,7 +171,7 @@ def unit(column: Sequence[object]) -> Unit:
     return "ratio" if is_figures else "text"
 
 
-def sensitivity(study: Result) -> Table:
+def sensitivity(study: StudyResult) -> Table:
     """The effect of each choice that the papers leave open, as a share of the value without it."""
     rows = study["sensitivity"]
     names = list(rows[0])

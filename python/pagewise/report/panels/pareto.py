@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagewise import catalog
+from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label, sorted_cells, yearly_wear
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, Unit, View
 from pagewise.units import format_size
 
@@ -56,7 +57,7 @@ def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
     )
 
 
-def cost(cell: Result, is_worn: bool) -> float:
+def cost(cell: SimulatedCell, is_worn: bool) -> float:
     """Wear per year, or pages written if wear is unknown."""
     wear = yearly_wear(cell)
     if is_worn and wear is not None:
@@ -64,9 +65,9 @@ def cost(cell: Result, is_worn: bool) -> float:
     return float(cell["fast_writes"] + cell["slow_writes"])
 
 
-def points(cells: list[Result], is_worn: bool) -> list[Series]:
+def points(cells: list[SimulatedCell], is_worn: bool) -> list[Series]:
     """A series per architecture, each point labelled with its size."""
-    by_label: dict[str, list[Result]] = {}
+    by_label: dict[str, list[SimulatedCell]] = {}
     for cell in sorted_cells(cells):
         by_label.setdefault(label(cell), []).append(cell)
     return [
@@ -80,9 +81,9 @@ def points(cells: list[Result], is_worn: bool) -> list[Series]:
     ]
 
 
-def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
+def frontier(cells: list[SimulatedCell], is_worn: bool) -> list[SimulatedCell]:
     """The cells that no other cell beats in both time and wear, by time."""
-    best: list[Result] = []
+    best: list[SimulatedCell] = []
     lowest = float("inf")
     for cell in sorted(cells, key=lambda cell: (cell["io_time_s"], cost(cell, is_worn))):
         if cost(cell, is_worn) < lowest:

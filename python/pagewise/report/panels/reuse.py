@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import OBJECTS, PAGES, Kind, kind_of
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.report.thin import cumulative, thin
 from pagewise.units import format_share
 
+REACCESSES = (
+    Column("recording", "recording"),
+    Column("reaccess_share", "of accesses, to what was accessed before", "share"),
+)
 RATIO = Column("miss_ratio", "miss ratio", "share")
 MEMORY = {
     PAGES.unit: Column("memory_bytes", "memory", "bytes"),
@@ -33,6 +37,13 @@ def panel(inputs: Inputs) -> Panel | None:
             tables.append(Table(f"miss-ratios{suffix}", caption, columns, rows))
     if not charts:
         return None
+    shares = [
+        (name, analysis["reaccess_share"])
+        for name, analysis in inputs.accessed().items()
+        if "reaccess_share" in analysis  # absent in results of an earlier pagewise
+    ]
+    if shares:
+        tables.append(Table("reaccesses", "The most that memory can serve", REACCESSES, shares))
     notes = ["LRU curves are exact at every size, from the stack distances of one pass."]
     title = "Reuse and miss-ratio curves"
     return Panel("reuse", title, finding(inputs), charts, tables, notes)
@@ -72,7 +83,7 @@ def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
     ]
 
 
-def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
+def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, ReadAnalysis]]:
     """The recordings whose unit is that of ``kind``."""
     return [
         (name, analysis)
@@ -128,7 +139,7 @@ def halving(points: list[tuple[float, float]]) -> float | None:
     return next(size for size, ratio in points if ratio <= half)
 
 
-def lru_points(analysis: Result) -> list[tuple[float, float]]:
+def lru_points(analysis: ReadAnalysis) -> list[tuple[float, float]]:
     """Memory against miss ratio, without a memory of 0: the axis is logarithmic."""
     each = kind_of(analysis).bytes_each
     return [(frames * each, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import kind_of, nouns
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import thin
+from pagewise.types import ProcessAnalysis, Volume, VolumeSplit
 from pagewise.units import format_share
 
 SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
@@ -52,8 +53,8 @@ def volume_chart(inputs: Inputs) -> list[Chart]:
     bars = [
         (f"{name}, {label}", split)
         for name, analysis in inputs.accessed().items()
-        for kind, label in (("swap", "swap accesses"), ("block", "all block I/O"))
-        if (split := (analysis.get("volume") or {}).get(kind))
+        for label, split in volumes(analysis.get("volume"))
+        if split
     ]
     if not bars:
         return []
@@ -71,7 +72,14 @@ def volume_chart(inputs: Inputs) -> list[Chart]:
     ]
 
 
-def row(name: str, analysis: Result) -> list[TableCell]:
+def volumes(volume: Volume | None) -> list[tuple[str, VolumeSplit | None]]:
+    """The volume by kind of traffic."""
+    if volume is None:
+        return []
+    return [("swap accesses", volume.get("swap")), ("all block I/O", volume.get("block"))]
+
+
+def row(name: str, analysis: ReadAnalysis | ProcessAnalysis) -> list[TableCell]:
     """A recording or process as a row of the table."""
     single = analysis["single_access"]
     return [
@@ -108,6 +116,6 @@ def finding(inputs: Inputs) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def skew_points(analysis: Result) -> list[tuple[float, float]]:
+def skew_points(analysis: ReadAnalysis) -> list[tuple[float, float]]:
     """Share of pages against share of accesses, starting at the origin."""
     return [(0.0, 0.0), *((pages, accesses) for pages, accesses in analysis["skew_curve"])]

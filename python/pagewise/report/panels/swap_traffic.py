@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import cumulative
+from pagewise.types import SwapTraffic
 from pagewise.units import format_share
 
 NANOSECONDS = 1e9
@@ -23,25 +24,34 @@ COLUMNS = (
 def panel(inputs: Inputs) -> Panel | None:
     """Distributions of fault times and of re-access intervals."""
     analyses = {
-        name: analysis for name, analysis in inputs.accessed().items() if analysis.get("swap")
+        name: (analysis, swap)
+        for name, analysis in inputs.accessed().items()
+        if (swap := analysis.get("swap"))
     }
     if not analyses:
         return None
-    charts = [*fault_chart(analyses), *interval_chart(analyses)]
-    rows = [row(name, analysis) for name, analysis in analyses.items()]
+    found = {name: analysis for name, (analysis, _) in analyses.items()}
+    charts = [*fault_chart(found), *interval_chart(found)]
+    rows = [row(name, analysis, swap) for name, (analysis, swap) in analyses.items()]
     tables = [Table("swap-traffic", "Pages out and in", COLUMNS, rows, is_open=True)]
-    return Panel("swap-traffic", "Swap traffic", finding(analyses), charts, tables)
+    return Panel(
+        "swap-traffic",
+        "Swap traffic",
+        finding({name: swap for name, (_, swap) in analyses.items()}),
+        charts,
+        tables,
+    )
 
 
-def row(name: str, analysis: Result) -> list[TableCell]:
+def row(name: str, analysis: ReadAnalysis, swap: SwapTraffic) -> list[TableCell]:
     """A recording as a row of the table."""
-    swap = analysis["swap"]
+    single = analysis.get("single_out")
     reads, faults = swap.get("device_reads"), analysis.get("fault_time")
     return [
         name,
         swap["outs"],
         swap["ins"],
-        analysis["single_out"]["pages"] if analysis.get("single_out") else None,
+        single["pages"] if single else None,
         swap["never_returned"]["pages"],
         swap["never_returned"]["outs"],
         reads["readahead_share"] if reads else None,
@@ -49,24 +59,27 @@ def row(name: str, analysis: Result) -> list[TableCell]:
     ]
 
 
-def fault_chart(analyses: dict[str, Result]) -> list[Chart]:
+def fault_chart(analyses: dict[str, ReadAnalysis]) -> list[Chart]:
     """Share of faults that took at most a time; None if no recording has durations."""
     series = [
-        Series(f"{name}, {label}", cumulative(faults[kind]["distribution_ns"], 1 / NANOSECONDS))
+        Series(f"{name}, {label}", cumulative(durations["distribution_ns"], 1 / NANOSECONDS))
         for name, analysis in analyses.items()
         if (faults := analysis.get("fault_time"))
-        for kind, label in (("device", "from the device"), ("cached", "from the swap cache"))
-        if faults[kind]["count"]
+        for label, durations in (
+            ("from the device", faults["device"]),
+            ("from the swap cache", faults["cached"]),
+        )
+        if durations["count"]
     ]
     return chart("fault-time", "Faults that took at most this long", "faults", series)
 
 
-def interval_chart(analyses: dict[str, Result]) -> list[Chart]:
+def interval_chart(analyses: dict[str, ReadAnalysis]) -> list[Chart]:
     """Share of re-accesses within a time; None if no recording has a clock."""
     series = [
-        Series(name, cumulative(analysis["reaccess_interval_ns"], 1 / NANOSECONDS))
+        Series(name, cumulative(intervals, 1 / NANOSECONDS))
         for name, analysis in analyses.items()
-        if analysis.get("reaccess_interval_ns")
+        if (intervals := analysis.get("reaccess_interval_ns"))
     ]
     return chart("reaccess-interval", "Pages used again within this time", "re-accesses", series)
 
@@ -80,11 +93,11 @@ def chart(identifier: str, title: str, what: str, series: list[Series]) -> list[
     return [Chart(identifier, title, Axis("time", "seconds", "log"), y, view)]
 
 
-def finding(analyses: dict[str, Result]) -> str:
+def finding(traffic: dict[str, SwapTraffic]) -> str:
     """The share of pages that never returned."""
     parts = [
-        f"On {name}, {format_share(analysis['swap']['never_returned']['pages'])} of the pages that "
+        f"On {name}, {format_share(swap['never_returned']['pages'])} of the pages that "
         "left never came back"
-        for name, analysis in list(analyses.items())[:3]
+        for name, swap in list(traffic.items())[:3]
     ]
     return ". ".join(parts) + "."

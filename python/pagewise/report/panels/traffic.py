@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import Literal, TypeAlias, TypedDict
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import Kind, kind_of
 from pagewise.report.model import Axis, Chart, Column, Panel, Point, Series, Table, View
+from pagewise.types import Header, Killed, Stall, TrafficSeries
 from pagewise.units import (
     format_count,
     format_counted,
@@ -17,6 +19,7 @@ from pagewise.units import (
 
 NANOSECONDS = 1e9
 MICROSECONDS = 1e6
+Direction: TypeAlias = Literal["reads", "writes"]
 KILLS = "kills"
 OTHERS = "others"
 """The name of the series for all other processes, as in the analysis."""
@@ -42,7 +45,7 @@ KILL_COLUMNS = (
 def panel(inputs: Inputs) -> Panel | None:
     """A chart for each recording; None if no recording has a clock."""
     timed = {
-        name: Timed(name, analysis, inputs.headers.get(name, {}))
+        name: Timed(name, analysis, inputs.headers.get(name))
         for name, analysis in inputs.analyses.items()
     }
     shown = [each for each in timed.values() if each.traffic or each.stalls or each.kills]
@@ -60,33 +63,49 @@ def panel(inputs: Inputs) -> Panel | None:
     )
 
 
+class StallShare(TypedDict):
+    """Shares of a time in which some or all tasks stalled."""
+
+    from_s: float
+    to_s: float
+    some: float
+    full: float
+
+
+class TimedKill(Killed):
+    """A kill with its time in seconds from the first event."""
+
+    time_s: float
+
+
 class Timed:
     """The parts of an analysis that have times, in seconds from the first event."""
 
-    def __init__(self, name: str, analysis: Result, header: Result) -> None:
+    def __init__(self, name: str, analysis: ReadAnalysis, header: Header | None) -> None:
         self.name = name
         self.kind: Kind = kind_of(analysis)
-        self.traffic: list[Result] = (analysis.get("traffic") or {}).get("series") or []
-        self.step_s: float = (analysis.get("traffic") or {}).get("step_s") or 0.0
+        traffic = analysis.get("traffic")
+        self.traffic: list[TrafficSeries] = traffic["series"] if traffic else []
+        self.step_s: float = traffic["step_s"] if traffic else 0.0
         steps = len(self.traffic[0]["reads"]) if self.traffic else 0
         self.end_s = steps * self.step_s
-        shortage = header.get("shortage") or {}
-        start_ns = header.get("start_ns") or 0
-        stalls = shortage.get("stalls") or []
+        shortage = header.get("shortage") if header else None
+        start_ns = (header.get("start_ns") if header else None) or 0
+        stalls = shortage["stalls"] if shortage else []
         if not self.traffic and stalls:
             # Without events, there is no start to count from.
             start_ns, end_ns = stalls[0]["time_ns"], stalls[-1]["time_ns"]
             self.end_s = (end_ns - start_ns) / NANOSECONDS
         self.stalls = list(self._stalls(stalls, start_ns))
-        self.kills = [
+        self.kills: list[TimedKill] = [
             {**kill, "time_s": time_s}
-            for kill in shortage.get("kills") or []
+            for kill in (shortage["kills"] if shortage else [])
             if 0 <= (time_s := (kill["time_ns"] - start_ns) / NANOSECONDS) <= self.end_s
         ]
-        self.kills_left_out: int = shortage.get("kills_left_out") or 0
-        self.is_of_cgroup = bool(shortage.get("is_of_cgroup"))
+        self.kills_left_out = shortage["kills_left_out"] if shortage else 0
+        self.is_of_cgroup = bool(shortage and shortage["is_of_cgroup"])
 
-    def _stalls(self, stalls: Sequence[Result], start_ns: int) -> Iterator[Result]:
+    def _stalls(self, stalls: Sequence[Stall], start_ns: int) -> Iterator[StallShare]:
         """Shares of time stalled between two readings, within the time of the events."""
         for before, after in pairwise(stalls):
             from_s, to_s = (
@@ -98,13 +117,11 @@ class Timed:
                 yield {
                     "from_s": from_s,
                     "to_s": to_s,
-                    **{
-                        what: min(1.0, max(0.0, after[what] - before[what]) / length_us)
-                        for what in ("some_us", "full_us")
-                    },
+                    "some": stalled_share(before["some_us"], after["some_us"], length_us),
+                    "full": stalled_share(before["full_us"], after["full_us"], length_us),
                 }
 
-    def accesses(self, series: Result) -> int:
+    def accesses(self, series: TrafficSeries) -> int:
         """All accesses of the processes of one name."""
         return sum(series["reads"]) + sum(series["writes"])
 
@@ -129,14 +146,14 @@ class Timed:
             count = format_counted(len(self.kills), "process")
             yield f"On {self.name}, {count} died by SIGKILL{of_kernel}."
         if self.stalls:
-            worst = max(self.stalls, key=lambda stall: stall["some_us"])
+            worst = max(self.stalls, key=lambda stall: stall["some"])
             who = "its cgroup" if self.is_of_cgroup else "the machine"
-            if worst["some_us"] == 0:
+            if worst["some"] == 0:
                 yield f"No task of {who} stalled for memory."
                 return
             yield (
                 f"At worst, at {format_seconds(worst['from_s'])}, some task of {who} stalled for "
-                f"memory {format_share(worst['some_us'])} of the time."
+                f"memory {format_share(worst['some'])} of the time."
             )
 
     def busiest(self) -> str:
@@ -190,21 +207,26 @@ def chart(identifier: str, timed: Timed) -> Chart:
     )
 
 
-def directions(timed: Timed) -> dict[str, tuple[str, ...]]:
+def stalled_share(before_us: float, after_us: float, length_us: float) -> float:
+    """The share of a time that tasks stalled, from the sums before and after."""
+    return min(1.0, max(0.0, after_us - before_us) / length_us)
+
+
+def directions(timed: Timed) -> dict[str, tuple[Direction, ...]]:
     """The directions that the reader can select: what to count, by label."""
-    labels = {"writes": timed.kind.writes, "reads": timed.kind.reads}
-    apart: dict[str, tuple[str, ...]] = {
+    labels: dict[Direction, str] = {"writes": timed.kind.writes, "reads": timed.kind.reads}
+    apart: dict[str, tuple[Direction, ...]] = {
         label: (count,)
         for count, label in labels.items()
         if any(any(series[count]) for series in timed.traffic)
     }
-    both: dict[str, tuple[str, ...]] = {
+    both: dict[str, tuple[Direction, ...]] = {
         f"{timed.kind.reads} and {timed.kind.writes}": tuple(labels)
     }
     return both | apart if len(apart) > 1 else apart
 
 
-def area(timed: Timed, series: Result, counts: Sequence[str]) -> Series:
+def area(timed: Timed, series: TrafficSeries, counts: Sequence[Direction]) -> Series:
     """The rate at the start of each step, and the last rate again at the end."""
     rates = [
         timed.rate(sum(step)) for step in zip(*(series[count] for count in counts), strict=True)
@@ -216,7 +238,8 @@ def area(timed: Timed, series: Result, counts: Sequence[str]) -> Series:
 
 def stalled(timed: Timed) -> Iterator[Series]:
     """The share of time in which tasks stalled for memory."""
-    for name, what in ((SOME, "some_us"), (FULL, "full_us")):
+    kinds: tuple[tuple[str, Literal["some", "full"]], ...] = ((SOME, "some"), (FULL, "full"))
+    for name, what in kinds:
         points: list[Point] = [(stall["from_s"], stall[what]) for stall in timed.stalls]
         if points:
             last = timed.stalls[-1]
@@ -237,12 +260,12 @@ def killed(timed: Timed) -> Iterator[Series]:
         yield Series(KILLS, points, labels, is_moment=True)
 
 
-def named(kill: Result) -> str:
+def named(kill: TimedKill) -> str:
     """The name of a victim, or its number."""
     return str(kill["name"] or f"pid {kill['pid']}")
 
 
-def killer(kill: Result) -> str:
+def killer(kill: TimedKill) -> str:
     """Who sent the SIGKILL, as far as the recording shows."""
     return "the kernel (out of memory)" if kill["is_of_kernel"] else "a process"
 
