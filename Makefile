@@ -1,4 +1,5 @@
-# demo: analyzes the recordings in examples/.   test: all tests.   check: the fast tests, lint and types.
+# demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
+# test: all tests.   test-vm: the tests in emulated guests, which are part of them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
@@ -6,7 +7,7 @@
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
 # lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
-.PHONY: demo test check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
+.PHONY: demo test test-host test-vm check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -27,8 +28,15 @@ test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	cargo test --release --quiet --workspace $(AGENT_FEATURES)
-	$(PYTHON) -m pytest
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-host test-vm
 	@tools/skipped.sh $(SKIPPED)
+
+# Guests are emulated, each on one processor, so they run beside all other tests.
+test-host:
+	$(PYTHON) -m pytest -q --ignore=tests/vm
+
+test-vm: .venv/.test-extras build
+	$(PYTHON) -m pytest -q tests/vm
 
 check: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)

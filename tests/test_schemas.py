@@ -183,4 +183,4 @@ def test_a_result_is_found_by_the_name_of_its_command() -> None:
 
 
 def test_types_of_results_load_from_the_package() -> None:
-    assert "accesses" in pw.types.Analyze.__annotations__
+    assert "accesses" in pw.types.Analysis.__annotations__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ class Program:
     """A command that prints the version on one of its first lines."""
     needs: Sequence[str] = ()
     """Commands, or files by full path; the program is skipped if one is missing."""
+    probe: Sequence[str] = ()
+    """A command that fails on machines where the program cannot work."""
     built: Sequence[Built] = ()
     """Files to compile from bench/programs/sources before it runs."""
     prepare: Callable[[Path], None] | None = None
@@ -65,4 +68,7 @@ class Program:
             exists = Path(need).exists() if "/" in need else shutil.which(need) is not None
             if not exists:
                 return f"{need} is missing"
-        return None
+        if not self.probe:
+            return None
+        probe = subprocess.run(self.probe, capture_output=True, text=True, timeout=self.limit_s)
+        return f"{self.name} fails here: {probe.stderr.strip()}" if probe.returncode else None

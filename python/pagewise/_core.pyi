@@ -127,7 +127,7 @@ def analyze(
     top_processes: int | None = None,
     page_bytes: int | None = None,
     progress: _Progress | None = None,
-) -> types.Analyze: ...
+) -> types.Analysis: ...
 def misses(
     path: _Path,
     format: str | None,

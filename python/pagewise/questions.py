@@ -24,7 +24,7 @@ from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.types import (
     Allocations,
-    Analyze,
+    Analysis,
     Device,
     Events,
     Misses,
@@ -71,7 +71,7 @@ def analyze(
     top: int = TOP_PROCESSES,
     page_size: int | str | None = None,
     progress: Progress | None = None,
-) -> Analyze:
+) -> Analysis:
     """Skew, single accesses, reuse, and the exact LRU miss-ratio curve over every size.
 
     ``by="process"`` adds the figures of each process: ``processes`` has all of them, and

@@ -137,7 +137,7 @@ class AllocatorOutcome(TypedDict):
     """The largest memory in use in each of about two hundred equal parts of the time."""
 
 
-class Analyze(TypedDict):
+class Analysis(TypedDict):
     """How a recording accesses its pages. Shares are fractions, distributions lists of [largest
     value, count]."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -29,21 +30,35 @@ WORDS = {
 def page(schemas: Iterable[Schema]) -> str:
     """The whole page."""
     schemas = list(schemas)
-    roots = {schema["title"] for schema in schemas}
-    lines = [HEAD]
+    names = {schema["title"]: name_of(schema) for schema in schemas}
+    lines = [HEAD, *contents(names.values())]
     for schema in schemas:
-        layout = schema["$id"]
-        name = layout.removeprefix("pagewise.").partition("/")[0]
-        lines += [f"## {name}", "", f"{words_of(schema)} Layout `{layout}`.", "", *table(schema)]
+        words = f"{words_of(schema)} Layout `{schema['$id']}`."
+        lines += [f"## {name_of(schema)}", "", words, "", *table(schema)]
     inner = {
         name: schema
         for name, schema in definitions(schemas)
-        if name not in roots and "properties" in schema
+        if name not in names and "properties" in schema
     }
     lines += ["# Types inside results", ""]
     for name in sorted(inner):
         lines += [f"## {name}", "", words_of(inner[name]), "", *table(inner[name])]
-    return "\n".join(lines).rstrip() + "\n"
+    text = "\n".join(lines).rstrip() + "\n"
+    for title, name in names.items():
+        text = text.replace(f"](#{title.lower()})", f"](#{name})")
+    return text
+
+
+def name_of(schema: Schema) -> str:
+    """The name of a result: analyze of pagewise.analyze/1."""
+    return str(schema["$id"]).removeprefix("pagewise.").partition("/")[0]
+
+
+def contents(names: Iterable[str]) -> Iterator[str]:
+    """A line of links to the results."""
+    links = ", ".join(f"[{name}](#{name})" for name in names)
+    yield from textwrap.wrap(links, 98, break_long_words=False, break_on_hyphens=False)
+    yield ""
 
 
 def table(schema: Schema) -> Iterator[str]:

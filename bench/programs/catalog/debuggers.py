@@ -21,6 +21,11 @@ REPORT = (
     (r"(pid|tid)=[0-9]+", r"\1=NUMBER"),
 )
 """Normalises a sanitizer's report: process numbers, addresses, library files, thread numbers."""
+GDB_WRITES_REGISTERS = [
+    *("/usr/bin/gdb", "-q", "-nx", "-batch"),
+    *("-ex", "starti", "-ex", "set $xmm0.v4_int32[0] = 1", "/bin/true"),
+]
+"""gdb 13 cannot write the registers of processors with AMX, and so calls no function there."""
 SIGNAL = ((r"si_pid=[0-9]+", "si_pid=NUMBER"), (r", si_utime=.*}", "}"))
 SHADOW = r"^(=>| )+ADDRESS: |0x[0-9a-f]+: [0-9a-f]{2}[ \[]|thread_local|is located"
 
@@ -94,6 +99,7 @@ PROGRAMS = (
         what="gdb -batch: breakpoint, backtrace, call of malloc in the program, watchpoint, end",
         words=["/usr/bin/gdb", "-q", "-nx", "-batch", "-x", "SOURCES/session.gdb", "BIN/blocks"],
         expects="exited normally",
+        probe=GDB_WRITES_REGISTERS,
         built=[WORK],
         substitutions=(
             ADDRESSES,

@@ -1,9 +1,5 @@
 //! The arena's page runs: their owners, the free spans and the state of each. No system call is made
 //! here; the pool performs what this module decides.
-//!
-//! Every page is in a free span, in a block (from `malloc`), mapped (from `mmap`), detached (a span
-//! whose system call is under way), or unowned while the pool moves it between
-//! these. Adjacent free spans differ in state, except at the borders of chunks.
 
 use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span};
 use types::Nanos;
@@ -63,6 +59,88 @@ pub struct Tables {
     pub bits: PageBits,
 }
 
+/// The pages of the process and their states, behind one lock.
+///
+/// # States of pages
+///
+/// | state | where it is recorded | the page |
+/// |---|---|---|
+/// | clean | span of [`Free::Clean`] | is free; has no memory and reads as zero |
+/// | hot | span of [`Free::Hot`], hot list of `Retention` | is free and resident |
+/// | lazy | span of [`Free::Lazy`], lazy list of `Retention` | is free and resident until the kernel takes it |
+/// | detached | `detached` | is free; a thread makes a system call on it |
+/// | block | tag of the block's first page | belongs to the program, by `malloc` |
+/// | mapped | bit `mapped` | belongs to the program, by `mmap`, or lost its address to another mapping |
+/// | unowned | nowhere | belongs to the thread that moves it between two other states |
+/// | returned | bit `returned` | is unowned without memory, and becomes clean |
+/// | claimed | bit `claimed` | is in a free span, but the program has mapped over it |
+/// | released | bit `released`, or [`crate::retired`] for all | is the kernel's again, for good |
+///
+/// Adjacent free spans differ in state, except at the borders of chunks. The other bits of [`PageBits`] add to the
+/// state: a free page is also `closed` if it is inaccessible, and `aside` if its memory is in the vault; a page of
+/// the program's is also `tainted` if its mapping differs from the arena's.
+///
+/// | from | to | by | lock |
+/// |---|---|---|---|
+/// | nothing | clean | `grow` in `pool::obtain` | yes |
+/// | clean, hot, lazy | block, mapped | `allocate`, `extend` in `pool::obtain` and `pool::extend` | yes |
+/// | block | unowned | `disown_block` in `free` and `realloc` | yes |
+/// | mapped | unowned | `disown_mapped` in `munmap` | yes |
+/// | mapped | unowned | the bit, in `mremap`, `deferred::unmap` and `holes` | no |
+/// | unowned | hot | `deposit` in `pool::give_back` of `Freed::Used` and `Freed::Closed` | yes |
+/// | unowned | clean | `deposit_clean` in `pool::give_back` of `Freed::Tainted` and `Freed::Clean` | yes |
+/// | unowned | returned | `deferred::return_clean`, if the lock stays taken | no |
+/// | returned | clean | `deferred::settle` | yes |
+/// | returned | mapped | `deferred::claim` | no |
+/// | clean, hot, lazy | mapped, tainted | `deferred::own_free`, `holes::map`: the program maps over them | yes |
+/// | clean, hot, lazy | claimed | `deferred::claim`, if the lock stays taken | no |
+/// | claimed | mapped, tainted | `deferred::settle` | yes |
+/// | claimed | clean, hot, lazy as before | `deferred::unmap` | no |
+/// | hot, lazy | detached | `next_work` in `pool::work`, `oldest` before a fork | yes |
+/// | detached | lazy, clean | `finish`; `deferred::finish` if the lock stays taken, then `settle` | yes |
+/// | detached | hot | `recover` in the child of a fork | yes |
+/// | hot, lazy | clean | `fork::find_clean` in the child of a fork | yes |
+/// | clean, hot, lazy | released | `holes::open_below`, `retire::retire` | yes |
+/// | block, mapped | released | `free`, `munmap` and `mremap` in the retired arena | no |
+/// | unowned | unowned for good | `pool::give_back`, if the kernel refuses to map tainted pages anew | no |
+/// | block, mapped | mapped, tainted for good | `pool::refuse`, if the pages' addresses are lost | no |
+///
+/// # Rules of locks
+///
+/// Locks are taken in the order of this table. The holder of the arena's lock takes no other one; only in a fork,
+/// libc takes its own locks after it.
+///
+/// | lock | who waits for it | what its holder may do |
+/// |---|---|---|
+/// | libc's list of streams ([`crate::streams`]) | `fork` | take the arena's lock |
+/// | the helper's start or end (`waking::THREAD`) | `helper::end`, 0.1 s at most | join the helper |
+/// | the end of moves (`vault::shut`) | `retire`, a bounded time | take the arena's lock |
+/// | examination (`premap::IS_LOOKING`) | no thread: others skip it | make system calls |
+/// | the arena's, by `locking::lock` | `malloc` and its relatives, `fork`, `retire`, the helper | see below |
+/// | by `lock_briefly` | `mmap` and its relatives, some microseconds | see below |
+/// | by `lock_patiently` | calls whose result must not depend on the helper, some milliseconds | see below |
+/// | by `lock_at_rest` | calls that map over free memory, until the detached span is back | see below |
+///
+/// - **What must never wait.** `mmap` and its relatives wait for no thread that a signal may have suspended: a
+///   collector calls them while it has stopped the other threads at any instruction. They never use `lock`. If the
+///   lock stays taken, they leave a note in the bits `returned` and `claimed`, and the next thread that takes the
+///   lock settles the notes before anything else.
+/// - **Signal handlers.** If this thread already holds the lock, all these functions return none, because a handler
+///   may call `mmap` at any instruction.
+/// - **System calls under the lock** are made only to reserve a chunk, to put new pages into core files, to wake a
+///   thread, around a fork, where the program maps over free memory, where the arena gives addresses up, and on
+///   tables once nothing is retained.
+/// - **A free takes the lock once.** It takes the lock a second time only after system calls that come between the
+///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages anew. Each
+///   action of `pool::work` takes it once more, and so does the first reading of the available memory.
+/// - **The detached span.** There is one at a time. Its thread blocks signals during the call, so no handler
+///   suspends it, and `lock_at_rest` may wait for it.
+/// - **Bits.** The owner of a page changes its bits without the lock, by atomic operations. [`Bits::take`] gives a
+///   page that is `mapped`, `returned` or `claimed` to the thread that clears the bit first.
+/// - **The helper** starts in `malloc` and `free` without the arena's lock, because `pthread_create` takes libc's
+///   locks. It does not start in `mmap`, which signal handlers use.
+///
+/// [`Bits::take`]: crate::bits::Bits::take
 #[derive(Debug)]
 pub struct Arena {
     spans: Spans,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 
 /// Bits in memory that lives as long as the program. Every change is atomic, so the owner of a page
-/// may read and change its bits without the pool's lock, while others change those of other pages.
+/// may read and change its bits without the arena's lock, while others change those of other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits {
     words: &'static [AtomicU64],
@@ -34,11 +34,9 @@ pub struct PageBits {
     pub released: Bits,
     /// The arena requested huge pages for the region of the page.
     pub huge: Bits,
-    /// The program unmapped the page while the pool was locked: it is unowned, without memory, and
-    /// becomes free as soon as the pool is locked again.
+    /// The program unmapped the page while the arena's lock was taken: it is unowned, without memory.
     pub returned: Bits,
-    /// The program mapped over the page, which was free, while the pool was locked: it stops being free
-    /// as soon as the pool is locked again.
+    /// The program mapped over the page, which was free, while the arena's lock was taken.
     pub claimed: Bits,
 }
 

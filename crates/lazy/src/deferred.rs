@@ -1,7 +1,5 @@
-//! Changes of the arena while its lock cannot be taken: a collector stops threads by signals, even
-//! in the middle of `malloc`, and maps and unmaps memory before it resumes them. The memory goes at
-//! once; the change of the arena is recorded in the bits of the pages, and the thread that takes the lock
-//! next applies it before anything else.
+//! Changes of the arena by a thread that cannot take its lock: the memory goes at once, and the change of
+//! the arena is noted in the bits of the pages.
 
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
@@ -91,7 +89,7 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
     true
 }
 
-/// Applies the pending changes. Called first by each thread that takes the lock.
+/// Applies the pending changes.
 #[inline]
 pub fn settle(arena: &mut Arena) {
     if IS_PENDING.load(Relaxed) {

@@ -7,12 +7,12 @@ use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 use crate::arena::{Grant, Owner};
 use crate::chunks::{PAGE, address_of, may_have, page_of};
 use crate::knobs::knobs;
-use crate::pool::{Content, extend, give_back_locked, obtain};
+use crate::pool::{Content, Freed, extend, give_back, obtain};
 use crate::relocate::move_pages;
 use crate::spans::Free;
 use crate::stand_aside::served_from;
 use crate::system::{self, KeepErrno};
-use crate::{helper, locking, next, pool, retired};
+use crate::{helper, locking, next, retired};
 
 /// Alignments above this go to glibc.
 const ALIGNMENT_MAX: usize = 2 << 20;
@@ -60,7 +60,7 @@ unsafe extern "C" fn free(pointer: *mut c_void) {
 
 #[inline(never)]
 fn free_in_arena(pointer: *mut c_void) {
-    match page_of_ours(pointer) {
+    match page_of(pointer as usize) {
         // SAFETY: the block is not the pool's, so it is the next allocator's.
         None => unsafe { next::free(pointer) },
         Some(page) => free_block(pointer, page),
@@ -184,19 +184,34 @@ fn free_block(pointer: *mut c_void, page: u32) {
     let _errno = KeepErrno::new();
     // POSIX forbids `free` in a handler that interrupted the pool; if it is called, the block is lost.
     let Some(mut arena) = locking::lock() else { return };
-    let is_start = (pointer as usize).is_multiple_of(PAGE);
-    let Some(pages) = arena.disown_block(page).filter(|_| is_start) else {
+    let Some(pages) = arena.disown_block(page) else {
         drop(arena);
-        die(b"pagewise-lazy: free(): invalid pointer\n");
+        return free_other(pointer);
     };
+    if !(pointer as usize).is_multiple_of(PAGE) {
+        drop(arena);
+        die(INVALID_FREE);
+    }
     if retired::is_retired() {
         drop(arena);
         let _ = system::unmap(address_of(page), pages as usize * PAGE);
         return;
     }
-    give_back_locked(arena, page, pages, Owner::Block);
+    give_back(Some(arena), page, pages, Freed::Used, Owner::Block);
     helper::start_if_wanted();
 }
+
+/// Frees what is at an address of the arena and none of its blocks.
+#[cold]
+fn free_other(pointer: *mut c_void) {
+    if !retired::is_shared() {
+        die(INVALID_FREE);
+    }
+    // SAFETY: the kernel gave the address to another allocator, whose block this is.
+    unsafe { next::free(pointer) }
+}
+
+const INVALID_FREE: &[u8] = b"pagewise-lazy: free(): invalid pointer\n";
 
 /// # Safety
 /// `pointer` is null or a live block of the next allocator's.
@@ -247,7 +262,7 @@ fn shrink(page: u32, old: u32, pages: u32) {
     }
     let Some(mut arena) = locking::lock() else { return };
     arena.own(page, pages, Owner::Block);
-    give_back_locked(arena, page + pages, old - pages, Owner::Block);
+    give_back(Some(arena), page + pages, old - pages, Freed::Used, Owner::Block);
 }
 
 fn grow(page: u32, old: u32, pages: u32) -> bool {
@@ -280,11 +295,8 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
     if let Some(mut arena) = locking::lock() {
         arena.disown_block(page);
         let is_tainted = arena.bits.tainted.any(page, pages);
-        drop(arena);
-        match is_tainted {
-            true => pool::give_back_tainted(page, pages),
-            false => pool::give_back_clean(page, pages),
-        }
+        let freed = if is_tainted { Freed::Tainted } else { Freed::Clean };
+        give_back(Some(arena), page, pages, freed, Owner::Block);
     }
 }
 
@@ -308,4 +320,21 @@ fn die(message: &[u8]) -> ! {
     system::say(message);
     // SAFETY: aborts the program.
     unsafe { libc::abort() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locking::count_taken;
+
+    #[test]
+    fn a_free_takes_the_lock_once_or_twice_if_it_examines_fresh_pages() {
+        let length = 64 * PAGE;
+        let takings = [(); 3].map(|()| {
+            let pointer = block(length, PAGE, Content::Any).unwrap();
+            system::zero(pointer as usize, length);
+            count_taken(|| free_in_arena(pointer))
+        });
+        assert_eq!(takings, [2, 1, 1], "the first block has fresh pages");
+    }
 }

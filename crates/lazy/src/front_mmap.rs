@@ -1,7 +1,6 @@
 //! `mmap`, `munmap` and `mremap` for the program. Private anonymous memory that is
 //! readable and writable comes from the pool; all else goes to the kernel, after the arena was changed
-//! if it is affected. None of them waits for a thread that holds the pool's lock: a collector calls
-//! them while it has stopped the other threads at any point.
+//! if it is affected. None of them waits for a thread that a signal may have suspended.
 
 use libc::{
     EFAULT, ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN,
@@ -14,7 +13,7 @@ use crate::arena::{Grant, Owner};
 use crate::chunks::{self, CHUNK, PAGE, address_of, page_of};
 use crate::knobs::{Profile, knobs};
 use crate::locking::{lock_at_rest, lock_briefly};
-use crate::pool::{Content, extend, give_back_clean, give_back_locked, give_back_tainted, obtain};
+use crate::pool::{Content, Freed, extend, give_back, obtain};
 use crate::relocate::move_pages;
 use crate::spans::Free;
 use crate::stand_aside::served_from;
@@ -208,7 +207,7 @@ fn unmap_ours(first: u32, pages: u32) {
             return deferred::unmap(page, end - page);
         };
         let Some((from, count)) = arena.disown_mapped(page, end - page) else { return };
-        give_back_locked(arena, from, count, Owner::Map);
+        give_back(Some(arena), from, count, Freed::Used, Owner::Map);
         // The pages before may already belong to others.
         page = from + count;
     }
@@ -329,7 +328,7 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
     let Some(target) = target else { return remap_tainted(request, first, old) };
     if move_pages(first, target, old) {
         page_bits().mapped.clear(first, old);
-        give_back_clean(first, old);
+        give_back(None, first, old, Freed::Clean, Owner::Map);
     } else {
         unmap_ours(first, old);
     }
@@ -367,7 +366,7 @@ fn take_back(first: u32, pages: u32) {
     mapped.clear(first, pages);
     let is_back = system::map_anonymous(address, length, PROT_NONE, MAP_FIXED_NOREPLACE);
     if is_mapped && is_back == Ok(address) {
-        give_back_tainted(first, pages);
+        give_back(None, first, pages, Freed::Tainted, Owner::Map);
     }
 }
 

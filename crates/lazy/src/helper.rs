@@ -32,8 +32,7 @@ const STACK: usize = 128 << 10;
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Starts the thread if it is wanted and allowed. Called where a program may start threads: in
-/// `malloc` and `free`, not in `mmap`, which signal handlers use.
+/// Starts the thread if it is wanted and allowed. The caller does not hold the arena's lock.
 #[inline]
 pub fn start_if_wanted() {
     if IS_WANTED.load(Relaxed) && IS_WANTED.swap(false, Relaxed) && knobs().has_helper {

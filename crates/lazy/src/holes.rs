@@ -6,7 +6,7 @@ use crate::arena::{Arena, Owner};
 use crate::bits::PageBits;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of, page_of};
 use crate::locking::{lock_at_rest, lock_patiently};
-use crate::pool::give_back_clean;
+use crate::pool::{Freed, give_back};
 use crate::system::{self, Errno, Mapping, OPEN};
 use crate::tables::page_bits;
 use crate::{onward, retired, statistics, vault};
@@ -78,7 +78,7 @@ fn close_room(address: usize, length: usize) {
         for (from, to) in bits.mapped.runs(first, first + pages, true) {
             let is_filled = vault::fill(address_of(from), (to - from) as usize * PAGE, OPEN);
             if is_filled && bits.mapped.take(from, to) == to {
-                give_back_clean(from, to - from);
+                give_back(None, from, to - from, Freed::Clean, Owner::Map);
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::confined::is_confined;
 use crate::huge_pages::{HUGE_PAGE, HUGE_PAGES, are_used, set_used};
 use crate::knobs::{Mode, knobs};
 use crate::locking::lock_briefly;
-use crate::premap::count_present;
+use crate::premap::{count_present, observe};
 use crate::system;
 use crate::tables::page_bits;
 use crate::text::{Text, read};
@@ -112,21 +112,12 @@ fn look_back_at_last(next: u32, handed_out: u32, foresight: &mut Foresight) {
     }
 }
 
-/// Learns how much of a freed stretch the program touched.
-pub fn look_back_at(left: Stretch) {
-    let touched = match page_bits().huge.any(left.first, left.pages) {
+/// Estimates how many pages of a freed stretch the program touched; none if that is unknown.
+pub fn count_touched(left: Stretch) -> Option<u32> {
+    match page_bits().huge.any(left.first, left.pages) {
         true if is_confined() => None,
         true => count_filled(left),
         false => count_present(left),
-    };
-    if let Some(touched) = touched {
-        observe(left, touched);
-    }
-}
-
-fn observe(left: Stretch, touched: u32) {
-    if let Some(mut arena) = lock_briefly() {
-        arena.foresight.observe(left, touched);
     }
 }
 

@@ -41,8 +41,7 @@ impl<T> Lock<T> {
         self.wait(mine)
     }
 
-    /// Waits for the lock for some microseconds; none if it is not free by then. For calls that must return
-    /// even if the thread that holds the lock was suspended by a signal.
+    /// Waits for the lock for some microseconds; none if it is not free by then.
     pub fn lock_briefly(&self) -> Option<Guard<'_, T>> {
         let mine = holder();
         for _ in 0..BRIEF_SPINS {

@@ -1,4 +1,4 @@
-//! The process's arena behind its lock, and the ways to wait for that.
+//! The process's arena behind its lock, and the ways to wait for that; [`Arena`] says which call uses which.
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
@@ -16,23 +16,36 @@ static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WORKING: AtomicBool = AtomicBool::new(false);
 
-/// Waits for the lock and returns the arena; none if this thread holds the lock. For `malloc` and its relatives,
-/// where a program has to expect a wait.
+/// Waits for the lock and returns the arena; none if this thread holds the lock.
 pub fn lock() -> Option<Guard<'static, Arena>> {
-    let mut arena = POOL.lock()?;
-    deferred::settle(&mut arena);
-    Some(arena)
+    POOL.lock().map(settled)
 }
 
-/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must return even
-/// while the thread that holds the lock is suspended.
+/// The arena, if the lock is free within microseconds.
 pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
-    let mut arena = POOL.lock_briefly()?;
-    deferred::settle(&mut arena);
-    Some(arena)
+    POOL.lock_briefly().map(settled)
 }
 
-/// The arena, if the lock is free within milliseconds: for results that must not depend on the helper.
+#[inline(always)]
+fn settled(mut arena: Guard<'static, Arena>) -> Guard<'static, Arena> {
+    #[cfg(test)]
+    TAKEN.set(TAKEN.get() + 1);
+    deferred::settle(&mut arena);
+    arena
+}
+
+#[cfg(test)]
+thread_local!(static TAKEN: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
+
+/// How often this thread takes the lock in `call`.
+#[cfg(test)]
+pub fn count_taken(call: impl FnOnce()) -> u32 {
+    let before = TAKEN.get();
+    call();
+    TAKEN.get() - before
+}
+
+/// The arena, if the lock is free within milliseconds.
 pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
     let wait = || {
         std::thread::yield_now();

@@ -1,11 +1,10 @@
 //! The changes to the memory of the process's arena: the only place where decisions become system
-//! calls. No call is made under the lock, except to reserve a chunk, before a fork, where the
-//! program maps over free memory, and on tables once nothing is retained.
+//! calls. The rules of the lock are at [`Arena`].
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE};
-use policy::retention::{Foresight, Rules};
+use policy::retention::{Foresight, Rules, Stretch};
 use types::{Bytes, LazyCounter};
 
 use crate::arena::{Arena, Grant, Owner, Work};
@@ -105,22 +104,79 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     false
 }
 
-/// Frees unowned pages, closed as they are.
-fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
+/// What unowned pages that are given back hold, and how they are mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freed {
+    /// Memory as the owner left it; it may be tainted.
+    Used,
+    /// Memory that the library has closed, or left open because the kernel refused.
+    Closed(Closing),
+    /// Anything, in a mapping that differs from the arena's: the pages are mapped anew, and stay
+    /// unowned if the kernel refuses.
+    Tainted,
+    /// No memory, in a mapping like the arena's.
+    Clean,
+}
+
+/// Makes unowned pages free. `arena` is the lock if the caller holds it: it is kept until the pages are free, or
+/// released for the system calls that must come before.
+pub fn give_back(
+    mut arena: Option<Guard<'static, Arena>>,
+    first: u32,
+    pages: u32,
+    mut freed: Freed,
+    owner: Owner,
+) {
+    let mut seen = None;
+    if freed == Freed::Used {
+        match arena.take().or_else(|| lock_for(owner)) {
+            Some(mut arena) if !arena.bits.tainted.any(first, pages) => {
+                let fresh = fresh_to_examine(&mut arena, first, pages);
+                vault::note_spans(arena.free_spans());
+                let is_closed = knobs().closes(pages as usize * PAGE) && !vault::is_scattered();
+                if fresh.is_none() && !is_closed {
+                    return deposit(arena, first, pages, owner);
+                }
+                drop(arena);
+                seen = fresh.and_then(|fresh| Some((fresh, count_touched(fresh)?)));
+                freed = Freed::Closed(match is_closed {
+                    true => close(first, pages, owner),
+                    false => Closing::Refused,
+                });
+            }
+            _ => freed = Freed::Tainted,
+        }
+    }
+    if freed == Freed::Tainted {
+        drop(arena.take());
+        if !deferred::map_anew(first, pages) {
+            return;
+        }
+    }
     let bits = page_bits();
+    let Freed::Closed(closing) = freed else {
+        bits.untaint(first, pages);
+        return match arena.or_else(lock_briefly) {
+            Some(mut arena) => deferred::deposit_clean_locked(&mut arena, first, pages),
+            None => deferred::return_clean(first, pages),
+        };
+    };
     if closing != Closing::Refused {
         bits.closed.set(first, pages);
     }
     if closing == Closing::Aside {
         bits.aside.set(first, pages);
     }
-    let Some(arena) = lock_for(owner) else {
+    let Some(mut arena) = arena.or_else(|| lock_for(owner)) else {
         for (address, length) in vault::places(first, pages, bits.aside) {
             discard(address, length);
         }
         bits.aside.clear(first, pages);
         return deferred::return_clean(first, pages);
     };
+    if let Some((fresh, touched)) = seen {
+        arena.foresight.observe(fresh, touched);
+    }
     if retired::is_retired() {
         drop(arena);
         vault::drop_aside(first, pages, bits.aside);
@@ -130,51 +186,29 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     deposit(arena, first, pages, owner);
 }
 
-/// Maps unowned pages whose attributes differ from the arena's anew and frees them. If
-/// the kernel refuses, they stay unowned.
-pub fn give_back_tainted(first: u32, pages: u32) {
-    if deferred::map_anew(first, pages) {
-        give_back_clean(first, pages);
+/// The last fresh pages among those being freed, if how much of them was touched matters now.
+fn fresh_to_examine(arena: &mut Arena, first: u32, pages: u32) -> Option<Stretch> {
+    if !knobs().foresees() && !huge_pages::are_used() {
+        return None;
+    }
+    let fresh = premap::last_fresh(first, pages, arena.bits.dirty)?;
+    arena.foresight.looks_back().then_some(fresh)
+}
+
+/// How many of the fresh pages being freed the program touched; none if that is unknown.
+fn count_touched(fresh: Stretch) -> Option<u32> {
+    match huge_pages::are_used() {
+        true => huge::count_touched(fresh),
+        false => premap::count_touched(fresh),
     }
 }
 
-/// Frees unowned pages that have no memory.
-pub fn give_back_clean(first: u32, pages: u32) {
-    page_bits().untaint(first, pages);
-    match lock_briefly() {
-        Some(mut arena) => deferred::deposit_clean_locked(&mut arena, first, pages),
-        None => deferred::return_clean(first, pages),
+/// Closes unowned pages, unless too many threads do so already.
+fn close(first: u32, pages: u32, owner: Owner) -> Closing {
+    match knobs().profile {
+        Profile::Faithful => vault::close(first, pages),
+        _ => close_unless_many_do(first, pages, owner),
     }
-}
-
-/// Frees a block or a part of a mapping that the caller owns, under the lock.
-pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
-    let bits = arena.bits;
-    if bits.tainted.any(first, pages) {
-        drop(arena);
-        return give_back_tainted(first, pages);
-    }
-    let is_seen = knobs().foresees() || huge_pages::are_used();
-    let fresh = premap::last_fresh(first, pages, bits.dirty)
-        .filter(|_| is_seen && arena.foresight.looks_back());
-    vault::note_spans(arena.free_spans());
-    let is_closed = knobs().closes(pages as usize * PAGE) && !vault::is_scattered();
-    if fresh.is_none() && !is_closed {
-        return deposit(arena, first, pages, owner);
-    }
-    drop(arena);
-    if let Some(fresh) = fresh {
-        match huge_pages::are_used() {
-            true => huge::look_back_at(fresh),
-            false => premap::look_back_at(fresh),
-        }
-    }
-    let closing = match is_closed {
-        true if knobs().profile == Profile::Faithful => vault::close(first, pages),
-        true => close_unless_many_do(first, pages, owner),
-        false => Closing::Refused,
-    };
-    give_back_as(first, pages, closing, owner);
 }
 
 /// Closes unowned pages. Once too many threads close at the same time, less memory is retained from then on.
@@ -196,7 +230,6 @@ fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
 pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
-        // A thread that maps over free memory waits for these calls, so no handler may suspend this thread.
         signals.get_or_insert_with(Signals::block);
         locking::note_work(true);
         let aside = arena.bits.aside;
@@ -420,7 +453,7 @@ fn refuse(grant: Grant, owner: Owner, opening: Opening) {
         return;
     }
     let closing = vault::close(grant.first, grant.pages);
-    give_back_as(grant.first, grant.pages, closing, owner);
+    give_back(None, grant.first, grant.pages, Freed::Closed(closing), owner);
 }
 
 fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {

@@ -39,7 +39,7 @@ pub fn map_ahead(grant: Grant, dirty: Bits, mut foresight: Foresight) {
             return;
         }
         foresight.observe(left, touched);
-        look_back(left, touched);
+        observe(left, touched);
     }
     for (from, to) in dirty.runs(grant.first, grant.first + grant.pages, false) {
         let fresh = Stretch { first: from, pages: to - from };
@@ -68,15 +68,15 @@ pub fn last_fresh(first: u32, pages: u32, dirty: Bits) -> Option<Stretch> {
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 
-/// Learns whether the program touched the pages left unmapped, which are freed now.
-pub fn look_back_at(left: Stretch) {
+/// Estimates how many pages of those left unmapped, which are freed now, the program touched; none if that is
+/// unknown.
+pub fn count_touched(left: Stretch) -> Option<u32> {
     if IS_LOOKING.swap(true, Acquire) {
-        return;
+        return None;
     }
-    if let Some(touched) = count_present(left) {
-        look_back(left, touched);
-    }
+    let touched = count_present(left);
     IS_LOOKING.store(false, Release);
+    touched
 }
 
 /// For the child of a fork: the thread that examined is not in this process.
@@ -84,7 +84,8 @@ pub fn forget_look() {
     take(&IS_LOOKING);
 }
 
-fn look_back(left: Stretch, touched: u32) {
+/// Records how many pages of a stretch were touched, if the lock is free.
+pub fn observe(left: Stretch, touched: u32) {
     if let Some(mut arena) = lock_briefly() {
         arena.foresight.observe(left, touched);
     }

@@ -22,18 +22,23 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
     if number == CHUNKS_MAX || IS_REFUSED.load(Relaxed) {
         return None;
     }
-    let tables = match number {
-        0 if stand_aside::refuses_overcommit() => None,
-        0 => {
-            huge::decide();
-            tables::up_to(number).ok().filter(|_| chunk().is_some_and(chunks::add))
-        }
-        _ => tables::up_to(number).ok().filter(|_| chunk().is_some_and(chunks::add)),
-    };
+    let tables = reserve(number);
     if tables.is_none() {
         IS_REFUSED.store(true, Relaxed);
     }
     Some((number as u32 * CHUNK_PAGES, tables?))
+}
+
+/// Reserves chunk `number` and its part of the tables.
+fn reserve(number: usize) -> Option<Tables> {
+    if number == 0 {
+        if stand_aside::refuses_overcommit() {
+            return None;
+        }
+        huge::decide();
+    }
+    let tables = tables::up_to(number).ok()?;
+    chunk().is_some_and(chunks::add).then_some(tables)
 }
 
 /// Address space for one chunk at a multiple of its length, followed by its vault if it has one.

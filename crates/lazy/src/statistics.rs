@@ -10,7 +10,7 @@ pub struct Statistics {
     counters: [AtomicU64; LAZY_COUNTERS.len()],
 }
 
-/// Adds are made under the pool's lock or may be lost; the statistics tolerate that.
+/// Adds are made under the arena's lock or may be lost; the statistics tolerate that.
 #[cfg_attr(not(test), unsafe(export_name = "pagewise_lazy_statistics"))]
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static STATISTICS: Statistics = Statistics {

@@ -1,6 +1,6 @@
 //! libc's lock on its list of streams. `fork` takes it once its handlers have run, and a thread that
 //! flushes all streams holds it while waiting for one, whose user may wait for memory: taken after the
-//! pool's lock it would deadlock all three. So it is taken before, as in glibc's own
+//! arena's lock it would deadlock all three. So it is taken before, as in glibc's own
 //! allocator (its bug 19431).
 //!
 //! One order stays reversed. glibc takes its lock on the name service before that on the list, and

@@ -1,7 +1,7 @@
 //! System calls, made without libc's functions of the same name, which this library replaces.
 //!
 //! Addresses are numbers here. The caller is responsible for the effect of a call on memory: pages of
-//! the arena belong to the thread that took them out of it under the pool's lock, everything else to the
+//! the arena belong to the thread that took them out of it under the arena's lock, everything else to the
 //! program, which made the call. Nothing here allocates.
 
 use libc::{c_int, c_long, timespec};

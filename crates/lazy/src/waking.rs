@@ -37,7 +37,7 @@ pub static IS_OVER: AtomicU32 = AtomicU32::new(0);
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
-/// Updates the number of retained pages. The caller has the pool's lock.
+/// Updates the number of retained pages. The caller has the arena's lock.
 pub fn notice(held_pages: u64) {
     if held_pages < WANTED_PAGES {
         return;

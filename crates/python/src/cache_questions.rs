@@ -9,7 +9,7 @@ use types::PAGE_BYTES;
 use crate::answers::{Answer, with_options};
 use crate::errors::{detached, usage};
 use crate::opening::Recording;
-use crate::results::{self, Analyze, DescribedPolicy, Misses, PolicyRow};
+use crate::results::{self, Analysis, DescribedPolicy, Misses, PolicyRow};
 
 /// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded. With
 /// `top_processes`, the result also has this number of processes. For larger pages the recording is read
@@ -26,7 +26,7 @@ pub fn analyze(
     top_processes: Option<usize>,
     page_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Answer<Analyze>> {
+) -> PyResult<Answer<Analysis>> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let answer = detached(py, progress, |progress| {
         let analyzed = |page_bytes: Option<u64>, top_processes| {
@@ -39,7 +39,7 @@ pub fn analyze(
         let (analysis, losses) = analyzed(page_bytes, top_processes)?;
         let is_larger = page_bytes.is_some_and(|bytes| bytes > PAGE_BYTES);
         let recorded = is_larger.then(|| analyzed(Some(PAGE_BYTES), None)).transpose()?;
-        Ok::<_, sim::Error>(Analyze {
+        Ok::<_, sim::Error>(Analysis {
             analysis,
             losses,
             trace: results::named(recording.path()),

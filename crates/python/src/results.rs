@@ -9,7 +9,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sim::analysis::{Analysis, SwapTraffic};
+use sim::analysis::{self, SwapTraffic};
 use sim::devices::Device;
 use sim::misses::MissCounts;
 use sim::swap::{self, Outcome, Ranges, TierCounts, Wear};
@@ -21,10 +21,10 @@ type Layout = &'static str;
 
 /// How a recording accesses its pages. Shares are fractions, distributions lists of [largest value, count].
 #[derive(Serialize, JsonSchema)]
-pub struct Analyze {
+pub struct Analysis {
     /// Everything that one reading of the recording tells.
     #[serde(flatten)]
-    pub analysis: Analysis,
+    pub analysis: analysis::Analysis,
     /// What the recording lost.
     pub losses: Vec<Loss>,
     /// The path of the recording.
@@ -49,9 +49,9 @@ pub struct AnalyzedAt4KiB {
     pub swap: Option<SwapTraffic>,
 }
 
-impl From<Analysis> for AnalyzedAt4KiB {
-    fn from(analysis: Analysis) -> AnalyzedAt4KiB {
-        let Analysis { page_bytes, accesses, pages, writes, swap, .. } = analysis;
+impl From<analysis::Analysis> for AnalyzedAt4KiB {
+    fn from(analysis: analysis::Analysis) -> AnalyzedAt4KiB {
+        let analysis::Analysis { page_bytes, accesses, pages, writes, swap, .. } = analysis;
         AnalyzedAt4KiB { page_bytes, accesses, pages, writes, swap }
     }
 }
@@ -432,7 +432,7 @@ pub fn schemas() -> Map<String, Value> {
     let mut add = |layout: Layout, schema: Schema| {
         schemas.insert(layout.to_owned(), with_layout(schema, layout));
     };
-    add("pagewise.analyze/1", of::<Analyze>());
+    add("pagewise.analyze/1", of::<Analysis>());
     add("pagewise.misses/1", of::<Misses>());
     add("pagewise.misses-of-traces/1", of_traces());
     add("pagewise.simulate/1", of::<Simulate>());

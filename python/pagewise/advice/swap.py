@@ -44,7 +44,7 @@ from pagewise.larger_pages import (
 )
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.types import Analyze
+from pagewise.types import Analysis
 from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, parse_size
 
 SCHEMA = "pagewise.advice/1"
@@ -253,7 +253,7 @@ def _at_4_kib(recording: Trace, question: Question, today: Today | None) -> Advi
     }
 
 
-def _place(machine: Machine | None, analysis: Analyze, devices: Devices) -> stock_linux.Place:
+def _place(machine: Machine | None, analysis: Analysis, devices: Devices) -> stock_linux.Place:
     """Where settings are pasted. Any trace but a swap trace may have all its pages in swap."""
     swap = analysis["swap"]
     pages = swap["pages_in_swap_max"] if swap else analysis["pages"]
@@ -288,7 +288,7 @@ def _best(trial: Trial, chosen: str, size: int | None) -> Best | None:
     }
 
 
-def _analyzed(numbered: Trace, path: str) -> Analyze:
+def _analyzed(numbered: Trace, path: str) -> Analysis:
     """The analysis of the recording at ``path``. Raises NothingRecorded if it has no accesses."""
     analysis = questions.analyze(numbered)
     if not analysis["pages"]:

@@ -20,7 +20,7 @@ from pagewise.commands.options import (
 )
 from pagewise.errors import UsageError
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
-from pagewise.types import Analyze, AnalyzedAt4KiB, ProcessRow
+from pagewise.types import Analysis, AnalyzedAt4KiB, ProcessRow
 from pagewise.units import (
     format_count,
     format_counted,
@@ -80,7 +80,7 @@ def run(
         show(facts(summary(result)), *by_process(result))
 
 
-def by_process(result: Analyze) -> list[Part]:
+def by_process(result: Analysis) -> list[Part]:
     """The busiest processes and the rest, if the analysis has them (--by process)."""
     rows = [
         [
@@ -103,7 +103,7 @@ def process_number(process: ProcessRow) -> str:
     return format_counted(count, "process") if pid is None else str(pid)
 
 
-def summary(result: Analyze) -> list[tuple[str, str]]:
+def summary(result: Analysis) -> list[tuple[str, str]]:
     """The main figures, in about ten lines."""
     pages = result["pages"]
     footprint = format_size(pages * result["page_bytes"])
@@ -131,13 +131,13 @@ def summary(result: Analyze) -> list[tuple[str, str]]:
     return rows + swap_rows(result)
 
 
-def larger_pages(result: Analyze) -> list[tuple[str, str]]:
+def larger_pages(result: Analysis) -> list[tuple[str, str]]:
     """What larger pages and recorded ones move and hold."""
     recorded = result.get("at_4_kib")
     if recorded is None:
         return []
 
-    def in_words(found: Analyze | AnalyzedAt4KiB) -> str:
+    def in_words(found: Analysis | AnalyzedAt4KiB) -> str:
         counted = (found["accesses"], found["pages"])
         moved, held = (format_size(count * found["page_bytes"]) for count in counted)
         swapped = found["swap"] and format_size(
@@ -150,7 +150,7 @@ def larger_pages(result: Analyze) -> list[tuple[str, str]]:
     return [(name, in_words(each)) for name, each in sizes]
 
 
-def swap_rows(result: Analyze) -> list[tuple[str, str]]:
+def swap_rows(result: Analysis) -> list[tuple[str, str]]:
     """The rows that only a recording of swap has."""
     swap, single = result.get("swap"), result.get("single_out")
     if not swap or not single:

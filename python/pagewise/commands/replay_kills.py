@@ -153,7 +153,7 @@ def summary(result: ReplayKills) -> list[Part]:
         f"{format_seconds(result['duration_s'])} in {format_count(result['moments'])} moments; "
         f"least available {format_size(lowest)}, {share} of {format_size(result['total_bytes'])}",
         f"{format_count(len(result['freezes']))} freezes, {format_count(kernel)} of them kills by "
-        f"the kernel; {format_count(len(result['recorded']))} processes killed",
+        f"the kernel; processes killed: {format_count(len(result['recorded']))}",
         "",
         figures(columns, rows),
     ]

@@ -30,7 +30,7 @@ COMPARED_MAX = 10_000_000
 """The most objects of a trace for comparing policies; each policy then takes some 2 GB."""
 
 
-class ReadAnalysis(types.Analyze):
+class ReadAnalysis(types.Analysis):
     """An analysis, with more that the recording says if the report has read it."""
 
     name: NotRequired[str]

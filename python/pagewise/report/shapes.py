@@ -27,7 +27,7 @@ from pagewise.report.shape import (
     departure,
 )
 from pagewise.report.shape_of import Reader
-from pagewise.types import Analyze, ProcessAnalysis
+from pagewise.types import Analysis, ProcessAnalysis
 
 
 def _is_options(value: object) -> bool:
@@ -42,7 +42,7 @@ OPTIONS = Maybe(Plain("options by name, or their JSON text", _is_options))
 
 NEEDS = {
     **dict.fromkeys(("Process", "ProcessCounts", "Machine"), ""),
-    "Analyze": "accesses pages top_share pages_for_80_percent? single_access skew_curve "
+    "Analysis": "accesses pages top_share pages_for_80_percent? single_access skew_curve "
     "miss_ratio_curve reuse_distance",
     "ProcessAnalysis": "accesses pages top_share pages_for_80_percent? single_access name? pid",
     "Volume": "",
@@ -175,7 +175,7 @@ def flaw(kind: str, result: Mapping[str, object]) -> Mismatch | None:
         return found
     match kind:
         case "analyze":
-            return _analysis(cast("Analyze", result))
+            return _analysis(cast("Analysis", result))
         case "sweep":
             return _cells(cast("SweepTable", result)["cells"])
         case "study":
@@ -185,9 +185,9 @@ def flaw(kind: str, result: Mapping[str, object]) -> Mismatch | None:
     return None
 
 
-def _analysis(analysis: Analyze) -> Mismatch | None:
+def _analysis(analysis: Analysis) -> Mismatch | None:
     """The share of the busiest tenth is known, and traffic is whole."""
-    parts: list[tuple[str, Analyze | ProcessAnalysis]] = [("", analysis)]
+    parts: list[tuple[str, Analysis | ProcessAnalysis]] = [("", analysis)]
     parts += [(f"processes[{n}].", one) for n, one in enumerate(analysis.get("processes") or [])]
     for place, part in parts:
         if "0.1" not in part["top_share"]:
@@ -195,7 +195,7 @@ def _analysis(analysis: Analyze) -> Mismatch | None:
     return _traffic(analysis)
 
 
-def _traffic(analysis: Analyze) -> Mismatch | None:
+def _traffic(analysis: Analysis) -> Mismatch | None:
     """Checks that steps of time have a length, and that every series has a figure for each."""
     traffic = analysis.get("traffic")
     if not traffic:

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use super::*;
+use crate::chunks::{CHUNK_PAGES, CHUNKS_MAX};
 
 const LENGTH: usize = 512 * PAGE;
 
@@ -92,15 +93,16 @@ fn a_hole_that_another_mapping_filled_is_not_touched() {
 
 #[test]
 fn free_pages_lie_in_place_or_aside() {
-    let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
+    let chunk = (CHUNKS_MAX - 1) as u32 * CHUNK_PAGES;
+    let words: Vec<AtomicU64> = (0..chunk / 64 + 4).map(|_| AtomicU64::new(0)).collect();
     let aside = Bits::new(words.leak());
-    aside.set(10, 20);
-    aside.set(60, 10);
-    // Without a chunk, the address of a page is its number.
+    aside.set(chunk + 10, 20);
+    aside.set(chunk + 60, 10);
+    // A chunk that was never added has address 0.
     let at = |page: usize| page * PAGE;
-    let found: Vec<_> = places(5, 60, aside).collect();
+    let found: Vec<_> = places(chunk + 5, 60, aside).collect();
     let expected =
         [(at(5), at(5)), (at(10) + CHUNK, at(20)), (at(30), at(30)), (at(60) + CHUNK, at(5))];
     assert_eq!(found, expected);
-    assert_eq!(places(5, 0, aside).next(), None);
+    assert_eq!(places(chunk + 5, 0, aside).next(), None);
 }
