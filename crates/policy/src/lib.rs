@@ -6,6 +6,7 @@
 pub mod admission;
 pub mod eviction;
 pub mod kill;
+mod lists;
 mod options;
 mod page_set;
 pub mod placement;

@@ -53,9 +53,12 @@ impl PageSet {
         }
     }
 
-    /// Keeps only the pages that are also in `other`.
-    pub fn intersect(&mut self, other: &PageSet) {
-        for (index, word) in self.words.iter_mut().enumerate() {
+    /// Removes the neighbours of `page`, and `page` itself, that are not in `other`: the 64 pages that
+    /// share a word of memory.
+    #[inline]
+    pub fn intersect_around(&mut self, page: PageId, other: &PageSet) {
+        let index = page.index() / 64;
+        if let Some(word) = self.words.get_mut(index) {
             *word &= other.words.get(index).copied().unwrap_or(0);
         }
     }
@@ -79,16 +82,18 @@ mod tests {
     }
 
     #[test]
-    fn intersection_keeps_common_pages_only() {
+    fn intersection_around_a_page_keeps_common_pages_and_pages_elsewhere() {
         let (mut left, mut right) = (PageSet::default(), PageSet::default());
         left.grow(200);
         right.grow(64);
-        for page in [3, 60, 190] {
+        for page in [3, 60, 70, 190] {
             left.insert(PageId(page));
         }
         right.insert(PageId(60));
-        left.intersect(&right);
-        assert!(left.contains(PageId(60)) && !left.contains(PageId(3)));
-        assert!(!left.contains(PageId(190)));
+        left.intersect_around(PageId(5), &right);
+        left.intersect_around(PageId(191), &right);
+        left.intersect_around(PageId(1000), &right);
+        let kept: Vec<u32> = (0..200).filter(|&page| left.contains(PageId(page))).collect();
+        assert_eq!(kept, [60, 70]);
     }
 }

@@ -8,30 +8,42 @@ use crate::page_set::PageSet;
 use types::PageId;
 
 /// Access bits of pages, and the set of pages that have a bit.
+///
+/// `age` clears the bits of all pages but those it is told to spare. It visits no page: the bits of 64
+/// neighbouring pages are cleared when the next operation needs one of them.
 #[derive(Clone, Debug)]
 pub struct AccessBit {
     entry_bit: bool,
     bits: PageSet,
     has_slot: PageSet,
+    spared: PageSet,
+    ages: u64,
+    /// How often `age` had been called when it last took effect on each 64 pages.
+    aged: Vec<u64>,
 }
 
 impl AccessBit {
     /// A filter that gives `entry_bit` to pages at their first swap-out.
     pub fn new(entry_bit: bool) -> AccessBit {
-        AccessBit { entry_bit, bits: PageSet::default(), has_slot: PageSet::default() }
+        let [bits, has_slot, spared] = [PageSet::default(), PageSet::default(), PageSet::default()];
+        AccessBit { entry_bit, bits, has_slot, spared, ages: 0, aged: Vec::new() }
     }
 
     /// Makes room for pages below `pages`.
     pub fn grow(&mut self, pages: usize) {
         self.bits.grow(pages);
         self.has_slot.grow(pages);
+        self.spared.grow(pages);
+        if self.aged.len() * 64 < pages {
+            self.aged.resize(pages.div_ceil(64), self.ages);
+        }
     }
 
     /// Records that `page` leaves memory; the first time, its bit takes the entry value.
     #[inline]
     pub fn leaves_memory(&mut self, page: PageId) {
         if self.has_slot.insert(page) {
-            self.bits.set(page, self.entry_bit);
+            self.set(page, self.entry_bit);
         }
     }
 
@@ -39,18 +51,48 @@ impl AccessBit {
     #[inline]
     pub fn admits(&mut self, page: PageId) -> bool {
         self.has_slot.insert(page);
+        self.take_effect(page);
         !self.bits.insert(page)
     }
 
-    /// The bits, for the replacement that clears them.
-    pub fn bits_mut(&mut self) -> &mut PageSet {
+    /// Sets or clears the bit of `page`.
+    #[inline]
+    pub fn set(&mut self, page: PageId, bit: bool) {
+        self.take_effect(page);
+        self.bits.set(page, bit);
+    }
+
+    /// Clears the bits of all pages that are not spared.
+    pub fn age(&mut self) {
+        self.ages += 1;
+    }
+
+    /// Sets whether `age` spares the bit of `page` from now on.
+    #[inline]
+    pub fn spare(&mut self, page: PageId, is_spared: bool) {
+        self.take_effect(page);
+        self.spared.set(page, is_spared);
+    }
+
+    /// The bits, for the replacement that clears those of spared pages.
+    pub fn spared_bits_mut(&mut self) -> &mut PageSet {
         &mut self.bits
     }
 
     /// Removes a page that ceased to exist.
     pub fn forget(&mut self, page: PageId) {
-        self.bits.remove(page);
+        self.set(page, false);
         self.has_slot.remove(page);
+        self.spared.remove(page);
+    }
+
+    #[inline(always)]
+    fn take_effect(&mut self, page: PageId) {
+        let aged = &mut self.aged[page.index() / 64];
+        if *aged != self.ages {
+            *aged = self.ages;
+            self.bits.intersect_around(page, &self.spared);
+        }
     }
 }
 
@@ -67,6 +109,48 @@ mod tests {
             assert_eq!(filter.admits(PageId(0)), first);
             filter.leaves_memory(PageId(0));
             assert_eq!(filter.admits(PageId(0)), second);
+        }
+    }
+
+    #[test]
+    fn ages_that_take_effect_late_equal_ages_that_visit_all_pages() {
+        const PAGES: u32 = 200;
+        let mut filter = AccessBit::new(true);
+        filter.grow(PAGES as usize);
+        let (mut bits, mut spared) = ([false; PAGES as usize], [false; PAGES as usize]);
+        let mut state = 3u64;
+        for _ in 0..100_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let (page, flag) = ((state >> 33) as u32 % PAGES, state >> 63 == 1);
+            let at = page as usize;
+            match (state >> 56) % 16 {
+                0 => {
+                    filter.age();
+                    for (bit, spared) in bits.iter_mut().zip(&spared) {
+                        *bit &= spared;
+                    }
+                }
+                1..4 => {
+                    filter.spare(PageId(page), flag);
+                    spared[at] = flag;
+                }
+                4 if spared[at] => {
+                    assert_eq!(filter.spared_bits_mut().remove(PageId(page)), bits[at]);
+                    bits[at] = false;
+                }
+                5 => {
+                    filter.forget(PageId(page));
+                    (bits[at], spared[at]) = (false, false);
+                }
+                6 => {
+                    filter.set(PageId(page), flag);
+                    bits[at] = flag;
+                }
+                _ => {
+                    assert_eq!(filter.admits(PageId(page)), bits[at]);
+                    bits[at] = true;
+                }
+            }
         }
     }
 

@@ -3,79 +3,26 @@
 //! Source: spec sheet S0.4 E2. The same rule is CacheLib's reject-first, LARC with a fixed ghost, and
 //! S3-FIFO with an empty small queue.
 
+use crate::lists::Lists;
 use crate::page_set::PageSet;
 use types::PageId;
 
-const NONE: u32 = u32::MAX;
+const GHOSTS: usize = 0;
 
 /// Ghosts: pages that were evicted from memory and are not in the fast tier.
 pub struct SecondEviction {
     /// Ghosts at most; the oldest is dropped first.
     bound: Option<u64>,
     seen: PageSet,
-    /// The ghosts by age; unused without a bound.
-    ages: Ages,
-}
-
-/// Pages from the oldest to the youngest, linked through one another: eight bytes a page, for any
-/// bound.
-struct Ages {
-    links: Vec<Links>,
-    oldest: u32,
-    youngest: u32,
+    /// The ghosts from the oldest to the youngest, and their number; unused without a bound.
+    ages: Lists,
     len: u64,
-}
-
-/// The neighbours of a page.
-#[derive(Clone, Copy)]
-struct Links {
-    older: u32,
-    younger: u32,
-}
-
-impl Default for Ages {
-    fn default() -> Ages {
-        Ages { links: Vec::new(), oldest: NONE, youngest: NONE, len: 0 }
-    }
-}
-
-impl Ages {
-    fn grow(&mut self, pages: usize) {
-        if self.links.len() < pages {
-            self.links.resize(pages, Links { older: NONE, younger: NONE });
-        }
-    }
-
-    /// Makes `page`, which is not in the list, the youngest.
-    fn push(&mut self, page: PageId) {
-        self.links[page.index()] = Links { older: self.youngest, younger: NONE };
-        match self.youngest {
-            NONE => self.oldest = page.0,
-            youngest => self.links[youngest as usize].younger = page.0,
-        }
-        self.youngest = page.0;
-        self.len += 1;
-    }
-
-    /// Removes `page`, which is in the list.
-    fn remove(&mut self, page: PageId) {
-        let Links { older, younger } = self.links[page.index()];
-        match older {
-            NONE => self.oldest = younger,
-            older => self.links[older as usize].younger = younger,
-        }
-        match younger {
-            NONE => self.youngest = older,
-            younger => self.links[younger as usize].older = older,
-        }
-        self.len -= 1;
-    }
 }
 
 impl SecondEviction {
     /// An empty set of at most `bound` ghosts; `None` means no bound.
     pub fn new(bound: Option<u64>) -> SecondEviction {
-        SecondEviction { bound, seen: PageSet::default(), ages: Ages::default() }
+        SecondEviction { bound, seen: PageSet::default(), ages: Lists::new(1), len: 0 }
     }
 
     /// Makes room for pages below `pages`.
@@ -101,11 +48,12 @@ impl SecondEviction {
         if !self.seen.insert(page) {
             return;
         }
-        self.ages.push(page);
-        if self.ages.len > bound {
-            let oldest = PageId(self.ages.oldest);
-            self.ages.remove(oldest);
-            self.seen.remove(oldest);
+        self.ages.push(GHOSTS, page);
+        self.len += 1;
+        if self.len > bound
+            && let Some(oldest) = self.ages.first(GHOSTS)
+        {
+            self.forget(oldest);
         }
     }
 
@@ -113,6 +61,7 @@ impl SecondEviction {
     pub fn forget(&mut self, page: PageId) {
         if self.seen.remove(page) && self.bound.is_some() {
             self.ages.remove(page);
+            self.len -= 1;
         }
     }
 }

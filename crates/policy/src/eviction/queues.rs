@@ -6,7 +6,7 @@
 //! where a linked list would chase four pointers. Stale entries are squeezed out when a ring is full, so
 //! each is visited once.
 
-use types::{PageId, prefetch};
+use types::PageId;
 
 /// Queues over the same pages, each from oldest to newest, in groups: a page is in at most one queue
 /// of each group. One group (the default) holds all queues; with two, queue 0 is the first group
@@ -89,15 +89,6 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
             }
         }
         std::hint::black_box(read);
-    }
-
-    /// Prefetches the place of a page that is used soon, and of a page near the front of each queue.
-    #[inline(always)]
-    pub fn prefetch(&self, page: PageId) {
-        prefetch(&self.places, page.index());
-        for ring in &self.rings {
-            prefetch(&self.places, ring.page(ring.front.wrapping_add(AHEAD)).index());
-        }
     }
 
     /// Number of pages in `queue`.

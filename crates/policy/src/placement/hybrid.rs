@@ -30,7 +30,6 @@ pub struct Hybrid {
     options: HybridOptions,
     filter: AccessBit,
     ring: Ring,
-    resident: PageSet,
     /// Pages promoted by a fault and not yet swapped out.
     is_due: PageSet,
     /// Pages that still belong to the fast tier although their swap-in freed their fast slot.
@@ -45,7 +44,6 @@ impl Hybrid {
             options,
             filter: AccessBit::new(options.entry_bit),
             ring: Ring::default(),
-            resident: PageSet::default(),
             is_due: PageSet::default(),
             is_away: PageSet::default(),
             swap_ins: 0,
@@ -55,7 +53,7 @@ impl Hybrid {
     fn age_bits(&mut self) {
         self.swap_ins += 1;
         if self.options.bit_epoch.is_some_and(|epoch| self.swap_ins.is_multiple_of(epoch)) {
-            self.filter.bits_mut().intersect(&self.resident);
+            self.filter.age();
         }
     }
 }
@@ -64,7 +62,6 @@ impl Placement for Hybrid {
     fn grow(&mut self, pages: usize) {
         self.filter.grow(pages);
         self.ring.grow(pages);
-        self.resident.grow(pages);
         self.is_due.grow(pages);
         self.is_away.grow(pages);
     }
@@ -95,7 +92,7 @@ impl Placement for Hybrid {
         match read.from {
             Tier::Fast if frees_slot => {
                 self.ring.remove(read.page);
-                self.resident.remove(read.page);
+                self.filter.spare(read.page, false);
                 self.is_away.insert(read.page);
                 Tier::Slow
             }
@@ -111,25 +108,24 @@ impl Placement for Hybrid {
 
     #[inline(always)]
     fn victim(&mut self) -> PageId {
-        let victim = clock::take_victim(&mut self.ring, self.filter.bits_mut())
+        let victim = clock::take_victim(&mut self.ring, self.filter.spared_bits_mut())
             .expect("a full fast tier holds a page");
-        self.resident.remove(victim);
+        self.filter.spare(victim, false);
         victim
     }
 
     #[inline(always)]
     fn insert(&mut self, page: PageId) {
         self.ring.push_front(page);
-        self.resident.insert(page);
+        self.filter.spare(page, true);
         self.is_due.remove(page);
         if !self.is_away.remove(page) {
-            self.filter.bits_mut().set(page, self.options.inserted_bit);
+            self.filter.set(page, self.options.inserted_bit);
         }
     }
 
     fn forget(&mut self, page: PageId) {
         self.ring.remove(page);
-        self.resident.remove(page);
         self.is_due.remove(page);
         self.is_away.remove(page);
         self.filter.forget(page);

@@ -167,6 +167,7 @@ pub const CATALOG: &[Row] = &[
         summary: "the fast tier at the second eviction, the oldest request leaves",
         forms: &[|frames| {
             Box::new(NvmCache::new(NvmCacheOptions {
+                capacity: frames,
                 admit_clean: true,
                 ghost_pages: Some(frames),
                 admitted_time: RequestTime::Last,

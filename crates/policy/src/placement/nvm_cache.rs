@@ -20,6 +20,8 @@ pub enum RequestTime {
 /// Choices that the paper leaves open.
 #[derive(Clone, Copy, Debug)]
 pub struct NvmCacheOptions {
+    /// Frames of the cache.
+    pub capacity: u64,
     /// Clean pages are admitted like dirty ones.
     pub admit_clean: bool,
     /// Bound on the ghosts outside the cache, oldest dropped first; none: no bound.
@@ -55,7 +57,7 @@ impl NvmCache {
 impl Placement for NvmCache {
     fn grow(&mut self, pages: usize) {
         self.filter.grow(pages);
-        self.order.grow(pages);
+        self.order.grow(pages, self.options.capacity as usize);
     }
 
     #[inline(always)]

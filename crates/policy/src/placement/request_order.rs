@@ -1,195 +1,182 @@
 //! The pages of the fast tier by the time of their last request.
 //!
 //! Source: spec sheet S0.4. A list in order of use does not suffice: a page enters with the time of a
-//! past request, so it may enter anywhere in the order. Such pages wait in a heap; a
-//! request moves a page to the end of a log, which is in order by construction. The page requested
-//! longest ago is at the front of the heap or of the log.
+//! past request, so it may enter anywhere in the order. Pages inside are therefore in one of three
+//! orders, and the one requested longest ago is first in one of them: those never requested by
+//! insertion, those that entered with a past request in a heap, and those requested inside by
+//! request.
 
-use crate::page_set::PageSet;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-use types::{PageId, prefetch};
+use crate::lists::Lists;
+use types::{HugeVec, PageId, prefetch};
 
-/// Number of a request, counted from 1; 0 means never requested. 32 bits keep millions of pages
-/// small: when the numbers run out, those of all pages are renumbered from 1.
-type RequestNumber = u32;
+/// Number of a request, counted from 1; 0 means never requested.
+type RequestNumber = u64;
 
-/// A page that entered with a past request. Ordered by request, then by insertion.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entered {
-    request: RequestNumber,
-    insertion: u32,
-    page: PageId,
-}
+/// The list of pages inside that were never requested, by insertion.
+const NEVER: usize = 0;
+/// The list of pages requested while they were inside, by request.
+const INSIDE: usize = 1;
 
-/// A page requested while it was inside.
+/// Not in the heap.
+const NOWHERE: u32 = u32::MAX;
+
 #[derive(Clone, Copy)]
-struct Requested {
-    request: RequestNumber,
-    page: PageId,
+struct Page {
+    last_request: RequestNumber,
+    /// Position in the heap, or `NOWHERE`.
+    position: u32,
 }
 
 /// Chooses the page requested longest ago. Only pages never requested tie; of those the first inserted
-/// leaves first.
-///
-/// Invariant: every page inside has an entry with the number of its last request, in `log` if that
-/// request came while it was inside, else in `heap`. Other entries are stale.
-#[derive(Default)]
+/// leaves first. After `grow` it allocates nothing, and an operation visits the pages on one path
+/// through the heap.
 pub struct RequestOrder {
-    log: VecDeque<Requested>,
-    heap: BinaryHeap<Reverse<Entered>>,
-    inside: PageSet,
-    last_request: Vec<RequestNumber>,
-    /// Number of the page's last insertion.
-    insertion: Vec<u32>,
+    lists: Lists,
+    pages: HugeVec<Page>,
+    /// A binary heap of the pages that entered with a past request: a page was requested before the
+    /// pages at twice its position plus one and plus two.
+    heap: Vec<Waiting>,
     requests: RequestNumber,
-    insertions: u32,
-    len: usize,
 }
 
-/// Stale entries below which dropping them is not worthwhile.
-const STALE_MIN: usize = 1024;
+/// A page in the heap.
+#[derive(Clone, Copy)]
+struct Waiting {
+    request: RequestNumber,
+    page: PageId,
+}
+
+impl Default for RequestOrder {
+    fn default() -> RequestOrder {
+        let pages = HugeVec::default();
+        RequestOrder { lists: Lists::new(2), pages, heap: Vec::new(), requests: 0 }
+    }
+}
 
 impl RequestOrder {
-    /// Makes room for pages below `pages`.
-    pub fn grow(&mut self, pages: usize) {
-        if self.last_request.len() < pages {
-            self.inside.grow(pages);
-            self.last_request.resize(pages, 0);
-            self.insertion.resize(pages, 0);
-        }
+    /// Makes room for pages below `pages`, of which `frames` at most are inside at a time.
+    pub fn grow(&mut self, pages: usize, frames: usize) {
+        self.lists.grow(pages);
+        self.pages.grow(pages, Page { last_request: 0, position: NOWHERE });
+        self.heap.reserve_exact(frames.min(pages).saturating_sub(self.heap.len()));
     }
 
     /// Prefetches what is kept about a page that is requested soon.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
-        prefetch(&self.last_request, page.index());
+        prefetch(&self.pages, page.index());
+        self.lists.prefetch(page);
     }
 
     /// Records a request for `page` now, inside or not.
     #[inline(always)]
     pub fn request(&mut self, page: PageId) {
-        if self.requests == RequestNumber::MAX {
-            self.number_anew();
+        if self.remove(page) {
+            self.lists.push(INSIDE, page);
         }
         self.requests += 1;
-        self.last_request[page.index()] = self.requests;
-        if self.inside.contains(page) {
-            if self.log.len() == self.log.capacity() {
-                self.drop_stale_requests();
-            }
-            self.log.push_back(Requested { request: self.requests, page });
-        }
+        self.pages[page.index()].last_request = self.requests;
     }
 
     /// Inserts `page`, which must be outside, with the time of its last request.
     #[inline(always)]
     pub fn insert(&mut self, page: PageId) {
-        if self.heap.len() == self.heap.capacity() {
-            self.drop_stale_insertions();
+        let request = self.pages[page.index()].last_request;
+        if request == 0 {
+            self.lists.push(NEVER, page);
+        } else {
+            let waiting = Waiting { request, page };
+            self.heap.push(waiting);
+            self.rise(self.heap.len() - 1, waiting);
         }
-        if self.insertions == u32::MAX {
-            self.number_anew();
-        }
-        self.insertions += 1;
-        self.insertion[page.index()] = self.insertions;
-        self.inside.insert(page);
-        self.len += 1;
-        let request = self.last_request[page.index()];
-        self.heap.push(Reverse(Entered { request, insertion: self.insertions, page }));
     }
 
-    /// Removes `page` if it is inside.
+    /// Removes `page` if it is inside; returns whether it was.
     #[inline(always)]
-    pub fn remove(&mut self, page: PageId) {
-        self.len -= usize::from(self.inside.remove(page));
+    pub fn remove(&mut self, page: PageId) -> bool {
+        if self.lists.contains(page) {
+            self.lists.remove(page);
+            return true;
+        }
+        let position = self.pages[page.index()].position;
+        if position != NOWHERE {
+            self.take(position as usize);
+        }
+        position != NOWHERE
     }
 
     /// Forgets `page` and its request time.
     pub fn forget(&mut self, page: PageId) {
         self.remove(page);
-        self.last_request[page.index()] = 0;
+        self.pages[page.index()].last_request = 0;
     }
 
     /// Removes and returns the page requested longest ago.
     #[inline(always)]
     pub fn victim(&mut self) -> Option<PageId> {
-        while self.log.front().is_some_and(|first| !self.is_last_request(first)) {
-            self.log.pop_front();
+        if let Some(page) = self.lists.first(NEVER) {
+            self.lists.remove(page);
+            return Some(page);
         }
-        while self.heap.peek().is_some_and(|Reverse(first)| !self.is_waiting(first)) {
-            self.heap.pop();
-        }
-        let logged = self.log.front().map(|first| (first.request, first.page));
-        let waiting = self.heap.peek().map(|Reverse(first)| (first.request, first.page));
-        let (_, page) = match (logged, waiting) {
-            (Some(logged), Some(waiting)) => logged.min(waiting),
-            (logged, waiting) => logged.or(waiting)?,
+        let inside = self.lists.first(INSIDE);
+        let is_before = |waiting: &&Waiting| {
+            inside.is_none_or(|page| waiting.request < self.pages[page.index()].last_request)
         };
-        self.remove(page);
+        if let Some(&Waiting { page, .. }) = self.heap.first().filter(is_before) {
+            self.take(0);
+            return Some(page);
+        }
+        let page = inside?;
+        self.lists.remove(page);
         Some(page)
     }
 
-    #[inline(always)]
-    fn is_last_request(&self, entry: &Requested) -> bool {
-        self.last_request[entry.page.index()] == entry.request && self.inside.contains(entry.page)
-    }
-
-    fn is_waiting(&self, entry: &Entered) -> bool {
-        self.insertion[entry.page.index()] == entry.insertion
-            && self.last_request[entry.page.index()] == entry.request
-            && self.inside.contains(entry.page)
-    }
-
-    /// Keeps stale entries fewer than a multiple of the pages inside.
-    #[cold]
-    #[inline(never)]
-    fn drop_stale_requests(&mut self) {
-        let mut log = std::mem::take(&mut self.log);
-        log.retain(|entry| self.is_last_request(entry));
-        log.reserve_exact(self.len + STALE_MIN);
-        self.log = log;
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn drop_stale_insertions(&mut self) {
-        let mut heap = std::mem::take(&mut self.heap);
-        heap.retain(|Reverse(entry)| self.is_waiting(entry));
-        heap.reserve_exact(self.len / 2 + STALE_MIN);
-        self.heap = heap;
-    }
-
-    /// Renumbers the last requests and insertions of all pages from 1 on, in the same order.
-    #[cold]
-    #[inline(never)]
-    fn number_anew(&mut self) {
-        self.drop_stale_requests();
-        self.drop_stale_insertions();
-        self.requests = number_in_order(&mut self.last_request);
-        self.insertions = number_in_order(&mut self.insertion);
-        for entry in &mut self.log {
-            entry.request = self.last_request[entry.page.index()];
+    /// Removes the page at a position of the heap.
+    fn take(&mut self, position: usize) {
+        self.pages[self.heap[position].page.index()].position = NOWHERE;
+        let Some(last) = self.heap.pop() else { return };
+        if position == self.heap.len() {
+            return;
         }
-        let entered = std::mem::take(&mut self.heap).into_iter();
-        let numbered = entered.map(|Reverse(Entered { page, .. })| {
-            let request = self.last_request[page.index()];
-            Reverse(Entered { request, insertion: self.insertion[page.index()], page })
-        });
-        self.heap = numbered.collect();
+        match position.checked_sub(1).map(|below| below / 2) {
+            Some(parent) if self.heap[parent].request > last.request => self.rise(position, last),
+            _ => self.sink(position, last),
+        }
     }
-}
 
-/// Renumbers to 1, 2, 3 ... in the same order; 0 stays. No number but 0 may occur twice.
-/// Returns the last number.
-fn number_in_order(numbers: &mut [u32]) -> u32 {
-    let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
-    order.retain(|&index| numbers[index as usize] != 0);
-    order.sort_unstable_by_key(|&index| numbers[index as usize]);
-    for (number, &index) in (1..).zip(&order) {
-        numbers[index as usize] = number;
+    /// Moves pages requested after `waiting` away from the first position, and puts it there.
+    fn rise(&mut self, mut position: usize, waiting: Waiting) {
+        while position > 0 {
+            let parent = (position - 1) / 2;
+            if self.heap[parent].request < waiting.request {
+                break;
+            }
+            self.put(position, self.heap[parent]);
+            position = parent;
+        }
+        self.put(position, waiting);
     }
-    order.len() as u32
+
+    /// Moves pages requested before `waiting` towards the first position, and puts it behind them.
+    fn sink(&mut self, mut position: usize, waiting: Waiting) {
+        loop {
+            let left = 2 * position + 1;
+            let children = left..(left + 2).min(self.heap.len());
+            match children.min_by_key(|&child| self.heap[child].request) {
+                Some(child) if self.heap[child].request < waiting.request => {
+                    self.put(position, self.heap[child]);
+                    position = child;
+                }
+                _ => return self.put(position, waiting),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn put(&mut self, position: usize, waiting: Waiting) {
+        self.heap[position] = waiting;
+        self.pages[waiting.page.index()].position = position as u32;
+    }
 }
 
 #[cfg(test)]
@@ -199,7 +186,7 @@ mod tests {
     #[test]
     fn the_page_requested_longest_ago_leaves_in_any_insertion_order() {
         let mut order = RequestOrder::default();
-        order.grow(3);
+        order.grow(3, 3);
         for page in [2, 0, 1] {
             order.request(PageId(page));
         }
@@ -216,7 +203,7 @@ mod tests {
     #[test]
     fn never_requested_pages_leave_in_insertion_order() {
         let mut order = RequestOrder::default();
-        order.grow(3);
+        order.grow(3, 3);
         for page in [1, 2, 0] {
             order.insert(PageId(page));
         }
@@ -227,24 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn pages_removed_elsewhere_leave_few_stale_entries() {
-        let mut order = RequestOrder::default();
-        order.grow(2);
-        for _ in 0..10_000 {
-            order.insert(PageId(1));
-            order.remove(PageId(1));
-        }
-        assert!(order.heap.len() <= 1026);
-        assert_eq!(order.victim(), None);
-    }
-
-    #[test]
     fn any_sequence_equals_a_linear_search() {
-        const PAGES: u32 = 12;
+        const PAGES: u32 = 24;
         let mut order = RequestOrder::default();
-        // Both numbers run out during the test, at different steps.
-        (order.requests, order.insertions) = (u32::MAX - 50_000, u32::MAX - 10_000);
-        order.grow(PAGES as usize);
+        order.grow(PAGES as usize, PAGES as usize);
         let mut inside: Vec<u32> = Vec::new();
         let mut last_request = [0; PAGES as usize];
         let mut state = 11u64;
@@ -253,7 +226,7 @@ mod tests {
             let page = (state >> 33) as u32 % PAGES;
             match (state >> 56) % 10 {
                 0 => {
-                    order.remove(PageId(page));
+                    assert_eq!(order.remove(PageId(page)), inside.contains(&page));
                     inside.retain(|&other| other != page);
                 }
                 1 => {
@@ -268,7 +241,7 @@ mod tests {
                     let expected = index.map(|index| PageId(inside.remove(index)));
                     assert_eq!(order.victim(), expected, "step {step}");
                 }
-                3..5 if !inside.contains(&page) => {
+                3..6 if !inside.contains(&page) => {
                     order.insert(PageId(page));
                     inside.push(page);
                 }
@@ -277,9 +250,6 @@ mod tests {
                     last_request[page as usize] = step;
                 }
             }
-            assert_eq!(order.len, inside.len());
         }
-        assert!(order.requests < u32::MAX / 2 && order.insertions < u32::MAX / 2);
-        assert!(order.log.len() <= 2 * PAGES as usize + STALE_MIN);
     }
 }

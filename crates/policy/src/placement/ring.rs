@@ -1,56 +1,67 @@
 //! The pages of the fast tier in the order in which they entered or last moved to the front.
 
-use crate::eviction::queues::Queues;
+use crate::lists::Lists;
 use types::PageId;
 
-const QUEUE: usize = 0;
+const LIST: usize = 0;
 
-/// Pages in an order: they enter at the front and leave at the back.
-#[derive(Default)]
+/// Pages in an order: they enter at the front and leave at the back. No operation visits more than
+/// three pages.
 pub(super) struct Ring {
-    queues: Queues<1>,
+    lists: Lists,
+}
+
+impl Default for Ring {
+    fn default() -> Ring {
+        Ring { lists: Lists::new(1) }
+    }
 }
 
 impl Ring {
     /// Makes room for pages below `pages`; never shrinks.
     pub fn grow(&mut self, pages: usize) {
-        self.queues.grow(pages);
+        self.lists.grow(pages);
     }
 
-    /// Prefetches what is kept about a page that is used soon, and about one of the oldest pages.
+    /// Prefetches what is kept about a page that is used soon.
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
-        self.queues.prefetch(page);
+        self.lists.prefetch(page);
     }
 
     /// Inserts `page`, which must be outside, at the front.
     #[inline(always)]
     pub fn push_front(&mut self, page: PageId) {
-        self.queues.push(QUEUE, page);
+        self.lists.push(LIST, page);
     }
 
     /// Removes `page` if it is in the order.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
-        self.queues.remove(page);
+        if self.lists.contains(page) {
+            self.lists.remove(page);
+        }
     }
 
     /// Makes `page`, which must be in the order, the youngest.
     #[inline(always)]
     pub fn move_to_front(&mut self, page: PageId) {
-        self.queues.refresh(QUEUE, page);
+        self.lists.remove(page);
+        self.lists.push(LIST, page);
     }
 
     /// The oldest page: the longest since it entered or moved to the front.
     #[inline(always)]
-    pub fn back(&mut self) -> Option<PageId> {
-        self.queues.oldest(QUEUE)
+    pub fn back(&self) -> Option<PageId> {
+        self.lists.first(LIST)
     }
 
     /// Removes and returns the oldest page.
     #[inline(always)]
     pub fn pop_back(&mut self) -> Option<PageId> {
-        self.queues.pop(QUEUE)
+        let oldest = self.back()?;
+        self.lists.remove(oldest);
+        Some(oldest)
     }
 }
 

@@ -69,10 +69,12 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         let time = |name| {
             if options.is(name, "now") { RequestTime::Now } else { RequestTime::Last }
         };
-        let capacity = setup.capacity() as f64;
+        let capacity = setup.capacity();
+        let ghosts = |multiple| (multiple * capacity as f64) as u64;
         let placement = NvmCache::new(NvmCacheOptions {
+            capacity,
             admit_clean: options.is("admit_clean", "yes"),
-            ghost_pages: options.number("ghost").map(|multiple| (multiple * capacity) as u64),
+            ghost_pages: options.number("ghost").map(ghosts),
             admitted_time: time("admitted_time"),
             overwritten_time: time("overwritten_time"),
             keeps_hit: options.is("on_hit", "keep"),

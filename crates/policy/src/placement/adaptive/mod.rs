@@ -14,7 +14,6 @@ mod ages;
 mod class;
 mod groups;
 mod history;
-mod lists;
 mod page;
 mod regret;
 mod residents;

@@ -7,8 +7,8 @@
 use super::ages::BINS;
 use super::class::{CLASSES, Class};
 use super::groups::{GROUPS, Groups};
-use super::lists::Lists;
 use super::page::{Copy, Page};
+use crate::lists::Lists;
 use types::PageId;
 
 /// Kinds of residents: dirty and clean ones of each class.

@@ -10,8 +10,10 @@ struct Links {
 }
 
 /// A fixed number of lists, each a ring through a node of its own; the nodes of pages follow those.
+///
+/// Invariant: a page that is in no list links to itself.
 #[derive(Clone, Debug)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     links: HugeVec<Links>,
     lists: usize,
     /// Nodes of pages that were read or changed; a test bounds the work of an event by it.
@@ -37,7 +39,18 @@ impl Lists {
 
     /// Makes room for pages below `pages`.
     pub fn grow(&mut self, pages: usize) {
+        let known = self.links.len();
         self.links.grow(self.lists + pages, Links { before: 0, after: 0 });
+        for (node, links) in self.links.iter_mut().enumerate().skip(known) {
+            *links = Links { before: node as u32, after: node as u32 };
+        }
+    }
+
+    /// Whether `page` is in a list.
+    #[inline(always)]
+    pub fn contains(&self, page: PageId) -> bool {
+        let node = self.lists + page.index();
+        self.links[node].after as usize != node
     }
 
     /// Prefetches the links of a page that is used soon.
@@ -59,10 +72,12 @@ impl Lists {
     /// Removes `page` from its list; it must be in one.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
-        let Links { before, after } = self.links[self.lists + page.index()];
+        let node = self.lists + page.index();
+        let Links { before, after } = self.links[node];
         self.touch([before, after]);
         self.links[before as usize].after = after;
         self.links[after as usize].before = before;
+        self.links[node] = Links { before: node as u32, after: node as u32 };
     }
 
     /// The first page of `list`.
@@ -127,6 +142,10 @@ mod tests {
                 lists.push(list, PageId(page));
                 model[list].push_back(page);
             }
+            assert_eq!(
+                lists.contains(PageId(page)),
+                model.iter().any(|pages| pages.contains(&page))
+            );
             for (list, pages) in model.iter().enumerate() {
                 assert_eq!(lists.first(list), pages.front().copied().map(PageId));
             }
