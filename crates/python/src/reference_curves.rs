@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
-use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry};
+use sim::refs::{
+    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
+};
 use trace::references::{Reader, cut};
 use types::ReferenceKind;
 
