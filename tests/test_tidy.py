@@ -262,6 +262,7 @@ SEVERAL_TYPES = {
         "crates/launch/src/watch.rs",
         "crates/sim/src/lifecycle/killer.rs",
         "crates/trace/src/kills/kill.rs",
+        "python/pagewise/lives.py",
     ),
     "Outcome": (
         "the outcome of a simulation, and Python's view of it",
@@ -290,7 +291,7 @@ SEVERAL_TYPES = {
     "Share": (
         "a share in results of Rust and of Python",
         "crates/sim/src/shares.rs",
-        "python/pagewise/answers.py",
+        "python/pagewise/ranges.py",
     ),
     "Skew": (
         "the skew of a set of pages, and of a whole trace as a study reads it",

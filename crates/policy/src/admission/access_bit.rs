@@ -9,7 +9,7 @@ use types::PageId;
 
 /// Access bits of pages, and the set of pages that have a bit.
 ///
-/// `age` clears the bits of all pages but those it is told to spare. It visits no page: the bits of 64
+/// `age` clears the bits of all pages but those in `spared`. It visits no page: the bits of 64
 /// neighbouring pages are cleared when the next operation needs one of them.
 #[derive(Clone, Debug)]
 pub struct AccessBit {

@@ -23,7 +23,7 @@ const NOWHERE: u32 = u32::MAX;
 // Packed to 12 bytes: with the heap, padding would cost 8 bytes a page.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
-struct Page {
+struct RequestState {
     last_request: RequestNumber,
     /// Position in the heap, or `NOWHERE`.
     position: u32,
@@ -34,14 +34,14 @@ struct Page {
 /// through the heap.
 pub struct RequestOrder {
     lists: Lists,
-    pages: HugeVec<Page>,
+    pages: HugeVec<RequestState>,
     /// A binary heap of the pages that entered with a past request: a page was requested before the
     /// pages at twice its position plus one and plus two.
     heap: Vec<Waiting>,
     requests: RequestNumber,
 }
 
-/// A page in the heap; packed as `Page` is.
+/// A page in the heap; packed as `RequestState` is.
 #[derive(Clone, Copy)]
 #[repr(C, packed(4))]
 struct Waiting {
@@ -60,7 +60,7 @@ impl RequestOrder {
     /// Makes room for pages below `pages`, of which `frames` at most are inside at a time.
     pub fn grow(&mut self, pages: usize, frames: usize) {
         self.lists.grow(pages);
-        self.pages.grow(pages, Page { last_request: 0, position: NOWHERE });
+        self.pages.grow(pages, RequestState { last_request: 0, position: NOWHERE });
         self.heap.reserve_exact(frames.min(pages).saturating_sub(self.heap.len()));
     }
 
