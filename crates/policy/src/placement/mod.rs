@@ -193,6 +193,7 @@ pub const CATALOG: &[Row] = &[
                     fast_write: 5e3,
                 },
                 drops_in_memory: true,
+                is_live: true,
             }))
         }],
     },

@@ -46,6 +46,6 @@ pub(super) fn build(setup: &Setup<'_>) -> (Adaptive, Rules) {
     let drops_in_memory = setup.options.is("victims_in_memory", "drop");
     let rules = Rules { drops_victims_in_memory: drops_in_memory, ..setup.rules() };
     let capacity = setup.capacity;
-    let options = AdaptiveOptions { capacity, latencies, drops_in_memory };
+    let options = AdaptiveOptions { capacity, latencies, drops_in_memory, is_live: setup.is_live };
     (Adaptive::new(options), rules)
 }
