@@ -10,7 +10,7 @@ use super::ages::{EPOCHS, bin, bin_width};
 /// up to `EPOCHS`, and those that wait for a neighbour.
 pub(super) const GROUPS: usize = 64;
 
-/// A merge of two neighbouring groups.
+/// Two neighbouring groups that fit into one age bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Merge {
     /// Rank of the younger group in the order of age.
@@ -69,15 +69,19 @@ impl Groups {
         self.begin();
     }
 
-    /// Merges the next pair of groups, from rank `from` on.
-    pub fn merge(&mut self, from: usize) -> Option<Merge> {
+    /// The next pair of groups to merge, from rank `from` on.
+    pub fn next_merge(&self, from: usize) -> Option<Merge> {
         let rank = (from..self.len.saturating_sub(1)).find(|rank| self.fits_one_bin(*rank))?;
-        let (younger, older) = (self.groups[rank], self.groups[rank + 1]);
-        self.groups[rank].width = (younger.width + older.width).min(EPOCHS);
-        self.groups.copy_within(rank + 2..self.len, rank + 1);
+        Some(Merge { rank, into: self.slot(rank), from: self.slot(rank + 1) })
+    }
+
+    /// Merges a pair that `next_merge` returned. No page may be left in the older group.
+    pub fn merge(&mut self, merge: Merge) {
+        let (younger, older) = (self.groups[merge.rank], self.groups[merge.rank + 1]);
+        self.groups[merge.rank].width = (younger.width + older.width).min(EPOCHS);
+        self.groups.copy_within(merge.rank + 2..self.len, merge.rank + 1);
         self.len -= 1;
         self.free_slots |= 1 << older.slot;
-        Some(Merge { rank, into: younger.slot.into(), from: older.slot.into() })
     }
 
     fn fits_one_bin(&self, rank: usize) -> bool {
@@ -105,7 +109,8 @@ mod tests {
         for _ in 0..3 * EPOCHS {
             groups.begin_epoch();
             let mut rank = 0;
-            while let Some(merge) = groups.merge(rank) {
+            while let Some(merge) = groups.next_merge(rank) {
+                groups.merge(merge);
                 rank = merge.rank + 1;
             }
             let all = &groups.groups[..groups.len];

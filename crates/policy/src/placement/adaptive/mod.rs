@@ -27,7 +27,7 @@ use page::{Copy, Page};
 use regret::RegretMeter;
 use residents::Residents;
 use types::{HugeVec, PageId, prefetch};
-use valuation::{Terms, Valuation};
+use valuation::{PARTS, Terms, Valuation};
 
 pub use valuation::Latencies;
 
@@ -51,6 +51,23 @@ struct Demand {
     idle: u64,
 }
 
+/// The next step of the beginning of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    /// A part of the values of pages that want to enter.
+    Entering(usize),
+    /// A part of the values of residents.
+    Keeping(usize),
+    /// Groups of ages that merge.
+    Merging,
+    /// The worths of residents, from this kind on.
+    Rating(usize),
+    /// Old observations lose weight.
+    Fading,
+    /// No step is left.
+    Done,
+}
+
 /// Parameters of the placement.
 #[derive(Clone, Copy, Debug)]
 pub struct AdaptiveOptions {
@@ -61,6 +78,9 @@ pub struct AdaptiveOptions {
     /// Whether the driver takes a frame from a page that is in memory without writing its data; such a
     /// page is written late unless a page-out overwrites it first.
     pub drops_in_memory: bool,
+    /// Whether the work at the beginning of an epoch is spread over its first events, so that one event
+    /// never takes long. Values then take effect some events later.
+    pub is_live: bool,
 }
 
 /// Value-driven admission and replacement.
@@ -69,6 +89,8 @@ pub struct Adaptive {
     capacity: u64,
     latencies: Latencies,
     drops_in_memory: bool,
+    is_live: bool,
+    beginning: Beginning,
     clock: Clock,
     pages: HugeVec<Page>,
     history: AgeHistory,
@@ -89,12 +111,14 @@ pub struct Adaptive {
 impl Adaptive {
     /// An empty fast tier.
     pub fn new(options: AdaptiveOptions) -> Adaptive {
-        let AdaptiveOptions { capacity, latencies, drops_in_memory } = options;
+        let AdaptiveOptions { capacity, latencies, drops_in_memory, is_live } = options;
         let clock = Clock::new(capacity);
         let mut adaptive = Adaptive {
             capacity,
             latencies,
             drops_in_memory,
+            is_live: false,
+            beginning: Beginning::Done,
             clock,
             pages: HugeVec::default(),
             history: AgeHistory::new(1.0 - FADING * clock.pace(capacity)),
@@ -109,6 +133,7 @@ impl Adaptive {
             admitted: Copy::Clean,
         };
         adaptive.begin_epoch(true);
+        adaptive.is_live = is_live;
         adaptive
     }
 
@@ -117,15 +142,30 @@ impl Adaptive {
     fn tick(&mut self, has_room: bool) {
         if self.clock.tick() {
             self.begin_epoch(has_room);
+        } else if self.beginning != Beginning::Done {
+            self.go_on();
         }
     }
 
-    /// Sets the price of a frame from the demand in the last epoch, and all values from the price.
+    /// Begins an epoch: computes the price of a frame from the demand in the last one, and all values from the
+    /// price, at once or spread over the next events.
     #[cold]
     #[inline(never)]
     fn begin_epoch(&mut self, has_room: bool) {
+        // The last epoch had more events than this has steps, so that all of them are done.
+        while self.beginning != Beginning::Done {
+            self.go_on();
+        }
         self.history.begin_epoch(&self.clock);
         self.regret.settle();
+        self.set_price(has_room);
+        self.beginning = Beginning::Entering(0);
+        while !self.is_live && self.beginning != Beginning::Done {
+            self.go_on();
+        }
+    }
+
+    fn set_price(&mut self, has_room: bool) {
         let step = 1.0 + PRICE_STEP * self.clock.pace(self.capacity);
         if self.demand.contested > self.demand.idle {
             self.price *= step;
@@ -136,18 +176,48 @@ impl Adaptive {
         let unit = self.latencies.slow_read * f64::from(self.clock.epoch_events())
             / self.capacity.max(1) as f64;
         self.price = self.price.clamp(unit / PRICE_RANGE, unit * PRICE_RANGE);
+    }
+
+    /// Does the next step of the beginning of an epoch: at most some thousand instructions, and at most
+    /// 24 pages.
+    #[cold]
+    #[inline(never)]
+    fn go_on(&mut self) {
         let terms = |prior_read| Terms {
             latencies: self.latencies,
             drops_in_memory: self.drops_in_memory,
             price: self.price,
             prior_read,
         };
-        self.enter.compute(&self.history, terms(PRIOR_READ_ENTER));
-        self.keep.compute(&self.history, terms(PRIOR_READ_KEEP));
-        let keep = &self.keep;
-        self.residents.set_worths(|class, copy, bin| keep.worth(class, copy, bin));
-        self.residents.begin_epoch();
-        self.history.fade();
+        self.beginning = match self.beginning {
+            Beginning::Entering(part) if part < PARTS => {
+                self.enter.compute_part(part, &self.history, terms(PRIOR_READ_ENTER));
+                Beginning::Entering(part + 1)
+            }
+            Beginning::Entering(_) => Beginning::Keeping(0),
+            Beginning::Keeping(part) if part < PARTS => {
+                self.keep.compute_part(part, &self.history, terms(PRIOR_READ_KEEP));
+                Beginning::Keeping(part + 1)
+            }
+            Beginning::Keeping(_) => {
+                self.residents.begin_epoch();
+                Beginning::Merging
+            }
+            Beginning::Merging if self.residents.merge_step() => Beginning::Merging,
+            Beginning::Merging => Beginning::Rating(0),
+            Beginning::Rating(kind) => {
+                let keep = &self.keep;
+                let worth = |class, copy, bin| keep.worth(class, copy, bin);
+                match self.residents.set_worths(kind, worth) {
+                    Some(next) => Beginning::Rating(next),
+                    None => Beginning::Fading,
+                }
+            }
+            Beginning::Fading | Beginning::Done => {
+                self.history.fade();
+                Beginning::Done
+            }
+        };
     }
 
     /// Whether a page whose entry gains `gain` nanoseconds and spends `spending` now gets a frame
@@ -253,7 +323,9 @@ impl Placement for Adaptive {
     }
 
     fn victim(&mut self) -> PageId {
-        let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
+        // An admission chose its victim; after failed moves it needs a second one.
+        let victim = self.chosen.take().or_else(|| self.next_victim());
+        let victim = victim.expect("a full tier holds a page");
         let page = &mut self.pages[victim.index()];
         if self.residents.remove(victim, page) == Some(Copy::Dirty) {
             let is_dropped = self.drops_in_memory && page.class.is_in_memory();

@@ -4,6 +4,7 @@ use super::ages::{BINS, bin_width};
 use super::class::{CLASSES, Class, PASTS, READS};
 use super::history::{AgeHistory, ByClass, Frequencies};
 use super::page::Copy;
+use std::ops::Range;
 
 /// Weight of the prior, in sampled pages per age bin.
 const PRIOR_WEIGHT: f64 = 4.0;
@@ -16,6 +17,10 @@ const EXTRAPOLATION: f64 = 0.125;
 /// Classes follow each other at most three reads far and then repeat, and the computation starts from
 /// the last values, so they settle in few rounds.
 const ROUNDS: usize = 2;
+/// Parts in which the chances are computed.
+const CHANCES_PARTS: usize = 4;
+/// Parts in which the values are computed.
+pub(super) const PARTS: usize = CHANCES_PARTS + ROUNDS * READS;
 
 /// Cost of one operation on one page, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -48,34 +53,43 @@ pub(super) struct Terms {
 type ByPast = [f64; PASTS];
 
 /// Chances of the events of a page within each age bin, by class; the rest of the pages end there.
+#[derive(Clone, Debug)]
 struct Chances {
     read: [ByClass; BINS],
     dropped: [ByClass; BINS],
     stays: [ByClass; BINS],
+    /// Prior chances of a read in the next bin.
+    priors: Priors,
 }
 
 impl Chances {
-    /// A page written again has the same value in both tiers, so that chance only ends the wait.
-    fn new(seen: &Frequencies, prior_read: f64) -> Chances {
-        let mut chances = Chances {
-            read: prior_reads(seen, prior_read),
-            dropped: [[0.0; CLASSES]; BINS],
-            stays: [[0.0; CLASSES]; BINS],
-        };
-        for bin in 0..BINS {
+    const NONE: Chances = Chances {
+        read: [[0.0; CLASSES]; BINS],
+        dropped: [[0.0; CLASSES]; BINS],
+        stays: [[0.0; CLASSES]; BINS],
+        priors: Priors { own: [0.0; CLASSES] },
+    };
+
+    /// Computes the chances of some bins, which must follow those of the call before. A page written
+    /// again has the same value in both tiers, so that chance only ends the wait.
+    fn compute(&mut self, bins: Range<usize>, seen: &Frequencies, prior_read: f64) {
+        if bins.start == 0 {
+            self.priors = Priors::new(prior_read);
+        }
+        for bin in bins {
+            let priors = self.priors.next(&seen.entered[bin], &seen.read[bin]);
             for class in 0..CLASSES {
                 let entered = seen.entered[bin][class];
                 let pages = entered + PRIOR_WEIGHT;
-                let read = chance_of_read(seen.read[bin][class], entered, chances.read[bin][class]);
+                let read = chance_of_read(seen.read[bin][class], entered, priors[class]);
                 let written = at_most(seen.written[bin][class] / pages, 1.0 - read);
                 let dropped = (seen.dropped[bin][class] + PRIOR_WEIGHT * PRIOR_DROPPED) / pages;
                 let dropped = at_most(dropped, 1.0 - read - written);
-                chances.read[bin][class] = read;
-                chances.dropped[bin][class] = dropped;
-                chances.stays[bin][class] = 1.0 - read - written - dropped;
+                self.read[bin][class] = read;
+                self.dropped[bin][class] = dropped;
+                self.stays[bin][class] = 1.0 - read - written - dropped;
             }
         }
-        chances
     }
 }
 
@@ -91,6 +105,7 @@ pub(super) struct Valuation {
     given_up: Box<[ByClass; BINS]>,
     /// Of a clean copy at age 0 whose frame costs nothing.
     clean_in_free_frame: ByClass,
+    chances: Box<Chances>,
 }
 
 impl Default for Valuation {
@@ -101,6 +116,7 @@ impl Default for Valuation {
             clean: nothing(),
             given_up: nothing(),
             clean_in_free_frame: [0.0; CLASSES],
+            chances: Box::new(Chances::NONE),
         }
     }
 }
@@ -128,19 +144,22 @@ impl Valuation {
         self.clean_in_free_frame[class.index()]
     }
 
-    /// Computes the values for these terms.
-    pub fn compute(&mut self, history: &AgeHistory, terms: Terms) {
-        let chances = Chances::new(history.frequencies(), terms.prior_read);
-        for _ in 0..ROUNDS {
-            for reads in (0..READS).rev() {
-                self.compute_classes(reads, &chances, terms);
+    /// Computes a part of the values for these terms: first the chances of some bins, then the values of
+    /// the classes with each number of reads. All parts, in order, compute the values.
+    pub fn compute_part(&mut self, part: usize, history: &AgeHistory, terms: Terms) {
+        match part.checked_sub(CHANCES_PARTS) {
+            None => {
+                let bins = part * BINS / CHANCES_PARTS..(part + 1) * BINS / CHANCES_PARTS;
+                self.chances.compute(bins, history.frequencies(), terms.prior_read);
             }
+            Some(part) => self.compute_classes(READS - 1 - part % READS, terms),
         }
     }
 
     /// Computes the classes with this number of reads, backward over the ages: a page is read, or ends, or
     /// lives on to the next bin, where its copy is kept if its value exceeds that of giving it up.
-    fn compute_classes(&mut self, reads: usize, chances: &Chances, terms: Terms) {
+    fn compute_classes(&mut self, reads: usize, terms: Terms) {
+        let chances = &*self.chances;
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
         let after_read = (reads + 1).min(READS - 1);
         let next_dirty = of_reads(&self.dirty[0], after_read);
@@ -193,19 +212,26 @@ fn set_of_reads(figures: &mut ByClass, reads: usize, of_reads: ByPast) {
     figures[reads * PASTS..][..PASTS].copy_from_slice(&of_reads);
 }
 
-/// Prior chance of a read for every class and age bin. Bins widen with age, so a constant chance per
-/// bin falls with age, as reuse does. Pages that were never written are blocks and files
-/// rather than heaps: their prior follows the observations of younger bins. A page that was read once
-/// more than others is at least as likely to be read again, so their observations count where its own
-/// class has none: in a rotation that takes as long as the next return.
-fn prior_reads(seen: &Frequencies, prior_read: f64) -> [ByClass; BINS] {
-    let mut priors = [[0.0; CLASSES]; BINS];
-    let mut own: ByClass = std::array::from_fn(|class| {
-        prior_read * if Class::of(class).has_returned() { RETURNED_FACTOR } else { 1.0 }
-    });
-    for (bin, priors) in priors.iter_mut().enumerate() {
-        let (entered, read) = (&seen.entered[bin], &seen.read[bin]);
-        *priors = own;
+/// Prior chances of a read by class, from the youngest age bin to the oldest. Bins widen with age, so a
+/// constant chance per bin falls with age, as reuse does. Pages that were never written are blocks and
+/// files rather than heaps: their prior follows the observations of younger bins. A page that was read
+/// once more than others is at least as likely to be read again, so their observations count where its
+/// own class has none: in a rotation that takes as long as the next return.
+#[derive(Clone, Debug)]
+struct Priors {
+    own: ByClass,
+}
+
+impl Priors {
+    fn new(prior_read: f64) -> Priors {
+        let factor = |class| if Class::of(class).has_returned() { RETURNED_FACTOR } else { 1.0 };
+        Priors { own: std::array::from_fn(|class| prior_read * factor(class)) }
+    }
+
+    /// The priors of the next bin, which `entered` pages reached and in which `read` of them were read.
+    fn next(&mut self, entered: &ByClass, read: &ByClass) -> ByClass {
+        let own = &mut self.own;
+        let mut priors = *own;
         for class in 2 * PASTS..CLASSES {
             let before = class - PASTS;
             let seen_before = chance_of_read(read[before], entered[before], priors[before]);
@@ -216,8 +242,8 @@ fn prior_reads(seen: &Frequencies, prior_read: f64) -> [ByClass; BINS] {
             let gap = chance_of_read(read[class], entered[class], own[class]) - own[class];
             own[class] += gap * EXTRAPOLATION * entered[class] / pages;
         }
+        priors
     }
-    priors
 }
 
 fn chance_of_read(read: f64, entered: f64, prior: f64) -> f64 {
@@ -261,8 +287,10 @@ mod tests {
         round(AgeHistory::written);
         let once = round(AgeHistory::read);
         let twice = round(AgeHistory::read);
-        let priors = prior_reads(history.frequencies(), 0.02);
-        let prior = |class: Class, age| priors[bin(age)][class.index()];
+        let (mut priors, seen) = (Priors::new(0.02), history.frequencies());
+        let by_bin: [ByClass; BINS] =
+            std::array::from_fn(|bin| priors.next(&seen.entered[bin], &seen.read[bin]));
+        let prior = |class: Class, age| by_bin[bin(age)][class.index()];
         let sampled = PAGES as f64 / 4.0;
         assert_eq!(prior(once, ROUND), 0.02);
         assert_eq!(prior(twice, ROUND), (sampled + 4.0 * 0.02) / (sampled + 4.0));

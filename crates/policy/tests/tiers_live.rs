@@ -1,0 +1,230 @@
+//! Live tiers against data: a machine with frames and a disk performs their moves, some of which fail, and
+//! every read returns what was written last.
+
+use policy::placement::Latencies;
+use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
+use std::collections::{BTreeMap, HashMap};
+use testkit::counting::{Counting, allocations};
+use testkit::generate::SplitMix;
+use types::PageId;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SLOTS: u64 = 300;
+const FRAMES: u64 = 60;
+const EVENTS: u64 = 60_000;
+
+const LATENCIES: Latencies =
+    Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
+
+fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dyn Live> {
+    let options: BTreeMap<String, String> =
+        options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let request = LiveRequest {
+        architecture,
+        profile: None,
+        options: &options,
+        capacity,
+        latencies: LATENCIES,
+    };
+    serve(&request).map(|served| served.tiers).expect("these options can be served")
+}
+
+/// Every architecture with its defaults, and with each other value of each option that can be served.
+fn every_form(check: impl Fn(&str, Box<dyn Live>)) {
+    for row in CATALOG {
+        check(row.name, served(row.name, &[], FRAMES));
+        for option in row.options {
+            let number = matches!(option.values, Values::WordOrNumber(..)).then_some("3");
+            for value in option.values.words().into_iter().chain(number) {
+                let is_refused = matches!(
+                    (option.name, value),
+                    ("victims_in_memory", "drop") | ("slot_on_swapin", "free") | ("on_hit", "move")
+                );
+                if !is_refused {
+                    let name = format!("{} {}={value}", row.name, option.name);
+                    check(&name, served(row.name, &[(option.name, value)], FRAMES));
+                }
+            }
+        }
+    }
+}
+
+/// Tiers, and the data that their moves leave in frames and on the disk.
+struct Machine {
+    tiers: Box<dyn Live>,
+    frames: HashMap<u32, u64>,
+    disk: HashMap<u32, u64>,
+    random: SplitMix,
+    /// One move in so many fails; 0: none.
+    failures: u64,
+    most_frames: usize,
+}
+
+impl Machine {
+    fn new(tiers: Box<dyn Live>, failures: u64) -> Machine {
+        let (frames, disk) = (HashMap::new(), HashMap::new());
+        Machine { tiers, frames, disk, random: SplitMix(7), failures, most_frames: 0 }
+    }
+
+    /// Performs the moves of a request. Returns the data of a read, or of a write that reached a tier;
+    /// none if it failed.
+    fn perform(&mut self, request: Request, slot: u32, written: u64) -> Option<u64> {
+        let mut moves = Moves::default();
+        self.tiers.on(request, PageId(slot), &mut moves);
+        let mut queue: Vec<Move> = moves.to_vec();
+        let mut data = None;
+        let mut is_failed = false;
+        while !queue.is_empty() {
+            let moved = queue.remove(0);
+            let page = moved.page.0;
+            let is_void = match moved.step {
+                Step::ReadFast | Step::Demote { .. } | Step::Free => {
+                    !self.frames.contains_key(&page)
+                }
+                // What could not be read is not promoted.
+                Step::Promote => data.is_none(),
+                _ => false,
+            };
+            let can_fail = !matches!(moved.step, Step::Free | Step::Demote { writes: false });
+            if is_void {
+                self.tiers.done(moved);
+                continue;
+            }
+            if can_fail && self.failures > 0 && self.random.below(self.failures) == 0 {
+                is_failed |= moved.step == Step::ReadSlow || moved.step == Step::WriteSlow;
+                if matches!(moved.step, Step::ReadFast | Step::WriteFast) {
+                    // The frame is retired.
+                    self.frames.remove(&page);
+                }
+                self.tiers.failed(moved, &mut moves);
+                for (place, moved) in moves.iter().enumerate() {
+                    queue.insert(place, *moved);
+                }
+                is_failed |= moved.step == Step::ReadFast && moves.is_empty();
+                continue;
+            }
+            match moved.step {
+                Step::ReadFast => data = Some(self.frames[&page]),
+                Step::ReadSlow => data = Some(self.disk.get(&page).copied().unwrap_or(0)),
+                Step::WriteFast => data = self.frames.insert(page, written).or(Some(written)),
+                Step::WriteSlow => data = self.disk.insert(page, written).or(Some(written)),
+                Step::Promote => {
+                    self.frames.insert(page, data.expect("a promoted page was read"));
+                }
+                Step::Demote { writes } => {
+                    let content = self.frames.remove(&page).expect("a victim has a frame");
+                    if writes {
+                        self.disk.insert(page, content);
+                    }
+                }
+                Step::Free => {
+                    self.frames.remove(&page);
+                }
+            }
+            self.most_frames = self.most_frames.max(self.frames.len());
+            self.tiers.done(moved);
+        }
+        assert_eq!(self.tiers.in_flight(), 0);
+        if is_failed { None } else { data }
+    }
+}
+
+/// Writes, reads and discards, the low slots most often; checks every read.
+fn replay(name: &str, tiers: Box<dyn Live>, failures: u64) -> Machine {
+    let mut machine = Machine::new(tiers, failures);
+    machine.tiers.grow(SLOTS as usize);
+    let mut random = SplitMix(11);
+    // The value of each slot; none if a failure left it unknown.
+    let mut expected: HashMap<u32, Option<u64>> = HashMap::new();
+    for event in 1..=EVENTS {
+        let slot = random.below(SLOTS).min(random.below(SLOTS)) as u32;
+        match random.below(20) {
+            0 => {
+                machine.perform(Request::Void, slot, 0);
+                expected.remove(&slot);
+            }
+            1..11 => {
+                let out = Request::Out { is_dirty: true };
+                let reached = machine.perform(out, slot, event);
+                expected.insert(slot, reached.map(|_| event));
+            }
+            _ => {
+                let Some(&known) = expected.get(&slot) else { continue };
+                let read = machine.perform(Request::In, slot, 0);
+                if let (Some(known), Some(read)) = (known, read) {
+                    assert_eq!(read, known, "{name}: slot {slot} at event {event}");
+                } else if read.is_none() {
+                    expected.insert(slot, None);
+                }
+            }
+        }
+    }
+    machine
+}
+
+#[test]
+fn every_read_returns_what_was_written_last() {
+    every_form(|name, tiers| {
+        let machine = replay(name, tiers, 0);
+        assert!(machine.most_frames <= FRAMES as usize, "{name}: {} frames", machine.most_frames);
+        assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
+    });
+}
+
+#[test]
+fn no_failed_move_lets_a_read_return_other_data() {
+    every_form(|name, tiers| {
+        let machine = replay(name, tiers, 400);
+        assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
+    });
+}
+
+#[test]
+fn live_tiers_allocate_nothing_after_grow() {
+    every_form(|name, mut tiers| {
+        tiers.grow(SLOTS as usize);
+        let (mut random, mut moves) = (SplitMix(5), Moves::default());
+        let before = allocations();
+        for _ in 0..EVENTS {
+            let slot = PageId(random.below(SLOTS) as u32);
+            let request = match random.below(30) {
+                0 => Request::Void,
+                1..16 => Request::Out { is_dirty: true },
+                _ => Request::In,
+            };
+            tiers.on(request, slot, &mut moves);
+        }
+        assert_eq!(allocations() - before, 0, "{name}");
+    });
+}
+
+#[test]
+fn what_a_block_device_cannot_do_is_refused_by_name() {
+    let none = BTreeMap::new();
+    let refused = |architecture: &str, options: &[(&str, &str)]| {
+        let options: BTreeMap<String, String> =
+            options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let request = LiveRequest {
+            architecture,
+            profile: None,
+            options: if options.is_empty() { &none } else { &options },
+            capacity: FRAMES,
+            latencies: LATENCIES,
+        };
+        serve(&request).err().expect("refused")
+    };
+    for (architecture, option, value) in [
+        ("adaptive", "victims_in_memory", "drop"),
+        ("hybrid", "slot_on_swapin", "free"),
+        ("flash", "slot_on_swapin", "free"),
+        ("nvm-cache", "on_hit", "move"),
+    ] {
+        let error = refused(architecture, &[(option, value)]);
+        assert!(error.contains(&format!("{option}={value}")), "{error}");
+    }
+    assert!(refused("clairvoyant", &[]).contains("future"));
+    assert!(refused("lru", &[]).contains("hybrid-clock"));
+    assert!(refused("hybrid", &[("entry", "1")]).contains("entry_bit"));
+}
