@@ -10,13 +10,10 @@ mod choices;
 mod config;
 mod config_file;
 mod driver;
-mod error;
 mod examine;
-mod explain;
 mod gauge;
 mod hooks;
 mod notes;
-mod notify;
 mod pace;
 mod reaper;
 mod rules;
@@ -27,12 +24,12 @@ mod table;
 mod victims;
 mod wake;
 
+pub use daemon::{Error, Output};
+
 pub use choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
 pub use config::Config;
 pub use driver::{Control, Killer};
-pub use error::Error;
 pub use examine::{Examined, examine};
-pub use explain::Output;
 pub use gauge::Gauge;
 pub use reaper::{Reaped, Reaper};
 pub use rules::Rule;
