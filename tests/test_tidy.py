@@ -28,11 +28,15 @@ MAY_DEPEND_ON = {
     "linux": {"types"},
     "daemon": {"linux"},
     "killer": {"types", "policy", "linux", "daemon"},
+    "relaunch": {"types", "linux", "daemon"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {"types", "policy", "trace", "linux", "recorder", "daemon", "killer"},
     "allocations": set(),
-    "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "daemon", "killer"},
+    "agent": {
+        *("types", "policy", "trace", "linux", "recorder", "launch"),
+        *("daemon", "killer", "relaunch"),
+    },
 }
 
 LINES_MAX = 800

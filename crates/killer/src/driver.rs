@@ -2,12 +2,12 @@
 //! nothing after its start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use daemon::log::{put, put_words};
 use daemon::sockets::{Sockets, taken};
-use daemon::{Notify, Output};
+use daemon::{Control, Notify, Output};
 use linux::cgroup::MemoryGroup;
 use linux::weigher::Weigher;
 use linux::{Root, system};
@@ -52,15 +52,6 @@ const NEAR: u64 = 8;
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
 /// How often a dry run logs its victim: it kills nothing, so memory stays short.
 const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
-
-/// Requests to a running killer.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    /// Whether the killer should end.
-    pub is_over: Arc<AtomicBool>,
-    /// Whether the killer should read its settings again.
-    pub is_reload: Arc<AtomicBool>,
-}
 
 /// A killer that is ready to run. When dropped, it ends its threads and removes its sockets.
 pub struct Killer {

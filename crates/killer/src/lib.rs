@@ -24,11 +24,11 @@ mod table;
 mod victims;
 mod wake;
 
-pub use daemon::{Error, Output};
+pub use daemon::{Control, Error, Output};
 
 pub use choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
 pub use config::Config;
-pub use driver::{Control, Killer};
+pub use driver::Killer;
 pub use examine::{Examined, examine};
 pub use gauge::Gauge;
 pub use reaper::{Reaped, Reaper};
