@@ -18,6 +18,9 @@ pub(crate) const APPS_MAX: usize = 256;
 /// The longest path of a group.
 pub(crate) const GROUP_BYTES_MAX: usize = 1000;
 const NAME_BYTES_MAX: usize = 64;
+/// The least memory that prefetches leave. A page that is being read cannot be reclaimed, so an application that is
+/// thawed into a group full of such pages would meet the OOM killer.
+const KEEP_FREE_MIN: Bytes = Bytes(4 << 20);
 /// The control socket if the settings name none.
 pub const DEFAULT_CONTROL: &str = "/run/pagewise/relaunchd.sock";
 
@@ -190,6 +193,11 @@ impl Config {
                 .parse()
                 .map_err(|what: String| source.error(size.span().start, what))?;
         }
+        if let Some(size) = file.keep_free.filter(|_| self.keep_free.0 < KEEP_FREE_MIN.0) {
+            let why = "pages that are being read cannot be reclaimed";
+            let what = format!("keep_free: expected at least {KEEP_FREE_MIN}: {why}");
+            return Err(source.error(size.span().start, what));
+        }
         for (switch, to) in [
             (file.dry_run, &mut self.is_dry_run),
             (file.prefetch, &mut self.prefetch),
@@ -324,6 +332,7 @@ mod tests {
             ("prefetch = 1", "/0.toml:1: invalid type"),
             ("prefetch_max = \"many\"", "/0.toml:1: "),
             ("keep_free = 5", "/0.toml:1: invalid type"),
+            ("keep_free = \"1MiB\"", "/0.toml:1: keep_free: expected at least 4MiB: pages"),
             ("threshold_percent = 0", "threshold_percent is 0, expected from 1 to 100"),
             ("weight_percent = 101", "weight_percent is 101, expected from 1 to 100"),
             ("gap_pages = -1", "/0.toml:1: gap_pages is -1, expected from 0 to 4096"),
