@@ -1,13 +1,14 @@
 """Launches of frozen applications from a swap file, with relaunchd and without, in turn.
 
-    python bench/relaunch.py [--repeats 3] [--rounds 8] [--budget-percent 40] [--setting NAME=VALUE]
+    python bench/relaunch.py [--repeats 3] [--rounds 8] [--budget-percent 25] [--setting NAME=VALUE]
 
 Needs root, the memory and freezer controllers of version 1, node and a JDK. In each run the
 applications of the lab start in a memory cgroup and are frozen. Then the group gets a limit below
 what they hold, with a swap file of its own, and the applications are visited in rounds: thaw, one
 request, freeze, pause. A launch is the time from the thaw to the answer. Runs with and without
 relaunchd alternate, and the first rounds of each, in which relaunchd learns, do not count. Major
-faults are those of the applications; bytes read are the pages that the kernel read from swap.
+faults are those of the applications; bytes read are their pages that came back from swap, whether
+by faults, readahead or prefetches.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import contextlib
 import ctypes
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -33,7 +35,7 @@ AGENT = Path(sys.executable).parent / "pagewise-agent"
 MEMORY = Path("/sys/fs/cgroup/memory")
 FREEZER = Path("/sys/fs/cgroup/freezer")
 LIBC = ctypes.CDLL(None, use_errno=True)
-PREFERRED = 0x8000 | 31000
+PREFERRED = 0x8000 | 32767
 HANGS_AFTER_S = 600
 LEARNING_ROUNDS = 2
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -51,7 +53,6 @@ def commands(classes: Path) -> dict[str, list[str]]:
         "text-index": [*java, "TextIndex"],
         "accounts": [*java, "Accounts"],
         "music-library-2": python,
-        "notes-2": node,
     }
 
 
@@ -71,7 +72,9 @@ class Application:
         self.name = name
         self.freezer = FREEZER / f"{mark}-{name}"
         self.freezer.mkdir()
-        script = 'for group in "$1" "$2"; do echo $$ > "$group/cgroup.procs"; done; shift 2; exec "$@"'
+        script = (
+            'for group in "$1" "$2"; do echo $$ > "$group/cgroup.procs"; done; shift 2; exec "$@"'
+        )
         groups = [str(MEMORY / mark), str(self.freezer)]
         self.process = subprocess.Popen(
             ["sh", "-c", script, "sh", *groups, *command],
@@ -84,17 +87,20 @@ class Application:
         assert self.output.readline().startswith("ready"), name
 
     def visit(self, number: int) -> None:
+        """One request and its answer."""
         self.input.write(f"visit {number}\n")
         self.input.flush()
         assert self.output.readline().startswith("done"), self.name
 
     def set_frozen(self, is_frozen: bool) -> None:
+        """Freezes it and waits until it is, or thaws it."""
         state = "FROZEN" if is_frozen else "THAWED"
         (self.freezer / "freezer.state").write_text(state)
         while is_frozen and (self.freezer / "freezer.state").read_text() != "FROZEN\n":
             time.sleep(0.001)
 
     def major_faults(self) -> int:
+        """Of all its processes so far."""
         total = 0
         for process in (self.freezer / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
@@ -103,6 +109,7 @@ class Application:
         return total
 
     def end(self) -> None:
+        """Ends it and removes its group."""
         self.process.kill()
         self.set_frozen(False)
         self.process.wait(HANGS_AFTER_S)
@@ -124,13 +131,15 @@ def removed(folder: Path) -> None:
         time.sleep(0.01)
 
 
-def pages_read() -> int:
-    lines = Path("/proc/vmstat").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("pswpin "))
+def pages_read(mark: str) -> int:
+    """Pages of the group that came back from swap, by faults, readahead and prefetches."""
+    lines = (MEMORY / mark / "memory.stat").read_text().splitlines()
+    found = (line.split()[1] for line in lines if line.startswith("total_workingset_refault_anon"))
+    return int(next(found))
 
 
 class Relaunchd:
-    """A running relaunchd, or None's place: thaws and freezes by itself."""
+    """A running relaunchd."""
 
     def __init__(self, folder: Path, apps: list[Application], settings: list[str]) -> None:
         control = folder / "control.sock"
@@ -140,9 +149,7 @@ class Relaunchd:
         (folder / "relaunchd.toml").write_text(f'{text}[sockets]\ncontrol = "{control}"\n')
         command = [AGENT, "relaunchd", "--json", "--config", folder / "relaunchd.toml"]
         self.log = (folder / "relaunchd.log").open("w")
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self.log, text=True
-        )
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.socket = socket.socket(socket.AF_UNIX)
         late = time.monotonic() + 60
         while True:
@@ -156,6 +163,7 @@ class Relaunchd:
         self.answers = self.socket.makefile()
 
     def do(self, what: str, name: str) -> dict[str, object]:
+        """Freezes or thaws an application."""
         self.socket.sendall(json.dumps({what: name}).encode() + b"\n")
         answer = json.loads(self.answers.readline())
         assert answer["ok"], answer
@@ -163,6 +171,7 @@ class Relaunchd:
         return answer
 
     def end(self) -> list[dict[str, object]]:
+        """Ends relaunchd and returns the counters of all applications."""
         self.answers.close()
         self.socket.close()
         self.process.terminate()
@@ -226,7 +235,7 @@ def run(
         try:
             for round_ in range(arguments.rounds):
                 for app in apps:
-                    faults, read = app.major_faults(), pages_read()
+                    faults, read = app.major_faults(), pages_read(mark)
                     begun = time.perf_counter()
                     relaunchd.do("thaw", app.name) if relaunchd else app.set_frozen(False)
                     app.visit(round_ + 1)
@@ -235,7 +244,7 @@ def run(
                         visits = found[app.name]
                         visits.launch_s.append(took)
                         visits.major_faults.append(app.major_faults() - faults)
-                        visits.bytes_read.append((pages_read() - read) * PAGE)
+                        visits.bytes_read.append((pages_read(mark) - read) * PAGE)
                     relaunchd.do("freeze", app.name) if relaunchd else app.set_frozen(True)
                     time.sleep(arguments.pause)
         finally:
@@ -274,10 +283,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--budget-percent", type=int, default=40)
+    parser.add_argument("--budget-percent", type=int, default=25)
     parser.add_argument("--budget-mib", type=int, default=0)
     parser.add_argument("--pause", type=float, default=1.0)
     parser.add_argument("--setting", action="append", default=[])
+    parser.add_argument("--log", type=Path, help="keep the log of the last run with relaunchd here")
     arguments = parser.parse_args()
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as name:
@@ -293,6 +303,8 @@ def main() -> None:
                 without.append(found)
                 found, _, rows = run(folder, classes, arguments, True)
                 with_.append(found)
+                if arguments.log:
+                    shutil.copy(folder / "relaunchd.log", arguments.log)
                 print(f"budget {limit // MIB} MiB, load {os.getloadavg()[0]:.1f}")
                 for row in rows:
                     keys = ("predicted", "prefetched", "used", "missed", "paged_out")

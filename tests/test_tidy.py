@@ -31,7 +31,10 @@ MAY_DEPEND_ON = {
     "relaunch": {"types", "linux", "daemon"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
-    "launch": {"types", "policy", "trace", "linux", "recorder", "daemon", "killer"},
+    "launch": {
+        *("types", "policy", "trace", "linux", "recorder"),
+        *("daemon", "killer", "relaunch"),
+    },
     "allocations": set(),
     "agent": {
         *("types", "policy", "trace", "linux", "recorder", "launch"),

@@ -256,7 +256,7 @@ def swap_file(folder: Path, size: int) -> Iterator[Path]:
         os.posix_fallocate(file.fileno(), 0, size)
     path.chmod(0o600)
     subprocess.run(["mkswap", "-q", path], check=True, timeout=HANGS_AFTER_S)
-    if LIBC.swapon(str(path).encode(), SWAP_FLAG_PREFER | 32000) != 0:
+    if LIBC.swapon(str(path).encode(), SWAP_FLAG_PREFER | 32767) != 0:
         pytest.skip(f"no swap area can be added here: {os.strerror(ctypes.get_errno())}")
     try:
         yield path

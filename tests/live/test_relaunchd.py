@@ -63,7 +63,7 @@ def counted(daemon: Relaunchd, name: str) -> dict[str, object]:
 
 def learned(daemon: Relaunchd, visits: int) -> None:
     """Waits until this number of visits has ended."""
-    daemon.until(lambda: len(daemon.events("freeze")) >= visits)
+    daemon.until(lambda: len(daemon.events("frozen")) >= visits)
 
 
 # Nothing is paged out or made cold by relaunchd, so that the test decides what is in swap.
@@ -99,7 +99,7 @@ def test_the_second_visit_finds_what_the_first_used(notes: Application, tmp_path
         second = out & notes.anonymous()[1]
         # At most one of a hundred prefetched pages was read by a fault.
         assert faults <= len(first) // 100, (faults, len(first))
-        visit = daemon.events("freeze")[2]
+        visit = daemon.events("frozen")[2]
         assert int(visit["used_pages"]) == len(second & first)
         assert int(visit["missed_pages"]) == len(second - first) >= 1000
         row = counted(daemon, "notes")
@@ -146,9 +146,9 @@ def test_version_2_needs_no_requests(memory: Group, tmp_path: Path) -> None:
                 assert counted(daemon, "notes")["state"] == "frozen"
                 notes.page_out()
                 notes.set_frozen(False)
-                daemon.until(lambda round_=round_: len(daemon.events("thaw")) == round_)
+                daemon.until(lambda round_=round_: len(daemon.events("thawed")) == round_)
                 assert notes.visit(0, 6000) == total
-            thaw = daemon.events("thaw")[2]
+            thaw = daemon.events("thawed")[2]
             assert thaw["by"] == "kernel" and int(thaw["prefetched_pages"]) >= 6000
             # Requests work as well.
             daemon.do("freeze", "notes")
@@ -166,7 +166,8 @@ def test_what_is_not_predicted_leaves_memory_and_keeps_its_content(
     notes: Application, tmp_path: Path
 ) -> None:
     total = notes.visit(0, PAGES)
-    with Relaunchd(tmp_path, {"notes": notes.freezer}, "page_out_delay_ms = 0") as daemon:
+    settings = "page_out = true\ncold = true\npage_out_delay_ms = 0"
+    with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
         daemon.do("freeze", "notes")
         # Half of its pages stay in memory: no visit shows whether it uses them.
         notes.page_out(PAGES // 2)
@@ -174,11 +175,11 @@ def test_what_is_not_predicted_leaves_memory_and_keeps_its_content(
         notes.visit(0, 6000)
         daemon.do("freeze", "notes")
         learned(daemon, 2)
-        assert int(daemon.events("freeze")[1]["page_out_pages"]) >= PAGES // 2
+        assert int(daemon.events("frozen")[1]["page_out_pages"]) >= PAGES // 2
         daemon.until(lambda: notes.swapped() >= PAGES - 6000)
         own = range(notes.address, notes.address + 6000)
         assert len(notes.anonymous()[1] & set(own)) >= 5900
-        assert int(daemon.events("freeze")[1]["cold_pages"]) >= 6000
+        assert int(daemon.events("frozen")[1]["cold_pages"]) >= 6000
         row = counted(daemon, "notes")
         assert int(str(row["paged_out_pages"])) >= PAGES // 2
         daemon.do("thaw", "notes")
@@ -192,7 +193,7 @@ def test_nothing_stays_frozen_whatever_ends_relaunchd(notes: Application, tmp_pa
             assert notes.is_frozen()
             daemon.process.send_signal(number)
             daemon.process.wait(timeout=HANGS_AFTER_S)
-        assert not notes.is_frozen() and daemon.events("thawed"), daemon.lines
+        assert not notes.is_frozen() and daemon.events("released"), daemon.lines
     with Relaunchd(tmp_path, {"notes": notes.freezer}) as daemon:
         daemon.do("freeze", "notes")
         daemon.process.kill()
@@ -200,7 +201,7 @@ def test_nothing_stays_frozen_whatever_ends_relaunchd(notes: Application, tmp_pa
     assert notes.is_frozen()
     with Relaunchd(tmp_path, {"notes": notes.freezer}) as daemon:
         assert not notes.is_frozen()
-        assert "an earlier relaunchd was killed" in daemon.events("thawed")[0]["line"]
+        assert "an earlier relaunchd was killed" in daemon.events("released")[0]["line"]
     # What another program froze stays as it was.
     notes.set_frozen(True)
     with Relaunchd(tmp_path, {"notes": notes.freezer}) as daemon:
@@ -219,7 +220,7 @@ def test_exec_makes_another_application_of_it(notes: Application, tmp_path: Path
         notes.address = notes.started()
         daemon.do("freeze", "notes")
         learned(daemon, 3)
-        visit = daemon.events("freeze")[2]
+        visit = daemon.events("frozen")[2]
         assert (visit["used_pages"], visit["missed_pages"]) == ("0", "0")
         notes.page_out()
         answer = daemon.do("thaw", "notes")
@@ -236,7 +237,7 @@ def test_an_application_that_exits_is_forgotten(notes: Application, tmp_path: Pa
         notes.process.wait(timeout=HANGS_AFTER_S)
         daemon.do("freeze", "notes")
         learned(daemon, 3)
-        assert daemon.events("freeze")[2]["processes"] == "0"
+        assert daemon.events("frozen")[2]["processes"] == "0"
         assert daemon.do("thaw", "notes")["predicted_pages"] == 0
         # Its group goes, too, and comes back with another program.
         Group.remove(notes.freezer)

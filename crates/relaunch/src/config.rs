@@ -80,8 +80,8 @@ impl Default for Config {
             choices: Choices {
                 learning: Learning { weight_percent: 50, threshold_percent: 20 },
                 gap_pages: 0,
-                page_out: true,
-                cold: true,
+                page_out: false,
+                cold: false,
             },
             sockets: Paths {
                 control: PathBuf::from(DEFAULT_CONTROL),
@@ -309,11 +309,11 @@ mod tests {
         let first = "dry_run = true\nprefetch_max = \"64MiB\"\nweight_percent = 100\n\
                      [[app]]\nname = \"notes\"\ncgroup = \"/apps/notes\"\n\
                      [sockets]\nstatistics = \"/run/s\"\n";
-        let second = "prefetch_max = \"32MiB\"\npage_out = false\ngap_pages = 8\n\
+        let second = "prefetch_max = \"32MiB\"\npage_out = true\ngap_pages = 8\n\
                       [[app]]\nname = \"mail@2\"\ncgroup = \"/apps/mail\"\n\
                       [sockets]\ncontrol = \"/run/c\"\n";
         let config = load(&[first, second]).unwrap();
-        assert!(config.is_dry_run && !config.choices.page_out && config.choices.cold);
+        assert!(config.is_dry_run && config.choices.page_out && !config.choices.cold);
         assert_eq!((config.prefetch_max, config.choices.gap_pages), (Bytes(32 << 20), 8));
         assert_eq!(config.choices.learning.weight_percent, 100);
         let names: Vec<&str> = config.apps.iter().map(|app| &*app.name).collect();

@@ -216,7 +216,7 @@ impl Core {
         self.quiet_until = Instant::now() + config.page_out_delay;
         let app = &mut apps[place];
         let begun = app.begin_visit(root, config);
-        self.say_thaw(place, by, &begun);
+        self.say_thawed(place, by, &begun);
         Answer {
             ok: true,
             predicted_pages: begun.predicted_pages,
@@ -279,23 +279,27 @@ impl Core {
             if std::mem::take(&mut self.apps[place].is_to_learn) {
                 let Core { root, config, apps, .. } = self;
                 let ended = apps[place].end_visit(root, config);
-                self.say_freeze(place, &ended);
+                self.say_frozen(place, &ended);
             }
         }
     }
 
-    /// Reclaims one piece of what frozen applications are to lose, unless an application has been thawed just now.
+    /// Carries out one piece of what frozen applications are to lose. Page-outs wait while an application may still
+    /// launch; making pages cold takes no device, and does not wait.
     fn reclaim(&mut self) {
-        if Instant::now() >= self.quiet_until {
-            let waiting = self.apps.iter_mut().find(|app| app.has_work());
-            waiting.into_iter().for_each(App::work);
-        }
+        let is_quiet = Instant::now() >= self.quiet_until;
+        let waiting = self.apps.iter_mut().find(|app| app.has_work(is_quiet));
+        waiting.into_iter().for_each(App::work);
     }
 
     /// How long to wait if there is work.
     fn wait_at_most(&self, time: Duration) -> Duration {
-        match self.apps.iter().any(App::has_work) {
-            true => time.min(self.quiet_until.saturating_duration_since(Instant::now())),
+        let quiet_in = self.quiet_until.saturating_duration_since(Instant::now());
+        if self.apps.iter().any(|app| app.has_work(quiet_in.is_zero())) {
+            return Duration::ZERO;
+        }
+        match self.apps.iter().any(|app| app.has_work(true)) {
+            true => time.min(quiet_in),
             false => time,
         }
     }
@@ -381,7 +385,7 @@ fn thaw_left(root: &Root, path: &std::path::Path, output: &mut Output) {
     let thawed = Freezer::at(root, path)
         .and_then(|group| group.map_or(Ok(false), |group| group.thaw(root).map(|()| true)));
     output.say(|line| {
-        put(line, "event", "thawed")?;
+        put(line, "event", "released")?;
         put_words(line, "cgroup", path.display())?;
         match &thawed {
             Ok(true) => {

@@ -1,15 +1,20 @@
 //! Predicts which pages of a process the next visit of its application uses. Pure.
 //!
 //! Each page has a score: the exponentially weighted share of visits that used it, among the visits in which it could be
-//! seen. A visit shows the use of a page only if the page was in swap when the visit began: a page that was in memory
-//! may have been used or not, so it keeps its score. A page that is mapped no more has none.
+//! seen. A visit shows the use of a page only if the page was not in memory when the visit began: in swap, or not there
+//! at all. A page that was in memory may have been used or not, so it keeps its score. A page that is mapped no more has
+//! none.
+//!
+//! What the kernel evicts between two visits tells something about such pages: it evicts first what was not used for
+//! long. If it evicted few of the pages that it could, those few were hardly used; if it evicted all, this says nothing.
+//! So the score of an evicted page whose use was not seen is multiplied by the evicted share ([`Scores::fade`]).
 //!
 //! Neighbours mostly have the same history, so scores are stored as spans of pages with equal scores, in order and
 //! without overlap. The number of spans is bounded: [`Scores::bound`] drops those with the lowest scores.
 
 use linux::address_space::PageRange;
 
-use crate::ranges::push;
+use crate::ranges::{common, near, push, without};
 
 /// The score of a page that every visit used.
 const FULL: u32 = 10_000;
@@ -18,14 +23,14 @@ const LEAST: u32 = 50;
 
 /// Pages with the same score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct Scored {
     range: PageRange,
     score: u32,
 }
 
 /// The scores of the pages of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Scores(Vec<Span>);
+pub(crate) struct Scores(Vec<Scored>);
 
 /// How scores follow visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +46,7 @@ pub(crate) struct Learning {
 pub(crate) struct Seen<'a> {
     /// Pages in swap when the visit began.
     pub out: &'a [PageRange],
-    /// Those of them that were mapped when it ended.
+    /// Pages that were not in memory when the visit began, and were when it ended.
     pub used: &'a [PageRange],
     /// All anonymous pages when it ended, in memory or in swap.
     pub mapped: &'a [PageRange],
@@ -50,14 +55,14 @@ pub(crate) struct Seen<'a> {
 impl Scores {
     /// Learns from a visit.
     pub(crate) fn learn(&mut self, seen: Seen<'_>, learning: Learning) {
-        let mut next: Vec<Span> = Vec::with_capacity(self.0.len());
+        let mut next: Vec<Scored> = Vec::with_capacity(self.0.len());
         let mut bounds: Vec<u64> = Vec::new();
         let ranges = [seen.out, seen.used, seen.mapped].into_iter().flatten();
         let all = self.0.iter().map(|span| &span.range).chain(ranges);
         all.for_each(|range| bounds.extend([range.first, range.end]));
         bounds.sort_unstable();
         bounds.dedup();
-        let mut old = Cursor::new(&self.0, |span: &Span| span.range);
+        let mut old = Cursor::new(&self.0, |span: &Scored| span.range);
         let [mut out, mut used, mut mapped] =
             [seen.out, seen.used, seen.mapped].map(|set| Cursor::new(set, |range| *range));
         for pair in bounds.windows(2) {
@@ -71,8 +76,29 @@ impl Scores {
                 Some(_) => before,
             };
             if score >= LEAST {
-                append(&mut next, Span { range: PageRange::new(page, pair[1]), score });
+                append(&mut next, Scored { range: PageRange::new(page, pair[1]), score });
             }
+        }
+        self.0 = next;
+    }
+
+    /// Lowers the scores of pages that the kernel evicted although their use was not seen, to the share `evicted` of
+    /// `could` pages that it evicted.
+    pub(crate) fn fade(&mut self, pages: &[PageRange], evicted: u64, could: u64) {
+        if could == 0 || pages.is_empty() {
+            return;
+        }
+        let mut next: Vec<Scored> = Vec::with_capacity(self.0.len());
+        for span in &self.0 {
+            let faded = common(&[span.range], near(pages, span.range));
+            let kept = without(&[span.range], &faded);
+            let score = (u64::from(span.score) * evicted.min(could) / could) as u32;
+            let mut parts: Vec<Scored> =
+                kept.iter().map(|&range| Scored { range, ..*span }).collect();
+            parts.extend(faded.iter().map(|&range| Scored { range, score }));
+            parts.sort_by_key(|part| part.range.first);
+            parts.retain(|part| part.score >= LEAST);
+            parts.into_iter().for_each(|part| append(&mut next, part));
         }
         self.0 = next;
     }
@@ -101,7 +127,7 @@ impl Scores {
         if self.0.len() <= count {
             return;
         }
-        let mut order: Vec<Span> = std::mem::take(&mut self.0);
+        let mut order: Vec<Scored> = std::mem::take(&mut self.0);
         order.sort_by_key(|span| {
             (std::cmp::Reverse((span.score, span.range.pages())), span.range.first)
         });
@@ -125,7 +151,7 @@ fn fallen(score: u32, weight_percent: u32) -> u32 {
     score - score * weight_percent / 100
 }
 
-fn append(spans: &mut Vec<Span>, span: Span) {
+fn append(spans: &mut Vec<Scored>, span: Scored) {
     match spans.last_mut() {
         Some(last) if last.range.end == span.range.first && last.score == span.score => {
             last.range.end = span.range.end;
@@ -238,6 +264,29 @@ mod tests {
         assert_eq!(visit(&first, &first), first);
         scores.learn(Seen { out: &all, used: &[], mapped: &[] }, HALF);
         assert_eq!((scores.len(), scores.predicted(HALF)), (0, vec![]));
+    }
+
+    #[test]
+    fn pages_that_the_kernel_evicted_unseen_fade_by_the_evicted_share() {
+        let (all, used) = (set(&[(0, 100)]), set(&[(0, 20), (40, 60)]));
+        let mut scores = Scores::default();
+        scores.learn(Seen { out: &all, used: &used, mapped: &all }, HALF);
+        scores.fade(&set(&[(10, 15), (30, 50)]), 15, 20);
+        let ranked: Vec<(u32, PageRange)> = scores.ranked(HALF).collect();
+        let expected = [
+            (5000, (0, 10)),
+            (3750, (10, 15)),
+            (5000, (15, 20)),
+            (3750, (40, 50)),
+            (5000, (50, 60)),
+        ];
+        assert_eq!(
+            ranked,
+            expected.map(|(score, (first, end))| (score, PageRange::new(first, end)))
+        );
+        scores.fade(&all, 0, 20);
+        assert_eq!(scores.len(), 0);
+        scores.fade(&all, 0, 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::PageRange;
+use super::pages::PageRange;
 
 /// Ranges of one call; the kernel accepts 1024 (UIO_MAXIOV).
 const RANGES_MAX: usize = 512;

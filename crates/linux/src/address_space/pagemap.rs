@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::{Errno, pread};
 
-use super::{AnonymousPages, PageRange};
+use super::pages::{AnonymousPages, PageRange};
 use crate::kernel_file;
 
 const PRESENT: u64 = 1 << 63;

@@ -11,7 +11,7 @@ use linux::{Root, private_folder, system};
 use rustix::fs::fstat;
 use rustix::io::Errno;
 
-use crate::application::{Application, Freeze, Key, Ranges, pages_of};
+use crate::application::{Application, Key, Ranges, VisitEnd, pages_of};
 use crate::config::Watched;
 use crate::members::Members;
 use crate::notes::Place;
@@ -62,7 +62,7 @@ pub(super) struct Begun {
 #[derive(Debug, Default)]
 pub(super) struct Ended {
     /// None if no visit had begun.
-    pub freeze: Option<Freeze>,
+    pub end: Option<VisitEnd>,
     pub processes: usize,
     pub overlooked: usize,
     pub refused: Option<(u32, Errno)>,
@@ -166,10 +166,10 @@ impl App {
         let affordable =
             room.as_ref().map_or(0, |room| room.bytes.saturating_sub(config.keep_free.0));
         let pages_max = affordable.min(config.prefetch_max.0) / system::page_bytes();
-        let thaw = self.application.thaw(&look.present, pages_max, config.choices);
+        let plan = self.application.begin(&look.present, pages_max, config.choices);
         let begun = Instant::now();
         let (mut prefetched, mut refused) = (0, look.refused);
-        for (key, ranges) in thaw.prefetch {
+        for (key, ranges) in plan.prefetch {
             let of_key: Ranges = vec![(key, ranges)];
             let mut has_failed = config.is_dry_run;
             if !config.is_dry_run {
@@ -186,21 +186,21 @@ impl App {
             }
         }
         let time = begun.elapsed();
-        let short = thaw.wanted_pages.saturating_sub(pages_max);
+        let short = plan.wanted_pages.saturating_sub(pages_max);
         let counters = &mut self.counters;
-        counters.predicted_pages += thaw.predicted_pages;
+        counters.predicted_pages += plan.predicted_pages;
         counters.prefetched_pages += prefetched;
         counters.prefetch_s += time.as_secs_f64();
         let why = match (&room, short) {
             (None, _) | (_, 0) => None,
             (Some(room), short) => {
                 counters.unaffordable_pages += short;
-                Some(shortage(room, affordable, config, short, thaw.wanted_pages))
+                Some(shortage(room, affordable, config, short, plan.wanted_pages))
             }
         };
         Begun {
-            predicted_pages: thaw.predicted_pages,
-            wanted_pages: thaw.wanted_pages,
+            predicted_pages: plan.predicted_pages,
+            wanted_pages: plan.wanted_pages,
             prefetched_pages: prefetched,
             time,
             room,
@@ -213,25 +213,25 @@ impl App {
     pub(super) fn end_visit(&mut self, root: &Root, config: &Config) -> Ended {
         let numbers = self.numbers(root);
         let look = self.members.look(&numbers);
-        let freeze = self.application.freeze(&look.present, config.choices);
+        let end = self.application.end(&look.present, config.choices);
         let mut ended = Ended {
-            freeze: None,
+            end: None,
             processes: look.present.len(),
             overlooked: look.overlooked,
             refused: look.refused,
         };
-        let Some(freeze) = freeze else { return ended };
+        let Some(end) = end else { return ended };
         let counters = &mut self.counters;
         counters.visits += 1;
-        counters.used_pages += freeze.used_pages;
-        counters.missed_pages += freeze.missed_pages;
+        counters.used_pages += end.used_pages;
+        counters.missed_pages += end.missed_pages;
         if !config.is_dry_run {
-            counters.paged_out_pages += pages_of(&freeze.page_out);
-            counters.cold_pages += pages_of(&freeze.cold);
-            self.queue(Advice::Cold, &freeze.cold, COLD_PIECE_PAGES);
-            self.queue(Advice::PageOut, &freeze.page_out, PIECE_PAGES);
+            counters.paged_out_pages += pages_of(&end.page_out);
+            counters.cold_pages += pages_of(&end.cold);
+            self.queue(Advice::Cold, &end.cold, COLD_PIECE_PAGES);
+            self.queue(Advice::PageOut, &end.page_out, PIECE_PAGES);
         }
-        ended.freeze = Some(freeze);
+        ended.end = Some(end);
         ended
     }
 
@@ -263,9 +263,9 @@ impl App {
         }
     }
 
-    /// Whether something is to be reclaimed.
-    pub(super) fn has_work(&self) -> bool {
-        !self.work.is_empty()
+    /// Whether something is to be done that may be done now; pages are paged out only if it `is_quiet`.
+    pub(super) fn has_work(&self, is_quiet: bool) -> bool {
+        self.work.front().is_some_and(|(advice, ..)| is_quiet || *advice == Advice::Cold)
     }
 
     /// Reclaims one piece.

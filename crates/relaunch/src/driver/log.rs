@@ -60,11 +60,11 @@ impl Core {
         }
     }
 
-    pub(super) fn say_thaw(&mut self, place: usize, by: &str, begun: &Begun) {
+    pub(super) fn say_thawed(&mut self, place: usize, by: &str, begun: &Begun) {
         let Core { apps, output, .. } = self;
         let name = &apps[place].watched.name;
         output.say(|line| {
-            put(line, "event", "thaw")?;
+            put(line, "event", "thawed")?;
             put(line, "app", name)?;
             put(line, "by", by)?;
             put(line, "at_ns", system::monotonic_ns())?;
@@ -80,19 +80,19 @@ impl Core {
         self.say_refused(place, begun.refused.map(|(process, error)| (process, error.to_string())));
     }
 
-    pub(super) fn say_freeze(&mut self, place: usize, ended: &Ended) {
+    pub(super) fn say_frozen(&mut self, place: usize, ended: &Ended) {
         let Core { apps, output, .. } = self;
         let name = &apps[place].watched.name;
         output.say(|line| {
-            put(line, "event", "freeze")?;
+            put(line, "event", "frozen")?;
             put(line, "app", name)?;
             put(line, "at_ns", system::monotonic_ns())?;
             put(line, "processes", ended.processes)?;
-            if let Some(freeze) = &ended.freeze {
-                put(line, "used_pages", freeze.used_pages)?;
-                put(line, "missed_pages", freeze.missed_pages)?;
-                put(line, "page_out_pages", pages_of(&freeze.page_out))?;
-                put(line, "cold_pages", pages_of(&freeze.cold))?;
+            if let Some(end) = &ended.end {
+                put(line, "used_pages", end.used_pages)?;
+                put(line, "missed_pages", end.missed_pages)?;
+                put(line, "page_out_pages", pages_of(&end.page_out))?;
+                put(line, "cold_pages", pages_of(&end.cold))?;
             }
             Ok(())
         });
@@ -124,7 +124,7 @@ impl Core {
     pub(super) fn say_released(&mut self, place: usize) {
         let Core { apps, output, .. } = self;
         output.say(|line| {
-            put(line, "event", "thawed")?;
+            put(line, "event", "released")?;
             put(line, "app", &apps[place].watched.name)?;
             put_words(line, "why", "relaunchd ends, and had frozen it")
         });
