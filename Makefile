@@ -125,20 +125,24 @@ FORCE:
 	install -m 755 target/preload/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
 	@touch $@
 
-# Installs the agent, its manual pages and killd on this machine; packagers set DESTDIR. Keeps existing settings.
+# Installs the agent, its manual pages, killd and relaunchd on this machine; packagers set DESTDIR. Keeps existing settings.
 PREFIX = /usr/local
 UNIT = $(DESTDIR)/etc/systemd/system/pagewise-killd.service
 SETTINGS = $(DESTDIR)/etc/pagewise.d/killd.toml
+RELAUNCHD_UNIT = $(DESTDIR)/etc/systemd/system/pagewise-relaunchd.service
+RELAUNCHD_SETTINGS = $(DESTDIR)/etc/pagewise.d/relaunchd/relaunchd.toml
 install: .venv/.agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin .venv/bin/pagewise-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib .venv/lib/libpagewise_lazy.so .venv/lib/libpagewise_allocations.so
 	.venv/bin/pagewise-agent manual $(DESTDIR)$(PREFIX)/share/man/man1
 	test -e $(SETTINGS) || install -D -m 644 packaging/killd.toml $(SETTINGS)
 	install -D -m 644 packaging/pagewise-killd.service $(UNIT)
-	sed -i 's|/usr/bin/pagewise-agent|$(PREFIX)/bin/pagewise-agent|' $(UNIT)
+	test -e $(RELAUNCHD_SETTINGS) || install -D -m 644 packaging/relaunchd.toml $(RELAUNCHD_SETTINGS)
+	install -D -m 644 packaging/pagewise-relaunchd.service $(RELAUNCHD_UNIT)
+	sed -i 's|/usr/bin/pagewise-agent|$(PREFIX)/bin/pagewise-agent|' $(UNIT) $(RELAUNCHD_UNIT)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/pagewise-agent $(UNIT) $(DESTDIR)$(PREFIX)/share/man/man1/pagewise-agent*.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/pagewise-agent $(UNIT) $(RELAUNCHD_UNIT) $(DESTDIR)$(PREFIX)/share/man/man1/pagewise-agent*.1
 	rm -f $(DESTDIR)$(PREFIX)/lib/libpagewise_lazy.so $(DESTDIR)$(PREFIX)/lib/libpagewise_allocations.so
 
 $(PLUGIN): $(wildcard capture/*.c capture/*.h)

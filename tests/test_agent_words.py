@@ -24,6 +24,10 @@ COMMANDS = {
     "launch": ["launch"],
     "lazy": ["lazy"],
     "record": ["record"],
+    "relaunchd": ["relaunchd"],
+    "relaunchd check": ["relaunchd", "check"],
+    "relaunchd freeze": ["relaunchd", "freeze"],
+    "relaunchd thaw": ["relaunchd", "thaw"],
 }
 
 

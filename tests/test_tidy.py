@@ -26,12 +26,20 @@ MAY_DEPEND_ON = {
     "python": {"types", "policy", "trace", "sim"},
     "testkit": {"types"},
     "linux": {"types"},
-    "killer": {"types", "policy", "linux"},
+    "daemon": {"linux"},
+    "killer": {"types", "policy", "linux", "daemon"},
+    "relaunch": {"types", "linux", "daemon"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
-    "launch": {"types", "policy", "trace", "linux", "recorder", "killer"},
+    "launch": {
+        *("types", "policy", "trace", "linux", "recorder"),
+        *("daemon", "killer", "relaunch"),
+    },
     "allocations": set(),
-    "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "killer"},
+    "agent": {
+        *("types", "policy", "trace", "linux", "recorder", "launch"),
+        *("daemon", "killer", "relaunch"),
+    },
 }
 
 LINES_MAX = 800

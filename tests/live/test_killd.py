@@ -259,6 +259,9 @@ def test_install_places_all_files_and_keeps_edited_settings(tmp_path: Path) -> N
         program = re.findall(r"^ExecStart=(\S+) killd$", unit, re.MULTILINE)
         assert len(program) == 1 and (tmp_path / program[0].lstrip("/")).exists(), unit
         assert (tmp_path / "usr/local/share/man/man1/pagewise-agent-killd.1").exists()
+        unit = (tmp_path / "etc/systemd/system/pagewise-relaunchd.service").read_text()
+        assert f"ExecStart={program[0]} relaunchd\n" in unit
+        assert (tmp_path / "usr/local/share/man/man1/pagewise-agent-relaunchd.1").exists()
         (tmp_path / "etc/pagewise.d/killd.toml").open("a").write("# mine\n")
     assert (tmp_path / "etc/pagewise.d/killd.toml").read_text().count("# mine") == 2
     subprocess.run(
@@ -269,4 +272,5 @@ def test_install_places_all_files_and_keeps_edited_settings(tmp_path: Path) -> N
         timeout=HANGS_AFTER_S,
     )
     left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
-    assert left == [Path("etc/pagewise.d/killd.toml")]
+    settings = ["killd.toml", "relaunchd/relaunchd.toml"]
+    assert sorted(left) == [Path("etc/pagewise.d") / name for name in settings]

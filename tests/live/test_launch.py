@@ -160,6 +160,23 @@ def test_applications_swap_and_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
+def test_relaunchd_reads_what_a_visit_uses_before_it(tmp_path: Path) -> None:
+    # Room for both, as far as relaunchd keeps 32 MiB, and still less than both need.
+    plan = swapping(tmp_path, rounds=4, prefetch=True, budget="76MiB")
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["answered"].all()
+    pages = table["prefetched_pages"].to_list()
+    # The first warm visits teach it; a later one may find some pages in memory.
+    assert pages[:4] == [0] * 4 and sum(pages[4:]) > 0, pages
+    log = (tmp_path / "plan" / "relaunchd.log").read_text()
+    assert log.count("event=frozen") == 8 and "by=command" in log
+    left = {path.name for path in (tmp_path / "plan").iterdir()}
+    assert left >= {"relaunchd.log", "relaunchd.toml"}
+
+
+@pytest.mark.usefixtures("machine")
 def test_the_killer_kills_the_application_used_longest_ago(tmp_path: Path) -> None:
     applications = {name: line(HOLD, mib=30) for name in ("a", "b", "c")}
     plan = write(

@@ -74,11 +74,11 @@ impl From<launch::Error> for Exit {
     }
 }
 
-impl From<killer::Error> for Exit {
-    fn from(error: killer::Error) -> Exit {
+impl From<daemon::Error> for Exit {
+    fn from(error: daemon::Error) -> Exit {
         match error {
-            killer::Error::Config { .. } => Exit::Usage(error.to_string()),
-            killer::Error::Refused(message) => Exit::Refused(message),
+            daemon::Error::Config { .. } => Exit::Usage(error.to_string()),
+            daemon::Error::Refused(message) => Exit::Refused(message),
         }
     }
 }

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use daemon::Control;
 use linux::Root;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
 use crate::exit::Exit;
@@ -43,6 +44,19 @@ impl Interrupt {
     pub fn came_from_elsewhere(&self) -> bool {
         self.came() && self.0.load(Ordering::Relaxed) != SIGINT as usize
     }
+}
+
+/// The switches of a daemon: SIGTERM, SIGINT and SIGQUIT end it, and SIGHUP makes it read its settings again.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn control() -> Result<Control, Exit> {
+    let control = Control::default();
+    for number in [SIGTERM, SIGINT, SIGQUIT] {
+        flag::register(number, Arc::clone(&control.is_over)).map_err(refused)?;
+    }
+    flag::register(SIGHUP, Arc::clone(&control.is_reload)).map_err(refused)?;
+    Ok(control)
 }
 
 /// The error if the operating system refuses to install a signal handler.

@@ -15,7 +15,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Error, Parser, Subcommand};
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
-/// keep a program's freed memory mapped, and kill programs before memory runs out.
+/// keep a program's freed memory mapped, kill programs before memory runs out, and bring back the memory of
+/// thawed applications.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -33,6 +34,7 @@ enum Command {
     Launch(commands::launch::Arguments),
     Lazy(commands::lazy::Arguments),
     Record(commands::record::Arguments),
+    Relaunchd(commands::relaunchd::Arguments),
     Manual(commands::manual::Arguments),
     Completions(commands::completions::Arguments),
 }
@@ -48,6 +50,7 @@ fn main() -> std::process::ExitCode {
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
+        Command::Relaunchd(arguments) => commands::relaunchd::run(&arguments),
         Command::Manual(arguments) => commands::manual::run(&arguments, Arguments::command()),
         Command::Completions(arguments) => {
             commands::completions::run(&arguments, Arguments::command())

@@ -1,17 +1,18 @@
 //! The settings of the killer, from TOML files; docs/killd.md describes each entry. A later file adds to
 //! an earlier one and overrides what both set.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use linux::{Root, text_file};
+use daemon::settings::{self, Source, socket_path};
+use linux::Root;
 use policy::kill::{self, KillPolicy, Standing};
 use toml::Spanned;
 
 use crate::Error;
 use crate::choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
-use crate::config_file::{File, FileSockets, Source, rule_of, socket_path, startable};
+use crate::config_file::{File, FileSockets, rule_of, startable};
 use crate::hooks::Hooks;
 use crate::rules::{RULES_MAX, Rule};
 use crate::sockets::Paths;
@@ -22,9 +23,6 @@ const DEFAULT_POLICY: &str = "restart-cost";
 /// The adj of processes that the system itself needs (Android's native and system processes, systemd's
 /// own): they are protected unless a rule says otherwise.
 const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
-
-/// The largest file of settings that is read.
-const MEBIBYTES_MAX: u64 = 1;
 
 /// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +99,7 @@ impl Config {
     pub fn load(root: &Root, paths: &[PathBuf]) -> Result<Config, Error> {
         let mut config = Config { rules: [].into(), ..Config::default() };
         for path in Config::files(paths)? {
-            let text = text_file::read(&path, MEBIBYTES_MAX)
-                .map_err(|error| Error::config(&path, 0, format!("cannot be read: {error}")))?;
+            let text = settings::read(&path)?;
             config.add(root, &Source { path: &path, text: &text })?;
         }
         let rules = config.rules.iter().cloned().chain([protection()]);
@@ -115,15 +112,7 @@ impl Config {
     /// # Errors
     /// A folder that cannot be listed.
     pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-        let mut found = Vec::new();
-        for path in paths {
-            if path.is_dir() {
-                found.extend(settings_in(path)?);
-            } else {
-                found.push(path.clone());
-            }
-        }
-        Ok(found)
+        settings::files(paths)
     }
 
     /// Builds the policy with its options.
@@ -138,10 +127,7 @@ impl Config {
     }
 
     fn add(&mut self, root: &Root, source: &Source<'_>) -> Result<(), Error> {
-        let file: File = toml::from_str(source.text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            source.error(at, error.message().to_owned())
-        })?;
+        let file: File = source.parse()?;
         self.add_policy(source, &file)?;
         self.add_times(source, &file)?;
         self.unit = file.unit.unwrap_or(self.unit);
@@ -251,16 +237,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-/// The files `*.toml` in `folder`, in the order of their names.
-fn settings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    let entries = std::fs::read_dir(folder)
-        .map_err(|error| Error::config(folder, 0, format!("cannot be listed: {error}")))?;
-    let mut inside: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    inside.retain(|file| file.extension().is_some_and(|end| end == "toml"));
-    inside.sort();
-    Ok(inside)
 }
 
 #[cfg(test)]

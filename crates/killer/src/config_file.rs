@@ -1,17 +1,14 @@
 //! The entries of a file of settings, as serde reads them, and the checks of their values.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use linux::local_socket::PATH_MAX as SOCKET_PATH_MAX;
 use linux::{Root, program, users};
 use policy::kill::Standing;
 use serde::Deserialize;
 use toml::Spanned;
 use types::Nanos;
 
-use crate::Error;
 use crate::choices::{Kills, Reclaim, Unit};
 use crate::rules::Rule;
 
@@ -82,35 +79,6 @@ pub(crate) struct FileSockets {
     pub metrics: Option<Spanned<PathBuf>>,
 }
 
-/// A file and its text, from which an error gets its line number.
-pub(crate) struct Source<'a> {
-    pub path: &'a Path,
-    pub text: &'a str,
-}
-
-impl Source<'_> {
-    pub(crate) fn error(&self, at: usize, what: impl Into<String>) -> Error {
-        let line_ends = self.text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-        Error::config(self.path, line_ends + 1, what)
-    }
-
-    pub(crate) fn within(
-        &self,
-        name: &str,
-        value: &Spanned<i64>,
-        range: RangeInclusive<i64>,
-    ) -> Result<u64, Error> {
-        match range.contains(value.get_ref()) {
-            true => Ok(value.get_ref().unsigned_abs()),
-            false => {
-                let (low, high) = (range.start(), range.end());
-                let what = format!("{name} is {}, expected from {low} to {high}", value.get_ref());
-                Err(self.error(value.span().start, what))
-            }
-        }
-    }
-}
-
 /// Checks that a hook can be started.
 pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
     let Some(program) = words.first() else { return Ok(()) };
@@ -135,18 +103,6 @@ pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
             Err(format!("the hook {program} is in no folder of PATH ({path}): give its full path"))
         }
     }
-}
-
-/// Checks that a socket can have this path.
-pub(crate) fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
-    let length = path.as_os_str().len();
-    if !path.is_absolute() {
-        return Err(format!("{path:?}: expected an absolute path, such as /run/pagewise/a.sock"));
-    }
-    if length > SOCKET_PATH_MAX {
-        return Err(format!("a socket's path has at most {SOCKET_PATH_MAX} bytes, not {length}"));
-    }
-    Ok(path)
 }
 
 /// Checks and converts a rule.

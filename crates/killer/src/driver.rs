@@ -2,9 +2,12 @@
 //! nothing after its start.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use daemon::log::{put, put_words};
+use daemon::sockets::{Sockets, taken};
+use daemon::{Control, Notify, Output};
 use linux::cgroup::MemoryGroup;
 use linux::weigher::Weigher;
 use linux::{Root, system};
@@ -12,15 +15,13 @@ use policy::kill::{Decision, KillPolicy, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
 use crate::examine::{Examined, build_policy, examine};
-use crate::explain::{Output, put, put_words};
 use crate::gauge::Gauge;
 use crate::hooks::{HookRunner, Occasion};
 use crate::notes::VictimNotes;
-use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::{self, Reapers};
 use crate::scope::{Scope, VICTIMS_MAX};
-use crate::sockets::{self, Sockets};
+use crate::sockets;
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
 use crate::wake::{Wake, Woken};
@@ -51,15 +52,6 @@ const NEAR: u64 = 8;
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
 /// How often a dry run logs its victim: it kills nothing, so memory stays short.
 const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
-
-/// Requests to a running killer.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
-    /// Whether the killer should end.
-    pub is_over: Arc<AtomicBool>,
-    /// Whether the killer should read its settings again.
-    pub is_reload: Arc<AtomicBool>,
-}
 
 /// A killer that is ready to run. When dropped, it ends its threads and removes its sockets.
 pub struct Killer {
@@ -116,14 +108,14 @@ impl Killer {
         let Examined { group, gauge, policy, room, running_at, absent } =
             examine(root, scope, &config)?;
         if let Some(path) = running_at.first() {
-            return Err(sockets::taken(path));
+            return Err(taken(path));
         }
         config.candidates_max = room;
         absent.iter().for_each(|what| output.say_absent(what));
         let mut absent = |what| output.say_absent(what);
         let wake = Wake::new(root, group.as_ref(), config.stalls, &mut absent)?;
         let statistics = Arc::new(Statistics::default());
-        let sockets = Sockets::start(&config.sockets, &statistics, absent)?;
+        let sockets = Sockets::start(sockets::answering(&config.sockets, &statistics), absent)?;
         let rules = Arc::clone(&config.rules);
         let notes = finish_notes(root, &mut output);
         Ok(Killer {

@@ -10,7 +10,7 @@ use types::Bytes;
 
 use crate::gauge::Gauge;
 use crate::scope::{OWN_DESCRIPTORS, Scope};
-use crate::sockets::{self, Listener};
+use crate::sockets;
 use crate::{Config, Error};
 
 /// The smallest table of candidates that is worth a start.
@@ -44,7 +44,7 @@ pub fn examine(root: &Root, scope: &Scope, config: &Config) -> Result<Examined, 
     let policy = build_policy(config, &mut gauge)?;
     let mut running_at = Vec::new();
     for path in [&config.sockets.statistics, &config.sockets.metrics].into_iter().flatten() {
-        if sockets::listener_at(path)? == Listener::Killd {
+        if sockets::is_killd_at(path)? {
             running_at.push(path.clone());
         }
     }

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use daemon::log::TextRoom;
 use linux::private_folder::PrivateFolder;
 use linux::{Root, system};
 use rustix::io::pwrite;
 
 use crate::Error;
-use crate::explain::TextRoom;
 
 /// The folder of the files.
 const FOLDER: &str = "/run/pagewise";
@@ -106,7 +106,7 @@ impl VictimNote {
     }
 
     fn write(&self, path: &[u8]) -> bool {
-        let mut text = TextRoom::<NOTE>::new();
+        let mut text = TextRoom::<NOTE>::empty();
         let VictimNote { process, start, .. } = self;
         // A path that does not fit is not written.
         let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))

@@ -49,6 +49,10 @@ impl<'run> Application<'run> {
         Application { name: name.to_owned(), plan, place, running: None }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether its program runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         let running = self.running.as_mut();

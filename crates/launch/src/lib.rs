@@ -16,6 +16,7 @@ mod lock;
 pub mod plan;
 mod preparation;
 mod recording;
+mod relaunchd;
 mod results;
 mod run;
 pub mod schedule;

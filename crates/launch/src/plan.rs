@@ -51,6 +51,9 @@ pub struct Plan {
     /// The kernel's swappiness, 0 to 200.
     #[serde(default = "swappiness")]
     pub swappiness: u32,
+    /// Whether relaunchd freezes and thaws the applications, and prefetches what a visit is expected to use.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prefetch: bool,
     /// The order of visits.
     #[serde(default)]
     pub schedule: Schedule,
@@ -234,6 +237,11 @@ impl Mode {
     /// Whether it uses a swap file.
     pub fn has_swap_file(self) -> bool {
         matches!(self, Mode::SwapFile | Mode::ZramFile | Mode::Zswap)
+    }
+
+    /// Whether it uses swap.
+    pub fn has_swap(self) -> bool {
+        self.has_swap_file() || self.has_zram()
     }
 
     /// Whether it uses a zram device.

@@ -45,6 +45,8 @@ pub struct Visited {
     pub free_bytes: (u64, u64),
     /// The times that the launch spent running and waiting.
     pub waits: Waits,
+    /// Pages that relaunchd read before the application ran; None in a plan without prefetch.
+    pub prefetched_pages: Option<u64>,
 }
 
 /// Counters of the whole machine: totals, or a difference.
@@ -183,6 +185,7 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         ("swap_out_bytes", integers(&|visit| visit.io.swap_out_bytes)),
         ("major_faults", integers(&|visit| visit.io.major_faults)),
         ("file_refaults", integers(&|visit| visit.io.file_refaults)),
+        ("prefetched_pages", counts(&|visit| visit.prefetched_pages)),
         ("memory_bytes", integers(&|visit| visit.usage.memory_bytes)),
         ("anonymous_bytes", integers(&|visit| visit.usage.anonymous_bytes)),
         ("free_bytes_before", integers(&|visit| visit.free_bytes.0)),

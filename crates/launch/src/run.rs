@@ -18,6 +18,7 @@ use crate::killer::{self, Threshold};
 use crate::lock::Lock;
 use crate::plan::Mode;
 use crate::recording::RunningRecording;
+use crate::relaunchd::Relaunchd;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
 use crate::waits::Waits;
@@ -99,8 +100,9 @@ fn tour(
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, Error> {
-    let Begun { mut recording, balloon, killer } = begun;
+    let Begun { mut recording, balloon, killer, relaunchd } = begun;
     let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
+    tour.relaunchd = relaunchd;
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
@@ -121,11 +123,12 @@ fn tour(
 /// The reason for the end of a complete run.
 const COMPLETE: &str = "complete";
 
-/// The companions of the visits: recording, balloon and killer.
+/// The companions of the visits: recording, balloon, killer and relaunchd.
 struct Begun {
     recording: Option<RunningRecording>,
     balloon: Option<Held>,
     killer: Option<Killer>,
+    relaunchd: Option<Relaunchd>,
 }
 
 /// Makes the changes of the plan, and starts the companions of the visits.
@@ -155,7 +158,9 @@ fn begin(
         }
         _ => Threshold::of(plan).map(Killer::Threshold),
     };
-    Ok(Begun { recording, balloon, killer })
+    let start = || Relaunchd::start(plan, place.layout, folder, &place.logs);
+    let relaunchd = plan.prefetch.then(start).transpose()?;
+    Ok(Begun { recording, balloon, killer, relaunchd })
 }
 
 /// The visits of a run.
@@ -166,6 +171,8 @@ struct Tour<'run> {
     watch: Watch,
     balloon: Option<Held>,
     applications: BTreeMap<&'run str, Application<'run>>,
+    /// Ends after the applications, so that it thaws none that still runs.
+    relaunchd: Option<Relaunchd>,
     visits: Vec<Visited>,
     /// The count of OOM kills in the group at the end of the last visit.
     oom_kills: Option<u64>,
@@ -204,6 +211,7 @@ impl<'run> Tour<'run> {
             watch: Watch::start(rules, killer),
             balloon,
             applications: plan.applications.iter().map(application).collect(),
+            relaunchd: None,
             visits: Vec::new(),
             oom_kills: Some(0),
             teller: Teller::open(place.root)?,
@@ -247,6 +255,10 @@ impl<'run> Tour<'run> {
             let what = "killd has ended during the run; killd.log has its last events";
             return Err(Error::Refused(what.to_owned()));
         }
+        if self.relaunchd.as_mut().is_some_and(Relaunchd::has_ended) {
+            let what = "relaunchd has ended during the run; relaunchd.log has its last events";
+            return Err(Error::Refused(what.to_owned()));
+        }
         if let Some(balloon) = &mut self.balloon
             && balloon.has_ended()
         {
@@ -270,22 +282,24 @@ impl<'run> Tour<'run> {
         let is_running = self.watch.begin(name);
         let start = self.began.elapsed();
         let is_cold = !(is_running && application.is_alive());
-        let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch);
+        let relaunchd = self.relaunchd.as_ref();
+        let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch, relaunchd);
         let launched = self.began.elapsed() - start;
         let mut waits =
             Waits::now(root, &folder, self.teller.as_ref())?.since(waits_before, is_cold);
         waits.kills = self.watch.killing();
         let free_after = results::free_bytes(root)?;
+        let prefetched_pages = relaunchd.and(asked.as_ref().ok().copied());
         let mut result = match self.watch.settle() {
             Some(Ended::Interrupted) => return Ok(None),
             // The answer came, but the application was killed as late.
             Some(Ended::Late) if asked.is_ok() => Err(LATE_ANSWER.to_owned()),
-            _ => asked,
+            _ => asked.map(drop),
         };
         if result.is_ok() {
             self.watch.pause(plan.pause.visit);
         }
-        let lives_on = leave(application, &mut result);
+        let lives_on = leave(application, &mut result, self.relaunchd.as_ref());
         let oom_kills = groups::oom_kills(root, *layout)?;
         let oom_kills_before = std::mem::replace(&mut self.oom_kills, oom_kills);
         let visited = Visited {
@@ -301,6 +315,7 @@ impl<'run> Tour<'run> {
             usage: groups::usage(root, *layout)?,
             free_bytes: (free_before, free_after),
             waits,
+            prefetched_pages,
         };
         Ok(Some((visited, result.err())))
     }
@@ -332,30 +347,43 @@ impl<'run> Tour<'run> {
     }
 }
 
-/// Launches an application: from the request to the answer.
+/// Launches an application: from the request to the answer. Returns the number of pages that were prefetched.
 fn launch(
     application: &mut Application,
     is_cold: bool,
     round: u32,
     timeouts: &crate::plan::Timeouts,
     watch: &Watch,
-) -> Result<(), String> {
+    relaunchd: Option<&Relaunchd>,
+) -> Result<u64, String> {
+    let mut prefetched = 0;
     let or_late = |late: &str, why: String| if watch.is_over() { late.to_owned() } else { why };
     if is_cold {
         watch.allow(timeouts.ready);
         application.start()?;
         let ready = application.wait_until_ready(&|| watch.is_over());
         ready.map_err(|why| or_late("not ready in time", why))?;
+    } else if let Some(relaunchd) = relaunchd {
+        prefetched = relaunchd.thaw(application.name())?;
     } else {
         application.thaw()?;
     }
     watch.allow(timeouts.answer);
-    application.ask(round).map_err(|why| or_late(LATE_ANSWER, why))
+    application.ask(round).map_err(|why| or_late(LATE_ANSWER, why))?;
+    Ok(prefetched)
 }
 
 /// Freezes an application that has answered, and ends it otherwise; returns whether it lives on.
-fn leave(application: &mut Application, result: &mut Result<(), String>) -> bool {
-    let lives_on = result.is_ok() && application.freeze().is_ok();
+fn leave(
+    application: &mut Application,
+    result: &mut Result<(), String>,
+    relaunchd: Option<&Relaunchd>,
+) -> bool {
+    let freeze = || match relaunchd {
+        Some(relaunchd) => relaunchd.freeze(application.name()),
+        None => application.freeze(),
+    };
+    let lives_on = result.is_ok() && freeze().is_ok();
     if !lives_on && let Err(error) = application.end() {
         *result = Err(error);
     }

@@ -104,6 +104,11 @@ impl HeldProcess {
         self.number
     }
 
+    /// Its pidfd.
+    pub(crate) fn handle(&self) -> &OwnedFd {
+        &self.handle
+    }
+
     /// Its user ID.
     ///
     /// # Errors

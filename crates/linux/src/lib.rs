@@ -5,6 +5,7 @@
 //! their own. A missing file is a result (`None` or an empty list); a refusal by the operating system is an
 //! [`Error`] with the call and its reason.
 
+pub mod address_space;
 pub mod cgroup;
 pub mod confinement;
 pub mod counters;
@@ -13,6 +14,8 @@ pub mod disk;
 mod error;
 pub mod extents;
 pub mod features;
+pub mod file_changes;
+pub mod freezer;
 pub mod gauge;
 pub mod groups;
 pub mod guard;

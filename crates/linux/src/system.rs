@@ -37,6 +37,11 @@ impl Machine {
     }
 }
 
+/// Bytes of a base page.
+pub fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
 /// The kernel's internal device number: the low 20 bits are the minor. `stat` encodes it differently.
 pub fn device_number(major: u32, minor: u32) -> u32 {
     major << 20 | minor

@@ -3,13 +3,11 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use killer::{Config, Control, Error, Killer, Output, Scope};
+use killer::{Config, Error, Killer, Output, Scope};
 use linux::Root;
 use policy::kill;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt;
@@ -87,7 +85,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
 
 fn serve(arguments: &Arguments) -> ExitOutcome {
     let root = Root::system();
-    let control = listen()?;
+    let control = interrupt::control()?;
     let config = settings(&root, arguments)?;
     let scope = scope(arguments.cgroup.as_deref());
     let output =
@@ -97,18 +95,6 @@ fn serve(arguments: &Arguments) -> ExitOutcome {
     rank_before_others(&root);
     killer.run(&control, || settings(&root, arguments));
     Ok(ExitCode::SUCCESS)
-}
-
-/// SIGTERM, SIGINT and SIGQUIT end killd; SIGHUP makes it read its settings again.
-fn listen() -> Result<Control, Exit> {
-    let control = Control::default();
-    let register =
-        |signal, flag| signal_hook::flag::register(signal, flag).map_err(interrupt::refused);
-    for signal in [SIGTERM, SIGINT, SIGQUIT] {
-        register(signal, Arc::clone(&control.is_over))?;
-    }
-    register(SIGHUP, Arc::clone(&control.is_reload))?;
-    Ok(control)
 }
 
 fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {

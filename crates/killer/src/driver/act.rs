@@ -1,5 +1,6 @@
 //! Carries out a policy's decision: measures the victims once more, kills them and watches them.
 
+use daemon::log::{put, put_words};
 use linux::process::Finished;
 use policy::kill::{Candidate, CandidateIndex, Memory, Ranked, Standing};
 use rustix::io::Errno;
@@ -7,7 +8,6 @@ use types::Nanos;
 
 use super::holder::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
-use crate::explain::{put, put_words};
 use crate::hooks::Occasion;
 use crate::notes::VictimNotes;
 use crate::victims::Victim;

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
+use daemon::log::{put, put_words};
 use policy::kill::Memory;
 use types::Nanos;
 
 use super::{Killer, SAY_AGAIN};
-use crate::explain::{put, put_words};
 use crate::table::{Family, Name};
 
 /// How long the killer waits for weights: while memory is nearly short, before a decision, after kills in vain.

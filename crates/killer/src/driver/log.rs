@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
+use daemon::log::{Line, put, put_words};
 use linux::system;
 use policy::kill::{CandidateIndex, Memory, Stall};
 use types::Nanos;
 
 use super::{Cause, Killer, SAY_AGAIN};
 use crate::Error;
-use crate::explain::{Line, put, put_words};
 use crate::wake::Woken;
 
 /// The most candidates that a line names.

@@ -56,6 +56,9 @@ impl Plan {
         if let Some(balloon) = self.balloon {
             self.check_balloon(balloon)?;
         }
+        if self.prefetch && !mode.has_swap() {
+            return Err(format!("prefetch: mode {mode} has no swap to read from"));
+        }
         if self.swappiness > 200 {
             return Err(format!("swappiness: {}: expected 0 to 200", self.swappiness));
         }

@@ -1,4 +1,4 @@
-//! The killer's log: a line of `key=value` pairs per event. Writing allocates nothing and never blocks: if the
+//! A daemon's log: a line of `key=value` pairs per event. Writing allocates nothing and never blocks: if the
 //! reader is slow, lines are dropped and counted.
 
 use std::fmt::{self, Write};
@@ -7,13 +7,14 @@ use std::fs::File;
 use linux::log_file::{LINE_MAX, LogFile};
 
 /// A buffer for one line; a longer line is cut.
-pub(crate) struct Line {
+#[derive(Debug)]
+pub struct Line {
     bytes: [u8; LINE_MAX],
     length: usize,
 }
 
 impl Line {
-    pub(crate) fn new() -> Line {
+    fn new() -> Line {
         Line { bytes: [0; LINE_MAX], length: 0 }
     }
 
@@ -35,28 +36,30 @@ impl fmt::Write for Line {
 }
 
 /// A text of at most ROOM bytes, without allocation.
-pub(crate) struct TextRoom<const ROOM: usize> {
+#[derive(Debug)]
+pub struct TextRoom<const ROOM: usize> {
     bytes: [u8; ROOM],
     length: usize,
 }
 
 impl<const ROOM: usize> TextRoom<ROOM> {
-    pub(crate) fn new() -> TextRoom<ROOM> {
+    /// A text of no bytes.
+    pub fn empty() -> TextRoom<ROOM> {
         TextRoom { bytes: [0; ROOM], length: 0 }
     }
 
     /// The text, padded with zeros.
-    pub(crate) fn whole(&self) -> &[u8] {
+    pub fn whole(&self) -> &[u8] {
         &self.bytes
     }
 
     /// Appends words; returns whether there was room.
-    pub(crate) fn put(&mut self, words: fmt::Arguments<'_>) -> bool {
+    pub fn put(&mut self, words: fmt::Arguments<'_>) -> bool {
         self.write_fmt(words).is_ok()
     }
 
     /// Appends bytes; returns whether there was room.
-    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> bool {
+    pub fn put_bytes(&mut self, bytes: &[u8]) -> bool {
         let end = self.length + bytes.len();
         let Some(place) = self.bytes.get_mut(self.length..end) else { return false };
         place.copy_from_slice(bytes);
@@ -76,7 +79,7 @@ impl<const ROOM: usize> fmt::Write for TextRoom<ROOM> {
 pub struct Output {
     file: LogFile,
     /// Lines that were dropped because the reader was slow.
-    pub(crate) lost: u64,
+    pub lost: u64,
 }
 
 impl Output {
@@ -94,7 +97,7 @@ impl Output {
     }
 
     /// Writes the line that `fill` composes, or drops and counts it if the reader is not ready.
-    pub(crate) fn say(&mut self, fill: impl FnOnce(&mut Line) -> fmt::Result) {
+    pub fn say(&mut self, fill: impl FnOnce(&mut Line) -> fmt::Result) {
         let mut line = Line::new();
         // A line that is too long is cut.
         let _ = fill(&mut line);
@@ -103,8 +106,8 @@ impl Output {
         }
     }
 
-    /// Logs a feature that the killer runs without.
-    pub(crate) fn say_absent(&mut self, what: impl fmt::Display) {
+    /// Logs a feature that the daemon runs without.
+    pub fn say_absent(&mut self, what: impl fmt::Display) {
         self.say(|line| {
             put(line, "event", "absent")?;
             put_words(line, "what", what)
@@ -113,13 +116,13 @@ impl Output {
 }
 
 /// Appends `key=value`, with a blank before it unless it is the first pair.
-pub(crate) fn put(line: &mut Line, key: &str, value: impl fmt::Display) -> fmt::Result {
+pub fn put(line: &mut Line, key: &str, value: impl fmt::Display) -> fmt::Result {
     let blank = if line.length == 0 { "" } else { " " };
     write!(line, "{blank}{key}={value}")
 }
 
 /// Appends `key="words"`.
-pub(crate) fn put_words(line: &mut Line, key: &str, words: impl fmt::Display) -> fmt::Result {
+pub fn put_words(line: &mut Line, key: &str, words: impl fmt::Display) -> fmt::Result {
     put(line, key, "\"")?;
     write!(Words(line), "{words}")?;
     line.write_str("\"")

@@ -1,4 +1,4 @@
-//! The error type of this crate.
+//! The error type of the daemons.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,13 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn config(path: &Path, line: usize, what: impl Into<String>) -> Error {
+    /// The error for an invalid setting in line `line` of the file at `path`; 0 for the file as a whole.
+    pub fn config(path: &Path, line: usize, what: impl Into<String>) -> Error {
         Error::Config { path: path.to_owned(), line, what: what.into() }
     }
 
     /// The error for a refused operation: `what` completes "cannot ...".
-    pub(crate) fn refused(what: &str, error: impl fmt::Display) -> Error {
+    pub fn refused(what: &str, error: impl fmt::Display) -> Error {
         Error::Refused(format!("cannot {what}: {error}"))
     }
 }

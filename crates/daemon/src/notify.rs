@@ -6,15 +6,15 @@ use std::time::Duration;
 
 /// The service manager that started this program, if it asked for messages.
 #[derive(Debug)]
-pub(crate) struct Notify {
+pub struct Notify {
     socket: Option<UnixDatagram>,
     /// How often the manager expects WATCHDOG=1.
-    pub(crate) watchdog: Option<Duration>,
+    pub watchdog: Option<Duration>,
 }
 
 impl Notify {
     /// Connects to the manager that the environment names.
-    pub(crate) fn from_environment() -> Notify {
+    pub fn from_environment() -> Notify {
         let name = std::env::var("NOTIFY_SOCKET").ok();
         let watchdog = std::env::var("WATCHDOG_USEC").ok().and_then(|text| text.parse().ok());
         Notify {
@@ -25,7 +25,7 @@ impl Notify {
     }
 
     /// Sends a message, and ignores failures.
-    pub(crate) fn send(&self, what: &str) {
+    pub fn send(&self, what: &str) {
         if let Some(socket) = &self.socket {
             let _ = socket.send(what.as_bytes());
         }

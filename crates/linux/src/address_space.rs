@@ -1,0 +1,157 @@
+//! The address space of another process: which anonymous pages are in memory and which in swap, and advice about them.
+//!
+//! Contract: an open page map belongs to the address space that the process had when it was opened, not to the process.
+//! After `exec`, or once the process has ended, it reads as empty (`pagemap_read` in fs/proc/task_mmu.c takes no dead
+//! address space), so an address space never counts as another one, whatever process has the PID. Advice goes to the
+//! process: after an `exec` it may reach the new address space, which costs time but changes no content. Reading needs
+//! the right to trace the process, and advice needs CAP_SYS_NICE too.
+#![allow(unsafe_code, reason = "PAGEMAP_SCAN and process_madvise have no wrapper")]
+
+use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::io::{Errno, pread};
+
+use crate::held_process::HeldProcess;
+use crate::system;
+
+mod advice;
+mod pagemap;
+mod pages;
+mod scan;
+
+pub use advice::{Advice, Advised};
+pub use pages::{AnonymousPages, PageRange};
+
+/// An address space with open descriptors.
+#[derive(Debug)]
+pub struct AddressSpace {
+    process: HeldProcess,
+    pagemap: OwnedFd,
+    page_bytes: u64,
+    /// Whether the kernel has PAGEMAP_SCAN (Linux 6.7).
+    has_scan: bool,
+}
+
+impl AddressSpace {
+    /// Holds the address space of the process with PID `number`; `processes` is `/proc`.
+    ///
+    /// # Errors
+    /// It has ended, descriptors ran out, or this program may not read its page map.
+    pub fn open(processes: &OwnedFd, number: u32) -> Result<AddressSpace, Errno> {
+        let process = HeldProcess::open(processes, number)?;
+        let pagemap = process.open_file(c"pagemap")?;
+        let page_bytes = system::page_bytes();
+        let has_scan = scan::is_granted(&pagemap, page_bytes);
+        let space = AddressSpace { process, pagemap, page_bytes, has_scan };
+        // A kernel thread has a page map of no address space.
+        if space.is_in_use() { Ok(space) } else { Err(Errno::SRCH) }
+    }
+
+    /// The PID of its process.
+    pub fn number(&self) -> u32 {
+        self.process.number()
+    }
+
+    /// Whether a process still uses it: false once its process has ended or has called `exec`.
+    pub fn is_in_use(&self) -> bool {
+        let mut entry = [0; 8];
+        pread(&self.pagemap, &mut entry, 0) == Ok(entry.len())
+    }
+
+    /// Whether [`AddressSpace::anonymous`] uses PAGEMAP_SCAN.
+    pub fn has_scan(&self) -> bool {
+        self.has_scan
+    }
+
+    /// Its anonymous pages, by PAGEMAP_SCAN if the kernel has it. Empty once it is not in use any more.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn anonymous(&self) -> Result<AnonymousPages, Errno> {
+        let found = match self.has_scan {
+            true => scan::anonymous(&self.pagemap, self.page_bytes),
+            false => self.anonymous_by_entries(),
+        };
+        match found {
+            Err(Errno::SRCH) => Ok(AnonymousPages::default()),
+            found => found,
+        }
+    }
+
+    /// Its anonymous pages, by every entry of the page map below mappings with anonymous pages: slow, but on every
+    /// kernel.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn anonymous_by_entries(&self) -> Result<AnonymousPages, Errno> {
+        let mut text = Vec::new();
+        let smaps = std::fs::File::from(self.process.open_file(c"smaps")?);
+        let read = (&smaps).read_to_end(&mut text);
+        read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        pagemap::anonymous(&self.pagemap, &pagemap::mappings(&text, self.page_bytes))
+    }
+
+    /// Gives advice about pages, in calls of at most 512 ranges; ranges that the kernel refuses, such as unmapped ones,
+    /// are skipped and counted.
+    ///
+    /// # Errors
+    /// The process has ended, or this program may not advise it.
+    pub fn advise(&self, ranges: &[PageRange], advice: Advice) -> Result<Advised, Errno> {
+        advice::advise(self.process.handle().as_raw_fd(), ranges, advice, self.page_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::held_process::open_processes;
+    use std::process::{Child, Command, Stdio};
+
+    /// A program that writes to 64 pages of its own, and another one after a line of input.
+    fn writer() -> Child {
+        let script = "x=$(head -c 262144 /dev/zero | tr '\\0' x); echo; read a; exec cat";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    fn line_of(child: &mut Child) {
+        let mut byte = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    }
+
+    #[test]
+    fn both_ways_find_the_same_pages_until_exec_replaces_them() {
+        let processes = open_processes(&crate::Root::system()).unwrap();
+        let mut child = writer();
+        line_of(&mut child);
+        let space = AddressSpace::open(&processes, child.id()).unwrap();
+        let entries = space.anonymous_by_entries().unwrap();
+        let pages: u64 = entries.resident.iter().map(|range| range.pages()).sum();
+        assert!(pages >= 64, "{entries:?}");
+        assert_eq!(space.anonymous().unwrap(), entries);
+
+        let cold = space.advise(&entries.resident, Advice::Cold).unwrap();
+        assert_eq!((cold.pages, cold.refused), (pages, 0));
+        // A range that is not mapped does not keep the others from being advised.
+        let mut holes = vec![PageRange::new(1, 2)];
+        for &range in &entries.resident {
+            holes.extend([range, PageRange::new(range.end + (1 << 20), range.end + (1 << 20) + 1)]);
+        }
+        let cold = space.advise(&holes, Advice::Cold).unwrap();
+        assert!(cold.pages >= pages && cold.refused >= 1, "{cold:?}");
+
+        assert!(space.is_in_use());
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\nnext\n").unwrap();
+        line_of(&mut child);
+        assert!(!space.is_in_use(), "exec replaced the address space");
+        assert_eq!(space.anonymous().unwrap(), AnonymousPages::default());
+        assert!(AddressSpace::open(&processes, child.id()).unwrap().is_in_use());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(space.anonymous().unwrap(), AnonymousPages::default());
+        assert_eq!(space.advise(&entries.resident, Advice::Cold), Err(Errno::SRCH));
+        assert!(AddressSpace::open(&processes, u32::MAX).is_err());
+    }
+}
