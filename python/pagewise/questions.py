@@ -136,7 +136,7 @@ def misses(
     counts = [parse_frames(size) for size in sizes]
     if isinstance(trace, (str, os.PathLike, Trace)):
         return _misses(read(trace), names, counts, progress)
-    each = [_misses(read(one), names, counts, progress) for one in trace]
+    each = [_misses(read(source), names, counts, progress) for source in trace]
     return {"schema": "pagewise.misses-of-traces/1", "traces": each}
 
 

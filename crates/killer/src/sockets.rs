@@ -21,7 +21,7 @@ const STACK: usize = 64 << 10;
 const QUESTION_WITHIN: Duration = Duration::from_millis(100);
 /// How long a running killer may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// The rest of a longer question is ignored.
+/// How many bytes of a question are read; the rest of a longer one is ignored.
 const QUESTION_BYTES: usize = 4096;
 /// Clients that are served at once; others wait in the backlog.
 const CLIENTS_MAX: usize = 32;
@@ -191,7 +191,7 @@ fn wait(listeners: &[(UnixListener, Answer)], clients: &[Client]) {
 }
 
 impl Client {
-    /// Whether its question is complete, or its time is over.
+    /// Whether the client's question is complete, or its time is over.
     fn has_asked(&mut self) -> bool {
         let mut bytes = [0; QUESTION_BYTES];
         match self.stream.read(&mut bytes) {
