@@ -121,7 +121,7 @@ def swap(
             page_size=page_size,
             progress=progress,
         )
-    tell_losses(advice)
+    tell_losses(advice["losses"])
     for default in advice["defaults"]:
         say(taken(default))
     for sentence in advice["warnings"]:

@@ -84,7 +84,7 @@ def run(
     results: list[Mapping[str, object]] = [*analyses.values(), table, advice]
     written = write_report(results, report, title=TITLE, command=command_line(), force=True)
     for name, analysis in analyses.items():
-        tell_losses(analysis, name)
+        tell_losses(analysis["losses"], name)
     for sentence in advice["warnings"]:
         say(f"warning: {sentence}")
     show(
