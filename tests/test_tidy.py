@@ -331,31 +331,31 @@ def test_doc_comments_stand_alone() -> None:
 # Words of the glossary that name more than one type, and why these mean the same.
 SEVERAL_TYPES = {
     "Candidate": (
-        "a choice among others: of a kill policy, of a placement in the arena, of an advice",
+        "what a choice is made from: processes to kill, free spans of the arena, architectures",
         "crates/lazy/src/placement.rs",
         "crates/policy/src/kill/mod.rs",
         "python/pagewise/answers.py",
     ),
     "Cell": (
-        "a cell in progress, the request for it, and the cell of study page-size",
+        "one cell of a grid: while Rust replays it, as Python asks for it, and of a page-size grid",
         "crates/sim/src/swap/driver.rs",
         "python/pagewise/grids/cells.py",
         "studies/pagewise_studies/page_size_cells.py",
     ),
     "Decision": (
-        "a decision, and its row in the result of a replay",
+        "what a kill policy decides, and the same with its judgement in the result of a replay",
         "crates/policy/src/kill/mod.rs",
         "crates/sim/src/kills/outcome.rs",
     ),
     "Kill": (
-        "a kill as killd logs it and as a recording of kills has it, with Python's view of each",
+        "one kill: from killd's log, from the kernel's events, and as Python reads either",
         "crates/launch/src/watch.rs",
         "crates/trace/src/kills/kill.rs",
         "python/pagewise/launch_runs.py",
         "studies/pagewise_studies/kill_measurement.py",
     ),
     "Killer": (
-        "killd, the killers of the launch lab and of a simulated phone, and who killed a victim",
+        "what kills: killd, the killer of a launch run or a simulated phone, the recorded sender",
         "crates/killer/src/driver.rs",
         "crates/launch/src/watch.rs",
         "crates/sim/src/lifecycle/killer.rs",
@@ -363,12 +363,12 @@ SEVERAL_TYPES = {
         "python/pagewise/lives.py",
     ),
     "Outcome": (
-        "the outcome of a simulation, and Python's view of it",
+        "the counts and times of one simulation; Python's type adds those at other latencies",
         "crates/sim/src/swap/outcome.rs",
         "python/pagewise/advice/costs.py",
     ),
     "Page": (
-        "what a simulation keeps of each page",
+        "the state of one page in one model; private to its file, as each model needs other fields",
         "crates/policy/src/placement/adaptive/page.rs",
         "crates/sim/src/alloc/space.rs",
         "crates/sim/src/lifecycle/memory.rs",
@@ -377,40 +377,40 @@ SEVERAL_TYPES = {
         "crates/sim/src/scenario/memory.rs",
     ),
     "PageSize": (
-        "the option, and the result of advising one",
+        "a size of pages: the option of commands, and the answer of `pagewise pagesize`",
         "python/pagewise/answers.py",
         "python/pagewise/commands/options.py",
     ),
     "Setting": (
-        "a setting, and its row in an advice",
+        "commands that set something up: as a target makes them, and as JSON has them",
         "python/pagewise/advice/setting.py",
         "python/pagewise/answers.py",
     ),
     "Share": (
-        "a share in results of Rust and of Python",
+        "a number from 0 to 1, whose range stands in the schema; each language needs its own type",
         "crates/sim/src/shares.rs",
         "python/pagewise/ranges.py",
     ),
     "Skew": (
-        "the skew of a set of pages, and of a whole trace as a study reads it",
+        "shares of accesses by share of pages: as `analyze` counts them, and as a study reads them",
         "crates/sim/src/analysis/skew.rs",
         "studies/pagewise_studies/skew.py",
     ),
     "Victim": (
-        "a victim as killd, the kernel's notice, a replay and a recording of kills see it",
+        "a process that is killed: while killd waits for it, in a notice, a replay, a recording",
         "crates/killer/src/victims.rs",
         "crates/recorder/src/notices.rs",
         "crates/sim/src/kills/outcome.rs",
         "crates/trace/src/kills/victim.rs",
     ),
     "Visit": (
-        "a visit as planned, as simulated, and as measured",
+        "one visit of an app: planned by the lab, simulated on a phone, measured in a run",
         "crates/launch/src/schedule.rs",
         "crates/sim/src/lifecycle/outcome.rs",
         "python/pagewise/launch_runs.py",
     ),
     "Weight": (
-        "a weight as measured, and as recorded",
+        "the memory that the end of a process frees: as read from the kernel, and in a recording",
         "crates/linux/src/weight.rs",
         "crates/trace/src/recording/moment.rs",
     ),
@@ -542,12 +542,16 @@ CATALOGS = {
 }
 
 
+# The layout of the recordings in examples/; nothing writes it, so no page explains it.
+NAMED_NOWHERE = {"pgw"}
+
+
 @pytest.mark.parametrize("family", CATALOGS)
 def test_every_row_of_a_catalog_is_documented(family: str) -> None:
     document, rows = CATALOGS[family]
     text = (ROOT / document).read_text()
     named = set(re.findall(r"^(?:\| `|- `|##+ )([\w.-]+)`?", text, re.MULTILINE))
-    absent = {row["name"] for row in rows()} - named
+    absent = {row["name"] for row in rows()} - named - NAMED_NOWHERE
     assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
 
 
