@@ -72,7 +72,7 @@ def ours_import(path: str, format: str) -> Answer:
 def peer_misses(path: str, policy: str, frames: list[int]) -> Answer:
     import libcachesim as peer
 
-    def one(size: int) -> int:
+    def misses_at(size: int) -> int:
         reader = peer.TraceReader(
             trace=path,
             trace_type=peer.TraceType.ORACLE_GENERAL_TRACE,
@@ -81,7 +81,7 @@ def peer_misses(path: str, policy: str, frames: list[int]) -> Answer:
         share, _ = getattr(peer, policy)(cache_size=size).process_trace(reader)
         return round(share * (Path(path).stat().st_size // 24))
 
-    return lambda: [one(size) for size in frames]
+    return lambda: [misses_at(size) for size in frames]
 
 
 def cpu_s() -> float:

@@ -48,7 +48,7 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
     rows: list[tuple[str, str, Callable[[dict[str, Any]], float | None], int]] = [
         ("from crossing the threshold to recovery, ms", "fast", recovery, CROSSING_RATIO),
         ("memory taken beyond the threshold, KiB", "fast", overshoot, OVERSHOOT_RATIO),
-        ("time under the threshold on zram, ms", "zram", lambda one: one["under_ms"], ZRAM_RATIO),
+        ("time under the threshold on zram, ms", "zram", lambda run: run["under_ms"], ZRAM_RATIO),
     ]
     for what, name, figure, least in rows:
         theirs, ours = (

@@ -1,7 +1,7 @@
 """Circles between the files of a crate: files that use each other's items, also by way of others.
 
 A path such as `crate::text::read` is resolved to the file that defines it, through re-exports and
-private imports. A re-export alone is a signpost and no use; test modules do not count.
+private imports. A re-export counts as no use by itself; test modules do not count.
 """
 
 import re
@@ -147,21 +147,28 @@ def uses(module: Module) -> dict[Module, set[str]]:
     return found
 
 
-def circles(root: Path) -> list[dict[str, list[str]]]:
-    """The circles of the crate whose first file is `root`, each with the paths that close it.
+Graph = dict[Module, dict[Module, set[str]]]
+
+
+def graph_of(root: Path) -> Graph:
+    """What each file uses of the crate whose first file is `root`."""
+    return {module: uses(module) for module in load(root).files()}
+
+
+def circles(graph: Graph, without: Path | None = None) -> list[dict[Path, list[str]]]:
+    """The circles of a crate, each with the paths that close it, as if no file used `without`.
 
     They are the strongly connected components, by Tarjan's algorithm.
     """
-    graph = {module: uses(module) for module in load(root).files()}
     index: dict[Module, int] = {}
     low: dict[Module, int] = {}
     stack: list[Module] = []
-    found: list[dict[str, list[str]]] = []
+    found: list[dict[Path, list[str]]] = []
 
     def visit(module: Module) -> None:
         index[module] = low[module] = len(index)
         stack.append(module)
-        for target in graph[module]:
+        for target in (target for target in graph[module] if target.path != without):
             if target not in index:
                 visit(target)
                 low[module] = min(low[module], low[target])
@@ -173,7 +180,7 @@ def circles(root: Path) -> list[dict[str, list[str]]]:
             if len(members) > 1:
                 found.append(
                     {
-                        str(member.path): sorted(
+                        member.path: sorted(
                             path
                             for target, paths in graph[member].items()
                             if target in members

@@ -165,3 +165,9 @@ def test_other_threads_run_meanwhile() -> None:
     # Another thread writes the recording; the question would wait for ever if no thread could run.
     run = subprocess.run([sys.executable, "-c", FED], capture_output=True, text=True, timeout=120)
     assert run.stdout == "300000\n", run.stderr
+
+
+@pytest.mark.parametrize("name", ["analyze", "misses", "simulate", "info", "advise", "lifecycle"])
+def test_help_names_the_fields_of_a_result(name: str) -> None:
+    text = " ".join((getattr(pw, name).__doc__ or "").split())
+    assert "Fields of" in text and " schema, " in text

@@ -1,4 +1,4 @@
-"""The same grid on a Ray cluster gives the same bytes, even if a worker dies in the middle."""
+"""One grid gives the same bytes on a Ray cluster, even if a worker dies in the middle."""
 
 import json
 import os

@@ -90,13 +90,13 @@ def check(result: Any, schema: dict[str, Any]) -> None:
 
 
 def strict(schema: Any) -> Any:
-    """The same schema, but known fields alone are allowed."""
+    """The schema, with only known fields allowed."""
     if isinstance(schema, list):
-        return [strict(one) for one in schema]
+        return [strict(inner) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {"additionalProperties": False} if isinstance(schema.get("properties"), dict) else {}
-    return {name: strict(one) for name, one in schema.items()} | closed
+    return {name: strict(inner) for name, inner in schema.items()} | closed
 
 
 def test_other_functions_fit_their_schemas(trace: Path, tmp_path: Path) -> None:

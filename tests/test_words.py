@@ -33,6 +33,12 @@ PHRASES = {
     r"\bbooked as\b": "counted as",
     r"\bthe pages? alone\b|\bthe (size|device|name|trace) alone\b": "only",
     r"\bof no account\b": "does not matter",
+    r"\b\w+ alone (is|are|was|were)\b|\b(fields?|head) alone\b": "only",
+    r"\banew\b": "again, from the beginning",
+    r"\bamid\b": "in the middle of, during",
+    r"\bbooks? a\b": "count, add",
+    r"\bon every way out\b": "when it ends",
+    r"\bhowever many\b": "any number of",
 }
 SKIPPED = ("tests/golden/", "tests/test_words.py", "Cargo.lock", "lab/package-lock.json", "LICENSE")
 SUFFIXES = (
@@ -44,6 +50,7 @@ SUFFIXES = (
     ".sh",
     ".toml",
     ".html",
+    ".j2",
     ".js",
     ".service",
     ".json",

@@ -4,19 +4,17 @@ A hint for authors, never a gate: the index is the American school grade for whi
 words of this length are written (Senter and Smith 1967). Only prose counts: paragraphs and list
 items, with a code span as one word, and no numbers. Tables and code blocks are left out.
 
-    python tools/readability.py            # the ten hardest pages
-    python tools/readability.py --all
+    python tools/readability.py
 """
 
 import re
-import sys
+import textwrap
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 ROOT = Path(__file__).resolve().parent.parent
-SHOWN = 10
 WORDS_MIN = 100
 """Pages with fewer words of prose have no grade: a few sentences decide it."""
 
@@ -50,12 +48,24 @@ def grade(texts: list[str]) -> float | None:
 
 
 def main() -> None:
-    """Prints a line for each page."""
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    graded = [(grade(prose(page)), page.relative_to(ROOT)) for page in pages]
-    known = sorted(((found, page) for found, page in graded if found is not None), reverse=True)
-    for found, page in known if "--all" in sys.argv else known[:SHOWN]:
-        print(f"readability grade {found:4.1f}  {page}")
+    """Prints the pages of each grade."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    graded = [(grade(prose(page)), shortened(page)) for page in pages]
+    print("Readability, hardest first; a grade is a year of school:")
+    by_grade = sorted(((round(found), page) for found, page in graded if found is not None))
+    for found in sorted({found for found, _ in by_grade}, reverse=True):
+        names = ", ".join(page for at, page in by_grade if at == found)
+        print(
+            textwrap.fill(
+                f"{found:2}  {names}", 120, subsequent_indent="    ", break_on_hyphens=False
+            )
+        )
+
+
+def shortened(page: Path) -> str:
+    """The page below docs/ without its ending; decisions by their numbers."""
+    inside = page.relative_to(ROOT / "docs" if "docs" in page.parts else ROOT)
+    return re.sub(r"(decisions/\d+)-.*", r"\1", inside.with_suffix("").as_posix())
 
 
 if __name__ == "__main__":

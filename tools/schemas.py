@@ -80,11 +80,11 @@ def resolved(schema: Any, words: Mapping[str, Any] | None = None) -> Any:
     """The schema with definitions that are no objects, such as sets of words, in their places."""
     if words is None:
         defined = schema.get("$defs", {})
-        words = {name: one for name, one in defined.items() if "properties" not in one}
-        kept = {name: one for name, one in defined.items() if name not in words}
+        words = {name: inner for name, inner in defined.items() if "properties" not in inner}
+        kept = {name: inner for name, inner in defined.items() if name not in words}
         schema = {**schema, "$defs": kept} if kept else without(schema, "$defs")
     if isinstance(schema, list):
-        return [resolved(one, words) for one in schema]
+        return [resolved(inner, words) for inner in schema]
     if not isinstance(schema, dict):
         return schema
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")

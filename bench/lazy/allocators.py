@@ -28,7 +28,7 @@ class ComparedAllocator:
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is this project's library."""
+        """Whether the allocator is this project's library."""
         return bool(self.prefix)
 
     def absent(self) -> str | None:

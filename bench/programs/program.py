@@ -52,18 +52,18 @@ class Program:
     group_bytes: int | None = None
     """Limit of the memory cgroup in which it runs."""
     has_swap: bool = False
-    """It runs with a swap file; the limit of its group does not count swapped memory."""
+    """Whether the program runs with a swap file; swapped memory does not count for the group."""
     allocates_large: bool = False
-    """It allocates large blocks, so the library serves it and its CPU time has no limit."""
+    """Whether the program allocates large blocks: the library serves it, without a CPU limit."""
     cpu_ratio_most: float = 1.05
     """The highest ratio of its CPU time in `fast` to stock's."""
     is_together: bool = False
-    """It mostly waits, so all modes run at the same time, once."""
+    """Whether the program mostly waits, so that all modes run at the same time, once."""
     is_quick: bool = False
     """tests/live runs it, too."""
 
     def absent(self) -> str | None:
-        """Why it cannot run on this machine, or None."""
+        """The reason why the program cannot run on this machine, or None."""
         for need in (*self.needs, *(need for built in self.built for need in built.needs)):
             exists = Path(need).exists() if "/" in need else shutil.which(need) is not None
             if not exists:

@@ -119,6 +119,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]
     globals()[name] = found = getattr(_import_module(module), attribute)
+    if not isinstance(found, type):
+        _import_module("pagewise.help_text").name_fields(found)
     return found
 
 

@@ -29,7 +29,7 @@ class Setting(TypedDict):
     """Commands that set something up, and the commands that take it back."""
 
     title: str
-    """What it sets up."""
+    """The thing that the setting sets up."""
     note: str
     """What to know before it is pasted."""
     apply: str
@@ -53,9 +53,9 @@ class SizeRange(TypedDict):
     """The range that holds the size."""
 
     low_bytes: Count | None
-    """Its lower end; null is no fast tier."""
+    """The lower end of the range; null is no fast tier."""
     high_bytes: Count | None
-    """Its upper end; null is no fast tier."""
+    """The upper end of the range; null is no fast tier."""
     level: Share
     """Share of the resampled sizes that it holds."""
 
@@ -110,7 +110,7 @@ class Taken(TypedDict):
     option: str
     """The option of the command."""
     value: str | float
-    """What it is set to."""
+    """The value of the option."""
     why: str
     """Why, as a clause about the recorded machine."""
 
@@ -179,7 +179,7 @@ class ChosenArchitecture(TypedDict):
     """The architecture with the lowest mean I/O time over all sizes."""
 
     name: str
-    """Its name in the catalog."""
+    """The name of the architecture in the catalog."""
     options: dict[str, str]
     """Every option with the value in effect."""
     mean_io_share: Amount
@@ -205,7 +205,7 @@ class Cheaper(TypedDict):
     """The next smaller size, and how much more I/O time it takes."""
 
     fast_tier_bytes: Count
-    """Its size; 0 is no fast tier."""
+    """The size of the fast tier; 0 is no fast tier."""
     regret: Spread
     """More I/O time, as a share."""
 
@@ -216,7 +216,7 @@ class TakenMemory(TypedDict):
     taken_bytes: Spread
     """Memory that a full tier takes."""
     share_of_board: Spread | None
-    """The same as a share of the board's memory; null if that is not known."""
+    """The bytes as a share of the board's memory; null if that is not known."""
     net_bytes: Count
     """What the tier holds beyond the memory it takes."""
     io_share_in_use: Spread | None
@@ -250,7 +250,7 @@ class Today(AtSize):
     by: str | None
     """What gives it on stock Linux."""
     can_run: bool
-    """Whether it can be run today."""
+    """Whether the choice can be run today."""
 
 
 class Best(TypedDict):
@@ -261,7 +261,7 @@ class Best(TypedDict):
     by: str | None
     """What gives it on stock Linux; null if nothing does."""
     can_run: bool
-    """Whether it can be run today."""
+    """Whether the best choice can be run today."""
     fast_tier_bytes: Count
     """Size of the fast tier."""
     io_time_s: Spread
@@ -310,7 +310,7 @@ class Candidate(TypedDict):
     mean_io_share: Amount
     """Mean over the sizes of the I/O time as a share of the slow device's alone."""
     sizes: list[CandidateSize]
-    """What it costs at each size."""
+    """The costs of the candidate at each size."""
 
 
 class Moved(TypedDict):
@@ -487,7 +487,7 @@ class ProgramPages(TypedDict):
     steps: Count
     """References that the filter let through."""
     footprint_bytes: Count
-    """What it touches, in pages of 4 KiB."""
+    """The memory that the program touches, in pages of 4 KiB."""
     footprint_factors: dict[str, Amount]
     """Footprint by page size, as a multiple of that in pages of 4 KiB."""
 
@@ -635,7 +635,7 @@ class CurvesResult(CountsByPageSize):
     read_ahead: dict[str, dict[str, dict[str, ReadAheadFaults]]]
     """Memories that read ahead, by page size, pages of the window and frames."""
     by_kind: dict[str, CountsByPageSize]
-    """The same by what the reference does: instruction, read, write."""
+    """The counts by what a reference does: instruction, read, write."""
 
 
 class ReportResult(TypedDict):
@@ -646,9 +646,9 @@ class ReportResult(TypedDict):
     path: str
     """The HTML file."""
     bytes: Count
-    """Its size."""
+    """The size of the report."""
     panels: list[str]
-    """Its panels, in order."""
+    """The panels of the report, in order."""
     losses: dict[str, list[Loss]]
     """What each recording lost, by its name, without recordings that lost nothing."""
 

@@ -38,7 +38,7 @@ class FailedCell(TypedDict):
     options: dict[str, str]
     """The options in the spec."""
     error: str | None
-    """Why it has no outcome."""
+    """The reason why the cell has no outcome."""
 
 
 class SweepResult(TypedDict):
@@ -139,9 +139,9 @@ class StudyFigure(TypedDict):
     """A figure of a study as points."""
 
     name: str
-    """Its name, also that of its CSV file."""
+    """The name of the figure, also that of its CSV file."""
     title: str
-    """Its title."""
+    """The title of the figure."""
     x_label: str
     """Label of the x axis."""
     y_label: str
@@ -197,9 +197,9 @@ class StudyTable(TypedDict):
     """A table of a study."""
 
     name: str
-    """Its name."""
+    """The name of the table."""
     title: str
-    """Its title."""
+    """The title of the table."""
     note: str
     """How to read it."""
     columns: list[str]
@@ -207,7 +207,7 @@ class StudyTable(TypedDict):
     shares: list[str]
     """The columns whose numbers are shares."""
     rows: list[list[Scalar]]
-    """Its rows; null where nothing was measured."""
+    """The rows of the table; null where nothing was measured."""
 
 
 class StudyResult(TypedDict):
@@ -218,7 +218,7 @@ class StudyResult(TypedDict):
     study: str
     """Name of the study."""
     title: str
-    """Its title."""
+    """The title of the study."""
     about: str
     """The claim of the paper, and how the study checks it."""
     pagewise: str
@@ -234,9 +234,9 @@ class StudyResult(TypedDict):
     verdicts: list[StudyVerdict]
     """Verdicts on the statements of the paper."""
     figures: list[StudyFigure]
-    """Its figures."""
+    """The figures of the study."""
     tables: list[StudyTable]
-    """Its tables."""
+    """The tables of the study."""
     sensitivity: list[dict[str, Scalar]]
     """The effect of each choice that the papers leave open; all rows have the same fields."""
     losses: dict[str, list[Loss]]
@@ -271,7 +271,7 @@ class BenchRow(TypedDict):
     allocator: str
     """The allocator."""
     is_ours: bool
-    """Whether it is the preload library of pagewise."""
+    """Whether the allocator is the preload library of pagewise."""
     runs: Count
     """Runs that succeeded."""
     failure: str | None
@@ -293,7 +293,8 @@ class BenchRow(TypedDict):
     fault_share: NotRequired[Interval | None]
     """Share of the response time that faults take; absent for other programs."""
     call_share: NotRequired[Interval | None]
-    """Share of the response time that calls of mmap and its relatives take; absent likewise."""
+    """Share of the response time that calls of mmap and its relatives take; absent for other
+    programs."""
 
 
 class BenchPressure(TypedDict):
@@ -347,7 +348,7 @@ class BenchClaim(TypedDict):
     measured: str
     """The figure that was measured."""
     is_reached: bool | None
-    """Whether it reaches the goal; null if nothing was measured."""
+    """Whether the value reaches the goal; null if nothing was measured."""
 
 
 class BenchLazy(TypedDict):

@@ -31,16 +31,7 @@ def replay_kills(
     at least ``freeze_share`` of it (0 to 1), or a kill by the kernel. A decision is a false alarm
     if the recording has neither a freeze nor a kill within ``window`` after it.
 
-    Fields: ``moments``, ``duration_s``, ``total_bytes``, ``has_watermarks`` (whether the recording
-    has the kernel's watermarks and reserves), ``has_weights`` (whether it has the weights of
-    processes, the memory that their end frees; if not, shared memory counts in full), ``memory``
-    [{time_s, available_bytes, swap_free_bytes}], ``freezes`` [{from_s, to_s, is_kernel_kill}],
-    ``recorded`` [{time_s, process, name, is_of_kernel, has_moment}], and for each of ``policies``
-    its ``decisions`` [{time_s, why, available_bytes, victims, spared, judgement}], ``reasons``
-    [{from_s, to_s, why}] for doing nothing, ``false_alarms``, ``missed_freezes``, and of the
-    recorded victims ``victims_named``, ``victims_not_named`` and ``victims_unknown``: kills without
-    a moment, for which the recording cannot show what the killer saw. Raises UnreadableInput,
-    UsageError, NothingRecorded.
+    Raises UnreadableInput, UsageError, NothingRecorded.
     """
     names = policy.split(",") if isinstance(policy, str) else list(policy)
     given = dict(options or {})

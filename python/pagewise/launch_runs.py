@@ -83,12 +83,12 @@ class LaunchRun:
     start_ns: int
     """CLOCK_MONOTONIC at which the visits' times begin."""
     unfinished: str | None
-    """Why it ended early; None where it did not."""
+    """The reason why the run ended early; None if it did not."""
     visits: tuple[Visit, ...]
     killer: str = ""
     """How killd kills and takes memory, in mode minfree; empty where it did not take part."""
     victims: tuple[Kill, ...] = ()
-    """Those of killd."""
+    """The processes that killd killed."""
 
     def launches(self, first: int = 1, last: int | None = None) -> list[float]:
         """Launch times in seconds of the answered visits of some rounds, both ends included."""
@@ -161,7 +161,7 @@ class LaunchRun:
         return read(path)
 
     def losses(self, output: Path) -> list[Loss]:
-        """What its recording lost: what, and how many; empty of nothing or no recording."""
+        """The losses of the run's recording, those that are not 0; none without a recording."""
         trace = self.recording(output)
         return [] if trace is None else [loss for loss in trace.header["losses"] if loss["count"]]
 
@@ -275,7 +275,7 @@ LATER_COLUMNS = (
     *("oom_kills", "anonymous_bytes", "program", "free_bytes_before", "free_bytes_after"),
     *WAITS,
 )
-"""Those that runs made before they were added do not have."""
+"""The columns that older runs, made before these columns were added, lack."""
 
 
 def _about(path: Path) -> dict[str, Any]:

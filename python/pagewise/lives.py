@@ -127,12 +127,8 @@ def lifecycle(
     """Simulates the visits of one phone: launch times with their causes, kills, storage I/O.
 
     ``phone``: its parameters by name (docs/lifecycle.md). The others are as in `simulate`; the swap
-    area lies on ``slow``, behind a fast tier of this size. Fields: ``visits``, a dictionary
-    each: ``app``, ``kind`` (cold, warm, hot), ``launch_ns`` (null if the app had to be killed)
-    and its parts ``own_ns``, ``swap_in_ns``, ``file_first_ns``, ``file_refault_ns``,
-    ``direct_reclaim_ns``, ``kill_wait_ns``, ``contention_ns``, which add up to it; pages moved;
-    ``kills``, ``oom_kills``. ``kills``: a dictionary each, with the phases of the kill. ``skew`` of
-    all storage accesses.
+    area lies on ``slow``, behind a fast tier of this size. Each of the ``visits`` has
+    ``launch_ns`` and its parts, which add up to it; ``kills`` has the phases of each kill.
     """
     life = Life(phone, architecture, fast_tier, fast, slow, option or {}, profile)
     return live_all([life], progress=progress)[0]

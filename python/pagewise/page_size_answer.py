@@ -38,9 +38,8 @@ def page_size(
     from `pagewise devices` with a known bandwidth, or a device file. ``target``: where to set the
     size (`advise_page_size`). ``terms``: choices that the paper leaves open.
 
-    Fields: ``program`` (references, footprint, and the footprint with larger pages), ``assumed``,
-    ``advice`` as from `advise_page_size`, and ``memories``: for each memory the judged sizes, T_A
-    and T_D counted, and T_TOTAL by the two fits, in nanoseconds per reference.
+    For each of ``memories`` the result has the judged sizes, T_A and T_D counted, and T_TOTAL by
+    the two fits, in nanoseconds per reference.
     """
     return answer(
         curves(trace, progress=progress),

@@ -43,12 +43,9 @@ def info(
 ) -> Events | Allocations | References:
     """What a recording holds, what is absent or lost, and which analyses that rules out.
 
-    Fields: ``header`` (the header of the trace), ``kinds`` [[kind of event, count]], ``accesses``,
-    ``writes``, ``duration_s`` (null without a clock; without events, how long the recorder ran),
-    ``active_s`` (the duration without idle gaps), ``gaps`` [{from_s, to_s}], ``recordings`` (how
-    many recordings it seems to join), ``processes``, ``absent`` and ``ruled_out`` in words. For a
-    recording of allocations (`allocations_info`) or a reference trace (`references_info`), the
-    fields are different, and ``schema`` says so. Reads the recording once, so it may be a pipe.
+    The result is an `Events`; for a recording of allocations it is an `Allocations`, for a
+    reference trace a `References`, and ``schema`` says which. Reads the recording once, so it may
+    be a pipe.
     """
     return _core.info(*read(trace).arguments(), progress=progress)[1]
 
@@ -56,10 +53,7 @@ def info(
 def devices() -> list[Device]:
     """The devices that ``fast`` and ``slow`` accept by name, fastest first.
 
-    Each has ``name``, ``summary``, ``note``, ``read_ns`` and ``write_ns`` (nanoseconds for one page
-    of 4 KiB: low, typical, high, with ``source``, ``date`` and whether it was ``verified``),
-    ``transfer`` (``setup_ns`` and ``bandwidth_mb_s`` of reads of any size), ``capacity`` and
-    ``rated_cycles`` (null if unknown).
+    Times are those of one page of 4 KiB: low, typical, high, with their source.
     """
     return _core.devices()["devices"]
 
@@ -76,11 +70,9 @@ def analyze(
 
     ``by="process"`` adds the figures of each process: ``processes`` has all of them, and
     ``top_processes`` the ``top`` busiest, with one row for kernel threads and one for the rest. It
-    also adds ``traffic``, reads and writes over time by name of process. Fields: ``accesses``,
-    ``pages``, ``writes``, ``top_share`` {share of pages: share of accesses},
-    ``pages_for_80_percent``, ``single_access`` {pages, accesses}, and the curves. Source: S0 Fig.
-    1; Mattson's stack distances. ``page_size`` (``"16KiB"``) groups accesses into larger pages;
-    ``at_4_kib`` {accesses, pages, writes, swap, page_bytes} then has the recorded ones.
+    also adds ``traffic``, reads and writes over time by name of process. Source: S0 Fig. 1;
+    Mattson's stack distances. ``page_size`` (``"16KiB"``) groups accesses into larger pages;
+    ``at_4_kib`` then has figures of the recorded ones.
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
@@ -126,8 +118,8 @@ def misses(
     """Exact miss counts of eviction policies.
 
     ``policy``: names of ``pagewise list policies``, with options as in ``"lru-k:k=3"``. ``frames``:
-    pages of memory (``1000``), or a size (``"64MiB"``). Fields: ``requests``, ``pages``, ``misses``
-    {policy: {frames: count}}. For a list of traces ``traces`` has such a result for each.
+    pages of memory (``1000``), or a size (``"64MiB"``). ``misses`` of the result is {policy:
+    {frames: count}}. For a list of traces ``traces`` has such a result for each.
     """
     names = policies_in(policy)
     if isinstance(frames, str):
@@ -136,7 +128,7 @@ def misses(
     counts = [parse_frames(size) for size in sizes]
     if isinstance(trace, (str, os.PathLike, Trace)):
         return _misses(read(trace), names, counts, progress)
-    each = [_misses(read(one), names, counts, progress) for one in trace]
+    each = [_misses(read(source), names, counts, progress) for source in trace]
     return {"schema": "pagewise.misses-of-traces/1", "traces": each}
 
 
@@ -163,19 +155,16 @@ def simulate(
 ) -> Simulate:
     """What one swap architecture costs on this recording.
 
-    ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size
-    (``"256MiB"`` or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or
-    READ/WRITE times (``"90/40us"``). ``option``: the choices the papers leave open, by name; and
-    for every architecture ``readahead`` (off, recorded), ``clean_evictions`` (none, inferred) and
-    ``ranges``: where decisions depend on latencies, ``yes`` (default) replays them over the
-    devices' ranges too, which takes three times as long, ``no`` leaves ``ranges`` null.
-    ``profile``: ``"faithful"`` or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into
-    larger pages, which are moved whole and take the devices' times for that size; ``at_4_kib`` then
-    has the same figures for the recorded pages.
-    Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
-    ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
-    null when unknown; ``pagewise`` and ``build`` (version and hash of the sources). ``--json`` adds
-    ``trace_sha256``, which is `Trace.sha256` and takes another reading of the file.
+    ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size (``"256MiB"``
+    or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or READ/WRITE
+    times (``"90/40us"``). ``option``: the choices the papers leave open, by name; and for every
+    architecture ``readahead`` (off, recorded), ``clean_evictions`` (none, inferred) and ``ranges``:
+    where decisions depend on latencies, ``yes`` (default) replays them over the devices' ranges
+    too, which takes three times as long, ``no`` leaves ``ranges`` null. ``profile``: ``"faithful"``
+    or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which are
+    moved whole and take the devices' times for that size; ``at_4_kib`` then has the same figures
+    for the recorded pages. ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes
+    another reading of the file.
     """
     fast_tier_bytes, page_bytes = parse_size(fast_tier), parse_page_size(page_size)
     if 0 < fast_tier_bytes < page_bytes:

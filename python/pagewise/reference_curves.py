@@ -166,13 +166,8 @@ class Curves:
         """The object of ``pagewise curves --json``; keys of counts are texts.
 
         ``frames``: numbers, or sizes with a unit, which mean as many frames as fit; a size that
-        fits none is left out. ``tlb``: entries. Fields: ``references`` and its three parts,
-        ``steps``, ``cut`` (why the counts cover only a part of the run, or null), ``exact_from``;
-        by page size ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames: count},
-        ``tlb_misses`` {entries: count}, ``second_tlb_misses`` {shape: count}; and ``by_kind`` of
-        reference ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults`` {policy: {frames:
-        count}} and ``read_ahead`` {window: {frames: counts}}, by page size, are of the memories
-        given to `curves`.
+        fits none is left out. ``tlb``: entries. ``policy_faults`` and ``read_ahead`` are of the
+        memories given to `curves`.
         """
         entries = whole_numbers(tlb)
         memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}

@@ -132,7 +132,7 @@ class AllocatorOutcome(TypedDict):
     """Frames in use five idle seconds after the last step before a process ended, summed over the
     processes that came so far."""
     pages_live_idle: int
-    """Frames of the program's blocks at that time, summed likewise."""
+    """Frames of the program's blocks at these times, summed over the same processes."""
     timeline: list[FramesInUse]
     """The largest memory in use in each of about two hundred equal parts of the time."""
 
@@ -218,30 +218,30 @@ class ArchitectureOption(TypedDict):
     """An option of an architecture."""
 
     name: str
-    """Its name in settings."""
+    """The name of the option in settings."""
     default: str
-    """Its value unless it is set."""
+    """The value of the option unless it is set."""
     meaning: str
-    """What it decides."""
+    """What the option decides."""
     values: str
-    """Its values in words."""
+    """The values of the option in words."""
     words: list[str]
     """The values that are words."""
     takes_number: bool
-    """Whether it also takes a number."""
+    """Whether the option also takes a number."""
 
 
 class ArchitectureRow(TypedDict):
     """An architecture of the catalog."""
 
     name: str
-    """Its name in the catalog."""
+    """The name of the architecture in the catalog."""
     summary: str
-    """What it is, in a line."""
+    """A description of the architecture, in a line."""
     role: str
-    """What it is compared as: `baseline`, `system` or `bound`."""
+    """The role of the architecture in comparisons: `baseline`, `system` or `bound`."""
     decides_by_latency: bool
-    """Whether its decisions depend on the latencies of the devices."""
+    """Whether the decisions of the architecture depend on the latencies of the devices."""
     options: list[ArchitectureOption]
     """What can be set."""
     profiles: list[str]
@@ -256,7 +256,7 @@ class Capacity(TypedDict):
     source: str
     """Source that measured or stated it."""
     date: str
-    """When it was measured or read, as an ISO date."""
+    """The date of the measurement or of the source, in ISO form."""
     verified: bool
     """False if the number was recalled or assumed and not checked."""
 
@@ -294,7 +294,7 @@ class CatalogRow(TypedDict):
     name: str
     """The name that commands accept."""
     summary: str
-    """What it is, in a line."""
+    """A description of the entry, in a line."""
 
 
 class ClassShare(TypedDict):
@@ -348,13 +348,13 @@ class DescribedPolicy(TypedDict):
     """A policy with every option."""
 
     policy: str
-    """Its name in the catalog."""
+    """The name of the policy in the catalog."""
     label: str
-    """Its name with the options that were set."""
+    """The name of the policy with the options that were set."""
     options: dict[str, str]
     """Every option with the value in effect."""
     knows_the_future: bool
-    """Whether it looks ahead in the recording."""
+    """Whether the policy looks ahead in the recording."""
 
 
 class DescribedRequest(TypedDict):
@@ -406,7 +406,7 @@ class Device(TypedDict):
     """Only for a device that is the board's own memory: bytes of pages it holds for each byte of
     memory it takes, 1 without compression."""
     is_exact: NotRequired[bool]
-    """Whether it consists only of two latencies that the caller gave."""
+    """Whether the device consists only of two latencies that the caller gave."""
 
 
 class DeviceReads(TypedDict):
@@ -531,7 +531,7 @@ class Figure(TypedDict):
     source: str
     """Source that measured or stated it."""
     date: str
-    """When it was measured or read, as an ISO date."""
+    """The date of the measurement or of the source, in ISO form."""
     verified: bool
     """False if the number was recalled or assumed and not checked."""
 
@@ -569,7 +569,7 @@ class Freeze(TypedDict):
     to_s: float
     """End of the freeze; equal to the start for a kill by the kernel."""
     is_kernel_kill: bool
-    """Whether it is a kill by the kernel."""
+    """Whether the freeze is a kill by the kernel."""
 
 
 class Gap(TypedDict):
@@ -809,7 +809,7 @@ class Latency(TypedDict):
     source: str
     """Source that measured or stated it."""
     date: str
-    """When it was measured or read, as an ISO date."""
+    """The date of the measurement or of the source, in ISO form."""
     verified: bool
     """False if the number was recalled or assumed and not checked."""
 
@@ -1038,11 +1038,11 @@ class PolicyOption(TypedDict):
     """An option of a policy."""
 
     name: str
-    """Its name in settings."""
+    """The name of the option in settings."""
     default: str
-    """Its value unless it is set."""
+    """The value of the option unless it is set."""
     summary: str
-    """What it means, with its unit."""
+    """The meaning of the option, with its unit."""
 
 
 class PolicyReplay(TypedDict):
@@ -1051,7 +1051,7 @@ class PolicyReplay(TypedDict):
     policy: str
     """Name of the policy."""
     decisions: list[Decision]
-    """Its decisions to kill."""
+    """The decisions to kill."""
     reasons: list[NoKillReason]
     """Reasons not to kill, one row for as long as the reason stays the same."""
     reasons_left_out: int
@@ -1074,7 +1074,7 @@ class PolicyRow(TypedDict):
     name: str
     """The name that commands accept."""
     summary: str
-    """What it is, in a line."""
+    """A description of the policy, in a line."""
     options: list[PolicyOption]
     """What can be set."""
 
@@ -1230,7 +1230,8 @@ class References(TypedDict):
     file_bytes: int
     """Bytes of the file; 0 if unknown."""
     ending: ReferencesEnding | None
-    """How it ends; null if the file was cut, so that the counts go up to its last whole frame."""
+    """The end of the recording; null if the file was cut, so that the counts go up to its last
+    whole frame."""
     cut: str | None
     """Why there is less than the whole run; null if there is not."""
 
@@ -1406,7 +1407,7 @@ class Simulate(TypedDict):
     build: str
     """Hash of the sources that pagewise was built from."""
     at_4_kib: NotRequired[SimulatedAt4KiB | None]
-    """The same for the recorded pages of 4 KiB; absent unless larger pages were asked for."""
+    """The result for the recorded pages of 4 KiB; absent unless larger pages were asked for."""
     trace_sha256: NotRequired[str | None]
     """sha256 of the recording; null if it cannot be read twice, absent outside `--json`."""
 
@@ -1475,18 +1476,18 @@ class SingleAccess(TypedDict):
     """Pages with exactly one access."""
 
     pages: float
-    """Their share of pages."""
+    """The share of pages that have exactly one access."""
     accesses: float
-    """Their share of accesses."""
+    """The share of accesses that went to pages with exactly one access."""
 
 
 class SingleOut(TypedDict):
     """Pages that went out exactly once."""
 
     pages: float
-    """Their share of the pages that went out."""
+    """The share of pages that went out once, of all that went out."""
     outs: float
-    """Their share of page-outs."""
+    """The share of page-outs that such single page-outs make up."""
 
 
 class SizeClass(TypedDict):

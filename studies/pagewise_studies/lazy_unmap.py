@@ -82,7 +82,7 @@ def program(path: Path, progress: Progress | None) -> Program:
     names = [row["name"] for row in _core.allocators()]
     free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
     replays = {name: Replay(result) for name, result in zip(names, free, strict=True)}
-    needed = replays[BASELINE].one["pages_resident_max"]
+    needed = replays[BASELINE].outcome["pages_resident_max"]
     asked: list[tuple[float, ReplayRequest]] = [
         (
             share,
@@ -127,7 +127,7 @@ def resident(recorded: Program) -> Figure:
     points = [
         Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
         for name, replay in recorded.replays.items()
-        for instant in replay.one["timeline"]
+        for instant in replay.outcome["timeline"]
     ]
     return Figure(
         f"{NAME}-resident-{recorded.name}",
@@ -175,8 +175,8 @@ def table(recorded: Program) -> Table:
             "lazily freed and touched, MiB": mib(replay.counts["lazy_touches"]),
             "calls": replay.counts["calls"],
             "time saved (model)": recorded.saving(name) if recorded.is_timed else None,
-            "peak, MiB": mib(replay.one["pages_resident_max"]),
-            "idle, MiB": mib(replay.one["pages_resident_idle"]),
+            "peak, MiB": mib(replay.outcome["pages_resident_max"]),
+            "idle, MiB": mib(replay.outcome["pages_resident_idle"]),
             **{
                 f"killed at {share:g}x": recorded.budgets[name, share, False].counts["kills"]
                 for share in BUDGETS

@@ -122,14 +122,15 @@ def _choices(program: Program, pool: str, share: float, is_notified: bool) -> Ch
 
 
 def _idle(program: Program, pool: str) -> tuple[bool, float]:
-    base = program.baseline.one
-    more = program.replays[pool].one["pages_resident_idle"] - base["pages_resident_idle"]
+    base = program.baseline.outcome
+    more = program.replays[pool].outcome["pages_resident_idle"] - base["pages_resident_idle"]
     share = more / base["pages_resident_max"]
     return share <= MORE_MOST, share
 
 
 def _peak(program: Program, pool: str) -> tuple[bool, float]:
     ratio = (
-        program.replays[pool].one["pages_resident_max"] / program.baseline.one["pages_resident_max"]
+        program.replays[pool].outcome["pages_resident_max"]
+        / program.baseline.outcome["pages_resident_max"]
     )
     return ratio <= 1 + MORE_MOST, ratio

@@ -47,12 +47,12 @@ COSTS = Costs.load()
 class Replay:
     """The outcome of one replay, as the core gives it."""
 
-    one: AllocatorOutcome
+    outcome: AllocatorOutcome
 
     @property
     def counts(self) -> AllocatorCounts:
         """Counts of work by name."""
-        return self.one["counts"]
+        return self.outcome["counts"]
 
     @property
     def faults(self) -> int:

@@ -80,9 +80,9 @@ class Machine:
     memory_mib: int = 512
     disk_mib: int = 512
     has_counted_clock: bool = False
-    """Its clock counts the instructions of its only processor, one per nanosecond, and skips idle
-    time, so that the load of the host does not change its results. With QEMU 7.2 a second processor
-    does not start with such a clock."""
+    """Whether the guest's clock counts the instructions of its only processor, one per nanosecond,
+    and skips idle time, so that the load of the host does not change its results. With QEMU 7.2 a
+    second processor does not start with such a clock."""
     start: tuple[str, ...] = ()
     """QEMU options for memory, kernel and its arguments; if empty, derived from other fields."""
 

@@ -82,13 +82,13 @@ def schema(hint: Any, known: Mapping[str, Any], definitions: dict[str, Any]) -> 
         ends = {name: end for name, end in asdict(arguments[1]).items() if end is not None}
         return {**schema(arguments[0], known, definitions), **ends}
     if origin in (Union, types.UnionType):
-        return union([schema(one, known, definitions) for one in arguments])
+        return union([schema(argument, known, definitions) for argument in arguments])
     if origin is Literal:
         return {"type": "string", "enum": list(arguments)}
     if origin is list:
         return {"type": "array", "items": schema(arguments[0], known, definitions)}
     if origin is tuple:
-        items = [schema(one, known, definitions) for one in arguments]
+        items = [schema(argument, known, definitions) for argument in arguments]
         count = len(items)
         return {"type": "array", "prefixItems": items, "minItems": count, "maxItems": count}
     if origin is dict:
@@ -102,8 +102,8 @@ def schema(hint: Any, known: Mapping[str, Any], definitions: dict[str, Any]) -> 
 def union(alternatives: list[dict[str, Any]]) -> dict[str, Any]:
     """Several types as one; plain ones, and null beside one other, as a list of types."""
     *others, last = alternatives
-    if all(one.keys() == {"type"} for one in alternatives):
-        return {"type": [one["type"] for one in alternatives]}
+    if all(alternative.keys() == {"type"} for alternative in alternatives):
+        return {"type": [alternative["type"] for alternative in alternatives]}
     if last == {"type": "null"} and len(others) == 1 and "type" in others[0]:
         return {**others[0], "type": [others[0]["type"], "null"]}
     return {"anyOf": alternatives}

@@ -80,7 +80,7 @@ def type_of(schema: Any, root: Schema) -> str:
             "str" if "pagewise." in str(words[0]) else f"Literal[{', '.join(map(quoted, words))}]"
         )
     if alternatives := schema.get("anyOf") or schema.get("oneOf"):
-        return union([type_of(one, root) for one in alternatives])
+        return union([type_of(alternative, root) for alternative in alternatives])
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else list(kinds)
     return union([of_kind(kind, schema, root) for kind in kinds]) or "Any"

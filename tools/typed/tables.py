@@ -84,7 +84,7 @@ def kind_of(schema: Any) -> str:
     if "enum" in schema or "const" in schema:
         return " or ".join(f"`{word}`" for word in schema.get("enum", [schema.get("const")]))
     if alternatives := schema.get("anyOf") or schema.get("oneOf"):
-        return " or ".join(kind_of(one) for one in alternatives)
+        return " or ".join(kind_of(alternative) for alternative in alternatives)
     kinds = schema.get("type", ())
     kinds = [kinds] if isinstance(kinds, str) else kinds
     return " or ".join(of_kind(kind, schema) for kind in kinds) or "anything"

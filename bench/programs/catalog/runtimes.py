@@ -12,7 +12,7 @@ GO = "/usr/lib/go-1.19/bin/go"
 
 
 def java(collector: str) -> Program:
-    """The same work under one of the collectors."""
+    """A Java program under one of the collectors."""
     return installed(
         name=f"java {collector}",
         what=f"-XX:+Use{collector}GC: three threads, arrays to 1 MiB, direct buffers, a child",

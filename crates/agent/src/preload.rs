@@ -12,7 +12,7 @@ pub const VARIABLE: &str = "LD_PRELOAD";
 /// The path of the library `name`: beside this program, or in the folder `lib` beside this program's folder.
 ///
 /// # Errors
-/// It is in neither.
+/// The library is in neither folder.
 pub fn library(name: &str) -> Result<PathBuf, Exit> {
     let refused = |error| Exit::Refused(format!("this program's own path is unknown: {error}"));
     let program = env::current_exe().map_err(refused)?;

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 /// The system call itself, with glibc's error handling.
 ///
 /// # Safety
-/// That of `mmap`.
+/// The caller keeps what `mmap(2)` requires: a fixed mapping replaces only memory of the caller.
 pub unsafe fn real_mmap(
     address: *mut c_void,
     bytes: usize,

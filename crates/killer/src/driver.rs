@@ -34,7 +34,7 @@ mod log;
 use holder::HolderSearch;
 
 const REAPERS: usize = 2;
-/// The same priority as the killer's thread, which waits for the weigher.
+/// The priority of the weigher's thread: that of the killer's thread, which waits for it.
 const WEIGHER_NICE: i32 = -10;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;

@@ -27,7 +27,7 @@ impl Gauge {
     /// Checks that the kernel reports memory stalls.
     ///
     /// # Errors
-    /// It does not.
+    /// The kernel does not report memory stalls.
     pub fn require_pressure(&self) -> Result<(), Error> {
         match (self.gauge.tells_pressure(), self.is_of_group) {
             (true, _) => Ok(()),

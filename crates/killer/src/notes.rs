@@ -128,7 +128,7 @@ impl Room {
         u64::from(self.0) * NOTE as u64
     }
 
-    /// Its bit in `VictimNotes::taken`.
+    /// The bit of this room in `VictimNotes::taken`.
     fn bit(self) -> u64 {
         1 << self.0
     }

@@ -43,7 +43,7 @@ pub enum Reaped {
     Gone,
     /// The kernel refused to take it.
     Refused,
-    /// It was left to the victim.
+    /// The memory was left to the victim to free.
     Left,
 }
 
@@ -105,7 +105,7 @@ impl Reaper {
     /// Kills `victim` and gets its memory back.
     ///
     /// # Errors
-    /// It has ended, or may not be killed.
+    /// The victim has ended, or may not be killed.
     pub fn reap(&self, victim: &HeldProcess, grace: Duration) -> Result<Reaped, Error> {
         victim.kill().map_err(|error| Error::refused("kill", error))?;
         Ok(recover(victim, false, Reclaim::Late, grace, &self.0, None))

@@ -38,9 +38,9 @@ pub(crate) struct Victim {
     pub killed: Nanos,
     /// Bytes that its end is expected to free.
     pub had: u64,
-    /// Whether its memory comes back only with the last of the processes that are killed with it.
+    /// Whether the victim's memory comes back only with the last of the processes that are killed with it.
     pub is_joint: bool,
-    /// Its size when it was killed.
+    /// The size of the victim when it was killed.
     seen: Seen,
     state: State,
 }
@@ -275,7 +275,7 @@ impl Victim {
         if may_come { left.max(unseen) } else { left }
     }
 
-    /// Whether its memory is back and after how long, if it is settled with `left` bytes left.
+    /// Whether the victim's memory is back and after how long, if it is settled with `left` bytes left.
     fn settled(&self, now: Nanos, left: u64, timeout: Duration) -> Option<(bool, Nanos)> {
         let is_late = now.0 - self.state.progressed.0 > timeout.as_nanos() as i64
             || now.0 - self.killed.0 > SETTLE_MAX.0;

@@ -53,7 +53,7 @@ impl<'run> Application<'run> {
         &self.name
     }
 
-    /// Whether its program runs.
+    /// Whether the program of the application runs.
     pub(crate) fn is_alive(&mut self) -> bool {
         let running = self.running.as_mut();
         running.is_some_and(|running| matches!(running.child.try_wait(), Ok(None)))

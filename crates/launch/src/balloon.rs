@@ -61,7 +61,7 @@ impl Balloon {
 }
 
 impl Held {
-    /// Whether it has ended, although the run continues.
+    /// Whether the balloon has ended, although the run continues.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

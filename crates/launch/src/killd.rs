@@ -157,7 +157,7 @@ impl Killd {
         Ok(())
     }
 
-    /// Whether it has ended, although the run continues.
+    /// Whether killd has ended, although the run continues.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

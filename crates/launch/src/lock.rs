@@ -19,7 +19,7 @@ impl Lock {
     /// Takes the lock, which is held while this value or a shared handle lives.
     ///
     /// # Errors
-    /// Another run holds it.
+    /// Another run holds the lock.
     pub fn take(root: &Root) -> Result<Lock, Error> {
         let folder = root.path(FOLDER);
         let path = folder.join("launch.lock");

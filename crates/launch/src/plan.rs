@@ -20,7 +20,7 @@ pub use crate::killd::Minfree;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Its name, for output.
+    /// The name of the plan, for output.
     pub name: String,
     /// A file with more applications, relative to the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,13 +152,13 @@ pub struct Pause {
 pub struct Application {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// Its name in output.
+    /// The name of the application in output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The name of the program, if several applications run the same program and share its file pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Its interface.
+    /// The interface by which the application is started and used.
     pub interface: Interface,
     /// line: the beginning of the line of output that reports that it is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,17 +234,17 @@ impl std::fmt::Display for Mode {
 }
 
 impl Mode {
-    /// Whether it uses a swap file.
+    /// Whether the mode uses a swap file.
     pub fn has_swap_file(self) -> bool {
         matches!(self, Mode::SwapFile | Mode::ZramFile | Mode::Zswap)
     }
 
-    /// Whether it uses swap.
+    /// Whether the mode uses swap.
     pub fn has_swap(self) -> bool {
         self.has_swap_file() || self.has_zram()
     }
 
-    /// Whether it uses a zram device.
+    /// Whether the mode uses a zram device.
     pub fn has_zram(self) -> bool {
         matches!(self, Mode::Zram | Mode::ZramFile)
     }

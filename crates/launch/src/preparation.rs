@@ -21,7 +21,7 @@ const GROUP_PREFIX: &str = "pagewise-launch-";
 pub struct Preparation {
     /// The plan.
     pub plan: Plan,
-    /// Its visits.
+    /// The visits of the run.
     pub visits: Vec<Visit>,
     /// The machine.
     pub situation: Situation,

@@ -20,11 +20,11 @@ use crate::watch::{Kill, Process};
 /// A completed visit.
 #[derive(Clone, Debug)]
 pub struct Visited {
-    /// Its round, from 0.
+    /// The round of the visit, from 0.
     pub round: u32,
     /// The application.
     pub application: String,
-    /// Whether its program had to be started.
+    /// Whether the program of the application had to be started.
     pub is_cold: bool,
     /// From the request to the answer; None if there was no answer in time.
     pub launch: Option<Duration>,

@@ -8,7 +8,7 @@ use crate::{Error, text};
 /// A planned visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
-    /// Its round, from 0.
+    /// The round of the visit, from 0.
     pub round: u32,
     /// The application.
     pub application: String,

@@ -23,18 +23,18 @@ pub enum ChangeStep {
     Zram {
         /// The kernel's name of the compressor.
         compressor: Option<String>,
-        /// Its uncompressed size.
+        /// The uncompressed size of the device.
         size: Bytes,
-        /// Its swap priority.
+        /// The swap priority of the device.
         priority: i32,
     },
     /// Creates a swap file, and uses it.
     SwapFile {
-        /// Its path.
+        /// The path of the swap file.
         path: PathBuf,
-        /// Its size.
+        /// The size of the swap file.
         size: Bytes,
-        /// Its swap priority.
+        /// The swap priority of the swap file.
         priority: i32,
     },
     /// Creates the groups for all applications, and applies their settings.

@@ -10,7 +10,7 @@ const MEBIBYTES_MAX: u64 = 64;
 /// Reads the text of the file at `path`.
 ///
 /// # Errors
-/// It cannot be read, is not a regular file, is larger than 64 MiB, or is not UTF-8.
+/// The file cannot be read, is not a regular file, is larger than 64 MiB, or is not UTF-8.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     linux::text_file::read(path, MEBIBYTES_MAX).map_err(|error| Error::file("read", path, &error))
 }

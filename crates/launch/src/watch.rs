@@ -34,7 +34,7 @@ pub(crate) struct Rules {
 pub(crate) struct Process {
     pub(crate) application: String,
     pub(crate) number: u32,
-    /// When it was first seen, since the start of the run.
+    /// The time from the start of the run to when the process was first seen.
     pub(crate) seen: Duration,
 }
 

@@ -102,7 +102,7 @@ pub struct Tables {
 /// | hot, lazy | clean | `fork::find_clean` in the child of a fork | yes |
 /// | clean, hot, lazy | released | `holes::open_below`, `retire::retire` | yes |
 /// | block, mapped | released | `free`, `munmap` and `mremap` in the retired arena | no |
-/// | unowned | unowned for good | `pool::give_back`, if the kernel refuses to map tainted pages anew | no |
+/// | unowned | unowned for good | `pool::give_back`, if the kernel refuses to map tainted pages again | no |
 /// | block, mapped | mapped, tainted for good | `pool::refuse`, if the pages' addresses are lost | no |
 ///
 /// # Rules of locks
@@ -131,7 +131,7 @@ pub struct Tables {
 ///   thread, around a fork, where the program maps over free memory, where the arena gives addresses up, and on
 ///   tables once nothing is retained.
 /// - **A free takes the lock once.** It takes the lock a second time only after system calls that come between the
-///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages anew. Each
+///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages again. Each
 ///   action of `pool::work` takes it once more, and so does the first reading of the available memory.
 /// - **The detached span.** There is one at a time. Its thread blocks signals during the call, so no handler
 ///   suspends it, and `lock_at_rest` may wait for it.

@@ -20,7 +20,7 @@ pub struct PageBits {
     pub dirty: Bits,
     /// The page belongs to an `mmap`.
     pub mapped: Bits,
-    /// The page's mapping differs from the arena's: it is mapped anew when it is freed.
+    /// The page's mapping differs from the arena's: it is mapped again when it is freed.
     pub tainted: Bits,
     /// The page is tainted only because it was moved here: its mapping joins no other.
     pub moved: Bits,

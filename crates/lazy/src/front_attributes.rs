@@ -1,5 +1,5 @@
 //! Calls that change how memory is mapped. The change stays with the addresses, so the pages
-//! are marked and mapped anew when they are freed.
+//! are marked and mapped again when they are freed.
 
 use libc::{ENOMEM, c_int, c_long, c_uchar, c_uint, c_ulong, c_void, size_t};
 
@@ -150,7 +150,7 @@ unsafe extern "C" fn mbind(
     unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
 }
 
-/// Sealed memory cannot be mapped anew, so it stays unowned when it is freed.
+/// Sealed memory cannot be mapped again, so it stays unowned when it is freed.
 ///
 /// # Safety
 /// As for the kernel's `mseal` (Linux 6.10).

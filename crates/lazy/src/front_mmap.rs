@@ -132,7 +132,7 @@ fn is_memory(file: c_int) -> bool {
 }
 
 /// Prepares for another mapping of the program's over these addresses: their free pages in the
-/// arena become the program's, and all of them are mapped anew when they are freed.
+/// arena become the program's, and all of them are mapped again when they are freed.
 pub fn claim(address: usize, length: usize) {
     let Some(length) = length.checked_next_multiple_of(PAGE) else { return };
     if retired::is_retired() {

@@ -74,7 +74,7 @@ pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {
 const LOOKS_MAX: u32 = 1_000_000;
 const REFUSALS_MAX: u32 = 1000;
 
-/// The arena as `lock` or `lock_briefly` gives it, by whom the memory is for.
+/// The locked arena: by `lock` for a block of `malloc`, by `lock_briefly` for a mapping.
 pub fn lock_for(owner: Owner) -> Option<Guard<'static, Arena>> {
     match owner {
         Owner::Block => lock(),

@@ -13,7 +13,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// Whether it contains the address.
+    /// Whether the object contains the address.
     pub fn has(self, address: usize) -> bool {
         (self.start..self.end).contains(&address)
     }

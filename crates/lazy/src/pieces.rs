@@ -1,5 +1,5 @@
 //! `mremap` of a range that is one mapping to the program and several here: neighbours that
-//! were freed after a change of their attributes were mapped anew, and moved pages join no other mapping. The
+//! were freed after a change of their attributes were mapped again, and moved pages join no other mapping. The
 //! kernel refuses such a range (EFAULT). Memory with the arena's own attributes is copied into one mapping;
 //! other memory is moved piece by piece, and keeps every attribute.
 
@@ -20,7 +20,7 @@ pub struct Move {
     pub new_length: usize,
     pub to: Option<usize>,
     pub flags: c_int,
-    /// Whether its pages are mapped like the arena.
+    /// Whether the pages of the piece are mapped like the arena.
     pub is_plain: bool,
 }
 

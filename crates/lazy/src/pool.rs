@@ -111,7 +111,7 @@ pub enum Freed {
     Used,
     /// Memory that the library has closed, or left open because the kernel refused.
     Closed(Closing),
-    /// Anything, in a mapping that differs from the arena's: the pages are mapped anew, and stay
+    /// Anything, in a mapping that differs from the arena's: the pages are mapped again, and stay
     /// unowned if the kernel refuses.
     Tainted,
     /// No memory, in a mapping like the arena's.

@@ -18,7 +18,7 @@ pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     let length = pages as usize * PAGE;
     if to.held != Free::Hot && pages >= MOVED_PAGES_MIN && hand_over(source, target, length) {
         // Moved pages keep their former offset, so the kernel joins their mapping to no other
-        // until they are mapped anew.
+        // until they are mapped again.
         let bits = page_bits();
         bits.tainted.set(to.first, pages);
         bits.moved.set(to.first, pages);

@@ -7,11 +7,11 @@ use crate::bins::{Bins, NONE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Free {
-    /// Its pages are resident.
+    /// A span whose pages are resident.
     Hot,
-    /// Its pages are resident unless the kernel took them.
+    /// A span whose pages are resident unless the kernel took them.
     Lazy,
-    /// It has no pages, and reads as zero.
+    /// A span without pages, which reads as zero.
     Clean,
 }
 
@@ -112,7 +112,7 @@ impl Spans {
         self.count
     }
 
-    /// The same spans in a longer array, which begins with the former tags.
+    /// Moves the spans to a longer array, which begins with the former tags.
     pub fn grow(&mut self, tags: &'static mut [Tag]) {
         self.tags = tags;
     }

@@ -23,9 +23,9 @@ pub enum Version {
 /// A mounted hierarchy with a certain controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Its mount point.
+    /// The mount point of the hierarchy.
     pub mount: PathBuf,
-    /// Its version.
+    /// The version of the hierarchy.
     pub version: Version,
 }
 
@@ -38,7 +38,7 @@ pub struct MemoryGroup {
     pub version: Version,
     /// The kernel's number for it: the inode of its folder.
     pub id: u64,
-    /// Its depth below the root of the hierarchy.
+    /// The depth of the group below the root of the hierarchy.
     pub level: u32,
 }
 
@@ -75,7 +75,7 @@ impl Hierarchy {
     /// Finds the hierarchy with `controller`.
     ///
     /// # Errors
-    /// It is not mounted, or the operating system refuses.
+    /// The controller is not mounted, or the operating system refuses.
     pub fn required(root: &Root, controller: &str) -> Result<Hierarchy, Error> {
         Hierarchy::of(root, controller)?.ok_or_else(|| {
             let what = format!(

@@ -40,7 +40,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// Its name in recordings.
+    /// The name of the class in recordings.
     pub fn name(self) -> &'static str {
         match self {
             Class::Emmc => "emmc",
@@ -58,17 +58,17 @@ impl Class {
 /// A whole disk. Fields that the kernel does not report are None.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disk {
-    /// Its name in the kernel, such as `sda`.
+    /// The name of the disk in the kernel, such as `sda`.
     pub name: String,
-    /// Its class of storage.
+    /// The class of storage.
     pub class: Class,
     /// The version of UFS, such as `3.1`, or the application performance class of an SD card, such as `A2`.
     pub version: Option<String>,
-    /// Its model name.
+    /// The name of the disk's model.
     pub model: Option<String>,
     /// Whether the kernel considers it rotational, which is the default for disks that do not report it.
     pub is_rotational: Option<bool>,
-    /// Whether it is removable.
+    /// Whether the disk is removable.
     pub is_removable: Option<bool>,
 }
 

@@ -16,11 +16,11 @@ use crate::{Error, Root};
 pub struct FileExtent {
     /// The kernel's number of the whole device.
     pub device: u32,
-    /// Its offset on the device.
+    /// The offset of the extent on the device.
     pub device_byte: u64,
-    /// Its offset in the file.
+    /// The offset of the extent in the file.
     pub file_byte: u64,
-    /// Its length.
+    /// The length of the extent.
     pub bytes: u64,
 }
 

@@ -42,7 +42,7 @@ pub enum Release {
     Taken,
     /// The process had already freed its memory.
     Gone,
-    /// Another process holds the mmap lock; try again.
+    /// The mmap lock is held by another process; try again.
     Busy,
     /// The kernel refuses: another process uses the same address space, or the kernel is older than 5.15.
     Refused,
@@ -52,7 +52,7 @@ impl HeldProcess {
     /// Holds the process with PID `number`; `processes` is `/proc`.
     ///
     /// # Errors
-    /// It has ended, it is a thread, or descriptors ran out.
+    /// The process has ended, the PID is that of a thread, or descriptors ran out.
     pub fn open(processes: &OwnedFd, number: u32) -> Result<HeldProcess, Errno> {
         let name = DecInt::new(number);
         let folder = open_at(processes, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)?;
@@ -99,20 +99,20 @@ impl HeldProcess {
         found
     }
 
-    /// Its PID.
+    /// The PID of the process.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Its pidfd.
+    /// The pidfd of the process.
     pub(crate) fn handle(&self) -> &OwnedFd {
         &self.handle
     }
 
-    /// Its user ID.
+    /// The user ID of the process.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub fn user(&self) -> Result<u32, Errno> {
         Ok(fstat(&self.folder)?.st_uid)
     }
@@ -120,7 +120,7 @@ impl HeldProcess {
     /// Reads the beginning of a file of its folder, as much as `buffer` holds.
     ///
     /// # Errors
-    /// It has ended, or the file may not be read.
+    /// The process has ended, or the file may not be read.
     pub fn read<'a>(&self, name: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
         let length = read(&self.open_file(name)?, &mut *buffer)?;
         Ok(&buffer[..length])
@@ -129,7 +129,7 @@ impl HeldProcess {
     /// Opens a file of its folder.
     ///
     /// # Errors
-    /// It has ended, or the file may not be opened.
+    /// The process has ended, or the file may not be opened.
     pub fn open_file(&self, name: &CStr) -> Result<OwnedFd, Errno> {
         let folder = match &self.thread {
             // The `stat` of a thread has the figures of only that thread.
@@ -190,7 +190,7 @@ impl HeldProcess {
     /// Sends SIGKILL.
     ///
     /// # Errors
-    /// It has ended, or the kernel does not permit the signal.
+    /// The process has ended, or the kernel does not permit the signal.
     pub fn kill(&self) -> Result<(), Errno> {
         pidfd_send_signal(&self.handle, Signal::KILL)
     }
@@ -268,7 +268,7 @@ pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
 /// a zero. At the next call the PID may belong to another process.
 ///
 /// # Errors
-/// It has ended, or the file may not be read.
+/// The process has ended, or the file may not be read.
 pub fn read_unheld<'a>(
     processes: &OwnedFd,
     number: u32,

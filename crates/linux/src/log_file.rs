@@ -35,8 +35,8 @@ impl LogFile {
         // Other processes share standard output, so open it again to make only this descriptor
         // non-blocking. A socket, such as the journal's, cannot be opened again: `write` polls it first.
         let flags = OFlags::NONBLOCK.bits() as i32;
-        let anew = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
-        Ok(match anew {
+        let reopened = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
+        Ok(match reopened {
             Ok(file) => LogFile { file, may_wait: false },
             Err(_) => LogFile::to(own),
         })

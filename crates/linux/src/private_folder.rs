@@ -34,7 +34,7 @@ impl PrivateFolder {
     /// Opens the folder at `path`, which is made if it does not exist.
     ///
     /// # Errors
-    /// Another user can write there, or the operating system refuses.
+    /// Another user can write to the folder, or the operating system refuses.
     pub fn open(path: &Path) -> io::Result<PrivateFolder> {
         match mkdir(path, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -52,7 +52,7 @@ impl PrivateFolder {
     /// Creates the file `name` and locks it.
     ///
     /// # Errors
-    /// It exists, or the operating system refuses.
+    /// The file exists, or the operating system refuses.
     pub fn create_locked(&self, name: &str) -> io::Result<OwnedFd> {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -18,7 +18,7 @@ pub enum Grant {
 
 /// A feature that pagewise may use, and its check.
 pub struct Check {
-    /// Its name, the same in all output.
+    /// The name of the check, the same in all output.
     pub name: &'static str,
     /// What the user loses if it is refused.
     pub without_it: &'static str,

@@ -39,9 +39,9 @@ pub fn name(root: &Root, process: u32) -> Option<String> {
 /// The state of a process at an instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessState {
-    /// Its name, at most 15 bytes.
+    /// The name of the process, at most 15 bytes.
     pub name: String,
-    /// Its start time, in clock ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     pub start: u64,
     /// The PID of its parent.
     pub parent: u32,
@@ -244,7 +244,7 @@ pub fn is_root() -> bool {
 /// A file that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedFile {
-    /// Its path, as the process sees it.
+    /// The path of the file, as the process sees it.
     pub path: PathBuf,
     /// The address of its first byte.
     pub address: u64,
@@ -335,11 +335,11 @@ pub fn rank_this_thread(nice: i32) -> Result<(), Error> {
 /// How a command ended that had a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finished {
-    /// It exited with status 0.
+    /// The command exited with status 0.
     Well,
-    /// It exited with another status, a signal killed it, or its state is unknown.
+    /// The command exited with another status, a signal killed it, or its state is unknown.
     Wrong,
-    /// It was killed with its process group.
+    /// The command was killed with its process group.
     Late,
 }
 

@@ -18,17 +18,17 @@ type Elf<'a> = ElfFile<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
 /// Why a preloaded library cannot serve a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreached {
-    /// It is linked statically.
+    /// The program is linked statically.
     Static,
-    /// Its libc is musl, which lacks symbols of glibc.
+    /// The libc of the program is musl, which lacks symbols of glibc.
     Musl,
-    /// It gains privileges when it starts, so the loader ignores LD_PRELOAD.
+    /// The program gains privileges when it starts, so the loader ignores LD_PRELOAD.
     Privileged,
-    /// It defines `malloc` itself.
+    /// The program defines `malloc` itself.
     OwnMalloc,
-    /// It was built with a sanitizer, which also replaces `malloc`.
+    /// The program was built with a sanitizer, which also replaces `malloc`.
     Sanitized,
-    /// It is for another processor, or not a program.
+    /// The file is a program for another processor, or not a program.
     Foreign,
 }
 

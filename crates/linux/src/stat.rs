@@ -26,22 +26,22 @@ impl<'text> Stat<'text> {
         Some(Stat { name: text.get(begin..end)?, rest: text[end + 1..].trim_ascii() })
     }
 
-    /// Its unmodified name, at most 15 arbitrary bytes.
+    /// The unmodified name of the process, at most 15 arbitrary bytes.
     pub fn name(&self) -> &'text [u8] {
         self.name
     }
 
-    /// Its state: `R`, `S`, `D` for uninterruptible sleep, `Z` or `X` if it has ended, or another letter.
+    /// The state of the process: `R`, `S`, `D` for uninterruptible sleep, `Z` or `X` if it has ended, or another letter.
     pub fn state(&self) -> Option<u8> {
         self.text(STATE)?.first().copied()
     }
 
-    /// Whether it has ended: none of its threads runs.
+    /// Whether the process has ended: none of its threads runs.
     pub fn has_ended(&self) -> bool {
         self.has_main_thread_ended() && self.number(THREADS).is_none_or(|count: u64| count <= 1)
     }
 
-    /// Whether its main thread has ended; other threads may still run (`pthread_exit(3)` in `main`).
+    /// Whether the main thread has ended; other threads may still run (`pthread_exit(3)` in `main`).
     pub fn has_main_thread_ended(&self) -> bool {
         matches!(self.state(), Some(b'Z' | b'X'))
     }
@@ -56,7 +56,7 @@ impl<'text> Stat<'text> {
         Some(self.number::<u64>(USER_TICKS)? + self.number::<u64>(SYSTEM_TICKS)?)
     }
 
-    /// Its start time, in ticks since boot.
+    /// The start time of the process, in ticks since boot.
     pub fn start_ticks(&self) -> Option<u64> {
         self.number(START_TICKS)
     }

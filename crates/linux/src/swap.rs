@@ -15,13 +15,13 @@ use crate::{Error, Root, unescape};
 pub struct Area {
     /// The file or device.
     pub path: PathBuf,
-    /// Whether it is a file of a file system.
+    /// Whether the area is a file of a file system.
     pub is_file: bool,
-    /// Its size.
+    /// The size of the area.
     pub bytes: u64,
     /// Bytes in use.
     pub bytes_used: u64,
-    /// Its priority: the kernel uses the highest first, and equal ones in turn.
+    /// The priority of the area: the kernel uses the highest first, and equal ones in turn.
     pub priority: i32,
 }
 

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 /// Reads the text of the file at `path`, of at most `mebibytes_max` MiB.
 ///
 /// # Errors
-/// It cannot be read, is not a regular file (a device or a pipe may never end), is larger, or is not UTF-8.
+/// The file cannot be read, is not a regular file (a device or a pipe may never end), is larger, or is not UTF-8.
 pub fn read(path: &Path, mebibytes_max: u64) -> io::Result<String> {
     // Without NONBLOCK, opening a pipe would wait for its other end.
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;

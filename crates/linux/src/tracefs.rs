@@ -36,12 +36,12 @@ impl Tracefs {
         Ok(Tracefs { folder, own: Some(own) })
     }
 
-    /// Its folder. The path of a private mount is valid in this process, and in a child until it calls exec.
+    /// The folder of tracefs. The path of a private mount is valid in this process, and in a child until it calls exec.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether it is mounted only for this process.
+    /// Whether tracefs is mounted only for this process.
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }

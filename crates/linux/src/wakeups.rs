@@ -22,7 +22,7 @@ const THRESHOLDS: [u64; 4] = [70, 80, 90, 95];
 #[derive(Debug)]
 pub struct Event {
     file: OwnedFd,
-    /// Whether it is an eventfd, which stays ready until its counter is read.
+    /// Whether the file is an eventfd, which stays ready until its counter is read.
     is_counter: bool,
     /// Files for which the eventfd is registered; they must stay open.
     _watched: Vec<File>,

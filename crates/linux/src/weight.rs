@@ -67,7 +67,7 @@ pub struct Weighed {
     pub weight: Option<Weight>,
     /// Bytes of anonymous memory at that instant.
     pub anonymous: u64,
-    /// Whether it uses the address space of its parent: it is between vfork and exec.
+    /// Whether the process uses the address space of its parent: it is between vfork and exec.
     pub is_borrowed: bool,
 }
 
@@ -119,7 +119,7 @@ impl Weighed {
         }
     }
 
-    /// Whether its size is similar to that of the read, if it has `anonymous` bytes of anonymous memory now.
+    /// Whether `anonymous` bytes of anonymous memory are close to those that were there when the process was weighed.
     pub fn has_similar_size(&self, anonymous: u64) -> bool {
         anonymous.abs_diff(self.anonymous) <= self.anonymous / CHANGED_PART
     }

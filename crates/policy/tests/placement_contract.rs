@@ -14,7 +14,7 @@ struct Checked<'a> {
     name: &'a str,
     placement: Box<dyn Placement>,
     capacity: usize,
-    /// Whether it asks for the next victim after each step.
+    /// Whether the placement asks for the next victim after each step.
     asks_for_next: bool,
     resident: BTreeSet<u32>,
     has_copy: BTreeMap<u32, bool>,

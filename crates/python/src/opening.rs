@@ -29,7 +29,7 @@ impl RecordingArguments {
         Ok(RecordingArguments { path, options: options(py, format, mapping, columns)? })
     }
 
-    /// Where it lies.
+    /// The path of the recording.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -57,7 +57,7 @@ impl RecordingArguments {
     /// Opens a recording of any kind.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// Errors of [`trace::open_any`].
     pub fn open_any(&self) -> Result<trace::Opened, Error> {
         trace::open_any(&self.path, &self.options)
     }

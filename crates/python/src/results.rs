@@ -82,7 +82,7 @@ pub struct Simulate {
     pub pagewise: &'static str,
     /// Hash of the sources that pagewise was built from.
     pub build: &'static str,
-    /// The same for the recorded pages of 4 KiB; absent unless larger pages were asked for.
+    /// The result for the recorded pages of 4 KiB; absent unless larger pages were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_4_kib: Option<SimulatedAt4KiB>,
     /// sha256 of the recording; null if it cannot be read twice, absent outside `--json`.
@@ -228,7 +228,7 @@ pub struct Devices {
 pub struct Row {
     /// The name that commands accept.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of the entry, in a line.
     pub summary: &'static str,
 }
 
@@ -237,7 +237,7 @@ pub struct Row {
 pub struct PolicyRow {
     /// The name that commands accept.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// A description of the policy, in a line.
     pub summary: &'static str,
     /// What can be set.
     pub options: Vec<PolicyOption>,
@@ -246,11 +246,11 @@ pub struct PolicyRow {
 /// An option of a policy.
 #[derive(Serialize, JsonSchema)]
 pub struct PolicyOption {
-    /// Its name in settings.
+    /// The name of the option in settings.
     pub name: &'static str,
-    /// Its value unless it is set.
+    /// The value of the option unless it is set.
     pub default: &'static str,
-    /// What it means, with its unit.
+    /// The meaning of the option, with its unit.
     pub summary: &'static str,
 }
 
@@ -263,13 +263,13 @@ impl From<&OptionRow> for PolicyOption {
 /// An architecture of the catalog.
 #[derive(Serialize, JsonSchema)]
 pub struct ArchitectureRow {
-    /// Its name in the catalog.
+    /// The name of the architecture in the catalog.
     name: &'static str,
-    /// What it is, in a line.
+    /// A description of the architecture, in a line.
     summary: &'static str,
-    /// What it is compared as: `baseline`, `system` or `bound`.
+    /// The role of the architecture in comparisons: `baseline`, `system` or `bound`.
     role: &'static str,
-    /// Whether its decisions depend on the latencies of the devices.
+    /// Whether the decisions of the architecture depend on the latencies of the devices.
     decides_by_latency: bool,
     /// What can be set.
     options: Vec<ArchitectureOption>,
@@ -280,17 +280,17 @@ pub struct ArchitectureRow {
 /// An option of an architecture.
 #[derive(Serialize, JsonSchema)]
 struct ArchitectureOption {
-    /// Its name in settings.
+    /// The name of the option in settings.
     name: &'static str,
-    /// Its value unless it is set.
+    /// The value of the option unless it is set.
     default: &'static str,
-    /// What it decides.
+    /// What the option decides.
     meaning: &'static str,
-    /// Its values in words.
+    /// The values of the option in words.
     values: String,
     /// The values that are words.
     words: Vec<&'static str>,
-    /// Whether it also takes a number.
+    /// Whether the option also takes a number.
     takes_number: bool,
 }
 
@@ -318,13 +318,13 @@ impl From<&swap::Architecture> for ArchitectureRow {
 /// A policy with every option.
 #[derive(Serialize, JsonSchema)]
 pub struct DescribedPolicy {
-    /// Its name in the catalog.
+    /// The name of the policy in the catalog.
     pub policy: &'static str,
-    /// Its name with the options that were set.
+    /// The name of the policy with the options that were set.
     pub label: String,
     /// Every option with the value in effect.
     pub options: BTreeMap<&'static str, String>,
-    /// Whether it looks ahead in the recording.
+    /// Whether the policy looks ahead in the recording.
     pub knows_the_future: bool,
 }
 

@@ -66,7 +66,7 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Its name in recordings.
+    /// The name of the backend in recordings.
     pub fn name(&self) -> &'static str {
         match self {
             Backend::Bpf(_) => "bpf",

@@ -40,7 +40,7 @@ pub struct Moments {
 /// A process that got SIGKILL.
 #[derive(Clone, Debug)]
 struct Dying {
-    /// Its state at the kill.
+    /// The state of the process at the kill.
     had: ProcessState,
     killed_ns: u64,
     /// Free memory at the kill.
@@ -48,7 +48,7 @@ struct Dying {
     /// The smallest size that was seen since then, and when.
     least: u64,
     progressed_ns: u64,
-    /// Whether it has ended since the last look.
+    /// Whether the process has ended since the last look.
     has_ended: bool,
 }
 
@@ -183,7 +183,7 @@ impl Moments {
 /// The remaining memory of a killed process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remains {
-    /// Its start time, in clock ticks since boot.
+    /// The start time of the process, in clock ticks since boot.
     pub start: u64,
     /// Bytes in memory.
     pub resident: u64,

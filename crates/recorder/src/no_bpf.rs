@@ -59,7 +59,7 @@ impl<'object> Programs<'object> {
     /// Never called.
     ///
     /// # Errors
-    /// None.
+    /// Never returned.
     pub fn drain(&mut self, _take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         match self.never {}
     }
@@ -67,7 +67,7 @@ impl<'object> Programs<'object> {
     /// Never called.
     ///
     /// # Errors
-    /// None.
+    /// Never returned.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.never {}
     }
@@ -75,7 +75,7 @@ impl<'object> Programs<'object> {
     /// Never called.
     ///
     /// # Errors
-    /// None.
+    /// Never returned.
     pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         match self.never {}
     }

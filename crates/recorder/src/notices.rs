@@ -25,9 +25,9 @@ pub struct Notice {
 /// A victim before it frees anything; its memory is in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Victim {
-    /// Its name, at most 15 bytes.
+    /// The name of the victim, at most 15 bytes.
     pub name: String,
-    /// Its start time, in clock ticks since boot.
+    /// The start time of the victim, in clock ticks since boot.
     pub start: u64,
     /// `oom_score_adj`.
     pub adj: i16,
@@ -35,7 +35,7 @@ pub struct Victim {
     pub resident: u64,
     /// The anonymous part of its memory.
     pub anonymous: u64,
-    /// Its memory in swap.
+    /// The victim's memory in swap.
     pub swapped: u64,
     /// Pages that it has read from storage.
     pub major_faults: u64,

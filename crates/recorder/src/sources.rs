@@ -4,7 +4,7 @@
 /// A source of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its name on the command line and in recordings.
+    /// The name of the source on the command line and in recordings.
     pub name: &'static str,
     /// The events that it records, in one line.
     pub summary: &'static str,
@@ -12,7 +12,7 @@ pub struct Source {
     pub programs: &'static [&'static str],
     /// The text events that replace its programs if the kernel refuses BPF, each with a filter or "".
     pub text_events: &'static [(&'static str, &'static str)],
-    /// Whether it is recorded if the user names no source.
+    /// Whether the source is recorded if the user names none.
     pub is_default: bool,
 }
 

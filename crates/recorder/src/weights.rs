@@ -37,11 +37,11 @@ const AGAIN: u32 = 2;
 /// A process of a moment.
 #[derive(Clone, Debug)]
 pub struct Subject {
-    /// Its state in the moment.
+    /// The state of the process in the moment.
     pub state: ProcessState,
     /// The PID of its parent.
     pub parent: u32,
-    /// Whether it got SIGKILL: a read would hold its memory.
+    /// Whether the process got SIGKILL: a read would hold its memory.
     pub is_dying: bool,
 }
 
@@ -71,7 +71,7 @@ struct Known {
     start: u64,
     name: String,
     time_ns: u64,
-    /// Its CPU time at that time.
+    /// The CPU time of the process when it was weighed.
     ticks: u64,
     weighed: Weighed,
     /// Whether a sharer has ended since then.

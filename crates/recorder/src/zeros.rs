@@ -13,9 +13,9 @@ use crate::sources::Source;
 pub enum Zeros {
     /// Like all other pages: the kernel writes them, or page-outs are not recorded.
     Plain,
-    /// Their page-outs are marked.
+    /// Page-outs of pages of zeros are marked.
     Marked,
-    /// Their page-outs cannot be marked, for this reason.
+    /// Page-outs of pages of zeros cannot be marked, for this reason.
     Unmarked(&'static str),
 }
 

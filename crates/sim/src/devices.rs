@@ -22,7 +22,7 @@ const LATENCY_US_MAX: f64 = 1e9;
 pub struct Provenance {
     /// Source that measured or stated it.
     pub source: String,
-    /// When it was measured or read, as an ISO date.
+    /// The date of the measurement or of the source, in ISO form.
     pub date: String,
     /// False if the number was recalled or assumed and not checked.
     pub verified: bool,
@@ -110,7 +110,7 @@ pub struct Device {
     /// Only for a device that is the board's own memory: bytes of pages it holds for each
     /// byte of memory it takes, 1 without compression.
     pub compression: Option<Figure>,
-    /// Whether it consists only of two latencies that the caller gave.
+    /// Whether the device consists only of two latencies that the caller gave.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_exact: bool,
 }
@@ -126,7 +126,7 @@ impl Latency {
 }
 
 impl Device {
-    /// The same device with another figure of each latency's range as the typical one.
+    /// This device with another figure of each latency's range as the typical one.
     #[must_use]
     pub fn at(&self, figure: fn(&Latency) -> u64) -> Device {
         Device { read: self.read.at(figure), write: self.write.at(figure), ..self.clone() }

@@ -236,7 +236,7 @@ impl Input {
     /// Consumes `count` bytes, held or not.
     ///
     /// # Errors
-    /// Those of `fill`; `Corrupt` if the recording ends too early.
+    /// Errors of [`Self::fill`]; `Corrupt` if the recording ends too early.
     pub fn skip(&mut self, count: u64) -> Result<(), Error> {
         let goal = self.offset.saturating_add(count);
         while self.offset < goal {
@@ -253,7 +253,7 @@ impl Input {
     /// `BUFFER_BYTES`.
     ///
     /// # Errors
-    /// Those of `fill`; `Corrupt` if the recording ends within these bytes.
+    /// Errors of [`Self::fill`]; `Corrupt` if the recording ends within these bytes.
     pub fn need(&mut self, count: usize) -> Result<Option<&[u8]>, Error> {
         if self.end - self.start < count {
             let held = self.fill()?.len();
@@ -272,7 +272,7 @@ impl Input {
     /// the recording.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// Errors of [`Self::fill`].
     pub fn read_into(&mut self, target: &mut [u8]) -> Result<usize, Error> {
         let mut filled = 0;
         while filled < target.len() {

@@ -39,7 +39,7 @@ pub enum Opened {
 /// If `options` name a format, a mapping or columns, the input has events.
 ///
 /// # Errors
-/// Those of `open`.
+/// Errors of [`open`].
 pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
     if options.describe_recording() || is_parquet(path) {
         return Ok(Opened::Events(open(path, options)?));

@@ -121,7 +121,7 @@ impl Pipeline {
     /// Reads a recording from an open input.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// Errors of [`Self::open`].
     pub fn of_input(mut input: Input, options: &PipelineOptions) -> Result<Pipeline, Error> {
         let format = format_of(&mut input, options)?;
         let path = input.path().to_owned();
@@ -192,7 +192,7 @@ impl Pipeline {
     /// The next rows as extents, the form in which an import writes them; `None` at the end.
     ///
     /// # Errors
-    /// Those of `next_rows`.
+    /// Errors of [`Self::next_rows`].
     pub fn next_runs(&mut self) -> Result<Option<Numbered<'_>>, Error> {
         let is_more = self.next_batch()?;
         Ok(is_more.then(|| Numbered {
@@ -228,7 +228,7 @@ impl Pipeline {
     /// bounded table.
     ///
     /// # Errors
-    /// Those of `next_rows`.
+    /// Errors of [`Self::next_rows`].
     pub fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
         pages.clear();
         if self.header.kind == TraceKind::Objects

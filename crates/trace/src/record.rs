@@ -211,6 +211,6 @@ pub trait IdReader {
     /// at the end.
     ///
     /// # Errors
-    /// Those of [`RecordReader::read`].
+    /// Errors of [`RecordReader::read`].
     fn read_ids(&mut self, ids: &mut Vec<u64>, ledger: &mut Ledger) -> Result<bool, Error>;
 }

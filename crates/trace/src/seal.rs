@@ -114,7 +114,7 @@ impl Pieces {
     /// Compares all of `file` with its checksums.
     ///
     /// # Errors
-    /// Those of `check`; if the operating system refuses the read.
+    /// Errors of [`Self::check`]; the operating system refuses the read.
     pub fn check_all(&self, file: &impl ChunkReader) -> Result<(), ParquetError> {
         self.list.iter().try_for_each(|piece| {
             self.check(piece.start, &file.get_bytes(piece.start, piece.length as usize)?)

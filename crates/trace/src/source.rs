@@ -20,7 +20,7 @@ pub trait Source: Send {
     /// trace. Do not mix it with `next_batch`.
     ///
     /// # Errors
-    /// Those of `next_batch`.
+    /// Errors of [`Self::next_batch`].
     fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
         rows.clear();
         self.next_batch(&mut rows.events)
@@ -30,7 +30,7 @@ pub trait Source: Send {
     /// `next_batch`.
     ///
     /// # Errors
-    /// Those of `next_batch`.
+    /// Errors of [`Self::next_batch`].
     fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
         let mut events = Events { page: std::mem::take(pages), ..Events::default() };
         let is_more = self.next_batch(&mut events)?;

@@ -119,7 +119,7 @@ impl EventFlags {
         if number < PageClass::ALL.len() { PageClass::ALL[number] } else { PageClass::Unknown }
     }
 
-    /// These flags with the class replaced by `class`.
+    /// A copy of the flags with the class replaced by `class`.
     #[must_use]
     pub const fn with_class(self, class: PageClass) -> EventFlags {
         EventFlags(self.0 & !(CLASS_MASK << CLASS_SHIFT) | (class as u8) << CLASS_SHIFT)

@@ -39,7 +39,7 @@ impl ReferenceKind {
 pub struct LeftBlock {
     /// Address of the block divided by [`BLOCK_BYTES`].
     pub block: u64,
-    /// Whether it was written while the filter held it.
+    /// Whether the block was written while the filter held it.
     pub is_written: bool,
 }
 

@@ -35,7 +35,7 @@ class Outcome(types.Outcome):
     """What an architecture did on a recording, and what it does at other latencies."""
 
     at: NotRequired[Mapping[Latencies, types.Outcome]]
-    """Its outcomes at other latencies."""
+    """The outcomes at other latencies of the devices."""
 
 
 WRITE_AMPLIFICATION: Spread = {"low": 1.0, "typical": 2.0, "high": 5.0}

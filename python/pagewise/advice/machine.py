@@ -125,7 +125,7 @@ class Options:
     compression: float | None = None
 
     def with_value(self, option: str, value: str | float) -> Options:
-        """These options with one more; ``option`` is the name of a rule."""
+        """A copy of the options with one more; ``option`` is the name of a rule."""
         match option:
             case "fast":
                 return replace(self, fast=str(value))

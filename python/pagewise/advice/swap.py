@@ -127,13 +127,10 @@ def advise_swap(
     memory. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which move as a whole.
     ``progress(done, total)`` counts thousandths of cells.
 
-    Fields: ``evidence`` (whether it is enough for a size, and the range of the size); ``today``
-    (the best on stock Linux at its size, or null) and ``worth`` (``architecture``, the best of all,
-    at its size), each with I/O time, share, wear per day, life in years, busy time and memory;
-    ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for ``today``,
-    empty without evidence; ``warnings``; ``candidates``; with larger pages also ``at_4_kib`` (the
-    slow device alone, and ``today``, with the recorded pages). Raises NothingRecorded for a
-    recording without accesses, and UsageError if a device is unknown.
+    ``today`` is the best on stock Linux at its size, or null; ``worth`` the best of all at its
+    size; ``best`` the least I/O time at the size of ``today``. ``settings`` are for ``today``, each
+    with undo, and empty without evidence. Raises NothingRecorded for a recording without accesses,
+    and UsageError if a device is unknown.
     """
     recording = read(trace)
     given = machines.Options(fast, slow, memory, compression)

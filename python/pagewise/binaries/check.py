@@ -50,10 +50,9 @@ class CheckResult(TypedDict):
 def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> CheckResult:
     """Finds programs and libraries that would fail with pages of this size, why, and the fix.
 
-    Fields: ``page_bytes``; ``files`` [{``path``, ``machine``, ``alignment_bytes``, ``problems``
-    [{``what``, ``fix``, ``is_certain``}]}]; ``passed_over``, the number of files that are not
-    programs; ``fails`` and ``may_fail``, numbers of files. Searches folders without following
-    links. Raises UnreadableInput for a path that is missing, or is a file of another kind.
+    ``passed_over`` counts files that are not programs, ``fails`` and ``may_fail`` programs.
+    Searches folders without following links. Raises UnreadableInput for a path that is missing, or
+    is a file of another kind.
     """
     page_bytes = parse_size(page_size)
     if page_bytes not in PAGE_SIZES:

@@ -12,6 +12,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
+from pagewise.capture.result import Captured, CaptureResult
 from pagewise.errors import (
     Missing,
     PagewiseError,
@@ -37,7 +38,7 @@ def capture(
     force: bool = False,
     stdout: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> CaptureResult:
     """Runs ``command`` and writes its memory references to the trace ``output``.
 
     ``max_references``: end the program after this many references. ``threads``: keep the references
@@ -45,12 +46,8 @@ def capture(
     replace ``output`` once the new trace is complete. ``stdout``: descriptor for the program's
     standard output. ``progress`` is called as ``(references, 0)``.
 
-    Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that
-    passed the filter), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
-    ``processes`` {threads, children, programs}, the ``exit_status`` or ``signal`` of the program if
-    it ended by itself, and ``notes``. Ctrl-C and other ending signals end the program and
-    everything it started, and keep what was captured; ``stop`` is then ``interrupt``, and
-    ``ended_by`` the signal's number.
+    Ctrl-C and other ending signals end the program and everything it started, and keep what was
+    captured; ``stop`` is then ``interrupt``, and ``ended_by`` the signal's number.
 
     Raises UsageError and UnreadableInput if the program cannot run; Missing if QEMU, the plugin or
     a library is missing; UnwritableOutput if the output cannot be written, or if the disk is full,
@@ -87,7 +84,16 @@ def capture(
         "trace": os.fspath(output),
         "command": list(command),
         "architecture": program.architecture,
-        **report,
+        "references": report["references"],
+        "instructions": report["instructions"],
+        "reads": report["reads"],
+        "writes": report["writes"],
+        "steps": report["steps"],
+        "file_bytes": report["file_bytes"],
+        "stop": report["stop"],
+        "cut": report["cut"],
+        "processes": report.get("processes"),
+        "ended_by": report["ended_by"],
         "exit_status": report.get("exit_status"),
         "signal": named_signal(report.get("signal")),
         "notes": notes(program, report, threads),
@@ -133,7 +139,7 @@ def emulated(
     command: Sequence[str],
     trace: PathLike,
     options: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> Captured:
     """Runs the program under QEMU into ``trace``; returns what was captured and the ending signal.
 
     ``settings`` are the plugin's own; ``options`` are those of `_core.capture_references`.
@@ -186,9 +192,9 @@ def memory(stack: ExitStack) -> int:
     return shared
 
 
-def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:
+def notes(program: Program, report: Captured, threads: bool) -> list[str]:
     """Notes on the parts of the run that the trace lacks."""
-    started = report["processes"]
+    started = report.get("processes") or {"threads": 1, "children": 0, "programs": 0}
     found = list(program.notes)
     if started["threads"] > 1 and not threads:
         found.append(

@@ -121,7 +121,7 @@ def swap(
             page_size=page_size,
             progress=progress,
         )
-    tell_losses(advice)
+    tell_losses(advice["losses"])
     for default in advice["defaults"]:
         say(taken(default))
     for sentence in advice["warnings"]:
@@ -241,9 +241,9 @@ def memory_rows(memory: TakenMemory | None) -> list[tuple[str, str]]:
     if in_use := memory["io_share_in_use"]:
         rows.append(
             (
-                "  if that was in use",
-                f"holds {format_size(memory['net_bytes'])} beyond it; I/O time is "
-                f"{format_range(in_use, format_share)} then",
+                "  if all memory was in use",
+                f"the tier holds {format_size(memory['net_bytes'])} more than it takes; "
+                f"I/O time becomes {format_range(in_use, format_share)}",
             )
         )
     return rows

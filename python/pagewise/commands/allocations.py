@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from pagewise.commands.recordings import lost
+from pagewise.commands.recordings import lost, pairs
+from pagewise.types import Allocations
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
 NANOSECONDS = 1e9
 
 
-def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+def info_summary(info: Allocations) -> list[tuple[str, str]]:
     """The rows of `pagewise info` for a recording of allocations."""
     blocks = info["allocated"] + info["mapped"]
-    named = [f"{name} ({format_count(count)})" for name, count in info["processes"][:8]]
+    named = [f"{name} ({format_count(count)})" for name, count in pairs(info["processes"][:8])]
     rows = [
         ("kind", "allocations from 64 KiB on, and anonymous mappings"),
         *([] if info["command"] else [("command", "not recorded")]),
@@ -42,13 +40,13 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if info["is_cut"]:
         rows.append(("cut", "the recording stops before its end; what came later is missing"))
-    return rows + lost(info)
+    return rows + lost(info["losses"])
 
 
 UNKNOWN = "unknown: the end of a process was not recorded, as when it is killed"
 
 
-def touched(info: Mapping[str, Any]) -> str:
+def touched(info: Allocations) -> str:
     """Pages touched, and their share of all pages of the blocks."""
     pages = info["pages_touched"]
     if pages is None:
@@ -57,22 +55,25 @@ def touched(info: Mapping[str, Any]) -> str:
     return f"{format_count(pages)} ({format_share(share)} of the pages given)"
 
 
-def used(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+def used(info: Allocations) -> list[tuple[str, str]]:
     """Time and faults of all processes."""
-    if info["processor_ns"] is None:
+    processor_ns, system_ns = info["processor_ns"], info["system_ns"]
+    faults = info["minor_faults"]
+    if processor_ns is None or system_ns is None or faults is None:
         return [("time on processors", UNKNOWN), ("minor faults", UNKNOWN)]
-    seconds = (format_seconds(info[name] / NANOSECONDS) for name in ("processor_ns", "system_ns"))
+    seconds = (format_seconds(ns / NANOSECONDS) for ns in (processor_ns, system_ns))
     return [
         ("time on processors", "{}, {} of it in the kernel".format(*seconds)),
-        ("minor faults", f"{format_count(info['minor_faults'])}, in all memory"),
+        ("minor faults", f"{format_count(faults)}, in all memory"),
     ]
 
 
-def sizes(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+def sizes(info: Allocations) -> list[tuple[str, str]]:
     """Blocks by size."""
     rows = []
-    for below, bucket in zip([None, *info["sizes"]], info["sizes"], strict=False):
-        low = below and format_size(below["below_bytes"])
+    ends = [bucket["below_bytes"] for bucket in info["sizes"]]
+    for from_bytes, bucket in zip([None, *ends], info["sizes"], strict=False):
+        low = from_bytes and format_size(from_bytes)
         high = bucket["below_bytes"] and format_size(bucket["below_bytes"])
         name = f"{low} to {high}" if low and high else f"below {high}" if high else f"from {low}"
         blocks, size = format_count(bucket["blocks"]), format_size(bucket["bytes"])

@@ -68,7 +68,7 @@ def run(
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES
         result = questions.analyze(source, by=by, top=rows, page_size=page_size, progress=progress)
-    tell_losses(result)
+    tell_losses(result["losses"])
     if result["accesses"] == 0:
         say(
             f"warning: {trace} has no accesses; to see what it holds: "

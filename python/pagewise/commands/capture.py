@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from pagewise.capture.result import CaptureResult
 from pagewise.commands.options import Force, Json
 from pagewise.commands.references import bits_per_reference, counts, how_it_ended
 from pagewise.signals import Ended
@@ -71,18 +72,34 @@ def run(
         raise Ended(result["ended_by"])
 
 
-def captured(command: Sequence[str], output: str, **options: Any) -> dict[str, Any]:
+def captured(
+    command: Sequence[str],
+    output: str,
+    *,
+    max_references: int | None,
+    threads: bool = False,
+    force: bool,
+    stdout: int | None,
+) -> CaptureResult:
     """Runs `pagewise.capture.run.capture`, shows its progress and prints its notes."""
     from pagewise.capture.run import capture
 
     with watched("capturing", counted="references") as progress:
-        result = capture(command, output, progress=progress, **options)
+        result = capture(
+            command,
+            output,
+            max_references=max_references,
+            threads=threads,
+            force=force,
+            stdout=stdout,
+            progress=progress,
+        )
     for note in result["notes"]:
         say(f"note: {note}")
     return result
 
 
-def summarize(result: Mapping[str, Any], *, is_kept: bool = True) -> None:
+def summarize(result: CaptureResult, *, is_kept: bool = True) -> None:
     """Prints what was captured to standard error, since standard output is the program's.
 
     Names the trace file only if it is kept.
@@ -91,7 +108,7 @@ def summarize(result: Mapping[str, Any], *, is_kept: bool = True) -> None:
     show_aside(facts([*written, *summary(result)]))
 
 
-def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def summary(result: CaptureResult) -> list[tuple[str, str]]:
     """The rows that describe a capture."""
     return [
         ("architecture", result["architecture"]),

@@ -83,8 +83,8 @@ def run(
     table: dict[str, object] = {"schema": "pagewise.sweep/1", "cells": cells}
     results: list[Mapping[str, object]] = [*analyses.values(), table, advice]
     written = write_report(results, report, title=TITLE, command=command_line(), force=True)
-    for name, one in analyses.items():
-        tell_losses(one, name)
+    for name, analysis in analyses.items():
+        tell_losses(analysis["losses"], name)
     for sentence in advice["warnings"]:
         say(f"warning: {sentence}")
     show(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -14,7 +13,7 @@ from pagewise.commands.references import import_summary
 from pagewise.errors import UsageError
 from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
-from pagewise.types import ImportReport
+from pagewise.types import ImportReferences, ImportReport
 from pagewise.units import format_count, parse_share
 
 EXAMPLES = (
@@ -80,7 +79,7 @@ def run(
                 files[0], output, format=format, strict=strict, force=force, progress=progress
             )
         show_result(trace, import_summary(trace, output), json)
-        check_losses(trace, limit, output)
+        check_losses(trace["losses"], trace["references"], limit, output)
         return
     with watched("importing") as progress:
         result = recording.import_trace(
@@ -94,12 +93,14 @@ def run(
             progress=progress,
         )
     show_result(result, summary(result, output), json)
-    check_losses(result, limit, output)
+    check_losses(result["losses"], result["events"], limit, output)
 
 
-def show_result(result: Mapping[str, Any], rows: list[tuple[str, str]], json: bool) -> None:
+def show_result(
+    result: ImportReport | ImportReferences, rows: list[tuple[str, str]], json: bool
+) -> None:
     """Prints the bad lines, and the result as JSON or in words."""
-    for line in reject_lines(result):
+    for line in reject_lines(result["rejects"]):
         say(line)
     if json:
         show_json(result)
@@ -109,7 +110,7 @@ def show_result(result: Mapping[str, Any], rows: list[tuple[str, str]], json: bo
 
 def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
     """The rows that describe an import."""
-    pages = result.get("pages")
+    pages = result["pages"]
     rows = [
         ("written", output),
         ("format", str(result["format"])),
@@ -122,12 +123,10 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
             else format_count(pages),
         ),
     ]
-    rows += [
-        (f"skipped: {why}", format_count(count)) for why, count in pairs(result.get("skipped"))
-    ]
-    rows += [*lost(result), *disorder(result)]
+    rows += [(f"skipped: {why}", format_count(count)) for why, count in pairs(result["skipped"])]
+    rows += [*lost(result["losses"]), *disorder(result["disordered"])]
     if not result["accesses"]:
-        seen = pairs(result.get("seen"))
+        seen = pairs(result["seen"])
         names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])
         rows.append(("no usable event; found", names or "none"))
     return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, NotRequired, TypedDict, cast
 
 import typer
 
@@ -23,6 +23,26 @@ FAMILIES = (
     "devices",
     "studies",
 )
+
+
+class Option(TypedDict):
+    """An option of a policy, with a summary, or of an architecture, with a meaning."""
+
+    name: str
+    default: str
+    summary: NotRequired[str]
+    meaning: NotRequired[str]
+
+
+class Entry(TypedDict):
+    """A row of any catalog."""
+
+    name: str
+    summary: str
+    options: NotRequired[list[Option]]
+    example: NotRequired[str]
+
+
 EXAMPLES = ("pagewise list architectures",)
 
 
@@ -57,30 +77,27 @@ def run(
             show(figures([name, ""], lines, words=2), "")
 
 
-def described(entry: Mapping[str, Any], *, has_options: bool) -> list[list[str]]:
+def described(entry: Entry, *, has_options: bool) -> list[list[str]]:
     """The lines of an entry: its name and summary, and its options or an example if asked for."""
-    options = entry.get("options") or [] if has_options else []
-    return [
-        [entry["name"], entry["summary"]],
-        *(
-            [
-                f"{entry['name']} {option['name']}",
-                f"{option.get('summary') or option['meaning']}; default {option['default']}",
-            ]
-            for option in options
-        ),
-        *([["", entry["example"]]] if has_options and "example" in entry else []),
-    ]
+    lines = [[entry["name"], entry["summary"]]]
+    if has_options and "options" in entry:
+        for option in entry["options"]:
+            meaning = option["summary"] if "summary" in option else option["meaning"]
+            name = f"{entry['name']} {option['name']}"
+            lines.append([name, f"{meaning}; default {option['default']}"])
+    if has_options and "example" in entry:
+        lines.append(["", entry["example"]])
+    return lines
 
 
-def rows(family: str) -> Sequence[Mapping[str, Any]]:
+def rows(family: str) -> Sequence[Entry]:
     """The catalog of one family; each row has a name, a summary and perhaps options."""
     if family == "studies":
         return [
             {"name": study.name, "summary": study.summary, "example": study.example}
             for study in studies()
         ]
-    listing: Mapping[str, Callable[[], Sequence[Mapping[str, Any]]]] = {
+    listing: Mapping[str, Callable[[], Sequence[Mapping[str, object]]]] = {
         "formats": _core.formats,
         "reference-formats": _core.reference_formats,
         "policies": _core.policies,
@@ -89,4 +106,4 @@ def rows(family: str) -> Sequence[Mapping[str, Any]]:
         "allocators": _core.allocators,
         "devices": lambda: _core.devices()["devices"],
     }
-    return listing[family]()
+    return cast("Sequence[Entry]", listing[family]())

@@ -60,7 +60,7 @@ def run(
         )
     results = together["traces"]
     for counted in results:
-        tell_losses(counted, *([counted["trace"]] if len(results) > 1 else []))
+        tell_losses(counted["losses"], *([counted["trace"]] if len(results) > 1 else []))
     if json:
         show_json(together if len(results) > 1 else results[0])
         return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -12,6 +12,7 @@ import pagewise
 from pagewise.errors import UsageError
 from pagewise.recording import Trace, read
 from pagewise.terminal import say
+from pagewise.types import Loss
 from pagewise.units import format_count
 
 TracePath: TypeAlias = Annotated[
@@ -105,9 +106,9 @@ def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> 
     return read(path, format=format, as_=as_, map=map_)
 
 
-def tell_losses(result: Mapping[str, Any], name: str = "the recording") -> None:
-    """Prints to standard error what the recording of a result lost, if it lost anything."""
-    losses = [loss for loss in result.get("losses") or [] if loss["count"]]
+def tell_losses(all_losses: Sequence[Loss], name: str = "the recording") -> None:
+    """Prints to standard error what a recording lost, if it lost anything."""
+    losses = [loss for loss in all_losses if loss["count"]]
     if losses:
         total = sum(loss["count"] for loss in losses)
         parts = ", ".join(f"{loss['what']}: {format_count(loss['count'])}" for loss in losses)

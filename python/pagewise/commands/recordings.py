@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from pagewise.errors import DataLost
+from pagewise.types import Loss, Reject
 from pagewise.units import format_count, format_share
 
-KEPT = ("events", "references", "pages")
-"""The fields that may count what was kept; the first that exists counts."""
 
-
-def reject_lines(result: Mapping[str, Any]) -> list[str]:
+def reject_lines(rejects: Sequence[Reject]) -> list[str]:
     """The first bad lines: file, line number and what was expected."""
-    rejects = result.get("rejects") or []
     return [
         f"{reject['file']}:{reject['line']}: expected {reject['expected']}"
         + (f", found `{reject['found']}`" if reject["found"] else "")
@@ -22,29 +18,25 @@ def reject_lines(result: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def lost(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def lost(losses: Sequence[Loss]) -> list[tuple[str, str]]:
     """A row for each kind of loss."""
-    return [
-        (f"lost: {loss['what']}", format_count(loss["count"])) for loss in result.get("losses", [])
-    ]
+    return [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in losses]
 
 
-def disorder(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+def disorder(count: int) -> list[tuple[str, str]]:
     """The row for records out of time order, if there are any."""
-    count = facts.get("disordered")
     return [("out of time order", f"{format_count(count)}, kept as they came")] if count else []
 
 
-def pairs(counts: Any) -> list[tuple[str, int]]:
+def pairs(counts: Mapping[str, int] | Sequence[Sequence[str | int]]) -> list[tuple[str, int]]:
     """Names with counts, from a dictionary or a list of pairs."""
-    items = counts.items() if isinstance(counts, dict) else counts or []
+    items = counts.items() if isinstance(counts, Mapping) else counts
     return [(str(name), int(count)) for name, count in items]
 
 
-def check_losses(result: Mapping[str, Any], limit: float | None, path: str) -> None:
+def check_losses(losses: Sequence[Loss], kept: int, limit: float | None, path: str) -> None:
     """Raises DataLost when more than ``limit`` of the records was lost."""
-    lost = sum(loss["count"] for loss in result["losses"])
-    kept = next((result[name] for name in KEPT if name in result), 0)
+    lost = sum(loss["count"] for loss in losses)
     share = lost / max(1, lost + kept)
     if limit is not None and share > limit:
         raise DataLost(

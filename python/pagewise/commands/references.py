@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from pagewise.capture.result import CaptureResult
 from pagewise.commands.recordings import lost
 from pagewise.references import CAPTURE
+from pagewise.types import (
+    ImportReferences,
+    Origin,
+    References,
+    ReferencesEnding,
+    StartedProcesses,
+)
 from pagewise.units import format_count, format_size
 
 
-def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, str]]:
+def import_summary(result: ImportReferences, output: str) -> list[tuple[str, str]]:
     """The rows that describe an import of references."""
     head = [("written", output), ("format", str(result["format"]))]
-    return [*head, *counts(result), *lost(result)]
+    return [*head, *counts(result), *lost(result["losses"])]
 
 
-def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+def info_summary(info: References) -> list[tuple[str, str]]:
     """The rows of `pagewise info` for a reference trace."""
     origin, ending = info["origin"], info["ending"]
     is_captured = origin["format"] == CAPTURE
@@ -28,12 +33,12 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("bits per reference", bits_per_reference(info)),
         ("ending", how_it_ended(ending, info["cut"])),
     ]
-    if ending and ending.get("processes"):
-        rows += not_followed(origin, ending["processes"])
+    if ending and (processes := ending.get("processes")):
+        rows += not_followed(origin, processes)
     return rows
 
 
-def how_it_ended(ending: Mapping[str, Any] | None, reason: str | None) -> str:
+def how_it_ended(ending: ReferencesEnding | CaptureResult | None, reason: str | None) -> str:
     """How a trace ends, which part of the run is missing, and how the program ended."""
     if reason and ending is not None and ending.get("signal"):
         return reason
@@ -45,7 +50,7 @@ def how_it_ended(ending: Mapping[str, Any] | None, reason: str | None) -> str:
     return "the trace is complete"
 
 
-def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def counts(result: References | ImportReferences | CaptureResult) -> list[tuple[str, str]]:
     """The references by kind, and how many the filter let through."""
     return [
         ("references", format_count(result["references"])),
@@ -56,7 +61,7 @@ def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def bits_per_reference(info: Mapping[str, Any]) -> str:
+def bits_per_reference(info: References | CaptureResult) -> str:
     """Bits per reference on disk, and the size of the file."""
     if not info["references"] or not info["file_bytes"]:
         return "not known"
@@ -64,12 +69,19 @@ def bits_per_reference(info: Mapping[str, Any]) -> str:
     return f"{bits:.2g}; the file has {format_size(info['file_bytes'])}"
 
 
-def not_followed(origin: Mapping[str, Any], processes: Mapping[str, int]) -> list[tuple[str, str]]:
+def not_followed(origin: Origin, processes: StartedProcesses) -> list[tuple[str, str]]:
     """Threads, child processes and programs of the captured program, and whether they are kept."""
     threads = format_count(processes["threads"])
-    kept = "all are in the trace" if origin["follows_threads"] else "only the first is in the trace"
+    kept = (
+        "all are in the trace"
+        if origin.get("follows_threads")
+        else "only the first is in the trace"
+    )
     rows = [("threads", threads if processes["threads"] == 1 else f"{threads}; {kept}")]
-    for name, what in (("children", "child processes"), ("programs", "programs in its place")):
-        if processes[name]:
-            rows.append((what, f"{format_count(processes[name])}, not followed"))
+    for count, what in (
+        (processes["children"], "child processes"),
+        (processes["programs"], "programs in its place"),
+    ):
+        if count:
+            rows.append((what, f"{format_count(count)}, not followed"))
     return rows

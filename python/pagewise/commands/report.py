@@ -42,7 +42,7 @@ def run(
             results, output, title=title, command=command_line(), force=force, progress=progress
         )
     for name, losses in written["losses"].items():
-        tell_losses({"losses": losses}, name)
+        tell_losses(losses, name)
     if json:
         show_json(written)
     else:

@@ -99,7 +99,7 @@ def run(
             slow=slow,
             progress=progress,
         )
-    tell_losses(result)
+    tell_losses(result["losses"])
     if json:
         show_json({**result, "trace_sha256": source.sha256()})
         return

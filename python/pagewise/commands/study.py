@@ -99,7 +99,7 @@ def run(
             runner = study.simulate if simulated else study.run
             result = runner(folder, output, seeds=seeds, progress=progress)
     for run, losses in result["losses"].items():
-        tell_losses({"losses": losses}, run)
+        tell_losses(losses, run)
     if report is not None:
         from pagewise.report import report as write_report
 

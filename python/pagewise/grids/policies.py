@@ -146,7 +146,7 @@ class Replacement:
         ]
 
     def failed(self, trace: str, error: str | None) -> FailedCell:
-        """What it asked of a trace, with the error."""
+        """The failed cell: what this cell asked of a trace, with the error."""
         return cast("FailedCell", {"trace": trace, **self.to_json(), "error": error})
 
     def fill(self, row: SweepCell, outcome: str | None) -> None:

@@ -48,7 +48,7 @@ class Request(Protocol):
         """Answers requests of one kind in one pass."""
 
     def failed(self, trace: str, error: str | None) -> FailedCell:
-        """What it asked of a trace, with the error."""
+        """The failed cell: what this cell asked of a trace, with the error."""
 
     def fill(self, row: SweepCell, outcome: str | None) -> None:
         """Adds the request, and the figures of its outcome, to a row of the table."""

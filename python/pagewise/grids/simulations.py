@@ -99,7 +99,7 @@ class Simulation:
         return [_result(answer) for answer in _in_one_pass(found.trace, asked, (), progress)]
 
     def failed(self, trace: str, error: str | None) -> FailedCell:
-        """What it asked of a trace, with the error."""
+        """The failed cell: what this cell asked of a trace, with the error."""
         return cast("FailedCell", {"trace": trace, **self.to_json(), "error": error})
 
     def fill(self, row: SweepCell, outcome: str | None) -> None:

@@ -61,12 +61,10 @@ def apply(
 ) -> Applied:
     """Chooses for every guest in a file and writes ``OUTPUT/NAME/`` for each; changes nothing else.
 
-    ``curves_of``: returns the curves of a workload's trace; called once per trace. Fields:
-    ``guests`` [{``name``, ``workload``, ``storage``, ``memory_bytes`` of the workload,
-    ``page_bytes``, ``gain`` {low, typical, high}, ``ideal_bytes``, ``regret``,
-    ``footprint_factor``, ``kernel``, ``kernel_arguments``, ``files``, ``settings`` with undo for
-    inside the guest, ``notes``}]. Raises UsageError if the output exists, or before writing if a
-    guest has no answer. Raises UnwritableOutput if a file cannot be written; it then leaves none.
+    ``curves_of``: returns the curves of a workload's trace; called once per trace. The settings of
+    a guest, with undo, are for inside the guest. Raises UsageError if the output exists, or before
+    writing if a guest has no answer. Raises UnwritableOutput if a file cannot be written; it then
+    leaves none.
     """
     guests, folder = load(path), Path(output)
     if folder.exists() and not force:

@@ -51,12 +51,11 @@ def verify(
     """Measures what pages of this size save the command; restores all settings before it returns.
 
     Runs the command ``rounds`` times with each size, in alternating order, without input and with
-    its output discarded. Fields: ``base`` and ``chosen`` {measure: {``low``, ``typical``,
-    ``high``}} over the rounds, of minor faults, CPU seconds and peak resident bytes (absent if the
-    launcher is larger); ``saved``, shares of ``base`` in the same form, round by round; ``kernel``,
-    how many pages of this size the kernel allocated and how many it could not, on the whole
-    machine; ``undo_file``, the file that held the old settings. Raises Refused if this machine does
-    not allow the size, and ProgramFailed if the command fails.
+    its output discarded. ``base`` and ``chosen`` have the range of each measure over the rounds:
+    minor faults, CPU seconds and peak resident bytes (absent if the launcher is larger). ``saved``
+    has shares of ``base``, round by round. ``kernel`` counts pages of this size that the kernel
+    allocated and could not allocate, on the whole machine. Raises Refused if this machine does not
+    allow the size, and ProgramFailed if the command fails.
     """
     check(command, page_size_bytes)
     counts = _kernel_counts(page_size_bytes)

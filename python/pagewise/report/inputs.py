@@ -151,7 +151,8 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
 def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progress | None) -> None:
     """Adds the misses of every eviction policy on a cache trace, for caches of several sizes.
 
-    Each policy reads the trace anew, which bounds the memory. Very large traces are left out.
+    Each policy reads the whole trace again, which bounds the memory. Very large traces are left
+    out.
     """
     if not 0 < objects <= COMPARED_MAX:
         return

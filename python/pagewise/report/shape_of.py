@@ -67,12 +67,12 @@ class Reader:
         words = self.needs.get(name)
         needed = schema.get("required", []) if words is None else words.split()
         # Which layout it is was decided before.
-        known = {field: one for field, one in schema["properties"].items() if field != "schema"}
+        known = {field: inner for field, inner in schema["properties"].items() if field != "schema"}
         return {
             field: self.field(
-                self.shape(one), is_needed=field in needed, may_be_null=f"{field}?" in needed
+                self.shape(inner), is_needed=field in needed, may_be_null=f"{field}?" in needed
             )
-            for field, one in known.items()
+            for field, inner in known.items()
         }
 
     def field(self, shape: Shape, *, is_needed: bool, may_be_null: bool) -> Shape:
@@ -92,9 +92,9 @@ class Reader:
 
     def one_of(self, alternatives: Sequence[Schema]) -> Shape:
         """A value of one of several types: null beside another, words, or any plain value."""
-        others = [one for one in alternatives if one.get("type") != "null"]
+        others = [alternative for alternative in alternatives if alternative.get("type") != "null"]
         if len(others) > 1:
-            words = all(one.get("type") == "string" for one in others)
+            words = all(alternative.get("type") == "string" for alternative in others)
             inner: Shape = TEXT if words else SCALAR
         else:
             inner = self.shape(others[0])

@@ -133,7 +133,7 @@ def shape_named(kind: str) -> Shape:
         reader, held = reader_of("info")
         header = reader.definitions["Header"]
         known = reader.fields("Header", header)
-        kept = {name: one for name, one in known.items() if name not in LET_THROUGH}
+        kept = {name: shape for name, shape in known.items() if name not in LET_THROUGH}
         parts = reader.fields(held["title"], held)
         found |= {"header": Maybe(kept)}
         found |= {name: Maybe(parts[name]) for name in ("gaps", "recordings")}
@@ -188,7 +188,8 @@ def flaw(kind: str, result: Mapping[str, object]) -> Mismatch | None:
 def _analysis(analysis: Analysis) -> Mismatch | None:
     """The share of the busiest tenth is known, and traffic is whole."""
     parts: list[tuple[str, Analysis | ProcessAnalysis]] = [("", analysis)]
-    parts += [(f"processes[{n}].", one) for n, one in enumerate(analysis.get("processes") or [])]
+    processes = enumerate(analysis.get("processes") or [])
+    parts += [(f"processes[{n}].", process) for n, process in processes]
     for place, part in parts:
         if "0.1" not in part["top_share"]:
             return Mismatch(f"{place}top_share.0.1", SHARE.words, "nothing")
@@ -202,7 +203,7 @@ def _traffic(analysis: Analysis) -> Mismatch | None:
         return None
     if not traffic["step_s"]:
         return Mismatch("traffic.step_s", "a number above 0", "0")
-    lengths = [len(side) for one in traffic["series"] for side in (one["reads"], one["writes"])]
+    lengths = [len(side) for line in traffic["series"] for side in (line["reads"], line["writes"])]
     for number, length in enumerate(lengths):
         if length == 0 or length != lengths[0]:
             expected = f"{max(1, lengths[0])} counts in reads and in writes"

@@ -110,7 +110,7 @@ fn recorder_sources() -> Vec<Diagnosis> {
     findings.push(answered(
         "killtrace",
         recorder::kills::probe().map(|absent| phases(&absent)),
-        "kills are not taken apart",
+        "no recording of the phases of a kill",
     ));
     findings
 }

@@ -44,10 +44,10 @@ pub struct Arguments {
     /// Size of the buffer between kernel and killtrace, a power of two, such as 16MiB.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
-    /// Also write the kernel's events, for --read; FILE must not exist.
+    /// Save the kernel's events, for --read; FILE must not exist.
     #[arg(short, long, value_name = "FILE", conflicts_with = "read")]
     output: Option<PathBuf>,
-    /// Also write a trace for ui.perfetto.dev or chrome://tracing; FILE must not exist.
+    /// Save a trace for ui.perfetto.dev or chrome://tracing; FILE must not exist.
     #[arg(long, value_name = "FILE")]
     chrome: Option<PathBuf>,
     /// Print one JSON object.

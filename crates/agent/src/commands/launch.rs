@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Folder for the results: visits.parquet, processes.parquet, run.toml; new or empty.
     #[arg(short, long, required_unless_present = "undo", value_name = "RUNDIR")]
     output: Option<PathBuf>,
-    /// Also record the run into recording.pgr: swap, faults, files, block, kills, launches.
+    /// Record the run into recording.pgr: swap, faults, files, block, kills, launches.
     #[arg(long)]
     record: bool,
     /// Print the steps but do not run them; needs no root.

@@ -74,13 +74,13 @@ pub struct Options {
     pub touched_percent: u64,
     /// Number of threads that take the memory.
     pub threads: usize,
-    /// Its `oom_score_adj`: 1000 makes it the first victim of every killer.
+    /// The `oom_score_adj` of the balloon: 1000 makes it the first victim of every killer.
     pub adj: i16,
     /// The limit of its cgroup; None for the target plus a sixteenth.
     pub limit: Option<Bytes>,
     /// The cgroup in which it creates its own; None for the root of the hierarchy.
     pub within: Option<PathBuf>,
-    /// It ends at once if the machine has less memory available than this; None for a sixteenth of all memory.
+    /// The available memory below which the balloon ends; None for a sixteenth of all memory.
     pub floor: Option<Bytes>,
     /// The folder for its files.
     pub folder: PathBuf,

@@ -30,7 +30,7 @@ pub enum Ending {
     Limit,
     /// This signal killed it.
     Killed(i32),
-    /// It failed, and printed the reason itself.
+    /// The balloon failed, and printed the reason itself.
     Failed,
 }
 

@@ -21,9 +21,9 @@ const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
 enum Part {
     /// The policy named it, or it is in the group of a process that the policy named.
     Chosen,
-    /// It belongs to a family that holds the memory.
+    /// A member of a family that holds the memory.
     OfFamily,
-    /// It uses the memory of this process.
+    /// A process that uses the memory of this candidate.
     Borrower(CandidateIndex),
 }
 

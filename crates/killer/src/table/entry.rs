@@ -38,12 +38,12 @@ pub(crate) struct Entry {
     /// Unique for each entry, even if the PID is reused.
     pub serial: u64,
     pub name: Name,
-    /// Its start time, in ticks since boot.
+    /// The start time of the process, in ticks since boot.
     pub start: u64,
     pub parent: u32,
-    /// Its process group ID.
+    /// The ID of the process group.
     pub process_group: u32,
-    /// Whether it will not die soon by itself: it is in uninterruptible sleep, or has a low priority.
+    /// Whether the process will not die soon: it is in uninterruptible sleep, or has a low priority.
     pub is_slow: bool,
     pub seen: Seen,
     /// The time and the result of its last weighing.
@@ -96,9 +96,9 @@ pub(super) struct Context<'a> {
 /// Why a process has no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpenError {
-    /// It has ended.
+    /// The process has ended.
     Ended,
-    /// It is a thread of the kernel.
+    /// The process is a thread of the kernel.
     KernelThread,
     /// The limit of open files is reached.
     NoDescriptor,

@@ -21,7 +21,7 @@ impl Name {
         Name(kept)
     }
 
-    /// Its letters.
+    /// The name as text.
     pub(crate) fn text(&self) -> &str {
         let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
         std::str::from_utf8(&self.0[..end]).unwrap_or("?")

@@ -95,7 +95,7 @@ mod tests {
     use crate::eviction::Residency;
     use proptest::prelude::*;
 
-    /// The same operation by a search through a list.
+    /// The oracle of `Ghosts`: a search through a list.
     fn naive(ghosts: &mut Vec<u32>, page: u32, most: usize) -> bool {
         if let Some(place) = ghosts.iter().position(|&ghost| ghost == page) {
             ghosts.remove(place);

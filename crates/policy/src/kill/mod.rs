@@ -175,12 +175,12 @@ impl Candidate {
         self.may_die() && self.bytes().0 > 0
     }
 
-    /// Whether it may be killed, even if its end frees nothing.
+    /// Whether the candidate may be killed, even if its end frees nothing.
     pub fn may_die(&self) -> bool {
         self.standing >= Standing::Avoided && self.adj > ADJ_NEVER && self.process > 1
     }
 
-    /// Its memory and swap together.
+    /// The candidate's memory and swap together.
     pub fn bytes(&self) -> Bytes {
         Bytes(self.resident.0.saturating_add(self.swapped.0))
     }

@@ -56,7 +56,7 @@ pub enum Action {
 /// The retained spans, oldest first in both stages.
 ///
 /// hot_pages = sum of pages over the hot list, at most `rules.hot_bytes` once no action is left;
-/// lazy_pages likewise, at most `rules.lazy_bytes`.
+/// lazy_pages = sum of pages over the lazy list, at most `rules.lazy_bytes`.
 /// Entries of the lazy list are no younger than those of the hot one.
 #[derive(Debug)]
 pub struct Retention {

@@ -38,7 +38,7 @@ pub struct Profile {
 pub enum Settings {
     /// Values of these options.
     Fixed(&'static [(&'static str, &'static str)]),
-    /// Nothing, because the source settles none of these values: the caller must name every one of
+    /// No settings, because the source settles none of these values: the caller must name every one of
     /// these options.
     Unsettled(&'static [&'static str]),
 }

@@ -17,7 +17,7 @@ pub struct Kept {
 
 struct Writing {
     path: PathBuf,
-    /// Another handle of the file, to cut off an incomplete block.
+    /// A second handle of the file, to cut off an incomplete block.
     file: File,
     writer: Writer<File>,
     has_about: bool,

@@ -186,7 +186,7 @@ impl Named {
         Named { process, gone: None }
     }
 
-    /// Whether it has ended, and the end of its memory was seen or is overdue.
+    /// Whether the process has ended, and the end of its memory was seen or is overdue.
     fn is_over(&mut self, root: &Root, analysis: &Analysis) -> bool {
         let Some((process, beginning)) = self.process else { return false };
         if self.gone.is_none() && process::beginning(root, process) != beginning {

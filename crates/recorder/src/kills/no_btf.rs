@@ -34,7 +34,7 @@ impl<'object> Programs<'object> {
     /// Never called.
     ///
     /// # Errors
-    /// None.
+    /// Never returned.
     pub fn drain(&mut self) -> Result<Vec<Event>, Error> {
         match self.never {}
     }

@@ -53,7 +53,7 @@ pub struct AllocatorOutcome {
     /// Frames in use five idle seconds after the last step before a process ended, summed over the
     /// processes that came so far.
     pub pages_resident_idle: u64,
-    /// Frames of the program's blocks at that time, summed likewise.
+    /// Frames of the program's blocks at these times, summed over the same processes.
     pub pages_live_idle: u64,
     /// The largest memory in use in each of about two hundred equal parts of the time.
     pub timeline: Vec<InUse>,

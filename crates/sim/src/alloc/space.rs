@@ -25,7 +25,7 @@ const PAGES: [Page; 4] = [Page::Absent, Page::Zero, Page::Dirty, Page::Lazy];
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Frames {
     pub resident: u64,
-    /// Those of blocks that the program has.
+    /// The frames of blocks that the program has.
     pub live: u64,
 }
 

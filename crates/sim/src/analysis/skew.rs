@@ -32,10 +32,10 @@ pub struct Skew {
 /// Pages with exactly one access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct SingleAccess {
-    /// Their share of pages.
+    /// The share of pages that have exactly one access.
     #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
-    /// Their share of accesses.
+    /// The share of accesses that went to pages with exactly one access.
     #[schemars(range(min = 0, max = 1))]
     pub accesses: f64,
 }

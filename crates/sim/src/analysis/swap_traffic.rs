@@ -53,10 +53,10 @@ pub struct DeviceReads {
 /// Pages that went out exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SingleOut {
-    /// Their share of the pages that went out.
+    /// The share of pages that went out once, of all that went out.
     #[schemars(range(min = 0, max = 1))]
     pub pages: f64,
-    /// Their share of page-outs.
+    /// The share of page-outs that such single page-outs make up.
     #[schemars(range(min = 0, max = 1))]
     pub outs: f64,
 }

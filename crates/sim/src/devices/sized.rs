@@ -10,7 +10,7 @@ use super::{Device, Figure, Latency, Provenance};
 use types::PAGE_BYTES;
 
 impl Device {
-    /// The same device with the times of a page of `page_bytes`. Two latencies that the
+    /// This device with the times of a page of `page_bytes`. Two latencies that the
     /// caller gave apply to such a page already.
     #[must_use]
     pub fn with_pages_of(&self, page_bytes: u64) -> Device {

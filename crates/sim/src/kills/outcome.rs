@@ -51,7 +51,7 @@ pub struct Freeze {
     /// End of the freeze; equal to the start for a kill by the kernel.
     #[schemars(range(min = 0))]
     pub to_s: f64,
-    /// Whether it is a kill by the kernel.
+    /// Whether the freeze is a kill by the kernel.
     pub is_kernel_kill: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct RecordedKill {
 pub struct Replay {
     /// Name of the policy.
     pub policy: String,
-    /// Its decisions to kill.
+    /// The decisions to kill.
     pub decisions: Vec<Decision>,
     /// Reasons not to kill, one row for as long as the reason stays the same.
     pub reasons: Vec<Reason>,

@@ -24,7 +24,7 @@ struct Page {
     is_dirty: bool,
     /// For an anonymous page: whether it has a slot of the swap area; its copy is valid unless the page is dirty.
     has_slot: bool,
-    /// Whether it was in memory since it came into being.
+    /// Whether the page was in memory since it came into being.
     was_here: bool,
     owner: u32,
 }

@@ -13,11 +13,11 @@ pub(super) const SCHEMA: &str = "pagewise.lifecycle/1";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LaunchKind {
-    /// It did not run.
+    /// The application did not run.
     Cold,
-    /// It ran, and some of the pages it used were not in memory.
+    /// The application ran, and some of the pages it used were not in memory.
     Warm,
-    /// It ran with all pages it used in memory.
+    /// The application ran with all pages it used in memory.
     Hot,
 }
 

@@ -98,7 +98,7 @@ pub enum KillRule {
 pub struct KillerSpec {
     /// Rule of the killer.
     pub rule: KillRule,
-    /// How it kills.
+    /// The order in which the killer chooses its victims.
     #[serde(default)]
     pub order: KillOrder,
     /// Interval between its calls, in milliseconds; it is also called when memory is reclaimed.

@@ -84,7 +84,7 @@ struct Page {
     held: u16,
     is_resident: bool,
     is_used: bool,
-    /// Whether it was brought along, and not used since.
+    /// Whether the page was brought along, and not used since.
     is_brought: bool,
     turn: u64,
 }

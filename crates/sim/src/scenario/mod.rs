@@ -45,7 +45,7 @@ pub enum Order {
     /// Every round is the same.
     #[default]
     Strict,
-    /// Every round is shuffled anew.
+    /// Every round is shuffled.
     Shuffled,
 }
 

@@ -63,7 +63,7 @@ pub struct ProcessCounts {
     pub pid: u32,
     /// Process name.
     pub name: String,
-    /// Its operations.
+    /// The operations of the process.
     #[serde(flatten)]
     pub counts: Counts,
 }

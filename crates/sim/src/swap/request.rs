@@ -11,7 +11,7 @@ const PAGE_BYTES_MAX: u64 = 1 << 30;
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readahead {
-    /// They are ignored.
+    /// Reads of pages other than the faulting one are ignored.
     #[default]
     Off,
     /// Recorded ones count as slow reads, without access bit, request time or admission.
@@ -122,7 +122,7 @@ impl SimulateRequest {
         }
     }
 
-    /// The same request with pages of this size, and with the times of such a page.
+    /// This request with pages of this size, and with the times of such a page.
     ///
     /// # Errors
     /// `Usage` unless the size is a power of two from 4 KiB to 1 GiB.
@@ -138,7 +138,7 @@ impl SimulateRequest {
         Ok(SimulateRequest { page_bytes, fast, slow, ..self })
     }
 
-    /// The same request with another figure of the devices' latency ranges as the typical one.
+    /// This request with another figure of the devices' latency ranges as the typical one.
     pub(super) fn at(&self, figure: fn(&Latency) -> u64) -> SimulateRequest {
         SimulateRequest { fast: self.fast.at(figure), slow: self.slow.at(figure), ..self.clone() }
     }

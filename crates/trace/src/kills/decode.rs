@@ -12,7 +12,7 @@ pub struct Row {
     pub event: &'static str,
     /// Filter for its events; empty for all.
     pub filter: &'static str,
-    /// Whether it is enabled only during a kill, because it is too frequent otherwise.
+    /// Whether the event is enabled only during a kill, because it is too frequent otherwise.
     pub is_armed: bool,
     /// What is absent on a kernel without this tracepoint.
     pub without_it: &'static str,

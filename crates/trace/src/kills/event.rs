@@ -38,7 +38,7 @@ pub enum What {
     SignalDelivered,
     /// The thread ends.
     ThreadEnds {
-        /// Whether it is the last thread of its process, known since Linux 6.15. There the event comes
+        /// Whether the thread is the last of its process, known since Linux 6.15. There the event comes
         /// before the end of the memory; in older kernels it comes after it.
         is_last: Option<bool>,
     },
@@ -91,12 +91,12 @@ pub enum What {
     },
     /// The thread begins direct reclaim.
     ReclaimBegins {
-        /// Whether it reclaims for its memory cgroup, which is at its limit, not for the machine.
+        /// Whether the thread reclaims for its memory cgroup, which is at its limit, not for the machine.
         is_group: bool,
     },
     /// The thread ends direct reclaim.
     ReclaimEnds {
-        /// Whether it reclaimed for its memory cgroup.
+        /// Whether the thread reclaimed for its memory cgroup.
         is_group: bool,
     },
     /// kswapd, which is the thread, wakes up.

@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> Result<KillsOutcome, Error> {
 /// Analyses the kills of a recording in memory; `name` replaces its path.
 ///
 /// # Errors
-/// Those of `read`.
+/// Errors of [`read`].
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<KillsOutcome, Error> {
     read_input(Input::from_bytes(name, bytes)?, Path::new(name))
 }

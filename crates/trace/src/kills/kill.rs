@@ -60,7 +60,7 @@ pub enum KillTrigger {
     Kswapd,
     /// A thread in direct reclaim, as in kernels with a low memory killer.
     DirectReclaim,
-    /// Another part of the kernel, such as `cgroup.kill`.
+    /// A part of the kernel other than the OOM killer, such as `cgroup.kill`.
     Kernel,
 }
 

@@ -65,7 +65,7 @@ impl Reader {
 /// at its beginning, is no recording.
 ///
 /// # Errors
-/// Those of [`Reader::read_block`].
+/// Errors of [`Reader::read_block`].
 pub fn read_about(input: Input) -> Result<Option<(About, Reader)>, Error> {
     let Some(mut reader) = Reader::new(input)? else { return Ok(None) };
     Ok(match reader.read_block()? {

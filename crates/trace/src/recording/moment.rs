@@ -114,12 +114,12 @@ impl ProcessState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Liveness {
-    /// It did not get SIGKILL.
+    /// The process did not get SIGKILL.
     #[default]
     Living,
-    /// It got SIGKILL and frees its memory.
+    /// The process got SIGKILL and frees its memory.
     Dying,
-    /// It got SIGKILL and freed no memory for [`STUCK_AFTER_NS`].
+    /// The process got SIGKILL and freed no memory for [`STUCK_AFTER_NS`].
     Stuck,
 }
 

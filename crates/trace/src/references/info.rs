@@ -25,7 +25,7 @@ pub struct Info {
     pub steps: u64,
     /// Bytes of the file; 0 if unknown.
     pub file_bytes: u64,
-    /// How it ends; null if the file was cut, so that the counts go up to its last whole frame.
+    /// The end of the recording; null if the file was cut, so that the counts go up to its last whole frame.
     pub ending: Option<Ended>,
     /// Why there is less than the whole run; null if there is not.
     pub cut: Option<String>,

@@ -49,7 +49,7 @@ impl Reader {
     /// Opens a trace in memory; `name` replaces its path.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// Errors of [`Self::open`].
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Reader, Error> {
         Reader::of_input(Input::from_bytes(name, bytes)?)
     }
@@ -57,7 +57,7 @@ impl Reader {
     /// Opens a trace from an input at its beginning.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// Errors of [`Self::open`].
     pub fn of_input(input: Input) -> Result<Reader, Error> {
         let decompressor = Decompressor::new().map_err(|error| {
             Error::new(ErrorKind::Io, input.path(), format!("cannot decompress: {error}"))

@@ -33,7 +33,7 @@ impl Renumber {
     /// Appends the number of every id of `extents` to `out`, like [`Renumber::number_batch`].
     ///
     /// # Errors
-    /// Those of `number_batch`.
+    /// Errors of [`Self::number_batch`].
     pub fn number_extents(
         &mut self,
         extents: impl Iterator<Item = KeyExtent>,

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Header, Part, Rows, Source, Zeros};
 /// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
 /// `path`) to a new trace at `output`, and returns its header.
 ///
-/// Pages are numbered anew, times count from the first event kept, and the header names the parent
+/// Pages get new numbers, times count from the first event kept, and the header names the parent
 /// with its sha256 and the range as the first of its sources. `replaces` allows `output` to exist.
 ///
 /// # Errors

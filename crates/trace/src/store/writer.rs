@@ -87,7 +87,7 @@ impl Writer {
     /// row, or is empty.
     ///
     /// # Errors
-    /// Those of `write`.
+    /// Errors of [`Self::write`].
     ///
     /// # Panics
     /// If `columns` differs from that of the first extents, or `pages` has another length.

@@ -28,7 +28,7 @@ class Target:
     larger: Callable[[int], list[Setting]]
     """The settings for any size but the first."""
     is_transparent: bool = False
-    """Whether its larger pages are split when they leave memory."""
+    """Whether the larger pages are split when they leave memory."""
 
     def settings(self, size_bytes: int) -> list[Setting]:
         """The settings for this size; none for today's pages."""

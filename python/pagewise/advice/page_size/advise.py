@@ -44,10 +44,9 @@ def advise_page_size(
     catalog; the default is that of the program's architecture, or else of this machine. ``terms``,
     ``model`` and ``margin`` as in `choose`.
 
-    Fields: ``page_bytes``; ``gain`` over 4 KiB {low, typical, high}; ``ideal_bytes`` and
-    ``regret``, the cost of the target's sizes against 1 to 32 KiB; ``footprint_factor``;
-    ``time_ns`` by size; ``unjudged_bytes``, sizes too large for this memory; ``settings`` with
-    undo; ``notes``. Raises UsageError for unknown names and memories too small.
+    ``gain`` is over 4 KiB; ``regret`` the cost of the target's sizes against 1 to 32 KiB;
+    ``unjudged_bytes`` are sizes too large for this memory. Raises UsageError for unknown names and
+    memories too small.
     """
     chosen_target = target_named(target, curves.architecture)
     device = storage_of(storage)

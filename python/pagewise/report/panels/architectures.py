@@ -88,7 +88,7 @@ def finding(setups: dict[Setup, list[SimulatedCell]]) -> str:
     contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     sizes = sorted({cell["fast_tier_bytes"] for cell in contenders})
     if not sizes:
-        return f"On {setup} only the slow device alone was simulated."
+        return f"On {setup} only the slow device was simulated."
     size = sizes[len(sizes) // 2]
     ranked = sorted(
         (cell for cell in contenders if cell["fast_tier_bytes"] == size),

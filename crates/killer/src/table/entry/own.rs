@@ -9,8 +9,8 @@ use super::Entry;
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
 
 impl Entry {
-    /// What its end frees: its own memory as last measured, and its growth since then. Without a weight, all of
-    /// its anonymous memory, which is the maximum.
+    /// The memory that the end of the process frees: its own memory as last measured, and its growth since then.
+    /// Without a weight, all of its anonymous memory, which is the maximum.
     pub(crate) fn own(&self) -> Bytes {
         Bytes(self.last_weighed().own(self.seen.anonymous))
     }
@@ -23,13 +23,13 @@ impl Entry {
         self.weighed.map(|(_, weighed)| weighed).unwrap_or_default()
     }
 
-    /// Its share of shared memory without a name.
+    /// The process's share of shared memory without a name.
     pub(crate) fn shared_part(&self) -> u64 {
         let weight = self.last_weighed().weight;
         weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
     }
 
-    /// Its proportional share, if it shares memory that comes back with the last process that uses it.
+    /// The proportional share of a process whose shared memory comes back with its last user.
     pub(crate) fn share(&self) -> Option<u64> {
         let Weighed { weight, anonymous, .. } = self.last_weighed();
         let weight = weight.filter(|_| !self.is_borrowed())?;
@@ -37,17 +37,17 @@ impl Entry {
         weight.is_shared().then_some(share)
     }
 
-    /// Whether it uses its parent's memory: it is between vfork and exec.
+    /// Whether the process uses its parent's memory: it is between vfork and exec.
     pub(crate) fn is_borrowed(&self) -> bool {
         self.last_weighed().is_borrowed
     }
 
-    /// Whether it has a weight.
+    /// Whether the process has a weight.
     pub(crate) fn has_weight(&self) -> bool {
         self.last_weighed().weight.is_some()
     }
 
-    /// Whether its weight is valid: for a second in any case, and for `longest` while its size stays the same.
+    /// Whether the weight is valid: for a second in any case, and for `longest` while the size stays the same.
     pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
         self.weighed.is_some_and(|(at, weighed)| {
             let age = now.0 - at.0;

@@ -53,8 +53,8 @@ impl Operations {
 pub(super) struct Shadow {
     /// Whether the shadow holds it in its fast tier.
     pub is_fast: bool,
-    /// Whether its only copy was dropped while it was in memory: it counts as written to the slow tier
-    /// until a page-out takes that back.
+    /// Whether the only copy of the page was dropped while the page was in memory: it counts as written
+    /// to the slow tier until a page-out takes that back.
     pub is_owed: bool,
 }
 

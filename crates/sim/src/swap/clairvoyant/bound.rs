@@ -34,7 +34,7 @@ const PRICE_PROHIBITIVE: f64 = 1e15;
 /// Times are whole nanoseconds, so a schedule this much above the bound is still at most the optimum.
 const ROUNDING: f64 = 0.5;
 
-/// Books a schedule whose time is at most that of any placement within `capacity` frames and just
+/// Adds to `story` a schedule whose time is at most that of any placement within `capacity` frames and just
 /// below the bound, which is returned in nanoseconds. It is not a placement: it may hold more frames than
 /// the capacity.
 ///
@@ -55,7 +55,7 @@ pub(super) fn book_bound(
     let (bound, prices) = best_bound(&mut relaxation, capacity, prices)?;
     let (within, beyond) = bracket(&mut relaxation, &prices, bound + ROUNDING)?;
 
-    // Whole lives move from the cheaper fate to the dearer one until the bound is met.
+    // Whole lives change from the fate that costs less to the one that costs more, until the bound is met.
     let mut left = bound + ROUNDING - within.time();
     let mut times = within.times.iter().zip(&beyond.times);
     relaxation.for_each_life(1, |relaxation, life| {

@@ -24,7 +24,7 @@ struct Reached {
     chosen: &'static Move,
 }
 
-/// Books a schedule of least time within `capacity` frames.
+/// Adds to `story` a schedule of least time within `capacity` frames.
 ///
 /// # Errors
 /// `Usage` if the trace is too large for this method.

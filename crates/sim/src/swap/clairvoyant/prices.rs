@@ -14,7 +14,7 @@ pub(super) struct Prices {
 }
 
 impl Prices {
-    /// The same price at each of `events` events.
+    /// A list with an equal price at each of `events` events.
     pub fn new(events: usize, first: f64) -> Prices {
         let blocks = BLOCKS.min(events).max(1);
         let events_per_block = events.max(1) as f64 / blocks as f64;
@@ -46,7 +46,7 @@ impl Prices {
         self.sums[self.by_block.len()]
     }
 
-    /// These prices multiplied by `factor`.
+    /// This list with each price multiplied by `factor`.
     pub fn scaled(&self, factor: f64) -> Prices {
         let by_block = self.by_block.iter().map(|price| price * factor).collect();
         let sums = self.sums.iter().map(|sum| sum * factor).collect();

@@ -47,7 +47,7 @@ impl Candidates {
 
 /// The fates of the pages at given prices.
 pub(super) struct Fates {
-    /// Their time, plus the price of the frames they hold.
+    /// The time of the fates, plus the price of the frames they hold.
     pub priced: f64,
     /// The frames they hold.
     pub frames: Frames,

@@ -118,7 +118,7 @@ impl Story {
         self.now.len()
     }
 
-    /// Books the move of a page at a moment.
+    /// Adds the move of a page at a moment.
     pub fn book(&mut self, moment: PageEvent, from: Place, chosen: &Move) {
         self.tally.fast_writes_stalling += u64::from(chosen.fills);
         let is_new = moment.begins_at.is_some() && moment.step != MoveStep::In;
