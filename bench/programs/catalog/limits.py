@@ -99,6 +99,7 @@ PROGRAMS = (
         built=[STATIC],
         is_quick=True,
         allocates_large=True,
+        is_served=False,
     ),
     Program(
         name="static by sh",
