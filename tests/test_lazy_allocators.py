@@ -375,6 +375,44 @@ def test_a_program_at_a_fixed_address_keeps_its_own_malloc(folder: Path, how: st
         assert reason in error.splitlines()[-1]
 
 
+def test_the_command_leaves_the_library_out_of_a_program_with_its_own_malloc(folder: Path) -> None:
+    source = folder / "own.c"
+    source.write_text(OWN)
+    for options in [FIXED_OPTIONS, []]:
+        program = compiled(FAMILY, folder / f"own-{len(options)}", *options, str(source))
+        _, _, errors = outcome([AGENT, "lazy", "--verbose", "--", program])
+        assert "runs without the library: it has its own malloc" in errors
+
+
+COUNTING = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+void __libc_free(void *);
+static int count;
+void free(void *block) { count += block != 0; __libc_free(block); }
+int main(void)
+{
+    int before = count;
+    for (size_t size = 1000; size < 8 << 20; size *= 3)
+        free(memset(malloc(size), 1, size));
+    printf("%d\n", count - before);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [FIXED_OPTIONS, []], ids=["fixed", "pie"])
+def test_a_program_with_a_free_of_its_own_frees_only_blocks_of_libc(
+    folder: Path, options: list[str]
+) -> None:
+    program = compiled(COUNTING, folder / f"counting-{len(options)}", *options, "-fno-builtin")
+    assert outcome([program]) == (0, "9\n", "")
+    for knob, value in MODES:
+        variables = {f"PAGEWISE_LAZY_{knob}": value}
+        assert outcome([program], LD_PRELOAD=str(LIBRARY), **variables) == (0, "9\n", "")
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(("kind", "fault"), [("address", "freed"), ("thread", "race")])
 def test_programs_with_a_sanitizer_run_as_children(
