@@ -40,7 +40,7 @@ class Measuring:
 
 def fingerprint(program: Program) -> str:
     """A hash of the program's definition and sources: runs of a changed program do not count."""
-    same = replace(program, what="", family="", is_quick=False, prepare=None)
+    same = replace(program, what="", family="", is_quick=False, is_served=None, prepare=None)
     digest = hashlib.sha256(repr(same).encode())
     if program.prepare:
         digest.update(program.prepare.__name__.encode())

@@ -88,6 +88,7 @@ PROGRAMS = (
         what="a program that runs as another user, started by the command itself",
         words=["FOLDER/privileges"],
         expects="^secure 1",
+        is_served=False,
         built=[c("privileges")],
         prepare=setuid,
     ),
