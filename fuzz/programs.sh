@@ -4,6 +4,7 @@
 # SECONDS_EACH seconds (default 600) on one CPU, with seeds from SEED on, or passes its arguments to
 # fuzz/programs/run.py, for example:
 #     fuzz/programs.sh --seed 45 --once --settings thp
+# OPTIONS: more options of the compiler, for example "-no-pie -fno-pie" for a program at a fixed address.
 # LIBRARY: path of a built library; by default it builds the library with internal assertions.
 set -euo pipefail
 cd "$(dirname "$0")/.."

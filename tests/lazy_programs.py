@@ -57,11 +57,11 @@ def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
 
 @contextmanager
 def running(
-    command: list[str | Path], environment: dict[str, str]
+    command: list[str | Path], environment: dict[str, str], **more: Any
 ) -> Iterator[subprocess.Popen[str]]:
-    """A program that writes lines, and ends when it reads a line."""
+    """A program that writes lines, and ends when it reads a line; `more` goes to `Popen`."""
     pipe = subprocess.PIPE
-    options: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "text": True}
+    options: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "text": True, **more}
     with (
         waiting.running(command, env=environment, **options) as child,
         waiting.killed_after(HUNG_S, child),

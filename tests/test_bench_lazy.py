@@ -12,10 +12,11 @@ import jsonschema
 import pytest
 from lazy.allocators import GLIBC, ComparedAllocator
 from lazy.backing import BACKED_BYTES
-from lazy.claims import Claim, at_most, identity
+from lazy.claims import Claim, at_most, exchange, identity
 from lazy.counters import Traps
 from lazy.document import document, gain
 from lazy.part import Part, run
+from lazy.parts.exchange import PROGRAMS as EXCHANGES
 from lazy.parts.swipe import ONE_PROCESSOR, display
 from lazy.places import PROGRAMS, SYSTEM_PYTHON
 from lazy.programs.page import SCRIPT
@@ -104,6 +105,15 @@ def test_a_claim_is_judged_by_the_median_ratio(ours: float, is_reached: bool) ->
     assert judged.is_reached is is_reached
     assert judged.measured.startswith(f"**{ours}x**")
     assert claim({"glibc": [1.0]}).is_reached is None
+
+
+def test_every_pattern_of_exchange_has_a_target_of_throughput() -> None:
+    targets = {claim.what: claim.target for claim in exchange(Summary([]))}
+    for mode in "fast", "guarded", "thp":
+        for pattern in EXCHANGES:
+            what = f"exchange {pattern}: steps a second, {mode} over glibc"
+            assert targets.pop(what) == "at least 0.8x"
+    assert all("CPU" in what or "peak memory" in what for what in targets)
 
 
 def test_saving_more_than_the_paper_s_identity_stays_visible() -> None:

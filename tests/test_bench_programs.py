@@ -69,7 +69,8 @@ def add(store: Store, mode: str, number: int, text: str, **figures: float) -> No
     name = short(text)
     (store.path.parent / f"{name}.txt").write_text(text)
     defaults = {"cpu_s": 1.0, "peak_bytes": 100 * MIB, "charged_bytes": 100 * MIB, "wall_s": 1.0}
-    whole = {"outcome": name, "end": "status 0", **defaults, **figures}
+    service = {"is_loaded": mode != "stock", "served": 0}
+    whole = {"outcome": name, "end": "status 0", **defaults, **service, **figures}
     key = (measure.fingerprint(PROGRAM), PROGRAM.name, mode, number)
     store.add(Measurement(*key, figures=whole, load=1.0))
 
@@ -95,6 +96,34 @@ def test_equal_failures_do_not_count_as_equal_outcomes(store: Store) -> None:
     row = summary.summary(store, PROGRAM)
     assert "lacks" in row["stock_fails"]
     assert claims([row])[0].is_reached is False
+
+
+@pytest.mark.parametrize("must_be_served", [True, False, None])
+def test_equal_outcomes_of_a_run_that_was_not_served_prove_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, must_be_served: bool | None
+) -> None:
+    program = replace(PROGRAM, is_served=must_be_served)
+    monkeypatch.setattr(sys.modules[__name__], "PROGRAM", program)
+    monkeypatch.setitem(PROGRAMS, program.name, program)
+    for mode, served in (("stock", 0), ("fast", 7), ("guarded", 0), ("off", 0), ("off", 3)):
+        add(store, mode, len(store.runs), "worked\n", served=served)
+    row = summary.summary(store, program)
+    judged = {
+        claim.what.split(":")[0]: claim.is_reached
+        for claim in claims([row])
+        if "served" in claim.what
+    }
+    fast, guarded = {True: (True, False), False: (False, True), None: (None, None)}[must_be_served]
+    assert judged == {"fast": fast, "guarded": guarded, "thp": None, "off": False}
+    page = document(result(store, {}, "here", {"low": 1, "high": 2}))
+    assert ("guarded: 0 of 1 runs served" in page) is (must_be_served is True)
+    assert "off: 1 of 2 runs served, in 2 the library was loaded" in page and "**fast**" in page
+
+
+def test_large_blocks_must_be_served() -> None:
+    assert PROGRAM.must_be_served is None
+    assert replace(PROGRAM, allocates_large=True).must_be_served is True
+    assert replace(PROGRAM, allocates_large=True, is_served=False).must_be_served is False
 
 
 @pytest.mark.parametrize(

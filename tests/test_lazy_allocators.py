@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lazy_programs import AGENT, LIBRARY, NEEDED, compiled, loaded
+from lazy_programs import AGENT, LIBRARY, NEEDED, compiled, counters, loaded, running
 
 pytestmark = NEEDED
 
@@ -270,6 +270,147 @@ def normalised(text: str) -> str:
     """A sanitizer's report without process numbers, addresses and thread numbers."""
     text = re.sub(r"==\d+==|pid=\d+|tid=\d+|\bT\d+\b", "", text)
     return re.sub(r"0x[0-9a-f]+|\+0x\w+", "", text)
+
+
+# At a fixed address, pointers to functions of libraries point to entries in the program itself.
+FIXED = r"""
+#include <gnu/libc-version.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    void *(*volatile take)(size_t) = malloc;
+    void *(*volatile take_zeroed)(size_t, size_t) = calloc;
+    void *(*volatile take_more)(void *, size_t) = realloc;
+    void (*volatile give_back)(void *) = free;
+    void *(*volatile map)(void *, size_t, int, int, int, off_t) = mmap;
+    int (*volatile unmap)(void *, size_t) = munmap;
+    const char *(*volatile version)(void) = gnu_get_libc_version;
+    for (int round = 0; round < 4; round++) {
+        char *block = memset(take(1 << 20), 1, 1 << 20), *zeroed = take_zeroed(3, 1 << 18);
+        block = take_more(block, 3 << 20);
+        char *mapped = map(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (block[(1 << 20) - 1] != 1 || zeroed[(3 << 18) - 1] || mapped[0] || !version()[0])
+            abort();
+        mapped[0] = 1;
+        give_back(block);
+        give_back(zeroed);
+        unmap(mapped, 1 << 20);
+    }
+    puts("done");
+    return fflush(stdout) || getchar() == EOF;
+}
+"""
+FIXED_OPTIONS = ["-no-pie", "-fno-pie", "-fno-builtin"]
+
+
+def served(folder: Path, program: str | Path, *arguments: str, **knobs: str) -> int:
+    """How many allocations of a program are served until its first line, its only output."""
+    command: list[str | Path] = [AGENT, "lazy", "--verbose", "--", program, *arguments]
+    errors = folder / "errors"
+    with errors.open("w") as stream, running(command, loaded(**knobs), stderr=stream) as child:
+        assert child.stdout is not None
+        assert (child.stdout.readline(), errors.read_text()) == ("done\n", "")
+        count: int = counters(child.pid)["allocations"]
+    assert (child.returncode, errors.read_text()) == (0, "")
+    return count
+
+
+@pytest.mark.parametrize("linker", ["bfd", "gold", "lld"])
+@pytest.mark.parametrize("hash_style", ["gnu", "sysv"])
+@pytest.mark.parametrize("binding", ["lazy", "now"])
+def test_a_program_at_a_fixed_address_is_served(
+    folder: Path, linker: str, hash_style: str, binding: str
+) -> None:
+    if shutil.which(f"ld.{linker}") is None:
+        pytest.skip(f"needs ld.{linker}")
+    link = [f"-fuse-ld={linker}", f"-Wl,--hash-style={hash_style}", f"-Wl,-z,{binding}"]
+    name = f"fixed-{linker}-{hash_style}-{binding}"
+    program = compiled(FIXED, folder / name, *FIXED_OPTIONS, *link)
+    assert served(folder, program) >= 4
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+@pytest.mark.parametrize("program", ["python3", "node"])
+def test_programs_of_debian_at_a_fixed_address_are_served(
+    folder: Path, program: str, mode: str
+) -> None:
+    path = Path("/usr/bin", program)
+    if not path.exists():
+        pytest.skip(f"needs {path}: tools/bench_programs_setup.sh")
+    source = {
+        "python3": "[bytearray(1 << 20) for _ in range(8)]; print('done', flush=True); input()",
+        "node": "for (let at = 0; at < 8; at++) Buffer.alloc(1 << 20); console.log('done');"
+        "process.stdin.once('data', () => process.exit(0))",
+    }[program]
+    assert served(folder, path, "-c" if program == "python3" else "-e", source, MODE=mode) >= 8
+
+
+@pytest.mark.parametrize("how", ["linked", "preloaded first", "child"])
+def test_a_program_at_a_fixed_address_keeps_its_own_malloc(folder: Path, how: str) -> None:
+    own = allocator("own", folder)
+    chain = [LIBRARY]
+    if how == "preloaded first":
+        program = compiled(FAMILY, folder / "fixed-family", *FIXED_OPTIONS)
+        plain = outcome([program], LD_PRELOAD=str(own))
+        chain = [own, LIBRARY]
+    else:
+        program = folder / "fixed-own"
+        source = folder / "own.c"
+        source.write_text(OWN)
+        # The allocator lies in the program itself, beside pointers to its functions.
+        compiled(FAMILY, program, *FIXED_OPTIONS, str(source))
+        plain = outcome([program])
+    assert plain[0] == 0 and plain[1].count("\n") > 100
+    command = ["sh", "-c", str(program)] if how == "child" else [program]
+    for knob, value in MODES:
+        variables = {f"PAGEWISE_LAZY_{knob}": value, "PAGEWISE_LAZY_VERBOSE": "on"}
+        preload = ":".join(map(str, chain))
+        status, text, error = outcome(command, LD_PRELOAD=preload, **variables)
+        assert (status, text) == plain[:2]
+        reason = "PAGEWISE_LAZY_SWITCH is off" if value == "off" else "brings its own malloc"
+        assert reason in error.splitlines()[-1]
+
+
+def test_the_command_leaves_the_library_out_of_a_program_with_its_own_malloc(folder: Path) -> None:
+    source = folder / "own.c"
+    source.write_text(OWN)
+    for options in [FIXED_OPTIONS, []]:
+        program = compiled(FAMILY, folder / f"own-{len(options)}", *options, str(source))
+        _, _, errors = outcome([AGENT, "lazy", "--verbose", "--", program])
+        assert "runs without the library: it has its own malloc" in errors
+
+
+COUNTING = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+void __libc_free(void *);
+static int count;
+void free(void *block) { count += block != 0; __libc_free(block); }
+int main(void)
+{
+    int before = count;
+    for (size_t size = 1000; size < 8 << 20; size *= 3)
+        free(memset(malloc(size), 1, size));
+    printf("%d\n", count - before);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("options", [FIXED_OPTIONS, []], ids=["fixed", "pie"])
+def test_a_program_with_a_free_of_its_own_frees_only_blocks_of_libc(
+    folder: Path, options: list[str]
+) -> None:
+    program = compiled(COUNTING, folder / f"counting-{len(options)}", *options, "-fno-builtin")
+    assert outcome([program]) == (0, "9\n", "")
+    for knob, value in MODES:
+        variables = {f"PAGEWISE_LAZY_{knob}": value}
+        assert outcome([program], LD_PRELOAD=str(LIBRARY), **variables) == (0, "9\n", "")
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])

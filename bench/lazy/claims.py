@@ -104,8 +104,7 @@ def exchange(summary: Summary) -> Iterator[Claim]:
             where = ("exchange", program)
             if program.startswith(TURNS):
                 yield at_most(summary, where, "peak memory", ours, GLIBC, PEAK, 2.0)
-            else:
-                yield at_least(summary, where, "steps a second", ours, GLIBC, STEPS_PER_S, 0.8)
+            yield at_least(summary, where, "steps a second", ours, GLIBC, STEPS_PER_S, 0.8)
             yield at_most(summary, where, "CPU", ours, GLIBC, CPU, 1.25)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lazy.claims import Claim
 
-from programs.modes import FAST, MODES
+from programs.modes import FAST, MODES, OFF
 from programs.summary import CPU_LEAST_S
 
 Rows = Sequence[Mapping[str, Any]]
@@ -18,6 +18,7 @@ def claims(rows: Rows) -> list[Claim]:
     return [
         sound(rows),
         *(same(rows, mode) for mode in list(MODES)[1:]),
+        *(service(rows, mode) for mode in list(MODES)[1:]),
         *(peaks(rows, mode) for mode in list(MODES)[1:]),
         *cpu(rows),
     ]
@@ -39,6 +40,21 @@ def same(rows: Rows, mode: str) -> Claim:
     return Claim(
         f"{mode}: programs that differ from stock", "0", text, not differing if own else None
     )
+
+
+def service(rows: Rows, mode: str) -> Claim:
+    """Programs with a run that the library had to serve and did not, or the other way round."""
+    own = [
+        (row, figures)
+        for row, figures in of_mode(rows, mode)
+        if mode == OFF or row["must_be_served"] is not None
+    ]
+    wrong = [row["program"] for row, figures in own if figures["misserved_runs"]]
+    what = "programs that must be served and are not, or must not be and are"
+    if mode == OFF:
+        what = "programs that are served all the same"
+    text = f"**{len(wrong)}** of {len(own)}{named(wrong)}"
+    return Claim(f"{mode}: {what}", "0", text, not wrong if own else None)
 
 
 def peaks(rows: Rows, mode: str) -> Claim:

@@ -31,6 +31,12 @@ so an interrupted comparison resumes. Programs that are not installed are skippe
   result files, and whether processes remain, exactly, after the normalisation in the table at
   the end. A run differs if its outcome matches no stock run of the same comparison. After a
   difference, stock and the mode run three more times.
+- **Service.** An equal outcome proves nothing if the library stood aside. During every run the
+  script reads the library's counters in the memory of all processes, until one of them has been
+  served an allocation. The column "served" names the modes in which that was seen in every run.
+  Programs that allocate large blocks, java, mono and CPython's tests must be served. Programs that
+  bring their own `malloc`, that are linked statically or that gain rights must not. A run in which
+  it was the other way round is listed under "Differences".
 - **Selftest.** `bench/programs/selftest.py` runs before the comparison. It preloads libraries that
   are broken on purpose: they change a byte of the output, the status or a file, write to standard
   error, crash, hang, leave a process behind, take memory or burn CPU time. The comparison must
@@ -99,6 +105,11 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if row["stock_fails"]:
             yield f"**{row['program']}**: {row['stock_fails']}"
         for mode in row["modes"]:
+            if mode["misserved_runs"]:
+                yield (
+                    f"**{row['program']}**, {mode['mode']}: {mode['served_runs']} of "
+                    f"{mode['runs']} runs served, in {mode['loaded_runs']} the library was loaded"
+                )
             if mode["differing_runs"]:
                 yield (
                     f"**{row['program']}**, {mode['mode']}: {mode['differing_runs']} of "
@@ -130,7 +141,8 @@ def programs(rows: Sequence[Mapping[str, Any]]) -> str:
     """A table with one line per program."""
     names = list(MODES)[1:]
     headings = ("program", "stock CPU, s", *(f"{name} CPU" for name in names), "stock peak, MiB")
-    return table((*headings, *(f"{name} peak" for name in names), "runs"), map(line, rows))
+    columns = (*headings, *(f"{name} peak" for name in names), "served", "runs")
+    return table(columns, map(line, rows))
 
 
 def line(row: Mapping[str, Any]) -> Sequence[str]:
@@ -144,8 +156,16 @@ def line(row: Mapping[str, Any]) -> Sequence[str]:
         *(ratio(modes.get(name), name == FAST) for name in names),
         f"{row['stock_peak_bytes'] / MIB:.1f}",
         *(peak(modes.get(name)) for name in names),
+        served(row["modes"]),
         str(row["stock_runs"]),
     )
+
+
+def served(modes: Sequence[Mapping[str, Any]]) -> str:
+    """The modes in which the library served every run; bold if one is wrong or missing."""
+    names = [mode["mode"] for mode in modes if mode["served_runs"] == mode["runs"]]
+    text = ", ".join(names) or "none"
+    return f"**{text}**" if any(mode["misserved_runs"] for mode in modes) else text
 
 
 def ratio(mode: Mapping[str, Any] | None, has_interval: bool) -> str:

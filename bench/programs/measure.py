@@ -40,7 +40,7 @@ class Measuring:
 
 def fingerprint(program: Program) -> str:
     """A hash of the program's definition and sources: runs of a changed program do not count."""
-    same = replace(program, what="", family="", is_quick=False, prepare=None)
+    same = replace(program, what="", family="", is_quick=False, is_served=None, prepare=None)
     digest = hashlib.sha256(repr(same).encode())
     if program.prepare:
         digest.update(program.prepare.__name__.encode())
@@ -101,7 +101,9 @@ def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart:
     name = short(ran.outcome)
     OUTCOMES.mkdir(parents=True, exist_ok=True)
     (OUTCOMES / f"{name}.txt").write_text(ran.outcome)
-    print(f"  {mode.name}: {ran.end}, {ran.cpu_s:.2f} s, {name}", file=sys.stderr, flush=True)
+    served = "served" if ran.served else "loaded" if ran.is_loaded else "not loaded"
+    line = f"  {mode.name}: {ran.end}, {ran.cpu_s:.2f} s, {name}, {served}"
+    print(line, file=sys.stderr, flush=True)
     figures = {
         "outcome": name,
         "end": ran.end,
@@ -109,6 +111,8 @@ def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart:
         "peak_bytes": ran.peak_bytes,
         "charged_bytes": ran.charged_bytes,
         "wall_s": ran.wall_s,
+        "is_loaded": ran.is_loaded,
+        "served": ran.served,
     }
     measuring.store.add(Measurement(*key, figures=figures, load=load()))
 

@@ -59,8 +59,15 @@ class Program:
     """The highest ratio of its CPU time in `fast` to stock's."""
     is_together: bool = False
     """Whether the program mostly waits, so that all modes run at the same time, once."""
+    is_served: bool | None = None
+    """Whether the library must serve the program; None: if it allocates large blocks."""
     is_quick: bool = False
     """tests/live runs it, too."""
+
+    @property
+    def must_be_served(self) -> bool | None:
+        """Whether the library must serve the program, must not, or (None) may."""
+        return (self.allocates_large or None) if self.is_served is None else self.is_served
 
     def absent(self) -> str | None:
         """The reason why the program cannot run on this machine, or None."""

@@ -33,7 +33,7 @@ from programs.program import Program
 from programs.result import result
 from programs.selftest import selftest
 
-HOW = ("group.py", "modes.py", "outcome.py", "running.py")
+HOW = ("group.py", "modes.py", "outcome.py", "running.py", "service.py")
 ROUNDS = 5
 
 

@@ -14,6 +14,7 @@ from programs.modes import Mode, environment
 from programs.outcome import outcome_text
 from programs.places import BINARIES, INPUTS, SOURCES
 from programs.program import Program
+from programs.service import Service
 
 SAMPLE_S = 0.005
 GRACE_S = 5
@@ -31,6 +32,10 @@ class Ran:
     peak_bytes: int
     charged_bytes: int
     wall_s: float
+    is_loaded: bool
+    """Whether a process was seen that had loaded the library."""
+    served: int
+    """Allocations that the library had served in a process when that was first seen."""
 
 
 def run(program: Program, mode: Mode, place: Path) -> Ran:
@@ -65,7 +70,8 @@ def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
             stderr=errors,
             start_new_session=True,
         )
-        is_hung = not waited(process, group, started + program.limit_s)
+        service = Service(group)
+        is_hung = not waited(process, service, started + program.limit_s)
         wall_s = time.monotonic() - started
         is_left = not is_hung and not emptied(group)
         process.kill()  # in case it never entered the group
@@ -76,7 +82,16 @@ def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
     for path in streams.values():
         path.unlink()
     outcome = outcome_text(program, folder, end, contents, is_left)
-    return Ran(outcome, end, group.cpu_s(), group.peak_bytes, group.charged_peak_bytes(), wall_s)
+    return Ran(
+        outcome,
+        end,
+        group.cpu_s(),
+        group.peak_bytes,
+        group.charged_peak_bytes(),
+        wall_s,
+        service.is_loaded,
+        service.allocations,
+    )
 
 
 def command(program: Program, folder: Path) -> list[str]:
@@ -90,10 +105,11 @@ def command(program: Program, folder: Path) -> list[str]:
     return [replaced(word, places) for word in program.words]
 
 
-def waited(process: subprocess.Popen[bytes], group: Group, late: float) -> bool:
-    """Waits for the process and samples the group's memory; whether it ended in time."""
+def waited(process: subprocess.Popen[bytes], service: Service, late: float) -> bool:
+    """Waits for the process and samples its group; whether it ended in time."""
     while time.monotonic() < late:
-        group.sample()
+        service.group.sample()
+        service.look()
         try:
             process.wait(SAMPLE_S)
             return True

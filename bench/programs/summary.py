@@ -12,7 +12,7 @@ from lazy.store import Measurement, Store
 from lazy.summary import spread_of
 
 from programs.measure import differing_runs, outcomes, runs_of
-from programs.modes import MODES, STOCK
+from programs.modes import MODES, OFF, STOCK
 from programs.outcome import difference
 from programs.places import OUTCOMES
 from programs.program import MIB, Program
@@ -32,6 +32,7 @@ def summary(store: Store, program: Program) -> dict[str, Any]:
         "allocates_large": program.allocates_large,
         "cpu_ratio_most": program.cpu_ratio_most,
         "is_together": program.is_together,
+        "must_be_served": program.must_be_served,
         "stock_runs": len(stock),
         "stock_outcomes": len(outcomes(stock)),
         "stock_fails": stock_fails(program, stock),
@@ -72,6 +73,7 @@ def modes(store: Store, program: Program, stock: list[Measurement]) -> Iterator[
             continue
         differing = differing_runs(store, program, name)
         ratios = pairs(stock, runs, "cpu_s")
+        must_be_served = False if name == OFF else program.must_be_served
         yield {
             "mode": name,
             "runs": len(runs),
@@ -80,6 +82,11 @@ def modes(store: Store, program: Program, stock: list[Measurement]) -> Iterator[
             "difference": difference(text_of(stock[0]), text_of(differing[0]))
             if differing
             else None,
+            "served_runs": sum(is_served(run) for run in runs),
+            "loaded_runs": sum(run.figures["is_loaded"] for run in runs),
+            "misserved_runs": 0
+            if must_be_served is None
+            else sum(is_served(run) is not must_be_served for run in runs),
             "cpu_ratio": asdict(spread_of(ratios, f"{program.name} {name}")) if ratios else None,
             "peak_bytes": middle(runs, "peak_bytes"),
             "charged_bytes": middle(runs, "charged_bytes"),
@@ -88,6 +95,11 @@ def modes(store: Store, program: Program, stock: list[Measurement]) -> Iterator[
                 for field in ("peak_bytes", "charged_bytes")
             ),
         }
+
+
+def is_served(run: Measurement) -> bool:
+    """Whether the library was seen to have served an allocation of the run."""
+    return bool(run.figures["served"])
 
 
 def is_held(stock: float, other: float) -> bool:

@@ -11,7 +11,7 @@ import pytest
 from programs.building import build
 from programs.catalog import PROGRAMS
 from programs.group import absent
-from programs.modes import MODES, STOCK
+from programs.modes import MODES, OFF, STOCK
 from programs.outcome import difference
 from programs.places import AGENT, LIBRARY
 from programs.program import Program
@@ -59,6 +59,9 @@ def test_a_program_has_the_same_outcome_with_the_library(name: str, place: Path)
     assert refusal(program, stock.end, stock.outcome) is None
     for mode in list(MODES)[1:]:
         ours = run(program, MODES[mode], place)
+        must_be_served = False if mode == OFF else program.must_be_served
+        if must_be_served is not None:
+            assert (ours.served > 0) is must_be_served, f"{mode}: loaded: {ours.is_loaded}"
         if ours.outcome != stock.outcome:
             differences = same_as_any_stock(program, ours, stock, place)
             assert differences is None, f"{mode}:\n{differences}"

@@ -56,6 +56,7 @@ def rows(name: str) -> list[Program]:
             needs=needs,
             built=[linked(name)],
             allocates_large=True,
+            is_served=False,
         ),
         Program(
             name=f"{name} preloaded",
@@ -66,6 +67,7 @@ def rows(name: str) -> list[Program]:
             built=[MIXES, *own],
             variables={"LD_PRELOAD": path},
             allocates_large=True,
+            is_served=False,
         ),
         Program(
             name=f"{name} in children",
@@ -75,6 +77,7 @@ def rows(name: str) -> list[Program]:
             needs=needs,
             built=[linked(name), MIXES, *own],
             allocates_large=True,
+            is_served=False,
             is_quick=True,
         ),
     ]

@@ -10,6 +10,7 @@ QUICK_TESTS = ("test_mmap", "test_gc")
 SLOW_TESTS = (
     *("test_threading", "test_subprocess", "test_signal"),
     *("test_multiprocessing_fork", "test_multiprocessing_spawn", "test_multiprocessing_forkserver"),
+    "test_multiprocessing_main_handling",
 )
 
 
@@ -25,6 +26,7 @@ def cpython(name: str) -> Program:
         needs=[PYTHON, TESTS],
         limit_s=900 if is_slow else 120,
         is_together=is_slow,
+        is_served=True,
         is_quick=name == "test_mmap",
     )
 

@@ -88,6 +88,7 @@ PROGRAMS = (
         what="a program that runs as another user, started by the command itself",
         words=["FOLDER/privileges"],
         expects="^secure 1",
+        is_served=False,
         built=[c("privileges")],
         prepare=setuid,
     ),
@@ -99,6 +100,7 @@ PROGRAMS = (
         built=[STATIC],
         is_quick=True,
         allocates_large=True,
+        is_served=False,
     ),
     Program(
         name="static by sh",

@@ -21,6 +21,7 @@ def java(collector: str) -> Program:
             *("-cp", "BIN/churn.jar", "Churn"),
         ],
         expects="^finished [0-9]+",
+        is_served=True,
         version="-version",
         built=[
             Built(
@@ -66,6 +67,7 @@ PROGRAMS = (
         what="mono: three threads, arrays to 1 MiB; the collector stops threads by signals",
         words=["/usr/bin/mono", "BIN/churn.exe"],
         expects="^finished [0-9]+",
+        is_served=True,
         built=[
             Built(
                 "churn.exe", "churn.cs", ["/usr/bin/mcs", "-out:OUTPUT", "SOURCE"], ["/usr/bin/mcs"]
@@ -84,6 +86,7 @@ PROGRAMS = (
         what="go without C: goroutines, maps, slices to 1 MiB, collections; statically linked",
         words=["BIN/churn-go"],
         expects="^finished [0-9]+",
+        is_served=False,
         version="version",
         command=GO,
         built=[go("churn-go", "churn.go", has_c=False)],

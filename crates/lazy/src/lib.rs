@@ -21,6 +21,7 @@ mod bits;
 mod chunks;
 mod confined;
 mod deferred;
+mod definitions;
 mod flag;
 mod fork;
 mod front_attributes;

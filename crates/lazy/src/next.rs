@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
 use libc::{c_int, c_void, size_t};
 
+use crate::definitions::is_any_before;
 use crate::function::find;
 use crate::objects::{Object, object_at};
 
@@ -94,11 +95,17 @@ pub fn find_family() {
     }
 }
 
+/// Whether the program's calls of the family come to this library: no program or library before it defines
+/// any of the functions.
+pub fn is_family_ours() -> bool {
+    !is_any_before((&raw const IS_FOUND).addr(), &FAMILY.map(|member| member.name))
+}
+
 /// Whether every next function of the family is libc's.
 pub fn is_family_of_libc() -> bool {
     find_family();
-    // Other allocators define `__libc_malloc`, too.
-    let libc = object_at(libc::gnu_get_libc_version as *const () as usize);
+    // Other allocators define `__libc_malloc`, too. The address of a function of libc's may lie in the program.
+    let libc = object_at(find(c"gnu_get_libc_version".as_ptr()));
     let is_libcs =
         |libc: Object| FAMILY.iter().all(|member| libc.has(member.function.load(Relaxed).addr()));
     libc.is_some_and(is_libcs)

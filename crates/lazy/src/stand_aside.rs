@@ -94,7 +94,7 @@ fn reason() -> Option<&'static [u8]> {
     if sanitizers::are_loaded() {
         return Some(b"the program was built with a sanitizer");
     }
-    if !is_malloc_ours() || !next::is_family_of_libc() {
+    if !next::is_family_ours() || !next::is_family_of_libc() {
         return Some(b"the program brings its own malloc");
     }
     // SAFETY: only returns a number.
@@ -109,13 +109,6 @@ fn reason() -> Option<&'static [u8]> {
         return Some(b"a library locked all memory or opened another one with RTLD_DEEPBIND as it was loaded");
     }
     None
-}
-
-/// Whether this library's `malloc` is the first that the loader finds.
-fn is_malloc_ours() -> bool {
-    // SAFETY: the symbol is a C string.
-    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    next::own_object().is_some_and(|own| own.has(first as usize))
 }
 
 fn is_limited(resource: libc::__rlimit_resource_t) -> bool {
