@@ -9,7 +9,8 @@ they are missing. Writes docs/bench-adaptive.md and prints one JSON line.
 The cost of a cell is its I/O time, with every page that only the fast tier holds at the end
 written to the slow one. The rows of `adaptive` in the grid are candidates for its constants.
 "Tuned" takes the candidate that is best over all recordings. "Left out" takes for each recording
-that no constant in the code was chosen on the candidate that is best over all others.
+on which no constant in the code was chosen the candidate that is best over all others. With one
+candidate, both are the constants in the code.
 """
 
 from __future__ import annotations
@@ -225,7 +226,7 @@ def tuned(cells: list[CellCost]) -> Choice:
 
 def left_out(cells: list[CellCost]) -> Choice:
     """For every recording, the candidate that is best over the others."""
-    names = {cell.place.recording for cell in cells}
+    names = {cell.place.recording for cell in unseen(cells)}
     return {
         name: best_candidate(cell for cell in cells if cell.place.recording != name)
         for name in sorted(names)
@@ -276,14 +277,14 @@ def document(
         ["git", "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()
     skipped = "".join(f"Skipped, not beside the repository: {path.name}.\n" for path in missing)
-    choice = choices["left_out"]
+    choice = {**choices["tuned"], **choices["left_out"]}
     worst = sorted(cells, key=lambda cell: -cell.regret(choice[cell.place.recording]))[:SHOWN]
     parts = [
         INTRODUCTION.format(
             commit=commit,
             count=len(cells),
             skipped=skipped,
-            candidates=len(cells[0].ours),
+            candidates=candidates_in_words(len(cells[0].ours)),
             chosen_on=", ".join(sorted(CHOSEN_ON)),
         ),
         table(
@@ -315,10 +316,20 @@ def by_recording(cells: list[CellCost], choices: Mapping[str, Choice]) -> Iterat
         own = [cell for cell in cells if cell.place.recording == name]
         row = [name, f"{mean(cell.others[cell.best] / cell.flash for cell in own):.3f}"]
         for choice in choices.values():
+            if name not in choice:
+                row += ["", "", ""]
+                continue
             figures = Figures.of(own, choice)
             share = mean(cell.ours[choice[name]] / cell.flash for cell in own)
             row += [f"{share:.3f}", f"{figures.within_1_percent:.0%}", f"{figures.worst:+.1%}"]
         yield row
+
+
+def candidates_in_words(count: int) -> str:
+    """How many candidates the grid has, and what that means for the columns."""
+    if count > 1:
+        return f"{count} rows of it in the grid are candidates for its constants."
+    return ONE_CANDIDATE
 
 
 def by_candidate(cells: list[CellCost]) -> Iterator[list[str]]:
@@ -358,11 +369,12 @@ fast read/write). [architectures.md](architectures.md#adaptive) sums it up. Comm
 - The cost of a cell is its I/O time, plus the time to write every page that only the fast tier
   holds at the end to the slow tier.
 - The best other is the cheapest of all other architectures, in all the forms of the grid.
-- `adaptive` writes its victims, as a block device must (`victims_in_memory=write`). Candidates of
-  it in the grid: {candidates}.
+- `adaptive` writes its victims, as a block device must (`victims_in_memory=write`).
+  {candidates}
 - The constants in the code were chosen on some of the recordings:
   {chosen_on}.
-  The targets are judged on the others, each with the candidate that all other recordings choose.
+  They count only as tuned. The targets are judged on the other recordings, each with the candidate
+  that the rest of the recordings choose.
 - Recordings that are not in examples/ do not ship.
 {skipped}
 """
@@ -372,7 +384,8 @@ BY_RECORDING = """
 
 Mean cost over the cells of a recording as a share of flash-only, for the best other in each cell
 and for `adaptive`; the share of cells within 1 % of the best other; and the worst cell. *Tuned*
-uses the candidate that all recordings choose, *left out* the one that all others choose.
+uses the candidate that all recordings choose, *left out* the one that all others choose; it is
+blank for recordings on which constants in the code were chosen.
 
 """
 
@@ -395,9 +408,12 @@ all variants and constants that were tried.
 WORST = """
 ## The {count} worst cells
 
-I/O time in seconds, each recording left out.
+I/O time in seconds. Each recording is left out, except those on which constants were chosen.
 
 """
+
+ONE_CANDIDATE = """The grid has one candidate, the constants in the code, so *tuned* and *left out*
+  are the same choice: what is left out is that no constant was chosen on the recording."""
 
 
 if __name__ == "__main__":

@@ -77,3 +77,14 @@ def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
 def test_recordings_that_constants_were_chosen_on_are_not_left_out(bench) -> None:
     cells = [cell(bench, "swap700", bold=16.0), cell(bench, "phone", bold=8.0)]
     assert [each.place.recording for each in bench.unseen(cells)] == ["phone"]
+    choices = {"tuned": bench.tuned(cells), "left_out": bench.left_out(cells)}
+    assert choices["left_out"] == {"phone": "bold"}
+    rows = {row[0]: row[1:] for row in bench.by_recording(cells, choices)}
+    assert rows["swap700"][1:4] == ["1.600", "0%", "+100.0%"]
+    assert rows["swap700"][4:] == ["", "", ""]
+    assert rows["phone"][1:4] == rows["phone"][4:] == ["0.800", "100%", "+0.0%"]
+
+
+def test_the_page_says_that_one_candidate_is_tuned_and_left_out_alike(bench) -> None:
+    assert "same choice" in bench.candidates_in_words(1)
+    assert "same choice" not in bench.candidates_in_words(2)

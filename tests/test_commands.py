@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from commands import ran
 from conftest import ACCESSES, EVENTS, PAGES, WRITES
+from test_evidence import rounds, write
 from waiting import killed_after, running, within
 
 import pagewise
@@ -74,6 +75,43 @@ def test_fields_that_others_rely_on(trace: Path, capsys: pytest.CaptureFixture[s
     assert set(outcome["wear"]) == {"fast", "slow"}
     for name in ("options", "promotions", "demotions", "io_time_s", "stall_time_s"):
         assert name in outcome
+
+
+ADVICE = {
+    "": "schema pagewise trace losses duration_s evidence footprint_bytes page_bytes fast slow "
+    "machine defaults memory write_amplification alone architecture worth today best reference "
+    "candidates settings warnings notes",
+    "evidence": "verdict reason remedy reaccesses active_s gaps halves range",
+    "evidence.halves": "first_bytes second_bytes cost_share",
+    "evidence.range": "low_bytes high_bytes level",
+    "fast": "name summary note read_ns write_ns transfer capacity rated_cycles compression",
+    "alone": "io_time_s io_bytes wear_slow life_slow_years busy_slow",
+    "architecture": "name options mean_io_share stock_linux holds_in meanwhile",
+    "today": "architecture by can_run fast_tier_bytes io_time_s io_share slow_bytes wear_fast "
+    "life_fast_years busy_fast wear_slow life_slow_years busy_slow memory next_cheaper stock_linux",
+    "today.io_share": "low typical high",
+    "today.next_cheaper": "fast_tier_bytes regret",
+    "best": "architecture by can_run fast_tier_bytes io_time_s io_share",
+    "candidates.0": "architecture mean_io_share sizes",
+    "candidates.0.sizes.0": "fast_tier_bytes io_share",
+    "settings.0": "title note apply undo",
+}
+"""The fields of `advise swap --json` by their place. Others read them: fields may be added, but
+none moves or is renamed."""
+
+
+def test_no_field_of_an_advice_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = list(rounds(600, 100))
+    path = write(tmp_path / "steady.csv", steps, lambda number: 600 * number / len(steps))
+    devices = ["--fast", "zram-lz4", "--slow", "ufs-3.1", "--memory", "1GiB"]
+    status, output, _ = ran("advise", "swap", path, *devices, "--json", capsys=capsys)
+    advice = json.loads(output)
+    assert (status, advice["schema"]) == (0, "pagewise.advice/1")
+    for place, fields in ADVICE.items():
+        found = advice
+        for name in filter(None, place.split(".")):
+            found = found[int(name)] if name.isdigit() else found[name]
+        assert set(fields.split()) <= set(found), place
 
 
 def test_import_writes_a_trace_and_reports_counts(

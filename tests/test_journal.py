@@ -4,12 +4,18 @@ import itertools
 import multiprocessing
 import resource
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from scenarios import SMALL
 
 from pagewise.errors import UnwritableOutput
+from pagewise.grids import results
 from pagewise.grids.journal import HEADER, RemoteJournal, decode, encode, open_journal
+from pagewise.grids.run import sweep
 
 CELLS = {"a" * 64: '{"io_time_s":1.5}', "b" * 64: '{"note":"line\\nbreak"}', "c" * 64: "{}"}
 
@@ -80,27 +86,60 @@ def test_a_journal_without_cells_is_removed(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_names_the_journal_and_loses_no_cell(tmp_path: Path):
-    results = str(tmp_path / "results.parquet")
+@contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file of this process may be longer than ``size``, as if the disk were full."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
-        with (
-            pytest.raises(UnwritableOutput, match=r"results\.parquet\.journal: File too large"),
-            open_journal(results) as journal,
-        ):
-            journal.append(CELLS)
-            size = (tmp_path / "results.parquet.journal").stat().st_size
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
-            journal.append({"d": "{}"})
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
+
+
+def test_a_full_disk_names_the_journal_and_loses_no_cell(tmp_path: Path):
+    results = str(tmp_path / "results.parquet")
+    with (
+        ExitStack() as limits,  # left last: the disk is still full when the journal is closed
+        pytest.raises(UnwritableOutput, match=r"results\.parquet\.journal: File too large"),
+        open_journal(results) as journal,
+    ):
+        journal.append(CELLS)
+        size = (tmp_path / "results.parquet.journal").stat().st_size
+        limits.enter_context(full_at(size + 10))
+        journal.append({"d": "{}"})
     with open_journal(results) as journal:
         assert journal.finished == CELLS
         journal.append({"e": "{}"})
     with open_journal(results) as journal:
         assert journal.finished == {**CELLS, "e": "{}"}
+
+
+def test_a_full_disk_names_the_results_and_keeps_every_cell(tmp_path: Path):
+    path = tmp_path / "results.parquet"
+    spec = {
+        "scenario": [SMALL],
+        "sizes": ["1MiB"],
+        "device": [{"fast": "4/5us", "slow": "90/40us"}],
+        "architecture": [{"name": "flash"}, {"name": "priority"}],
+    }
+    write = results.write
+
+    def on_a_full_disk(*arguments: Any) -> None:
+        with full_at(10):
+            write(*arguments)
+
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        pytest.raises(UnwritableOutput, match=f"^{path}: File too large") as refused,
+    ):
+        patch.setattr(results, "write", on_a_full_disk)
+        sweep(spec, path)
+    assert (refused.value.path, refused.value.exit_status) == (str(path), 3)
+    assert [each.name for each in tmp_path.iterdir()] == ["results.parquet.journal"]
+    assert sweep(spec, path)["kept"] == 2 and path.exists()
 
 
 def _open(results: str, answers: "multiprocessing.Queue[str]") -> None:

@@ -46,6 +46,27 @@ assert not sweep(json.loads(sys.argv[1]), sys.argv[2])["failed"]
 """
 
 
+NVM_CACHE = """
+import json, sys
+from pathlib import Path
+from pagewise.grids.traces import TraceSource
+from pagewise_studies import nvm_cache, sensitivity
+from pagewise_studies.workloads import Workload
+sizes, game, small, recordings, output = json.loads(sys.argv[1])
+def workload(name, scenario):
+    return Workload(name, (), (TraceSource(name, scenario=tuple(sorted(scenario.items()))),))
+nvm_cache.recording = lambda folder, name, output: workload(name, game)
+nvm_cache.phone_scenarios = lambda seeds: {
+    name: [workload("rotation", {**small, "memory_mib": memory // 25})]
+    for name, memory, _ in nvm_cache.checks.GENERATED_PHONES
+}
+nvm_cache.SIZES_MIB, sensitivity.SIZES_MIB = sizes, sizes[-1:]
+Path(output).mkdir()
+nvm_cache.study(Path(recordings), Path(output), seeds=1, progress=None)
+"""
+"""The study with a large trace in place of each recording, and small generated phones."""
+
+
 def peak_of(script: str, *arguments: object, **options: Any) -> int:
     """Peak bytes of a separate Python process; ru_maxrss would include those of this process."""
     command = [sys.executable, "-c", script + PEAK, *map(str, arguments)]
@@ -94,6 +115,13 @@ def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) 
     assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
 
 
+def test_the_study_of_nvm_cache_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
+    small = {name: value for name, value in SMALL.items() if name not in ("name", "memory_mib")}
+    examples = Path(__file__).parents[1] / "examples"
+    given = [[0, 64, 256], GAME, {**small, "file_events": True}, str(examples)]
+    assert peak_of(NVM_CACHE, json.dumps([*given, str(tmp_path / "study")])) <= bound(game)
+
+
 def named_lines(count: int, length: int) -> Iterator[bytes]:
     """A recording of requests, each by a process with a unique name."""
     yield b"proces,device,rw_flag,sector,size,timestamp\n"
@@ -103,7 +131,9 @@ def named_lines(count: int, length: int) -> Iterator[bytes]:
         yield b"".join(line % (length, n, n % 30_000, n % 5000 * 8, n) for n in numbers)
 
 
-@pytest.mark.parametrize(("count", "length"), [(1_000_000, 10), (150_000, 255), (25_000, 4096)])
+@pytest.mark.parametrize(
+    ("count", "length"), [(1_000_000, 10), (1_000_000, 64), (150_000, 255), (25_000, 4096)]
+)
 def test_import_and_info_of_very_many_process_names(
     tmp_path: Path, count: int, length: int
 ) -> None:

@@ -1,7 +1,9 @@
-"""Commands to paste are printed as in the JSON, on a terminal of any width."""
+"""Commands to paste are printed as in the JSON, on a terminal of any width; prose wraps."""
 
 import dataclasses
 import json
+import math
+import random
 import shlex
 import subprocess
 import sys
@@ -18,6 +20,7 @@ from pagewise.advice.page_size import TARGETS
 from pagewise.advice.setting import Setting
 from pagewise.commands import COMMANDS, study
 from pagewise.commands.info import command_of
+from pagewise.wrapping import COMMAND, wrapped
 
 PAGEWISE = Path(sys.executable).with_name("pagewise")
 SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
@@ -154,26 +157,73 @@ def test_the_reserve_line_of_a_guest_can_be_pasted(columns: int, tmp_path: Path)
     printed = subprocess.check_output([PAGEWISE, *command, "--json"], timeout=HUNG_S)
     (guest,) = json.loads(printed)["guests"]
     shown = on_a_terminal([PAGEWISE, *command], columns, has_errors=True)
-    assert guest["notes"] and all(f"note: {note}\n" in shown for note in guest["notes"])
-    assert f"{guests}: one guest; to undo, see {guests}/NAME/undo\n" in shown
     (reserve,) = (note for note in guest["notes"] if "nr_hugepages" in note)
-    scripts = [reserve.partition("starts: ")[2], (guests / "vm-1/undo").read_text()]
+    script = reserve.partition("start it: ")[2]
+    assert script and script in shown
+    scripts = [script, (guests / "vm-1/undo").read_text()]
     scripts += [setting[part] for setting in guest["settings"] for part in ("apply", "undo")]
     for script in scripts:
         assert is_read_by_a_shell(script), script
 
 
-@pytest.mark.parametrize("columns", [40, 200])
-def test_no_line_outside_tables_is_wrapped(columns: int) -> None:
-    command = [PAGEWISE, "replay-kills", "examples/kills/grow.pgr", "--policy", "largest,minfree"]
-    piped = subprocess.run(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S
-    )
-    shown = on_a_terminal(command, columns, has_errors=True)
-    lines = piped.stdout.decode().splitlines()
-    sentences = [line for line in lines if line.startswith("pagewise: ") or ";" in line]
-    assert len(sentences) >= 2
-    assert all(f"{line}\n" in shown for line in sentences), shown
+PROSE = {
+    "advise": "advise swap examples/phone-2g/phone-2g.pgw.zst --fast zram-lz4 --slow ufs-3.1",
+    "block trace": "advise swap examples/kill-1g/kill-1g.blocks.csv.zst "
+    "--fast zram-lz4 --slow ufs-3.1",
+    "replay-kills": "replay-kills examples/kills/grow.pgr --policy minfree",
+    "error": "simulate examples/phone-2g/phone-2g.pgw.zst --architecture hierarchical "
+    "--fast-tier 64MiB --fast 4/5us --slow no-device-of-this-name",
+    "info": "info examples/kills/grow.pgr",
+}
+"""Commands that print sentences, in lines of their own or beside a name."""
+
+
+@cache
+def piped(name: str) -> list[str]:
+    """The lines that such a command writes to pipes, which no width limits."""
+    command = [PAGEWISE, *PROSE[name].split()]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HUNG_S)
+    return (run.stderr + run.stdout).splitlines()
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("name", PROSE)
+def test_prose_wraps_at_the_width_and_loses_no_word(name: str, columns: int) -> None:
+    shown = on_a_terminal([PAGEWISE, *PROSE[name].split()], columns, has_errors=True)
+    longer = [line for line in shown.splitlines() if len(line) > columns]
+    assert all(COMMAND.search(line) for line in longer), longer
+    words = " ".join(shown.split())
+    for line in piped(name):
+        _, tab, text = line.partition("\t")
+        if "\t" not in text:  # not a row of figures
+            assert " ".join((text if tab else line).split()) in words, line
+
+
+def test_a_path_with_blanks_is_not_wrapped(tmp_path: Path) -> None:
+    path = tmp_path / "a recording in a folder with many blanks" / "and a name.parquet"
+    shown = on_a_terminal([PAGEWISE, "info", path], 40, has_errors=True)
+    assert str(path) in shown
+
+
+def test_wrapping_keeps_words_and_commands() -> None:
+    draws = random.Random(seed := 20261125)
+    for _ in range(2000):
+        words = ["x" * draws.randint(1, 12) for _ in range(draws.randint(0, 12))]
+        command = draws.choice(["", "`sync; a b c`", "pagewise info 'a b c' --json"])
+        position = len(words) if command.startswith("pagewise") else draws.randint(0, len(words))
+        words[position:position] = [command] if command else []
+        text = " " * draws.choice([0, 0, 2]) + " ".join(words)
+        width, indent = draws.randint(1, 60), draws.choice([0, 0, 4])
+        lines = wrapped(text, width, indent=indent)
+        assert " ".join(" ".join(lines).split()) == " ".join(text.split()), seed
+        assert command in "\n".join(lines), seed
+        for number, line in enumerate(lines):
+            has_room = len(line) + (indent if number == 0 else 0) <= width
+            assert has_room or line.strip() in words, (seed, width, lines)
+
+
+def test_a_terminal_that_is_not_one_does_not_wrap() -> None:
+    assert wrapped("a b c", math.inf) == ["a b c"]
 
 
 def test_examples_of_commands_are_read_by_a_shell() -> None:

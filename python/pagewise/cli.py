@@ -83,9 +83,9 @@ def run(arguments: list[str] | None = None) -> int:
         leave_pipes()
         return 0
     except PagewiseError as error:
-        say(f"pagewise: {error}")
+        say(f"pagewise: {error}", path=error.path)
         if error.hint:
-            say(f"  {error.hint}")
+            say(f"  {error.hint}", path=error.path)
         return error.exit_status
     except TyperException as error:
         context = getattr(error, "ctx", None)
@@ -97,7 +97,8 @@ def run(arguments: list[str] | None = None) -> int:
     except Ended as error:
         return ended(error)
     except OSError as error:
-        say(f"pagewise: {error.filename or 'input or output'}: {error.strerror or error}")
+        where = str(error.filename or "input or output")
+        say(f"pagewise: {where}: {error.strerror or error}", path=where)
         leave_pipes()
         return UNWRITABLE
 

@@ -1,6 +1,7 @@
 """Output: results on standard output, progress and diagnostics on standard error.
 
-Tables have aligned columns on a terminal. Elsewhere, tabs separate the cells for cut and awk.
+Tables have aligned columns on a terminal, where prose wraps at its width and commands do not.
+Elsewhere, tabs separate the cells for cut and awk, and no line is wrapped.
 
 Names in recordings are hostile input. Nothing here interprets markup; escape sequences are removed,
 and other control characters are spelled out. JSON keeps names as they are, escaped.
@@ -16,16 +17,22 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TextIO, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
 from pagewise.recording import Progress
+from pagewise.wrapping import columns as beside
+from pagewise.wrapping import unbroken, wrapped
 
 if TYPE_CHECKING:
     from pagewise.answers import Setting
+
+
+WIDTH, HEIGHT = 80, 25
+"""The size of a terminal that does not say it."""
 
 
 class QuietConsole(Console):
@@ -50,12 +57,31 @@ def leave_pipes() -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, highlighting or emoji; it obeys NO_COLOR."""
-    return QuietConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    width = room(sys.stderr if stderr else sys.stdout)
+    return QuietConsole(
+        stderr=stderr,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=False,
+        width=None if width == math.inf else int(width),
+        height=HEIGHT,  # rich uses the width only with a height
+    )
 
 
-def room() -> float:
-    """The width of the terminal, which limits tables; unlimited elsewhere."""
-    return console().width if sys.stdout.isatty() else math.inf
+def room(stream: TextIO | None = None) -> float:
+    """The width of a terminal (default: of standard output); unlimited elsewhere."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
+        return math.inf
+    try:
+        asked = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        asked = 0
+    try:
+        return max(asked, 0) or os.get_terminal_size(stream.fileno()).columns or WIDTH
+    except OSError:  # a terminal that is not a file of the kernel
+        return WIDTH
 
 
 def show(*parts: Part) -> None:
@@ -63,9 +89,12 @@ def show(*parts: Part) -> None:
     _print(console(), parts)
 
 
-def say(message: str) -> None:
-    """Prints a diagnostic to standard error."""
-    _print(console(stderr=True), [message])
+def say(message: str, *, path: str | None = None) -> None:
+    """Prints a diagnostic to standard error, and never breaks the ``path`` in it."""
+    message = printable(message)
+    if path and " " in path:
+        message = message.replace(printable(path), unbroken(printable(path)))
+    _print(console(stderr=True), [Prose(message)])
 
 
 def show_aside(*parts: Part) -> None:
@@ -74,17 +103,23 @@ def show_aside(*parts: Part) -> None:
 
 
 def _print(output: Console, parts: Iterable[Part]) -> None:
-    """Prints the parts without wrapping lines, so that commands can be copied."""
+    """Prints the parts: verbatim text as it is, prose and tables at the width of a terminal."""
     for part in parts:
+        if isinstance(part, str):
+            part = Prose(printable(part))
         if isinstance(part, Verbatim):
             print(part.text, file=output.file)
+        elif isinstance(part, Prose):
+            for line in wrapped(part.text, room(output.file)):
+                output.print(Text(line), soft_wrap=True)
         elif isinstance(part, Table) and not output.file.isatty():
             for line in part.lines():
                 print(line, file=output.file)
+        elif isinstance(part, Table) and not part.columns:
+            for fact in part.facts(room(output.file)):
+                output.print(fact, soft_wrap=True)
         elif isinstance(part, Table):
             output.print(part.grid())
-        elif isinstance(part, str):
-            output.print(Text(printable(part)), soft_wrap=True)
         else:
             output.print(part)
 
@@ -155,29 +190,34 @@ class Table:
 
     def grid(self) -> Grid:
         """The rows in columns, with figures aligned right."""
-        return self._of_figures() if self.columns else self._of_facts()
-
-    def _of_facts(self) -> Grid:
-        grid = Grid.grid(padding=(0, 2))
-        grid.add_column(style="dim", no_wrap=True)
-        grid.add_column(overflow="fold")
-        return self._filled(grid)
-
-    def _of_figures(self) -> Grid:
         grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for number, column in enumerate(self.columns):
             grid.add_column(
                 column if isinstance(column, Text) else Text(cell(column)),
                 justify="left" if number < self.words else "right",
                 no_wrap=number == 0,
+                overflow="fold",  # on a narrow terminal, no figure is cut
                 header_style="bold",
             )
-        return self._filled(grid)
-
-    def _filled(self, grid: Grid) -> Grid:
         for row in self.rows:
             grid.add_row(*(Text(cell(text)) for text in row))
         return grid
+
+    def facts(self, width: float) -> Iterator[Text]:
+        """The lines of a table without headings on a terminal: names, and figures beside them."""
+        rows = [(cell(name), quoted(text)) for name, text in self.rows]
+        for name, lines in beside(rows, width):
+            for number, line in enumerate(lines):
+                yield Text.assemble((name if number == 0 else "", "dim"), line)
+
+
+class Unbroken(str):
+    """A text, such as a path, that is never wrapped beside a name."""
+
+
+def quoted(text: str) -> str:
+    """The cell of a text, in which no line ends if the text is `Unbroken`."""
+    return unbroken(cell(text)) if isinstance(text, Unbroken) else cell(text)
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> Table:
@@ -199,7 +239,14 @@ class Verbatim:
     text: str
 
 
-Part: TypeAlias = RenderableType | Verbatim | Table
+@dataclass(frozen=True)
+class Prose:
+    """Printable text that wraps at the width of a terminal."""
+
+    text: str
+
+
+Part: TypeAlias = RenderableType | Verbatim | Prose | Table
 """The parts that `show` prints."""
 
 UNDO = "To undo:"

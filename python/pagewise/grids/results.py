@@ -8,7 +8,7 @@ from typing import NotRequired, TypedDict, cast, get_args, get_type_hints
 
 from pagewise import _core
 from pagewise.comparisons import SweepCell
-from pagewise.errors import UnreadableInput
+from pagewise.errors import PagewiseError, UnreadableInput, UnwritableOutput
 from pagewise.grids.cells import Cell
 from pagewise.grids.requests import CellResult
 from pagewise.grids.spec import SCHEMA
@@ -63,7 +63,11 @@ def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult])
     metadata = [["schema", SCHEMA], ["pagewise", _core.version()]]
     table = json.dumps({"metadata": metadata, "columns": listed})
     with replacing(output) as path:
-        _core.write_table(str(path), table)
+        try:
+            _core.write_table(str(path), table)
+        except PagewiseError as error:  # names the file that would have become the results
+            reason = str(error).replace(str(path), output).replace(" External:", "")
+            raise UnwritableOutput(reason, path=output) from error
 
 
 def read(address: str) -> list[SweepCell]:
