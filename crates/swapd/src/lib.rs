@@ -4,7 +4,9 @@
 //! Contract: every change to the machine is in the undo log before it is made. The thread that serves never
 //! waits for the device that it serves.
 
+pub mod area;
 pub mod carrier;
 mod error;
+pub mod undo;
 
 pub use error::Error;

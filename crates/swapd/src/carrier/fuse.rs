@@ -9,6 +9,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -48,7 +49,10 @@ const PUNCH_HOLE: u32 = 2;
 /// A served file below a loop device.
 #[derive(Debug)]
 pub struct FuseCarrier {
+    /// Dropped before `mount`: without a server, the file system ends at once.
     channel: Channel,
+    /// Keeps the file system when its file is closed, so that `next` is no error then.
+    mount: Arc<OwnedFd>,
     file: ServedFile,
     device: PathBuf,
     buffers: PageBuffers,
@@ -91,7 +95,8 @@ impl FuseCarrier {
     /// The operating system refuses FUSE, loop devices or locked memory.
     pub fn start(root: &Root, file: ServedFile) -> Result<(FuseCarrier, LoopDevice), Error> {
         let (channel, mount) = Channel::mount("pagewise", DATA_BYTES_MAX)?;
-        let mut carrier = FuseCarrier::over(channel, file, PathBuf::new())?;
+        let mount = Arc::new(mount);
+        let mut carrier = FuseCarrier::over(channel, Arc::clone(&mount), file, PathBuf::new())?;
         let name = carrier.file.name.clone();
         let root = root.clone();
         // These calls wait for answers to the messages that they cause.
@@ -121,18 +126,31 @@ impl FuseCarrier {
     /// The kernel is older than 6.9, or there is too little memory.
     pub fn adopt(
         channel: OwnedFd,
+        mount: OwnedFd,
         file: ServedFile,
         device: PathBuf,
     ) -> Result<FuseCarrier, Error> {
-        let carrier = FuseCarrier::over(Channel::adopt(channel), file, device)?;
+        let channel = Channel::adopt(channel);
+        let carrier = FuseCarrier::over(channel, Arc::new(mount), file, device)?;
         let asked = carrier.channel.ask_again();
         asked.map_err(|error| Error::refused("take over a FUSE connection", error))?;
         Ok(carrier)
     }
 
-    fn over(channel: Channel, file: ServedFile, device: PathBuf) -> Result<FuseCarrier, Error> {
+    /// What a successor needs for [`FuseCarrier::adopt`]: the channel and the mount.
+    pub fn handles(&self) -> [BorrowedFd<'_>; 2] {
+        [self.channel.as_fd(), self.mount.as_fd()]
+    }
+
+    fn over(
+        channel: Channel,
+        mount: Arc<OwnedFd>,
+        file: ServedFile,
+        device: PathBuf,
+    ) -> Result<FuseCarrier, Error> {
         Ok(FuseCarrier {
             channel,
+            mount,
             file,
             device,
             buffers: PageBuffers::new(PLACES, DATA_BYTES_MAX)?,
