@@ -27,11 +27,12 @@ MAY_DEPEND_ON = {
     "testkit": {"types"},
     "linux": {"types"},
     "killer": {"types", "policy", "linux"},
+    "swapd": {"types", "policy", "trace", "linux"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {"types", "policy", "trace", "linux", "recorder", "killer"},
     "allocations": set(),
-    "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "killer"},
+    "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "killer", "swapd"},
 }
 
 LINES_MAX = 800

@@ -1,0 +1,10 @@
+//! A swap area that this program serves: a carrier takes the kernel's requests, an engine answers them from two
+//! tiers, and a placement decides which tier holds which slot. This crate must not know the simulator.
+//!
+//! Contract: every change to the machine is in the undo log before it is made. The thread that serves never
+//! waits for the device that it serves.
+
+pub mod carrier;
+mod error;
+
+pub use error::Error;
