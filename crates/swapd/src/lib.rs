@@ -5,6 +5,11 @@
 //! waits for the device that it serves.
 
 pub mod carrier;
+pub mod emulation;
+pub mod engine;
 mod error;
+pub mod record;
+pub mod statistics;
+pub mod store;
 
 pub use error::Error;
