@@ -11,6 +11,7 @@ mod options;
 mod page_set;
 pub mod placement;
 pub mod retention;
+pub mod tiers;
 
 pub use options::{OptionRow, Values};
 pub use page_set::PageSet;

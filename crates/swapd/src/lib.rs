@@ -6,7 +6,12 @@
 
 pub mod area;
 pub mod carrier;
+pub mod emulation;
+pub mod engine;
 mod error;
 pub mod undo;
+pub mod record;
+pub mod statistics;
+pub mod store;
 
 pub use error::Error;

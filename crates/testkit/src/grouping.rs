@@ -57,6 +57,9 @@ pub fn grouped(events: &[PagedEvent], factor: u64) -> Vec<PagedEvent> {
             kept.push(*event);
             continue;
         }
+        if event.kind == EventKind::Void {
+            continue;
+        }
         let place = (event.space, event.address / factor);
         let is_request = matches!(event.kind, EventKind::Read | EventKind::Write);
         // A request ends when a request names another page.

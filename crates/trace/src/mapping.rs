@@ -154,6 +154,7 @@ impl Mapper {
             Operation::Exit => EventKind::Exit,
             Operation::DeviceRead => EventKind::DeviceRead,
             Operation::DeviceWrite => EventKind::DeviceWrite,
+            Operation::Void => EventKind::Void,
             Operation::Read
             | Operation::Write
             | Operation::Discard

@@ -34,6 +34,8 @@ pub enum Operation {
     DeviceRead,
     /// The device wrote a page.
     DeviceWrite,
+    /// The slot of an anonymous page was discarded.
+    Void,
 }
 
 /// Stage of the block layer at which a request was recorded. A request usually appears at several stages

@@ -112,7 +112,7 @@ fn event(kinds: &'static [EventKind]) -> impl Strategy<Value = PagedEvent> {
     facts.prop_map(|(kind, time_ns, process, [is_dirty, is_of_device, is_zero], address)| {
         let set = |is_set, flag| if is_set { flag } else { EventFlags::default() };
         let is_anonymous = match kind {
-            EventKind::SwapOut | EventKind::SwapIn => true,
+            EventKind::SwapOut | EventKind::SwapIn | EventKind::Void => true,
             EventKind::DeviceRead | EventKind::DeviceWrite => is_of_device,
             _ => false,
         };
@@ -136,6 +136,7 @@ const OF_SWAP: &[EventKind] = &[
     EventKind::Request,
     EventKind::DeviceRead,
     EventKind::DeviceWrite,
+    EventKind::Void,
     EventKind::Exit,
 ];
 const OF_STORAGE: &[EventKind] = &[EventKind::Read, EventKind::Write];

@@ -24,11 +24,13 @@ pub enum EventKind {
     Read = 7,
     /// A block-layer or cache write.
     Write = 8,
+    /// The slot of a page was discarded: its copy is void, while the process lives on.
+    Void = 9,
 }
 
 impl EventKind {
     /// Every kind, ordered by number.
-    pub const ALL: [EventKind; 9] = [
+    pub const ALL: [EventKind; 10] = [
         EventKind::SwapOut,
         EventKind::SwapIn,
         EventKind::Evict,
@@ -38,6 +40,7 @@ impl EventKind {
         EventKind::DeviceWrite,
         EventKind::Read,
         EventKind::Write,
+        EventKind::Void,
     ];
 
     /// The kind with this number; `None` if there is no such kind.
@@ -57,13 +60,17 @@ impl EventKind {
             EventKind::DeviceWrite => "device_write",
             EventKind::Read => "read",
             EventKind::Write => "write",
+            EventKind::Void => "void",
         }
     }
 
     /// Whether the analyses count the event as an access: a page swapped in or out, or a block or
-    /// object read or written. Device traffic and exits are no accesses.
+    /// object read or written. Device traffic, exits and discards are no accesses.
     pub const fn is_access(self) -> bool {
-        !matches!(self, EventKind::Exit | EventKind::DeviceRead | EventKind::DeviceWrite)
+        !matches!(
+            self,
+            EventKind::Exit | EventKind::DeviceRead | EventKind::DeviceWrite | EventKind::Void
+        )
     }
 
     /// Whether an event of this kind with these flags writes data to storage. A page that leaves

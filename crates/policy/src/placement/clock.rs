@@ -8,17 +8,32 @@ use super::ring::Ring;
 use crate::page_set::PageSet;
 use types::PageId;
 
-/// Removes and returns the first page under the hand whose bit is 0, and clears the bits it passes. With
-/// all bits 1 the hand makes one lap and takes the first page it cleared. None from an empty ring.
+/// The pages that the hand may pass to find one victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hand(u32);
+
+impl Hand {
+    /// A whole lap, as in the paper.
+    pub const LAP: Hand = Hand(u32::MAX);
+    /// Few enough for a server of requests, which must answer soon: with the victim 61 pages at most.
+    pub const SHORT: Hand = Hand(60);
+}
+
+/// Removes and returns the first page under the hand whose bit is 0, and clears the bits it passes. A hand
+/// that has passed as many pages as it may takes the next one. With all bits 1 it makes at most one lap and takes the
+/// first page it cleared. None from an empty ring.
 #[inline(always)]
-pub(super) fn take_victim(ring: &mut Ring, bits: &mut PageSet) -> Option<PageId> {
-    loop {
+pub(super) fn take_victim(ring: &mut Ring, bits: &mut PageSet, hand: Hand) -> Option<PageId> {
+    for _ in 0..hand.0 {
         let page = ring.back()?;
         if !bits.remove(page) {
             return ring.pop_back();
         }
         ring.move_to_front(page);
     }
+    let page = ring.pop_back()?;
+    bits.remove(page);
+    Some(page)
 }
 
 #[cfg(test)]
@@ -39,11 +54,11 @@ mod tests {
     fn a_set_bit_is_cleared_and_passed_over() {
         let (mut ring, mut bits) = three_pages();
         bits.insert(PageId(0));
-        assert_eq!(take_victim(&mut ring, &mut bits), Some(PageId(1)));
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand::LAP), Some(PageId(1)));
         assert!(!bits.contains(PageId(0)));
-        assert_eq!(take_victim(&mut ring, &mut bits), Some(PageId(2)));
-        assert_eq!(take_victim(&mut ring, &mut bits), Some(PageId(0)));
-        assert_eq!(take_victim(&mut ring, &mut bits), None);
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand::LAP), Some(PageId(2)));
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand::LAP), Some(PageId(0)));
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand::LAP), None);
     }
 
     #[test]
@@ -52,6 +67,17 @@ mod tests {
         for page in 0..3 {
             bits.insert(PageId(page));
         }
-        assert_eq!(take_victim(&mut ring, &mut bits), Some(PageId(0)));
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand::LAP), Some(PageId(0)));
+    }
+
+    #[test]
+    fn a_short_hand_takes_the_page_after_those_it_may_pass() {
+        let (mut ring, mut bits) = three_pages();
+        for page in 0..3 {
+            bits.insert(PageId(page));
+        }
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand(2)), Some(PageId(2)));
+        assert!((0..3).all(|page| !bits.contains(PageId(page))));
+        assert_eq!(take_victim(&mut ring, &mut bits, Hand(2)), Some(PageId(0)));
     }
 }

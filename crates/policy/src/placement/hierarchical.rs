@@ -2,7 +2,7 @@
 //!
 //! Source: spec sheet S1.3, baseline H. The paper's experiments replace by CLOCK; LRU is the other form.
 
-use super::clock;
+use super::clock::{self, Hand};
 use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, Tier};
 use crate::page_set::PageSet;
@@ -30,6 +30,8 @@ pub struct HierarchicalOptions {
     pub swapout_refreshes: bool,
     /// CLOCK only: the access bit a page enters with.
     pub inserted_bit: bool,
+    /// CLOCK only: the pages that the hand may pass.
+    pub hand: Hand,
 }
 
 /// A cache of the slow tier.
@@ -95,7 +97,7 @@ impl Placement for Hierarchical {
         let victim = if self.is_lru() {
             self.resident.pop_back()
         } else {
-            clock::take_victim(&mut self.resident, &mut self.bits)
+            clock::take_victim(&mut self.resident, &mut self.bits, self.options.hand)
         };
         victim.expect("a full fast tier holds a page")
     }

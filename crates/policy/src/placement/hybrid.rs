@@ -3,7 +3,7 @@
 //!
 //! Source: spec sheet S1.3 P1-P7 of the multi-swap paper.
 
-use super::clock;
+use super::clock::{self, Hand};
 use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, PromoteAt, SlotOnSwapIn, Tier};
 use crate::admission::AccessBit;
@@ -23,6 +23,8 @@ pub struct HybridOptions {
     pub slot_on_swapin: SlotOnSwapIn,
     /// Swap-ins after which the bits of pages outside the fast tier are cleared; none: never.
     pub bit_epoch: Option<u64>,
+    /// The pages that the hand may pass.
+    pub hand: Hand,
 }
 
 /// Access-bit admission and CLOCK demotion.
@@ -108,8 +110,9 @@ impl Placement for Hybrid {
 
     #[inline(always)]
     fn victim(&mut self) -> PageId {
-        let victim = clock::take_victim(&mut self.ring, self.filter.spared_bits_mut())
-            .expect("a full fast tier holds a page");
+        let victim =
+            clock::take_victim(&mut self.ring, self.filter.spared_bits_mut(), self.options.hand)
+                .expect("a full fast tier holds a page");
         self.filter.spare(victim, false);
         victim
     }

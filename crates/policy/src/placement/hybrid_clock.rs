@@ -2,7 +2,7 @@
 //!
 //! Source: spec sheet S1.3, baseline C ("plain CLOCK on the parallel structure").
 
-use super::clock;
+use super::clock::{self, Hand};
 use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
 use crate::page_set::PageSet;
@@ -28,6 +28,8 @@ pub struct HybridClockOptions {
     pub inserted_bit: bool,
     /// What a swap-in does to the slot. With `Free` nothing re-enters at the fault.
     pub slot_on_swapin: SlotOnSwapIn,
+    /// The pages that the hand may pass.
+    pub hand: Hand,
 }
 
 /// Fast device first for every swap-out, CLOCK demotion.
@@ -85,7 +87,7 @@ impl Placement for HybridClock {
 
     #[inline(always)]
     fn victim(&mut self) -> PageId {
-        clock::take_victim(&mut self.resident, &mut self.bits)
+        clock::take_victim(&mut self.resident, &mut self.bits, self.options.hand)
             .expect("a full fast tier holds a page")
     }
 

@@ -15,6 +15,7 @@ mod request_order;
 mod ring;
 
 pub use adaptive::{Adaptive, AdaptiveOptions, Latencies};
+pub use clock::Hand;
 pub use flash::Flash;
 pub use hierarchical::{Hierarchical, HierarchicalOptions, Replacement};
 pub use hybrid::{Hybrid, HybridOptions};
@@ -108,7 +109,7 @@ pub trait Placement {
 }
 
 /// Constructor of a placement for a number of frames.
-pub type MadeFor = fn(u64) -> Box<dyn Placement>;
+pub type MadeFor = fn(u64) -> Box<dyn Placement + Send>;
 
 /// One placement of the catalog.
 pub struct Row {
@@ -146,6 +147,7 @@ pub const CATALOG: &[Row] = &[
                 admit_clean: false,
                 inserted_bit: false,
                 slot_on_swapin: SlotOnSwapIn::Keep,
+                hand: Hand::SHORT,
             }))
         }],
     },
@@ -159,6 +161,7 @@ pub const CATALOG: &[Row] = &[
                 promote_at: PromoteAt::Fault,
                 slot_on_swapin: SlotOnSwapIn::Free,
                 bit_epoch: Some(5),
+                hand: Hand::SHORT,
             }))
         }],
     },
@@ -195,12 +198,13 @@ pub const CATALOG: &[Row] = &[
     },
 ];
 
-fn hierarchical(eviction: Replacement) -> Box<dyn Placement> {
+fn hierarchical(eviction: Replacement) -> Box<dyn Placement + Send> {
     Box::new(Hierarchical::new(HierarchicalOptions {
         eviction,
         fill_on_read_miss: true,
         admit_clean: true,
         swapout_refreshes: true,
         inserted_bit: true,
+        hand: Hand::SHORT,
     }))
 }

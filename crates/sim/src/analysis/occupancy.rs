@@ -43,6 +43,7 @@ impl Occupancy {
         match event.kind {
             EventKind::SwapOut => self.put_out(event.page, event.process),
             EventKind::SwapIn => self.bring_in(event.page),
+            EventKind::Void if self.is_in_swap(event.page) => self.bring_in(event.page),
             EventKind::Exit => {
                 let owner = self.owner(event.process);
                 let pages = std::mem::take(&mut owner.pages);

@@ -1,28 +1,20 @@
 //! Swap architectures: the costs of a trace of page-outs and page-ins on two tiers.
 //!
-//! An architecture is one file here and one row of `CATALOG`. Its decisions are a
-//! `policy::placement` object; `driver` keeps residency and counts.
+//! `policy::tiers` has the architectures that can be built and decides what moves; `driver` counts the moves.
+//! `clairvoyant`, a bound, is here.
 
-mod adaptive;
 mod clairvoyant;
 mod driver;
-mod flash;
-mod hierarchical;
-mod hybrid;
-mod hybrid_clock;
 mod live;
-mod nvm_cache;
-mod options;
 mod outcome;
-mod priority;
+mod owners;
 mod request;
-mod residency;
 mod slices;
 mod tally;
 
 pub(crate) use live::LiveCell;
-pub use options::{OptionSpec, Profile, Settings, Values};
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
+pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
 pub use slices::Marks;
 pub use tally::{Counts, ZeroPages};
@@ -31,64 +23,26 @@ use slices::{Cutter, Sliced};
 use tally::Tally;
 
 use crate::error::Error;
-use driver::{Cell, Driver, Rules};
-use options::Effective;
+use clairvoyant::Clairvoyant;
+use driver::{Cell, Driver, Reading};
 use outcome::TraceFacts;
-use policy::placement::{Latencies, Placement, SlotOnSwapIn};
+use policy::placement::{Latencies, Placement};
+use policy::tiers::{self, Build, Effective, Rules, Setup};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use types::{Cancelled, Events, Nanos, Progress};
 
-/// Role of an architecture in a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// The baseline of the others: only the slow device.
-    Baseline,
-    /// A system that can be built.
-    System,
-    /// A lower bound of all systems; it cannot be built.
-    Bound,
-}
-
-impl Role {
-    /// Name in Python and in lists.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Baseline => "baseline",
-            Role::System => "system",
-            Role::Bound => "bound",
-        }
+/// Every architecture: those that can be built, and the bound.
+pub const CATALOG: &[Architecture] = &{
+    let systems = tiers::CATALOG;
+    let mut all = [clairvoyant::ARCHITECTURE; tiers::CATALOG.len() + 1];
+    let mut row = 0;
+    while row < systems.len() {
+        all[row] = systems[row];
+        row += 1;
     }
-}
-
-/// One row of the catalog.
-pub struct Architecture {
-    /// Name on the command line, in Python and in results.
-    pub name: &'static str,
-    /// One line that says what it does.
-    pub summary: &'static str,
-    /// Role in a comparison.
-    pub role: Role,
-    /// Whether its decisions, and so its counts, depend on the latencies of the devices.
-    pub decides_by_latency: bool,
-    /// Options that users may set.
-    pub options: &'static [OptionSpec],
-    /// Named sets of options.
-    pub profiles: &'static [Profile],
-    build: fn(&Setup<'_>) -> Box<dyn Cell>,
-}
-
-/// Every architecture.
-pub const CATALOG: &[Architecture] = &[
-    flash::ARCHITECTURE,
-    priority::ARCHITECTURE,
-    hierarchical::ARCHITECTURE,
-    hybrid_clock::ARCHITECTURE,
-    hybrid::ARCHITECTURE,
-    nvm_cache::ARCHITECTURE,
-    adaptive::ARCHITECTURE,
-    clairvoyant::ARCHITECTURE,
-];
+    all
+};
 
 /// The row of this name.
 ///
@@ -101,51 +55,41 @@ pub fn find(name: &str) -> Result<&'static Architecture, Error> {
     })
 }
 
-/// Input for building an architecture.
-struct Setup<'a> {
-    request: &'a SimulateRequest,
-    options: &'a Effective,
+/// Frames of the fast tier.
+fn capacity(request: &SimulateRequest) -> u64 {
+    request.fast_bytes / request.page_bytes
 }
 
-impl Setup<'_> {
-    /// Frames of the fast tier.
-    fn capacity(&self) -> u64 {
-        self.request.fast_bytes / self.request.page_bytes
+/// Time of each operation on a page.
+fn latencies(request: &SimulateRequest) -> Latencies {
+    let (fast, slow) = (&request.fast, &request.slow);
+    Latencies {
+        slow_read: slow.read.typical_ns as f64,
+        slow_write: slow.write.typical_ns as f64,
+        fast_read: fast.read.typical_ns as f64,
+        fast_write: fast.write.typical_ns as f64,
     }
+}
 
-    /// Time of each operation on a page.
-    fn latencies(&self) -> Latencies {
-        let (fast, slow) = (&self.request.fast, &self.request.slow);
-        Latencies {
-            slow_read: slow.read.typical_ns as f64,
-            slow_write: slow.write.typical_ns as f64,
-            fast_read: fast.read.typical_ns as f64,
-            fast_write: fast.write.typical_ns as f64,
-        }
-    }
+fn cell(request: &SimulateRequest, options: &Effective) -> Box<dyn Cell> {
+    let (capacity, latencies) = (capacity(request), latencies(request));
+    let reading = Reading {
+        counts_readahead: request.readahead == Readahead::Recorded,
+        infers_clean: request.clean_evictions == CleanEvictions::Inferred,
+    };
+    let setup = Setup { capacity, latencies, options, is_live: false };
+    let built = tiers::build(&request.architecture, &setup, Replayed(reading));
+    built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, reading)))
+}
 
-    fn slot_on_swapin(&self) -> SlotOnSwapIn {
-        if self.options.is("slot_on_swapin", "free") {
-            SlotOnSwapIn::Free
-        } else {
-            SlotOnSwapIn::Keep
-        }
-    }
+/// Makes a cell of a placement.
+struct Replayed(Reading);
 
-    /// The rules of an architecture that has no options about copies.
-    fn rules(&self) -> Rules {
-        Rules {
-            capacity: self.capacity(),
-            counts_readahead: self.request.readahead == Readahead::Recorded,
-            infers_clean: self.request.clean_evictions == CleanEvictions::Inferred,
-            keeps_slow_copy: true,
-            drops_victims_in_memory: false,
-            slot_on_swapin: SlotOnSwapIn::Keep,
-        }
-    }
+impl Build for Replayed {
+    type Made = Box<dyn Cell>;
 
-    fn drive<P: Placement + Send + 'static>(&self, placement: P, rules: Rules) -> Box<dyn Cell> {
-        Box::new(Driver::new(placement, rules))
+    fn build<P: Placement + Send + 'static>(self, placement: P, rules: Rules) -> Box<dyn Cell> {
+        Box::new(Driver::new(placement, rules, self.0))
     }
 }
 
@@ -245,9 +189,9 @@ impl RequestCells {
             architecture.profiles,
             request.profile.as_deref(),
             &request.options,
-        )?;
-        let build =
-            |request: &SimulateRequest| (architecture.build)(&Setup { request, options: &options });
+        )
+        .map_err(Error::usage)?;
+        let build = |request: &SimulateRequest| cell(request, &options);
         let mut cells = vec![build(request)];
         let depends = architecture.decides_by_latency
             && (request.fast.has_range() || request.slow.has_range());

@@ -24,6 +24,8 @@ pub fn an_event() -> impl Strategy<Value = Event> {
             (EventKind::Exit, process)
         } else if choice == 1 {
             (EventKind::DeviceRead, process)
+        } else if choice == 2 {
+            (EventKind::Void, process)
         } else if page < ANONYMOUS_PAGES {
             let kind = if choice % 2 == 0 { EventKind::SwapOut } else { EventKind::SwapIn };
             (kind, page % PROCESSES)

@@ -212,6 +212,16 @@ impl Machine {
         self.create(page, owner, false, false);
     }
 
+    /// The slot of a page was discarded: its copies are void, and the page has a new life.
+    pub fn void(&mut self, page: u32) {
+        if self.pages.contains_key(&page) {
+            let Page { owner, is_file, .. } = *self.page(page);
+            self.charge_late_write(page);
+            self.forget(page);
+            self.create(page, owner, is_file, false);
+        }
+    }
+
     fn forget(&mut self, page: u32) {
         self.adaptive.dropped(page);
         self.pages.remove(&page);

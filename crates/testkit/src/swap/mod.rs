@@ -71,6 +71,7 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
                 }
             }
             EventKind::DeviceWrite => {}
+            EventKind::Void => machine.void(page),
         }
     }
     machine.end();

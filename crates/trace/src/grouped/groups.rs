@@ -75,6 +75,10 @@ impl Groups {
             *slot(&mut self.ends, event.process.index(), 0) += 1;
             return Some(Event { page: PageId(0), ..event });
         }
+        if event.kind == EventKind::Void {
+            // The rest of the larger page keeps its copy.
+            return None;
+        }
         let page = self.numbers.of(event.page, key);
         slot(&mut self.groups, page.index(), Group::NONE);
         slot(&mut self.group_of, event.page.index(), 0);

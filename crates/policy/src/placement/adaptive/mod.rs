@@ -253,7 +253,9 @@ impl Placement for Adaptive {
     }
 
     fn victim(&mut self) -> PageId {
-        let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
+        // An admission chose its victim; after failed moves it needs a second one.
+        let victim = self.chosen.take().or_else(|| self.next_victim());
+        let victim = victim.expect("a full tier holds a page");
         let page = &mut self.pages[victim.index()];
         if self.residents.remove(victim, page) == Some(Copy::Dirty) {
             let is_dropped = self.drops_in_memory && page.class.is_in_memory();

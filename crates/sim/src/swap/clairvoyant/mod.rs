@@ -15,12 +15,11 @@ mod prices;
 mod relaxation;
 mod story;
 
-use super::driver::Cell;
-use super::options::{OptionSpec, Profile, Settings, Values};
+use super::driver::{Cell, Reading};
 use super::tally::Tally;
-use super::{Architecture, Role, Rules};
 use crate::error::Error;
 use policy::placement::Latencies;
+use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Setup, Values};
 use story::Story;
 use types::{Events, Progress};
 
@@ -42,34 +41,36 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
-    build: |setup| {
-        Box::new(Clairvoyant {
-            story: Story::default(),
-            rules: setup.rules(),
-            is_exact: setup.options.is("method", "exact"),
-            latencies: setup.latencies(),
-        })
-    },
 };
 
-struct Clairvoyant {
+/// A run of the bound, which decides once the whole trace is known.
+pub(super) struct Clairvoyant {
     story: Story,
-    rules: Rules,
+    capacity: u64,
+    reading: Reading,
     is_exact: bool,
     latencies: Latencies,
 }
 
+impl Clairvoyant {
+    pub(super) fn new(setup: &Setup<'_>, reading: Reading) -> Clairvoyant {
+        let is_exact = setup.options.is("method", "exact");
+        let (story, latencies) = (Story::default(), setup.latencies);
+        Clairvoyant { story, capacity: setup.capacity, reading, is_exact, latencies }
+    }
+}
+
 impl Cell for Clairvoyant {
     fn replay(&mut self, events: &Events) {
-        let Rules { infers_clean, counts_readahead, .. } = self.rules;
+        let Reading { infers_clean, counts_readahead } = self.reading;
         self.story.extend(events, infers_clean, counts_readahead);
     }
 
     fn finish(mut self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error> {
         if self.is_exact {
-            exact::book_optimum(&mut self.story, self.rules.capacity, &self.latencies)?;
+            exact::book_optimum(&mut self.story, self.capacity, &self.latencies)?;
         } else {
-            let capacity = self.rules.capacity;
+            let capacity = self.capacity;
             let bound_ns = bound::book_bound(&mut self.story, capacity, &self.latencies, progress)?;
             self.story.tally.notes.push(format!(
                 "a bound, not a placement: no placement takes less than {:.6} s of I/O; the counts \

@@ -65,7 +65,11 @@ impl Story {
                     self.tally.of(process).slow_reads += reads;
                     self.tally.readahead_reads += reads;
                 }
-                EventKind::DeviceWrite => {}
+                EventKind::Void if self.now[page.index()].is_alive => {
+                    self.push(page, process, MoveStep::Void, true);
+                    self.now[page.index()].is_in_memory = false;
+                }
+                EventKind::Void | EventKind::DeviceWrite => {}
             }
         }
     }

@@ -1,6 +1,5 @@
 //! Named options of an architecture: names, meanings, and the values in effect for a run.
 
-use crate::error::Error;
 use std::collections::BTreeMap;
 
 /// Values that an option accepts.
@@ -54,20 +53,20 @@ impl Effective {
     /// Resolves the values: defaults, then the profile, then the options set by hand.
     ///
     /// # Errors
-    /// `Usage` for an unknown option, value or profile, with the list of valid ones.
+    /// An unknown option, value or profile, with the list of valid ones.
     pub fn resolve(
         architecture: &str,
         options: &'static [OptionSpec],
         profiles: &'static [Profile],
         profile: Option<&str>,
         set: &BTreeMap<String, String>,
-    ) -> Result<Effective, Error> {
+    ) -> Result<Effective, String> {
         for (name, value) in set {
             let Some(spec) = options.iter().find(|spec| spec.name == name) else {
-                return Err(Error::usage(format!(
+                return Err(format!(
                     "{architecture} has no option '{name}'; {}",
                     list_options(options)
-                )));
+                ));
             };
             check_value(architecture, spec, value)?;
         }
@@ -99,6 +98,11 @@ impl Effective {
         self.word(option) == word
     }
 
+    /// Whether the architecture has `option` and it is set to `word`.
+    pub fn has(&self, option: &str, word: &str) -> bool {
+        self.values.get(option).is_some_and(|value| value == word)
+    }
+
     /// The number that `option` is set to; none if it is set to a word.
     pub fn number(&self, option: &str) -> Option<f64> {
         self.word(option).parse().ok()
@@ -116,23 +120,23 @@ fn fixed_settings(
     profiles: &'static [Profile],
     profile: &str,
     set: &BTreeMap<String, String>,
-) -> Result<&'static [(&'static str, &'static str)], Error> {
+) -> Result<&'static [(&'static str, &'static str)], String> {
     let Some(found) = profiles.iter().find(|candidate| candidate.name == profile) else {
         let names: Vec<&str> = profiles.iter().map(|profile| profile.name).collect();
-        return Err(Error::usage(format!(
+        return Err(format!(
             "{architecture} has no profile '{profile}'; it has {}",
             names.join(", ")
-        )));
+        ));
     };
     match found.settings {
         Settings::Fixed(settings) => Ok(settings),
         Settings::Unsettled(names) if names.iter().all(|name| set.contains_key(*name)) => Ok(&[]),
-        Settings::Unsettled(names) => Err(Error::usage(format!(
+        Settings::Unsettled(names) => Err(format!(
             "{architecture} has no single faithful reading: the paper leaves {} open; name one of \
              {}",
             names.join(" and "),
             combinations(options, names).join("; ")
-        ))),
+        )),
     }
 }
 
@@ -156,7 +160,7 @@ fn combinations(options: &'static [OptionSpec], names: &[&str]) -> Vec<String> {
     combinations
 }
 
-fn check_value(architecture: &str, spec: &OptionSpec, value: &str) -> Result<(), Error> {
+fn check_value(architecture: &str, spec: &OptionSpec, value: &str) -> Result<(), String> {
     let is_accepted = match spec.values {
         Values::Words(words) => words.iter().any(|(word, _)| *word == value),
         Values::WordOrNumber((word, _), _) => {
@@ -166,11 +170,11 @@ fn check_value(architecture: &str, spec: &OptionSpec, value: &str) -> Result<(),
     if is_accepted {
         return Ok(());
     }
-    Err(Error::usage(format!(
+    Err(format!(
         "{architecture}: option {} cannot be '{value}'; it is {}",
         spec.name,
         spec.values.describe()
-    )))
+    ))
 }
 
 impl Values {
@@ -257,7 +261,7 @@ mod tests {
         Profile { name: "practical", settings: Settings::Fixed(&[("inserted_bit", "1")]) },
     ];
 
-    fn resolve(profile: Option<&str>, set: &[(&str, &str)]) -> Result<Effective, Error> {
+    fn resolve(profile: Option<&str>, set: &[(&str, &str)]) -> Result<Effective, String> {
         let set = set.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         Effective::resolve("thing", OPTIONS, PROFILES, profile, &set)
     }
@@ -272,17 +276,17 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_valid_ones() {
-        let option = resolve(None, &[("entry", "1")]).unwrap_err().to_string();
+        let option = resolve(None, &[("entry", "1")]).unwrap_err();
         assert!(option.contains("inserted_bit") && option.contains("keep or free"), "{option}");
-        let value = resolve(None, &[("inserted_bit", "2")]).unwrap_err().to_string();
+        let value = resolve(None, &[("inserted_bit", "2")]).unwrap_err();
         assert!(value.contains("0 or 1"), "{value}");
-        let profile = resolve(Some("fast"), &[]).unwrap_err().to_string();
+        let profile = resolve(Some("fast"), &[]).unwrap_err();
         assert!(profile.contains("faithful, practical"), "{profile}");
     }
 
     #[test]
     fn an_unsettled_profile_names_every_combination_unless_all_are_chosen() {
-        let error = resolve(Some("faithful"), &[("inserted_bit", "0")]).unwrap_err().to_string();
+        let error = resolve(Some("faithful"), &[("inserted_bit", "0")]).unwrap_err();
         assert_eq!(error.matches("--option inserted_bit=").count(), 4, "{error}");
         let set = [("inserted_bit", "1"), ("flash_copy_on_promotion", "free")];
         assert_eq!(resolve(Some("faithful"), &set).unwrap().word("inserted_bit"), "1");

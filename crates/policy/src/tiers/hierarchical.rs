@@ -1,10 +1,11 @@
 //! `hierarchical`: the fast tier as a cache in front of the slow one (spec sheet S1.3, baseline H).
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{
     ADMIT_CLEAN_OFF, INSERTED_BIT, OptionSpec, Profile, Settings, Values, YES_NO,
 };
-use super::{Architecture, Role};
-use policy::placement::{Hierarchical, HierarchicalOptions, Replacement};
+use super::two_tiers::Rules;
+use crate::placement::{Hierarchical, HierarchicalOptions, Replacement};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "hierarchical",
@@ -40,19 +41,21 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[("eviction", "clock")]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
-    build: |setup| {
-        let options = setup.options;
-        let placement = Hierarchical::new(HierarchicalOptions {
-            eviction: if options.is("eviction", "clock") {
-                Replacement::Clock
-            } else {
-                Replacement::Lru
-            },
-            fill_on_read_miss: options.is("fill_on_read_miss", "yes"),
-            admit_clean: options.is("admit_clean", "yes"),
-            swapout_refreshes: options.is("swapout_refreshes", "yes"),
-            inserted_bit: options.is("inserted_bit", "1"),
-        });
-        setup.drive(placement, setup.rules())
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (Hierarchical, Rules) {
+    let options = setup.options;
+    let placement = Hierarchical::new(HierarchicalOptions {
+        eviction: if options.is("eviction", "clock") {
+            Replacement::Clock
+        } else {
+            Replacement::Lru
+        },
+        fill_on_read_miss: options.is("fill_on_read_miss", "yes"),
+        admit_clean: options.is("admit_clean", "yes"),
+        swapout_refreshes: options.is("swapout_refreshes", "yes"),
+        inserted_bit: options.is("inserted_bit", "1"),
+        hand: setup.hand(),
+    });
+    (placement, setup.rules())
+}

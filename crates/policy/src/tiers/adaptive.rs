@@ -1,9 +1,10 @@
 //! `adaptive`: ours. Places each page where its learned future costs least
 //! (`policy::placement::Adaptive`); docs/architectures.md describes how, and its results.
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{OptionSpec, Profile, Settings, Values};
-use super::{Architecture, Role, Rules};
-use policy::placement::{Adaptive, AdaptiveOptions, Latencies};
+use super::two_tiers::Rules;
+use crate::placement::{Adaptive, AdaptiveOptions, Latencies};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "adaptive",
@@ -35,15 +36,16 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
-    build: |setup| {
-        let latencies = setup.latencies();
-        let wear_price = setup.options.number("wear_price").unwrap_or(0.0) * latencies.slow_read;
-        let fast_write = latencies.fast_write + wear_price;
-        let latencies = Latencies { fast_write, ..latencies };
-        let drops_in_memory = setup.options.is("victims_in_memory", "drop");
-        let rules = Rules { drops_victims_in_memory: drops_in_memory, ..setup.rules() };
-        let capacity = setup.capacity();
-        let options = AdaptiveOptions { capacity, latencies, drops_in_memory };
-        setup.drive(Adaptive::new(options), rules)
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (Adaptive, Rules) {
+    let latencies = setup.latencies;
+    let wear_price = setup.options.number("wear_price").unwrap_or(0.0) * latencies.slow_read;
+    let fast_write = latencies.fast_write + wear_price;
+    let latencies = Latencies { fast_write, ..latencies };
+    let drops_in_memory = setup.options.is("victims_in_memory", "drop");
+    let rules = Rules { drops_victims_in_memory: drops_in_memory, ..setup.rules() };
+    let capacity = setup.capacity;
+    let options = AdaptiveOptions { capacity, latencies, drops_in_memory };
+    (Adaptive::new(options), rules)
+}

@@ -1,9 +1,10 @@
 //! `nvm-cache`: a small cache between memory and storage that admits pages from their second eviction
 //! on (spec sheet S0.4).
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
-use super::{Architecture, Role};
-use policy::placement::{NvmCache, NvmCacheOptions, RequestTime};
+use super::two_tiers::Rules;
+use crate::placement::{NvmCache, NvmCacheOptions, RequestTime};
 
 const REQUEST_TIME: Values = Values::Words(&[
     ("last", "that of the page's last request: an eviction is not a request"),
@@ -64,22 +65,23 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[("ghost", "1")]) },
     ],
-    build: |setup| {
-        let options = setup.options;
-        let time = |name| {
-            if options.is(name, "now") { RequestTime::Now } else { RequestTime::Last }
-        };
-        let capacity = setup.capacity();
-        let ghosts = |multiple| (multiple * capacity as f64) as u64;
-        let placement = NvmCache::new(NvmCacheOptions {
-            capacity,
-            admit_clean: options.is("admit_clean", "yes"),
-            ghost_pages: options.number("ghost").map(ghosts),
-            admitted_time: time("admitted_time"),
-            overwritten_time: time("overwritten_time"),
-            keeps_hit: options.is("on_hit", "keep"),
-            remembers_victims: options.is("remember_victims", "yes"),
-        });
-        setup.drive(placement, setup.rules())
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (NvmCache, Rules) {
+    let options = setup.options;
+    let time = |name| {
+        if options.is(name, "now") { RequestTime::Now } else { RequestTime::Last }
+    };
+    let capacity = setup.capacity;
+    let ghosts = |multiple| (multiple * capacity as f64) as u64;
+    let placement = NvmCache::new(NvmCacheOptions {
+        capacity,
+        admit_clean: options.is("admit_clean", "yes"),
+        ghost_pages: options.number("ghost").map(ghosts),
+        admitted_time: time("admitted_time"),
+        overwritten_time: time("overwritten_time"),
+        keeps_hit: options.is("on_hit", "keep"),
+        remembers_victims: options.is("remember_victims", "yes"),
+    });
+    (placement, setup.rules())
+}

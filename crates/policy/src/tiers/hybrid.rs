@@ -1,11 +1,12 @@
 //! `hybrid`: two equal swap devices with the access-bit filter (spec sheet S1.3 P1-P7).
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{
     BIT, FLASH_COPY_ON_PROMOTION, INSERTED_BIT, OptionSpec, Profile, SLOT_ON_SWAPIN, Settings,
     Values,
 };
-use super::{Architecture, Role, Rules};
-use policy::placement::{Hybrid, HybridOptions, PromoteAt};
+use super::two_tiers::Rules;
+use crate::placement::{Hybrid, HybridOptions, PromoteAt};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "hybrid",
@@ -50,21 +51,23 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         },
         Profile { name: "practical", settings: Settings::Fixed(&[("promote_at", "swapout")]) },
     ],
-    build: |setup| {
-        let options = setup.options;
-        let slot_on_swapin = setup.slot_on_swapin();
-        let placement = Hybrid::new(HybridOptions {
-            entry_bit: options.is("entry_bit", "1"),
-            inserted_bit: options.is("inserted_bit", "1"),
-            promote_at: if options.is("promote_at", "fault") {
-                PromoteAt::Fault
-            } else {
-                PromoteAt::SwapOut
-            },
-            slot_on_swapin,
-            bit_epoch: options.number("bit_epoch").map(|epoch| (epoch as u64).max(1)),
-        });
-        let keeps_slow_copy = options.is("flash_copy_on_promotion", "keep");
-        setup.drive(placement, Rules { slot_on_swapin, keeps_slow_copy, ..setup.rules() })
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (Hybrid, Rules) {
+    let options = setup.options;
+    let slot_on_swapin = setup.slot_on_swapin();
+    let placement = Hybrid::new(HybridOptions {
+        entry_bit: options.is("entry_bit", "1"),
+        inserted_bit: options.is("inserted_bit", "1"),
+        promote_at: if options.is("promote_at", "fault") {
+            PromoteAt::Fault
+        } else {
+            PromoteAt::SwapOut
+        },
+        slot_on_swapin,
+        bit_epoch: options.number("bit_epoch").map(|epoch| (epoch as u64).max(1)),
+        hand: setup.hand(),
+    });
+    let keeps_slow_copy = options.is("flash_copy_on_promotion", "keep");
+    (placement, Rules { slot_on_swapin, keeps_slow_copy, ..setup.rules() })
+}

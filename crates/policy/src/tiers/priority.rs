@@ -1,8 +1,9 @@
 //! `priority`: stock Linux with two swap areas of different priority.
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{Profile, SLOT_ON_SWAPIN, Settings};
-use super::{Architecture, Role, Rules};
-use policy::placement::Priority;
+use super::two_tiers::Rules;
+use crate::placement::Priority;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "priority",
@@ -14,8 +15,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
-    build: |setup| {
-        let slot_on_swapin = setup.slot_on_swapin();
-        setup.drive(Priority::new(slot_on_swapin), Rules { slot_on_swapin, ..setup.rules() })
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (Priority, Rules) {
+    let slot_on_swapin = setup.slot_on_swapin();
+    (Priority::new(slot_on_swapin), Rules { slot_on_swapin, ..setup.rules() })
+}

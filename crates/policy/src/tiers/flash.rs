@@ -1,8 +1,9 @@
 //! `flash`: one slow device, the reference of every comparison.
 
+use super::architecture::{Architecture, Role, Setup};
 use super::options::{Profile, SLOT_ON_SWAPIN, Settings};
-use super::{Architecture, Role, Rules};
-use policy::placement::Flash;
+use super::two_tiers::Rules;
+use crate::placement::Flash;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "flash",
@@ -14,8 +15,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
-    build: |setup| {
-        let rules = Rules { slot_on_swapin: setup.slot_on_swapin(), ..setup.rules() };
-        setup.drive(Flash, rules)
-    },
 };
+
+pub(super) fn build(setup: &Setup<'_>) -> (Flash, Rules) {
+    let rules = Rules { slot_on_swapin: setup.slot_on_swapin(), ..setup.rules() };
+    (Flash, rules)
+}

@@ -1,0 +1,143 @@
+//! Tiers for a server of swap requests: what a block device can do, behind one type for every placement.
+
+use super::architecture::Setup;
+use super::catalog::{Build, CATALOG, build};
+use super::moves::{Move, Moves, Request};
+use super::options::Effective;
+use super::two_tiers::{Rules, TwoTiers};
+use crate::placement::{Latencies, Placement};
+use std::collections::BTreeMap;
+use types::PageId;
+
+/// Tiers that serve requests. One thread owns them.
+pub trait Live: Send {
+    /// Makes room for slots below `slots`; nothing is allocated afterwards.
+    fn grow(&mut self, slots: usize);
+    /// Decides what a request moves; `moves` is replaced.
+    fn on(&mut self, request: Request, slot: PageId, moves: &mut Moves);
+    /// Reports that a move was done.
+    fn done(&mut self, moved: Move);
+    /// Reports that a move failed; `moves` is replaced by what must be done instead
+    /// ([`TwoTiers::failed`]).
+    fn failed(&mut self, failed: Move, moves: &mut Moves);
+    /// Moves that were neither done nor failed yet.
+    fn in_flight(&self) -> u64;
+    /// Frames of the fast tier that hold a page.
+    fn frames_used(&self) -> u64;
+}
+
+/// What to build.
+#[derive(Clone, Debug)]
+pub struct LiveRequest<'a> {
+    /// Name of the architecture.
+    pub architecture: &'a str,
+    /// Named set of options, if any.
+    pub profile: Option<&'a str>,
+    /// Options set by hand, by name.
+    pub options: &'a BTreeMap<String, String>,
+    /// Frames of the fast tier.
+    pub capacity: u64,
+    /// Time of each operation on a page, in nanoseconds; for architectures that decide by latency.
+    pub latencies: Latencies,
+}
+
+/// Tiers that serve requests, with every option in effect.
+pub struct Served {
+    /// Every option of the architecture with its value in effect.
+    pub options: BTreeMap<&'static str, String>,
+    /// The tiers.
+    pub tiers: Box<dyn Live>,
+}
+
+/// Values of options that a block device cannot offer, with the reason.
+const NEEDS_A_KERNEL: &[(&str, &str, &str)] = &[
+    (
+        "victims_in_memory",
+        "drop",
+        "the kernel may drop a page that it read and did not change, and read its slot again: the data \
+         would be lost. Use write",
+    ),
+    (
+        "slot_on_swapin",
+        "free",
+        "the kernel may read a slot again until it discards it, so no read may void a copy. Use keep",
+    ),
+    (
+        "on_hit",
+        "move",
+        "the kernel may read a slot again until it discards it, so a read may not free the only copy. \
+         Use keep",
+    ),
+];
+
+/// Builds tiers that a server of requests drives.
+///
+/// # Errors
+/// An unknown architecture, option, value or profile; an architecture or value that a block device cannot
+/// offer, with the reason.
+pub fn serve(request: &LiveRequest<'_>) -> Result<Served, String> {
+    let name = request.architecture;
+    let Some(architecture) = CATALOG.iter().find(|row| row.name == name) else {
+        let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
+        let names = names.join(", ");
+        return Err(match name {
+            "clairvoyant" => format!("clairvoyant must know the future; choose one of {names}"),
+            _ => format!("no architecture '{name}'; known are {names}"),
+        });
+    };
+    let (rows, profiles) = (architecture.options, architecture.profiles);
+    let options = Effective::resolve(name, rows, profiles, request.profile, request.options)?;
+    for (option, value, reason) in NEEDS_A_KERNEL {
+        if options.has(option, value) {
+            return Err(format!("{name}: a block device cannot do {option}={value}: {reason}"));
+        }
+    }
+    let LiveRequest { capacity, latencies, .. } = *request;
+    let setup = Setup { capacity, latencies, options: &options, is_live: true };
+    let tiers = build(name, &setup, Boxed).expect("the catalog has this name");
+    Ok(Served { options: options.into_values(), tiers })
+}
+
+struct Boxed;
+
+impl Build for Boxed {
+    type Made = Box<dyn Live>;
+
+    fn build<P: Placement + Send + 'static>(self, placement: P, rules: Rules) -> Box<dyn Live> {
+        Box::new(Counted { tiers: TwoTiers::new(placement, rules), in_flight: 0 })
+    }
+}
+
+/// Tiers and the number of their moves in flight.
+struct Counted<P> {
+    tiers: TwoTiers<P>,
+    in_flight: u64,
+}
+
+impl<P: Placement + Send> Live for Counted<P> {
+    fn grow(&mut self, slots: usize) {
+        self.tiers.grow(slots);
+    }
+
+    fn on(&mut self, request: Request, slot: PageId, moves: &mut Moves) {
+        self.tiers.on(request, slot, moves);
+        self.in_flight += moves.len() as u64;
+    }
+
+    fn done(&mut self, _moved: Move) {
+        self.in_flight -= 1;
+    }
+
+    fn failed(&mut self, failed: Move, moves: &mut Moves) {
+        self.tiers.failed(failed, moves);
+        self.in_flight = self.in_flight - 1 + moves.len() as u64;
+    }
+
+    fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+
+    fn frames_used(&self) -> u64 {
+        self.tiers.used()
+    }
+}
