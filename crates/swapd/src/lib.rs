@@ -9,9 +9,11 @@ pub mod carrier;
 pub mod emulation;
 pub mod engine;
 mod error;
-pub mod undo;
+pub mod protection;
 pub mod record;
+pub mod session;
 pub mod statistics;
 pub mod store;
+pub mod undo;
 
 pub use error::Error;

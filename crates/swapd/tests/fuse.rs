@@ -17,6 +17,7 @@ use linux::cgroup::{Hierarchy, MemoryGroup, Version};
 use linux::{Root, groups, polling, swap};
 use rustix::process::Signal;
 use swapd::area::{self, ServedArea};
+use swapd::carrier::fuse::FuseCarrier;
 use swapd::carrier::{Carrier, Operation, SLOT_BYTES};
 use swapd::{Error, undo};
 
@@ -29,6 +30,8 @@ const MEASURE: &str = "PAGEWISE_TEST_MEASURE";
 const SERVER: &str = "PAGEWISE_TEST_SERVER";
 /// How long the server polls after a request before it sleeps.
 const POLL: Duration = Duration::from_micros(100);
+/// A step that takes longer hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
 /// Accesses that take longer had a page to fetch.
 const FAULT_US: f64 = 5.0;
 
@@ -44,26 +47,39 @@ struct Counts {
 struct Server {
     is_over: Arc<AtomicBool>,
     counts: Arc<Counts>,
-    thread: JoinHandle<Result<(), Error>>,
+    /// Gives the memory back, and how many requests it took without an answer.
+    thread: JoinHandle<Result<(Vec<u8>, usize), Error>>,
 }
 
 impl Server {
-    fn start(mut carrier: impl Carrier + Send + 'static, slots: u32) -> Server {
+    fn start(carrier: impl Carrier + Send + 'static, slots: u32) -> Server {
+        Server::over(carrier, vec![0; slots as usize * SLOT_BYTES], 0)
+    }
+
+    /// Serves until the end, and then takes up to `left` requests that it never answers.
+    fn over(
+        mut carrier: impl Carrier + Send + 'static,
+        mut memory: Vec<u8>,
+        left: usize,
+    ) -> Server {
         let is_over = Arc::new(AtomicBool::new(false));
         let counts = Arc::new(Counts::default());
         let (over, seen) = (Arc::clone(&is_over), Arc::clone(&counts));
         let thread = thread::spawn(move || {
-            let mut memory = vec![0; slots as usize * SLOT_BYTES];
             while !over.load(Ordering::Relaxed) {
                 serve(&mut carrier, &mut memory, &seen)?;
                 polling::is_readable(carrier.descriptor(), Duration::from_millis(20));
             }
-            Ok(())
+            let mut unanswered = 0;
+            while unanswered < left && polling::is_readable(carrier.descriptor(), HANGS_AFTER) {
+                unanswered += usize::from(carrier.next()?.is_some());
+            }
+            Ok((memory, unanswered))
         });
         Server { is_over, counts, thread }
     }
 
-    fn stop(self) -> Result<(), Error> {
+    fn stop(self) -> Result<(Vec<u8>, usize), Error> {
         self.is_over.store(true, Ordering::Relaxed);
         self.thread.join().expect("the server does not panic")
     }
@@ -270,6 +286,45 @@ fn a_killed_server_leaves_no_area_and_programs_never_get_other_data() {
     // SIGKILL if the limit was still too low: then the OOM killer comes, since pages can go nowhere any more.
     let signals = [Signal::BUS, Signal::KILL].map(|signal| Some(signal.as_raw()));
     assert!(signals.contains(&output.status.signal()), "{output:?}");
+}
+
+#[test]
+fn a_successor_answers_what_its_predecessor_left_open() {
+    if !linux::process::is_root() {
+        return testkit::skipped("needs root");
+    }
+    let slots = area::slots(256 * MIB).unwrap();
+    let (carrier, mut area) = match area::make(&Root::system(), slots) {
+        Ok(made) => made,
+        Err(error) => return testkit::skipped(&error.to_string()),
+    };
+    let group = match Group::new("successor", 40 * MIB) {
+        Ok(group) => group,
+        Err(why) => return testkit::skipped(&why),
+    };
+    let handles = carrier.handles().map(|handle| handle.try_clone_to_owned().unwrap());
+    let (file, device) = (carrier.file().clone(), carrier.device().to_owned());
+    let server = Server::over(carrier, vec![0; slots as usize * SLOT_BYTES], 3);
+    area.on(swap::PRIORITY_MAX).unwrap();
+    let hog = group.hog(120, 20_000);
+    while server.counts.reads.load(Ordering::Relaxed) < 1000 {
+        thread::yield_now();
+    }
+    // Its carrier is gone, but the handles keep the connection, as those of a guard process do.
+    let (memory, unanswered) = server.stop().unwrap();
+    assert!(unanswered > 0);
+    let [channel, mount] = handles;
+    let begun = Instant::now();
+    let adopted = match FuseCarrier::adopt(channel, mount, file, device) {
+        Ok(adopted) => adopted,
+        Err(error) => return testkit::skipped(&error.to_string()),
+    };
+    eprintln!("taken over in {} us with {unanswered} open", begun.elapsed().as_micros());
+    let successor = Server::over(adopted, memory, 0);
+    let line = line(hog);
+    assert!(line.starts_with("hog: wrong 0 faults "), "{line}");
+    area.off(swapoff).unwrap();
+    successor.stop().unwrap();
 }
 
 /// With `PAGEWISE_TEST_MEASURE="400 60000"`: prints the latency of faults beside those of a swap file.

@@ -10,3 +10,4 @@ pub mod lazy;
 pub mod manual;
 pub mod record;
 mod record_allocations;
+pub mod swapd;

@@ -142,6 +142,11 @@ impl FuseCarrier {
         [self.channel.as_fd(), self.mount.as_fd()]
     }
 
+    /// The file that it serves.
+    pub fn file(&self) -> &ServedFile {
+        &self.file
+    }
+
     fn over(
         channel: Channel,
         mount: Arc<OwnedFd>,
