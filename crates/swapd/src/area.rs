@@ -1,8 +1,11 @@
 //! The swap area on a carrier's device: from the device to swapon, and back.
 //!
-//! Contract: the methods here cause requests that the carrier has to answer, so the thread that serves never calls
-//! them. The kernel looks for programs to kill first in a process that disables a swap area (`oom_task_origin` in
-//! mm/oom_kill.c), whatever its adj: so [`ServedArea::off`] takes a function, which lets another process do it.
+//! Contract: no thread of the process that serves formats, enables or disables the area: [`ServedArea::on`] and
+//! [`ServedArea::off`] take a function that lets another process call [`enable`] and [`linux::swap::off`]. Such a
+//! thread waits for the server where no signal reaches it. If the server is killed meanwhile, the thread holds the
+//! process, and with it the connection that should end: the process, the area and every program that needs one of
+//! its pages hang for ever. Besides, the kernel's OOM killer begins with whoever disables an area (`oom_task_origin`
+//! in mm/oom_kill.c), whatever its adj.
 
 use std::path::Path;
 
@@ -29,7 +32,6 @@ pub struct ServedArea {
     /// None once it is detached.
     device: Option<LoopDevice>,
     file: ServedFile,
-    identity: Identity,
     /// None once everything is undone.
     log: Option<UndoLog>,
 }
@@ -66,23 +68,32 @@ pub fn make(root: &Root, slots: u32) -> Result<(FuseCarrier, ServedArea), Error>
     let uuid = random(root)?;
     let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let file = ServedFile { name: format!("pagewise-swap-{text}"), slots };
-    let mut label = [0; 16];
-    label[..LABEL.len()].copy_from_slice(LABEL);
     let mut log = UndoLog::begin(root, &text)?;
     let noted = log.note(&Undo::Detach { file: file.name.clone() });
     let started = noted.and_then(|()| FuseCarrier::start(root, file.clone()));
     match started {
         Ok((carrier, device)) => {
             let (device, log) = (Some(device), Some(log));
-            let identity = Identity { uuid, label };
             let root = root.clone();
-            Ok((carrier, ServedArea { root, device, file, identity, log }))
+            Ok((carrier, ServedArea { root, device, file, log }))
         }
         Err(error) => {
             log.finish()?;
             Err(error)
         }
     }
+}
+
+/// Formats `device`, of `bytes`, and enables it with this priority; the kernel discards freed slots if the device
+/// takes discards. Call it in another process than the one that serves the device.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn enable(root: &Root, device: &Path, bytes: u64, priority: i32) -> Result<(), Error> {
+    let mut identity = Identity { uuid: random(root)?, ..Identity::default() };
+    identity.label[..LABEL.len()].copy_from_slice(LABEL);
+    swap::format_as(device, bytes, &identity)?;
+    Ok(swap::on_discarding(device, priority)?)
 }
 
 /// A random number as a UUID of version 4 has it.
@@ -95,18 +106,18 @@ fn random(root: &Root) -> Result<[u8; 16], Error> {
 }
 
 impl ServedArea {
-    /// Formats the area and enables it with this priority; the kernel discards freed slots if the device takes
-    /// discards.
+    /// Formats and enables the area by `enable`, which gets the device and its bytes.
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn on(&mut self, priority: i32) -> Result<(), Error> {
+    pub fn on(
+        &mut self,
+        enable: impl FnOnce(&Path, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let log = self.log.as_mut().expect("the area is not disabled");
         log.note(&Undo::SwapOff { file: self.file.name.clone() })?;
         let device = self.device.as_ref().expect("the area is not disabled");
-        let bytes = u64::from(self.file.slots) * SLOT_BYTES as u64;
-        swap::format_as(device.path(), bytes, &self.identity)?;
-        Ok(swap::on_discarding(device.path(), priority)?)
+        enable(device.path(), u64::from(self.file.slots) * SLOT_BYTES as u64)
     }
 
     /// The most bytes that one discard has; 0 if the kernel sends none.

@@ -99,11 +99,16 @@ pub enum Unended {
 }
 
 impl Session {
-    /// Checks the plan, undoes what killed servers left, and puts the area into use.
+    /// Checks the plan, undoes what killed servers left, and puts the area into use by `enable`, which lets another
+    /// process call [`area::enable`] with the device, its bytes and the priority.
     ///
     /// # Errors
     /// The plan is invalid, or the operating system refuses; then there is no area, and nothing else is left.
-    pub fn start(root: &Root, plan: &Plan) -> Result<Session, Error> {
+    pub fn start(
+        root: &Root,
+        plan: &Plan,
+        enable: impl FnOnce(&Path, u64, i32) -> Result<(), Error>,
+    ) -> Result<Session, Error> {
         let frames = frames(plan)?;
         // Names and options are checked before any work, so the latencies do not matter yet.
         let unknown =
@@ -156,7 +161,7 @@ impl Session {
         notes.extend(refused.recv().unwrap_or_default());
         let mut session =
             Session { area, control, serving, recording, statistics, about, device, notes };
-        match session.area.on(plan.priority) {
+        match session.area.on(|device, bytes| enable(device, bytes, plan.priority)) {
             Ok(()) => Ok(session),
             Err(error) => {
                 session.end_serving(swap_off)?;

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,10 @@ const HOG: &str = "PAGEWISE_TEST_HOG";
 const MEASURE: &str = "PAGEWISE_TEST_MEASURE";
 /// The variable that makes `server` a server of an area of this many mebibytes.
 const SERVER: &str = "PAGEWISE_TEST_SERVER";
+/// The variable that makes `helper` enable or disable an area: `on DEVICE BYTES` or `off DEVICE`.
+const HELPER: &str = "PAGEWISE_TEST_HELPER";
+/// Above areas without a priority, so that pages of other programs come here only if they have no other area.
+const PRIORITY: i32 = 0;
 /// How long the server polls after a request before it sleeps.
 const POLL: Duration = Duration::from_micros(100);
 /// A step that takes longer hangs.
@@ -203,8 +207,8 @@ fn line(hog: Child) -> String {
 
 /// A served area of `mebibytes`, or None if the test is skipped.
 fn area(mebibytes: u64) -> Option<(Server, ServedArea)> {
-    if !linux::process::is_root() {
-        testkit::skipped("needs root");
+    if let Some(why) = refusal() {
+        testkit::skipped(&why);
         return None;
     }
     let slots = area::slots(mebibytes * MIB).unwrap();
@@ -217,19 +221,58 @@ fn area(mebibytes: u64) -> Option<(Server, ServedArea)> {
     }
 }
 
-fn swapoff(device: &Path) -> Result<(), Error> {
-    Ok(swap::off(device)?)
+/// Not a test of its own: enables or disables an area in another process than the server's.
+#[test]
+fn helper() {
+    let Ok(wish) = env::var(HELPER) else { return };
+    match wish.split(' ').collect::<Vec<_>>()[..] {
+        ["on", device, bytes] => {
+            let bytes = bytes.parse().unwrap();
+            area::enable(&Root::system(), Path::new(device), bytes, PRIORITY).unwrap();
+        }
+        ["off", device] => swap::off(Path::new(device)).unwrap(),
+        _ => panic!("{wish}"),
+    }
 }
+
+fn in_helper(wish: &str) -> Result<(), Error> {
+    let mut command = Command::new(env::current_exe().expect("this program has a path"));
+    command.args(["helper", "--exact"]).env(HELPER, wish).stdout(Stdio::null());
+    let status = command.status().expect("it starts");
+    status.success().then_some(()).ok_or_else(|| Error::Refused(format!("{wish}: {status}")))
+}
+
+fn swapon(device: &Path, bytes: u64) -> Result<(), Error> {
+    in_helper(&format!("on {} {bytes}", device.display()))
+}
+
+fn swapoff(device: &Path) -> Result<(), Error> {
+    in_helper(&format!("off {}", device.display()))
+}
+
+/// Why areas cannot be tested now: the kernel shares pages out among all areas.
+fn refusal() -> Option<String> {
+    let areas = swap::areas(&Root::system()).unwrap();
+    match areas.first() {
+        _ if !linux::process::is_root() => Some("needs root".to_owned()),
+        Some(area) => Some(format!("{} is in use as a swap area", area.path.display())),
+        None => None,
+    }
+}
+
+/// One area at a time: the kernel shares pages out among those of the same priority.
+static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
 fn programs_find_their_pages_again() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((server, mut area)) = area(256) else { return };
     let group = match Group::new("values", 40 * MIB) {
         Ok(group) => group,
         Err(why) => return testkit::skipped(&why),
     };
     assert!(area.discard_bytes_max().unwrap() > 0);
-    area.on(swap::PRIORITY_MAX).unwrap();
+    area.on(swapon).unwrap();
     let line = line(group.hog(120, 20_000));
     assert!(line.starts_with("hog: wrong 0 faults "), "{line}");
     assert_eq!(area.missing_bytes().unwrap(), 0);
@@ -245,13 +288,14 @@ fn programs_find_their_pages_again() {
 fn server() {
     let Ok(mebibytes) = env::var(SERVER) else { return };
     let (server, mut area) = area(mebibytes.parse().unwrap()).expect("the caller may serve");
-    area.on(swap::PRIORITY_MAX).unwrap();
+    area.on(swapon).unwrap();
     println!("\nserver: on");
     server.thread.join().unwrap().unwrap();
 }
 
 #[test]
 fn a_killed_server_leaves_no_area_and_programs_never_get_other_data() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     // Whether this machine can serve.
     let Some((own, mut unused)) = area(1) else { return };
     unused.off(swapoff).unwrap();
@@ -267,8 +311,7 @@ fn a_killed_server_leaves_no_area_and_programs_never_get_other_data() {
     assert!(lines.any(|line| line == "server: on"));
     // It runs until the server is gone, or longer.
     let hog = group.hog(120, 3_000_000);
-    let is_full =
-        |area: &swap::Area| area.priority == swap::PRIORITY_MAX && area.bytes_used > 40 * MIB;
+    let is_full = |area: &swap::Area| area.priority == PRIORITY && area.bytes_used > 40 * MIB;
     while !swap::areas(&Root::system()).unwrap().iter().any(is_full) {
         thread::yield_now();
     }
@@ -290,8 +333,9 @@ fn a_killed_server_leaves_no_area_and_programs_never_get_other_data() {
 
 #[test]
 fn a_successor_answers_what_its_predecessor_left_open() {
-    if !linux::process::is_root() {
-        return testkit::skipped("needs root");
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = refusal() {
+        return testkit::skipped(&why);
     }
     let slots = area::slots(256 * MIB).unwrap();
     let (carrier, mut area) = match area::make(&Root::system(), slots) {
@@ -305,7 +349,7 @@ fn a_successor_answers_what_its_predecessor_left_open() {
     let handles = carrier.handles().map(|handle| handle.try_clone_to_owned().unwrap());
     let (file, device) = (carrier.file().clone(), carrier.device().to_owned());
     let server = Server::over(carrier, vec![0; slots as usize * SLOT_BYTES], 3);
-    area.on(swap::PRIORITY_MAX).unwrap();
+    area.on(swapon).unwrap();
     let hog = group.hog(120, 20_000);
     while server.counts.reads.load(Ordering::Relaxed) < 1000 {
         thread::yield_now();
@@ -334,7 +378,7 @@ fn measure() {
     let (mebibytes, accesses) = parse(&numbers);
     let (server, mut area) = area(2 * mebibytes).expect("this machine has FUSE and loop devices");
     let group = Group::new("measure", 100 * MIB).unwrap();
-    area.on(swap::PRIORITY_MAX).unwrap();
+    area.on(swapon).unwrap();
     eprintln!("fuse {}", line(group.hog(mebibytes, accesses)));
     area.off(swapoff).unwrap();
     server.stop().unwrap();

@@ -24,6 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// How often it tries again to disable the area when memory had no room for its pages.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
+/// What swapd does instead of serving.
+const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
+
 /// Serve a swap area of two tiers: a policy keeps some pages in locked memory and the others on a disk.
 #[derive(Args)]
 #[command(after_help = "\
@@ -37,17 +40,17 @@ Examples:
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
-    #[arg(long, value_name = "SIZE", required_unless_present_any = ["undo", "swapoff"])]
+    #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
     size: Option<Bytes>,
     /// The size of the fast tier, which is locked memory.
-    #[arg(long, value_name = "SIZE", required_unless_present_any = ["undo", "swapoff"])]
+    #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
     fast: Option<Bytes>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
-    #[arg(long, value_name = "PATH", required_unless_present_any = ["undo", "swapoff"])]
+    #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
     slow: Option<PathBuf>,
     /// The policy, one of those that `pagewise architectures` lists.
-    #[arg(long, value_name = "NAME", required_unless_present_any = ["undo", "swapoff"])]
+    #[arg(long, value_name = "NAME", required_unless_present_any = HELPERS)]
     policy: Option<String>,
     /// An option of the policy; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
@@ -73,9 +76,12 @@ pub struct Arguments {
     /// Undo what a killed swapd left: its swap area and its loop device.
     #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "json", "command"])]
     undo: bool,
-    /// Disable this area; swapd runs itself for that, because the OOM killer chooses who does it.
+    /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
     swapoff: Option<PathBuf>,
+    /// Format and enable this area of --size with --priority; swapd runs itself for that too.
+    #[arg(long, value_name = "DEVICE", hide = true, requires = "size")]
+    swapon: Option<PathBuf>,
     /// A command to run while swapd serves; swapd exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -93,6 +99,10 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     let root = Root::system();
     if let Some(device) = &arguments.swapoff {
         swap::off(device)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let (Some(device), Some(size)) = (&arguments.swapon, arguments.size) {
+        area::enable(&root, device, size.0, arguments.priority)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (Some(size), Some(fast), Some(slow), Some(policy)) =
@@ -116,7 +126,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         moves: arguments.moves.clone(),
     };
     let signal = listen()?;
-    let session = Session::start(&root, &plan)?;
+    let session = Session::start(&root, &plan, enable)?;
     for note in &session.notes {
         say(format_args!("pagewise-agent: the kernel refuses {note}"));
     }
@@ -238,17 +248,22 @@ fn reason(unended: &Unended) -> String {
     }
 }
 
-/// Disables the area in another process: while memory is short, the kernel's OOM killer kills whoever disables an
-/// area.
+fn enable(device: &Path, bytes: u64, priority: i32) -> Result<(), swapd::Error> {
+    let (size, priority) = (bytes.to_string(), priority.to_string());
+    in_helper("swapon", device, &["--size", &size, "--priority", &priority])
+}
+
 fn disable(device: &Path) -> Result<(), swapd::Error> {
+    in_helper("swapoff", device, &[])
+}
+
+/// Runs this program for a call that the process of the server must not make (see `swapd::area`).
+fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Error> {
     let mut command = Command::new("/proc/self/exe");
-    let status = command.args(["swapd", "--swapoff"]).arg(device).status();
-    match status {
+    command.args(["swapd", &format!("--{call}")]).arg(device).args(more);
+    match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(swapd::Error::Refused(format!(
-            "{}: the swap area was not disabled: {status}",
-            device.display()
-        ))),
+        Ok(status) => Err(swapd::Error::Refused(format!("{call} {}: {status}", device.display()))),
         Err(error) => Err(swapd::Error::Refused(format!("cannot run pagewise-agent: {error}"))),
     }
 }
