@@ -30,6 +30,7 @@ MAY_DEPEND_ON = {
     "daemon": {"linux"},
     "killer": {"types", "policy", "linux", "daemon"},
     "relaunch": {"types", "linux", "daemon"},
+    "swapd": {"types", "policy", "trace", "linux"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {
@@ -39,7 +40,7 @@ MAY_DEPEND_ON = {
     "allocations": set(),
     "agent": {
         *("types", "policy", "trace", "linux", "recorder", "launch"),
-        *("daemon", "killer", "relaunch"),
+        *("daemon", "killer", "relaunch", "swapd"),
     },
 }
 

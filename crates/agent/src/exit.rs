@@ -83,6 +83,15 @@ impl From<daemon::Error> for Exit {
     }
 }
 
+impl From<swapd::Error> for Exit {
+    fn from(error: swapd::Error) -> Exit {
+        match error {
+            swapd::Error::Usage(message) => Exit::Usage(message),
+            swapd::Error::Refused(message) => Exit::Refused(message),
+        }
+    }
+}
+
 impl From<linux::Error> for Exit {
     fn from(error: linux::Error) -> Exit {
         Exit::Refused(error.to_string())

@@ -15,8 +15,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Error, Parser, Subcommand};
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
-/// keep a program's freed memory mapped, kill programs before memory runs out, and bring back the memory of
-/// thawed applications.
+/// keep a program's freed memory mapped, kill programs before memory runs out, bring back the memory of thawed
+/// applications, and serve a swap area of two tiers.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -35,6 +35,7 @@ enum Command {
     Lazy(commands::lazy::Arguments),
     Record(commands::record::Arguments),
     Relaunchd(commands::relaunchd::Arguments),
+    Swapd(commands::swapd::Arguments),
     Manual(commands::manual::Arguments),
     Completions(commands::completions::Arguments),
 }
@@ -51,6 +52,7 @@ fn main() -> std::process::ExitCode {
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
         Command::Relaunchd(arguments) => commands::relaunchd::run(&arguments),
+        Command::Swapd(arguments) => commands::swapd::run(&arguments),
         Command::Manual(arguments) => commands::manual::run(&arguments, Arguments::command()),
         Command::Completions(arguments) => {
             commands::completions::run(&arguments, Arguments::command())
@@ -67,6 +69,7 @@ fn with_tip(mut error: Error, words: &[OsString]) -> Error {
     let example = match words.get(1).and_then(|word| word.to_str()) {
         Some("lazy") => "pagewise-agent lazy -- PROGRAM",
         Some("record") => "pagewise-agent record -o FILE -- PROGRAM",
+        Some("swapd") => "pagewise-agent swapd --size SIZE ... -- PROGRAM",
         _ => return error,
     };
     let unexpected = error.get(ContextKind::InvalidArg).map(ToString::to_string);

@@ -186,18 +186,31 @@ pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
 /// # Errors
 /// The program cannot be run.
 pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
-    use rustix::fs::{CWD, Mode, OFlags, openat};
-    let make_ordinary = || {
-        // A refused change is ignored.
-        let _ = rustix::process::setpriority_process(None, 0);
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        if let Ok(file) = openat(CWD, c"/proc/self/oom_score_adj", flags, Mode::empty()) {
-            let _ = rustix::io::write(&file, b"0");
-        }
-        Ok(())
-    };
     // SAFETY: it only makes system calls, and allocates nothing.
     unsafe { start_after(command, make_ordinary) }
+}
+
+/// Starts `command` in the process group of this program, so that it may use the terminal, with priority 0 and adj 0
+/// instead of those of this program.
+///
+/// # Errors
+/// The program cannot be run.
+pub fn start_in_foreground(command: &mut Command) -> std::io::Result<Child> {
+    // SAFETY: it only makes system calls, and allocates nothing.
+    unsafe { command.pre_exec(make_ordinary) };
+    command.spawn()
+}
+
+/// Gives this process priority 0 and adj 0. A refused change is ignored.
+#[expect(clippy::unnecessary_wraps, reason = "what runs before exec may fail")]
+fn make_ordinary() -> std::io::Result<()> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let _ = rustix::process::setpriority_process(None, 0);
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = openat(CWD, c"/proc/self/oom_score_adj", flags, Mode::empty()) {
+        let _ = rustix::io::write(&file, b"0");
+    }
+    Ok(())
 }
 
 /// Starts `command` as the leader of a new process group, after `prepare` has run in the child.

@@ -11,3 +11,4 @@ pub mod manual;
 pub mod record;
 mod record_allocations;
 pub mod relaunchd;
+pub mod swapd;

@@ -1,0 +1,149 @@
+//! Frames: pages of memory that is populated and locked, with a table of words beside them. They lie in a memory
+//! file, so that another process that gets its descriptor finds them after the end of this one.
+//!
+//! Contract: only one process maps the file at a time; who keeps the descriptor for a successor must not map it.
+#![allow(unsafe_code, reason = "memory maps have no safe wrapper")]
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
+
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mlock, mmap, munmap};
+
+use crate::Error;
+
+/// The bytes of a frame.
+pub const FRAME_BYTES: usize = 4096;
+
+/// A table of words and pages of memory in one locked memory file: first the words, then the frames from the next
+/// page boundary.
+#[derive(Debug)]
+pub struct Frames {
+    file: OwnedFd,
+    start: NonNull<u8>,
+    words: usize,
+    frames: usize,
+}
+
+// SAFETY: the mapping belongs to this value, as a `Vec` does, and no thread keeps a part of it elsewhere.
+unsafe impl Send for Frames {}
+
+/// Bytes of a file with these numbers of words and frames, and where its frames begin.
+fn layout(words: usize, frames: usize) -> (usize, usize) {
+    let begin = (words * size_of::<AtomicU32>()).next_multiple_of(FRAME_BYTES);
+    (begin + frames * FRAME_BYTES, begin)
+}
+
+impl Frames {
+    /// A new memory file of zeros; every page is present and locked.
+    ///
+    /// # Errors
+    /// The operating system refuses: too little memory, or more than RLIMIT_MEMLOCK without CAP_IPC_LOCK.
+    pub fn new(name: &str, words: usize, frames: usize) -> Result<Frames, Error> {
+        let file = memfd_create(name, MemfdFlags::CLOEXEC)
+            .map_err(|error| Error::call("memfd_create", error))?;
+        let (bytes, _) = layout(words, frames);
+        ftruncate(&file, bytes as u64).map_err(|error| Error::call("ftruncate", error))?;
+        Frames::of(file, words, frames)
+    }
+
+    /// The frames in a memory file that [`Frames::new`] made with the same numbers, perhaps in another process.
+    ///
+    /// # Errors
+    /// The file has another size; the operating system refuses.
+    pub fn of(file: OwnedFd, words: usize, frames: usize) -> Result<Frames, Error> {
+        let (bytes, _) = layout(words, frames);
+        let found = fstat(&file).map_err(|error| Error::call("fstat", error))?.st_size;
+        if found as u64 != bytes as u64 {
+            let what = format!("has {found} bytes where {bytes} were expected");
+            return Err(Error::unexpected("the file of frames", what));
+        }
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: the kernel chooses a free range for the new mapping.
+        let start = unsafe { mmap(ptr::null_mut(), bytes.max(1), access, flags, &file, 0) };
+        let start = start.map_err(|error| Error::call("mmap", error))?;
+        let place = NonNull::new(start.cast()).expect("mmap returns a place or an error");
+        let frames = Frames { file, start: place, words, frames };
+        // SAFETY: the range is the mapping made above; locking changes none of its contents.
+        unsafe { mlock(start, bytes) }.map_err(|error| Error::call("mlock", error))?;
+        Ok(frames)
+    }
+
+    /// The table of words.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: `words` words are mapped from `start`, aligned to a page, until `drop`. The frames begin behind
+        // them, so no `&mut` of a frame reaches them.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.words) }
+    }
+
+    /// The number of frames.
+    pub fn count(&self) -> usize {
+        self.frames
+    }
+
+    fn place(&self, frame: usize) -> *mut [u8; FRAME_BYTES] {
+        assert!(frame < self.frames, "frame {frame} of {}", self.frames);
+        let (_, begin) = layout(self.words, self.frames);
+        self.start.as_ptr().wrapping_add(begin + frame * FRAME_BYTES).cast()
+    }
+
+    /// The content of a frame.
+    pub fn frame(&self, frame: usize) -> &[u8; FRAME_BYTES] {
+        // SAFETY: `place` is inside the mapping, which no other process maps; `frame_mut` needs `&mut self`.
+        unsafe { &*self.place(frame) }
+    }
+
+    /// The content of a frame, to be changed.
+    pub fn frame_mut(&mut self, frame: usize) -> &mut [u8; FRAME_BYTES] {
+        // SAFETY: as in `frame`; `&mut self` excludes every other reference to a frame.
+        unsafe { &mut *self.place(frame) }
+    }
+}
+
+impl AsFd for Frames {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        let (bytes, _) = layout(self.words, self.frames);
+        // SAFETY: mapped by `of` with this length, and no reference outlives `self`.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), bytes.max(1)) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use super::*;
+
+    #[test]
+    fn a_successor_finds_words_and_frames() {
+        let mut frames = Frames::new("test", 5, 3).unwrap();
+        frames.words()[4].store(7, Relaxed);
+        frames.frame_mut(0)[0] = 1;
+        frames.frame_mut(2).fill(9);
+        let file = frames.as_fd().try_clone_to_owned().unwrap();
+        drop(frames);
+        let found = Frames::of(file.try_clone().unwrap(), 5, 3).unwrap();
+        assert_eq!((found.words().len(), found.words()[4].load(Relaxed)), (5, 7));
+        assert_eq!((found.frame(0)[0], found.frame(1)[0], found.frame(2)), (1, 0, &[9; 4096]));
+        let error = Frames::of(file, 5, 4).unwrap_err();
+        assert!(error.to_string().contains("16384 bytes where 20480"), "{error}");
+    }
+
+    #[test]
+    fn every_page_is_present_before_its_first_use() {
+        let frames = Frames::new("test-present", 1, 64).unwrap();
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let entry = maps.split("/memfd:test-present").nth(1).unwrap();
+        let locked = entry.lines().find(|line| line.starts_with("Locked:")).unwrap();
+        assert_eq!(locked.split_whitespace().nth(1), Some("260"), "{locked}");
+        assert_eq!(frames.count(), 64);
+    }
+}

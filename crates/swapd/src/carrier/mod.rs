@@ -1,0 +1,77 @@
+//! Carriers: ways to put a block device of ours below the kernel's swap. A carrier takes the kernel's requests and
+//! gives back answers; it must not know tiers, slots' contents or policies.
+
+pub mod fuse;
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::io::Errno;
+
+use crate::Error;
+
+/// The bytes of a slot: a page of swap.
+pub const SLOT_BYTES: usize = 4096;
+
+/// The place of a request in the table of its carrier. It belongs to the request until [`Carrier::finish`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u16);
+
+impl Tag {
+    /// The place as an index.
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// What the kernel asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Fill the data from the slots. A slot that was never written reads as zeros.
+    Read,
+    /// Keep the data in the slots.
+    Write,
+    /// Forget the slots: they are void, and read as zeros. It has no data.
+    Discard,
+    /// Make finished writes durable. It has neither slots nor data.
+    Flush,
+}
+
+/// A request of the kernel for whole slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The place of the request in the carrier's table.
+    pub tag: Tag,
+    /// What the kernel asks for.
+    pub operation: Operation,
+    /// The first slot.
+    pub first: u32,
+    /// The number of slots, which follow each other.
+    pub slots: u32,
+}
+
+/// Takes the kernel's requests for a block device. A request stays open until it is finished; requests may be
+/// finished in any order.
+pub trait Carrier {
+    /// The block device that programs see.
+    fn device(&self) -> &Path;
+
+    /// The next request of the kernel, if there is one; never waits.
+    ///
+    /// # Errors
+    /// The carrier has ended, or the operating system refuses.
+    fn next(&mut self) -> Result<Option<Request>, Error>;
+
+    /// The data of an open request: those of a write, or the place for a read's answer. It begins at a page, has
+    /// `slots * 4096` bytes, and stays where it is until `finish`, so that the kernel may use it meanwhile.
+    fn data(&mut self, tag: Tag) -> &mut [u8];
+
+    /// Answers an open request; its tag is free afterwards.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    fn finish(&mut self, tag: Tag, outcome: Result<(), Errno>) -> Result<(), Error>;
+
+    /// Readable when [`Carrier::next`] would return a request.
+    fn descriptor(&self) -> BorrowedFd<'_>;
+}

@@ -1,0 +1,142 @@
+//! Makes a quick tier as slow as another device: says when each of its operations would have ended there.
+//!
+//! The device has a number of units that work at the same time, and each serves one operation after the other.
+//! The time of an operation on one page is drawn from the device's range: half of the times lie below the typical
+//! figure and half above, evenly in the logarithm. Each further page adds its transfer.
+
+use types::random::Stream;
+
+/// The time of an operation on one page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// Shortest time.
+    pub low_ns: u64,
+    /// Median.
+    pub typical_ns: u64,
+    /// Longest time.
+    pub high_ns: u64,
+}
+
+/// Figures of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// Reading a page.
+    pub read: Range,
+    /// Writing a page.
+    pub write: Range,
+    /// Reading each further page of the same operation.
+    pub further_read_ns: u64,
+    /// Writing each further page of the same operation.
+    pub further_write_ns: u64,
+    /// Operations served at the same time.
+    pub depth: usize,
+}
+
+/// Whether an operation reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the tier.
+    Read,
+    /// To the tier.
+    Write,
+}
+
+/// An emulated device.
+#[derive(Debug)]
+pub struct Emulated {
+    figures: Figures,
+    /// When each unit has served its last operation.
+    busy_until_ns: Vec<u64>,
+    random: Stream,
+    /// Time that an operation takes anyway on its way to the tier and back, which the tier need not wait.
+    taken_ns: u64,
+}
+
+impl Emulated {
+    /// A device with these figures, whose times are drawn from a stream named `name`.
+    pub fn new(figures: Figures, name: &str) -> Emulated {
+        let busy_until_ns = vec![0; figures.depth.max(1)];
+        Emulated { figures, busy_until_ns, random: Stream::named(0, name), taken_ns: 0 }
+    }
+
+    /// Counts `taken_ns` of each time as passed already, since the way to the tier and back takes it.
+    pub fn set_taken_ns(&mut self, taken_ns: u64) {
+        self.taken_ns = taken_ns;
+    }
+
+    /// When an operation on `pages` pages that arrives at `now_ns` ends.
+    pub fn ends_ns(&mut self, now_ns: u64, direction: Direction, pages: u32) -> u64 {
+        let (range, further_ns) = match direction {
+            Direction::Read => (self.figures.read, self.figures.further_read_ns),
+            Direction::Write => (self.figures.write, self.figures.further_write_ns),
+        };
+        let further_ns = u64::from(pages.saturating_sub(1)) * further_ns;
+        let time_ns = (range.draw(&mut self.random) + further_ns).saturating_sub(self.taken_ns);
+        let units = self.busy_until_ns.iter_mut();
+        let unit = units.min_by_key(|until_ns| **until_ns).expect("there is at least one unit");
+        *unit = now_ns.max(*unit) + time_ns;
+        *unit
+    }
+}
+
+impl Range {
+    /// Always the same time.
+    pub fn exact(time_ns: u64) -> Range {
+        Range { low_ns: time_ns, typical_ns: time_ns, high_ns: time_ns }
+    }
+
+    /// The time below which `share` of the times lie.
+    pub fn quantile_ns(self, share: f64) -> u64 {
+        let (from, to, part) = match share < 0.5 {
+            true => (self.low_ns, self.typical_ns, 2.0 * share),
+            false => (self.typical_ns, self.high_ns, 2.0 * share - 1.0),
+        };
+        let (from, to) = (from.max(1) as f64, to.max(1) as f64);
+        (from * (to / from).powf(part)).round() as u64
+    }
+
+    fn draw(self, random: &mut Stream) -> u64 {
+        if self.low_ns == self.high_ns {
+            return self.low_ns;
+        }
+        self.quantile_ns(random.next_bits() as f64 / (u64::MAX as f64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RANGE: Range = Range { low_ns: 100_000, typical_ns: 150_000, high_ns: 300_000 };
+
+    fn figures(depth: usize) -> Figures {
+        let write = Range::exact(1000);
+        Figures { read: RANGE, write, further_read_ns: 10, further_write_ns: 20, depth }
+    }
+
+    #[test]
+    fn times_have_the_range_and_the_median_of_the_device() {
+        let mut device = Emulated::new(figures(1), "test");
+        let mut times: Vec<u64> = (0..10_001_u64)
+            .map(|number| number * 1_000_000)
+            .map(|now_ns| device.ends_ns(now_ns, Direction::Read, 1) - now_ns)
+            .collect();
+        times.sort_unstable();
+        assert!(times[0] >= RANGE.low_ns && times[10_000] <= RANGE.high_ns);
+        assert!(times[5000].abs_diff(RANGE.typical_ns) < 3000, "{}", times[5000]);
+        let p99 = times[9900].abs_diff(RANGE.quantile_ns(0.99));
+        assert!(p99 < 3000, "{} and {}", times[9900], RANGE.quantile_ns(0.99));
+    }
+
+    #[test]
+    fn operations_beyond_the_depth_wait_for_a_unit() {
+        let mut device = Emulated::new(figures(2), "test");
+        let ends: Vec<u64> = (0..4).map(|_| device.ends_ns(50, Direction::Write, 3)).collect();
+        assert_eq!(ends, [1090, 1090, 2130, 2130]);
+        assert_eq!(device.ends_ns(5000, Direction::Write, 1), 6000);
+        device.set_taken_ns(400);
+        assert_eq!(device.ends_ns(9000, Direction::Write, 1), 9600);
+        device.set_taken_ns(4000);
+        assert_eq!(device.ends_ns(20_000, Direction::Write, 1), 20_000);
+    }
+}

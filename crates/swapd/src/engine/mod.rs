@@ -1,0 +1,420 @@
+//! Serves a carrier's requests from two tiers: asks the placement what each slot moves, performs the moves, and
+//! answers.
+//!
+//! One thread does all of it and owns the placement. Decisions are made in the order in which requests are taken;
+//! moves end in any order, except that those of one slot follow each other, and a request waits until its slot has
+//! no move in flight. So a decision may name data that is still on its way. A request is answered once its own reads
+//! or writes are done; promotions and demotions go on afterwards.
+//!
+//! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
+//! back, or for a frame. The fast tier has spare frames beyond what the placement fills, so while a move waits for
+//! a frame, some slot without a move holds none, or a demotion is in flight. If failed demotions use up the spare
+//! frames, the move fails, and the placement puts the slot elsewhere.
+//!
+//! After a request the thread polls on for a while before it sleeps, since waking a halted processor takes longer
+//! than the answer. It allocates nothing while it serves.
+
+mod clusters;
+mod control;
+mod orders;
+mod perform;
+mod requests;
+mod timers;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use policy::tiers::{Live, Move, Moves, Request as Event};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use types::PageId;
+
+use crate::Error;
+use crate::carrier::{Carrier, Operation};
+use crate::emulation::Emulated;
+use crate::record::Recorder;
+use crate::statistics::Statistics;
+use crate::store::{Copies, Disk, FastStore};
+use clusters::Clusters;
+pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
+pub use control::Control;
+use orders::{Moving, NONE, Orders, Rest};
+use requests::{OpenRequest, Requests};
+use timers::{Due, Timers};
+
+/// Moves for which room must be left before a decision: its own, and those that replace failed ones.
+const ROOM_FOR_DECISION: usize = 8;
+/// Slots of one request that are decided before other requests get their turn.
+const SLOTS_PER_TURN: u32 = 256;
+/// Requests taken from the carrier before disk requests begin.
+const REQUESTS_PER_TURN: usize = 32;
+/// How long before a time the thread wakes to meet it.
+const WAKE_BEFORE: Duration = Duration::from_micros(60);
+
+/// How an engine serves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long to poll for another request before sleeping.
+    pub poll: Duration,
+    /// Requests that can be open at a time.
+    pub requests: usize,
+    /// Moves that can be in flight at a time.
+    pub moves: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { poll: Duration::from_micros(100), requests: 256, moves: 4096 }
+    }
+}
+
+/// What an engine works with.
+pub struct Parts<C, D> {
+    /// Where requests come from.
+    pub carrier: C,
+    /// The slow tier.
+    pub disk: D,
+    /// The fast tier. It has more frames than `tiers` fill.
+    pub fast: FastStore,
+    /// Decides what moves; grown to the slots of `fast`.
+    pub tiers: Box<dyn Live>,
+    /// The device that the fast tier is slowed to.
+    pub emulated_fast: Option<Emulated>,
+    /// The device that the slow tier is slowed to.
+    pub emulated_slow: Option<Emulated>,
+    /// What is counted.
+    pub statistics: Arc<Statistics>,
+    /// Where events and moves are recorded.
+    pub recorder: Option<Recorder>,
+}
+
+/// Serves requests of a carrier.
+pub struct Engine<C, D> {
+    parts: Parts<C, D>,
+    poll_ns: u64,
+    begun: Instant,
+    /// Number of the next event.
+    event: u64,
+    requests: Requests,
+    orders: Orders,
+    clusters: Clusters,
+    timers: Timers,
+    decided: Moves,
+    /// Requests with slots to decide, in order.
+    ready_requests: VecDeque<u32>,
+    /// Moves that may begin, in order.
+    ready_moves: VecDeque<u32>,
+    wait_for_frame: VecDeque<u32>,
+    wait_for_read: VecDeque<u32>,
+    wait_for_write: VecDeque<u32>,
+}
+
+impl<C: Carrier, D: Disk> Engine<C, D> {
+    /// Reserves all memory. `settings.moves` is at least 16.
+    pub fn new(parts: Parts<C, D>, settings: &Settings) -> Engine<C, D> {
+        let moves = settings.moves.max(2 * ROOM_FOR_DECISION);
+        let buffers = parts.disk.buffers();
+        let queue = || VecDeque::with_capacity(moves);
+        Engine {
+            poll_ns: settings.poll.as_nanos() as u64,
+            begun: Instant::now(),
+            event: 0,
+            requests: Requests::new(settings.requests),
+            orders: Orders::new(parts.fast.slots(), moves, settings.requests),
+            clusters: Clusters::new(buffers),
+            timers: Timers::new(moves + buffers),
+            decided: Moves::default(),
+            ready_requests: VecDeque::with_capacity(settings.requests),
+            ready_moves: queue(),
+            wait_for_frame: queue(),
+            wait_for_read: queue(),
+            wait_for_write: queue(),
+            parts,
+        }
+    }
+
+    /// Serves until [`Control::end`], and then answers what was taken and waits for all moves.
+    ///
+    /// # Errors
+    /// The carrier ended or refused; the disk refuses to take requests.
+    pub fn serve(&mut self, control: &Control) -> Result<(), Error> {
+        self.parts.disk.start()?;
+        let mut last_work_ns = self.now_ns();
+        loop {
+            if self.turn()? {
+                last_work_ns = self.now_ns();
+                continue;
+            }
+            if control.is_ending() && self.is_idle() {
+                return Ok(());
+            }
+            let now_ns = self.now_ns();
+            if now_ns - last_work_ns < self.poll_ns {
+                std::hint::spin_loop();
+                continue;
+            }
+            self.sleep(control, now_ns)?;
+        }
+    }
+
+    /// What the engine worked with, after it has ended.
+    pub fn into_parts(self) -> Parts<C, D> {
+        self.parts
+    }
+
+    /// Whether nothing is in progress.
+    fn is_idle(&self) -> bool {
+        self.requests.is_empty() && self.orders.count() == 0
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+
+    /// Does what can be done now; returns whether there was anything.
+    fn turn(&mut self) -> Result<bool, Error> {
+        let mut has_worked = self.take_ended()?;
+        has_worked |= self.take_due()?;
+        has_worked |= self.take_requests()?;
+        if has_worked {
+            self.work()?;
+        }
+        Ok(has_worked)
+    }
+
+    /// Sleeps until the carrier, the disk or another thread wakes it, or a time is near.
+    fn sleep(&mut self, control: &Control, now_ns: u64) -> Result<(), Error> {
+        let wake_ns = self.timers.next_ns().map(|next_ns| {
+            next_ns.saturating_sub(now_ns).saturating_sub(WAKE_BEFORE.as_nanos() as u64)
+        });
+        if wake_ns == Some(0) {
+            std::hint::spin_loop();
+            return Ok(());
+        }
+        let time = wake_ns.map(|wake_ns| Timespec {
+            tv_sec: (wake_ns / 1_000_000_000) as i64,
+            tv_nsec: (wake_ns % 1_000_000_000) as i64,
+        });
+        // Without room for its requests the carrier would wake in vain.
+        let carrier_flags =
+            if self.requests.has_room() { PollFlags::IN } else { PollFlags::empty() };
+        let carrier = self.parts.carrier.descriptor();
+        let mut files = [
+            PollFd::from_borrowed_fd(control.descriptor(), PollFlags::IN),
+            PollFd::from_borrowed_fd(carrier, carrier_flags),
+            PollFd::from_borrowed_fd(self.parts.disk.descriptor(), PollFlags::IN),
+        ];
+        self.parts.statistics.sleeps.add(1);
+        match poll(&mut files, time.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(Error::refused("wait for requests", error)),
+        }
+        if !files[0].revents().is_empty() {
+            control.clear();
+            let devices = [&mut self.parts.emulated_fast, &mut self.parts.emulated_slow];
+            for device in devices.into_iter().flatten() {
+                device.set_taken_ns(control.taken_ns());
+            }
+        }
+        Ok(())
+    }
+
+    fn take_requests(&mut self) -> Result<bool, Error> {
+        for taken in 0..REQUESTS_PER_TURN {
+            if !self.requests.has_room() {
+                return Ok(taken > 0);
+            }
+            let Some(request) = self.parts.carrier.next()? else { return Ok(taken > 0) };
+            let mut open = OpenRequest::new(request, self.now_ns());
+            let end = u64::from(request.first) + u64::from(request.slots);
+            if request.operation == Operation::Flush {
+                // Nobody reads the slots after a restart of the machine, so nothing need be durable.
+                open.decided = request.slots;
+            } else if end > self.parts.fast.slots() as u64 {
+                (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
+            }
+            let index = self.requests.push(open);
+            self.ready_requests.push_back(index);
+        }
+        Ok(true)
+    }
+
+    fn take_ended(&mut self) -> Result<bool, Error> {
+        let mut has_worked = false;
+        while let Some(ended) = self.parts.disk.ended() {
+            has_worked = true;
+            let Some(buffer) = self.clusters.ended(ended, &mut self.parts.disk) else { continue };
+            let due_ns = self.clusters.get(buffer).due_ns;
+            if due_ns > self.now_ns() {
+                self.timers.add(due_ns, Due::Buffer(buffer));
+            } else {
+                self.end_cluster(buffer)?;
+            }
+        }
+        Ok(has_worked)
+    }
+
+    fn take_due(&mut self) -> Result<bool, Error> {
+        if self.timers.next_ns().is_none() {
+            return Ok(false);
+        }
+        let (now_ns, mut has_worked) = (self.now_ns(), false);
+        while let Some(due) = self.timers.pop(now_ns) {
+            has_worked = true;
+            match due {
+                Due::Move(moving) => self.end_move(moving, Ok(()))?,
+                Due::Buffer(buffer) => self.end_cluster(buffer)?,
+            }
+        }
+        Ok(has_worked)
+    }
+
+    /// Begins every move and decides every slot that need not wait, and gives the disk its requests.
+    fn work(&mut self) -> Result<(), Error> {
+        loop {
+            self.begin_moves()?;
+            let has_room = self.orders.room() >= ROOM_FOR_DECISION;
+            if has_room && let Some(request) = self.ready_requests.pop_front() {
+                self.decide(request)?;
+                continue;
+            }
+            while let Some(buffer) = self.clusters.close() {
+                self.submit(buffer);
+            }
+            if !self.fail_without_frames()? {
+                break;
+            }
+        }
+        self.parts.statistics.fast_pages_used.set(self.parts.tiers.frames_used());
+        self.parts.disk.submit()
+    }
+
+    fn begin_moves(&mut self) -> Result<(), Error> {
+        while let Some(moving) = self.ready_moves.pop_front() {
+            self.begin(moving)?;
+        }
+        Ok(())
+    }
+
+    /// If moves wait for frames and nothing is in flight that could free one, lets the first of them fail.
+    fn fail_without_frames(&mut self) -> Result<bool, Error> {
+        if self.clusters.in_flight() > 0 || self.timers.next_ns().is_some() {
+            return Ok(false);
+        }
+        let Some(moving) = self.wait_for_frame.pop_front() else { return Ok(false) };
+        self.end_move(moving, Err(Errno::NOSPC))?;
+        Ok(true)
+    }
+
+    /// Decides the next slots of a request, until one must wait.
+    fn decide(&mut self, request: u32) -> Result<(), Error> {
+        for _ in 0..SLOTS_PER_TURN {
+            let open = *self.requests.get(request);
+            if open.decided == open.request.slots {
+                return self.end_part(request);
+            }
+            let slot = open.request.first + open.decided;
+            if self.orders.is_busy(slot) {
+                self.orders.wait(slot, request);
+                return Ok(());
+            }
+            if self.orders.room() < ROOM_FOR_DECISION {
+                self.ready_requests.push_front(request);
+                return Ok(());
+            }
+            self.requests.get_mut(request).decided += 1;
+            self.decide_slot(request, slot);
+            self.begin_moves()?;
+        }
+        self.ready_requests.push_back(request);
+        Ok(())
+    }
+
+    fn decide_slot(&mut self, request: u32, slot: u32) {
+        let copies = self.parts.fast.copies(slot);
+        let open = self.requests.get_mut(request);
+        let event = match open.request.operation {
+            Operation::Read if copies.is_lost => {
+                open.error.get_or_insert(Errno::IO);
+                return;
+            }
+            // A new device, or a discarded slot.
+            Operation::Read if copies.is_void() => {
+                let bytes = open.bytes_of(slot);
+                self.parts.carrier.data(open.request.tag)[bytes].fill(0);
+                return;
+            }
+            Operation::Read => Event::In,
+            Operation::Write => Event::Out { is_dirty: true },
+            Operation::Discard if copies.is_void() => return,
+            Operation::Discard => Event::Void,
+            Operation::Flush => return,
+        };
+        let number = self.event;
+        self.event += 1;
+        self.parts.tiers.on(event, PageId(slot), &mut self.decided);
+        if let Some(recorder) = &mut self.parts.recorder {
+            recorder.decided(number, event, slot, &self.decided);
+        }
+        if event == Event::Void {
+            self.parts.statistics.voids.add(1);
+            if self.decided.is_empty() {
+                self.parts.fast.set_copies(slot, Copies::NONE);
+            }
+        }
+        for index in 0..self.decided.len() {
+            let Move { step, page } = self.decided[index];
+            let is_own = page.0 == slot && perform::is_waited_for(step, event);
+            let moving = Moving::new(step, page.0, if is_own { request } else { NONE }, number);
+            self.push(moving);
+        }
+    }
+
+    /// Adds a move; it begins when the earlier ones of its slot have ended.
+    fn push(&mut self, moving: Moving) {
+        if moving.request != NONE {
+            let open = self.requests.get_mut(moving.request);
+            (open.pending, open.was_moved) = (open.pending + 1, true);
+        }
+        let (index, begins) = self.orders.push(moving);
+        if begins {
+            self.ready_moves.push_back(index);
+        }
+    }
+
+    /// Removes an ended move, and lets what waited for it go on.
+    fn pop(&mut self, moving: u32) -> Result<(), Error> {
+        let request = self.orders.get(moving).request;
+        match self.orders.pop(moving) {
+            Rest::Next(next) => self.ready_moves.push_back(next),
+            Rest::Idle(mut waiter) => {
+                while waiter != NONE {
+                    self.ready_requests.push_back(waiter);
+                    waiter = self.orders.after(waiter);
+                }
+            }
+        }
+        if request == NONE {
+            return Ok(());
+        }
+        self.end_part(request)
+    }
+
+    /// Ends one of the things that the answer to a request waits for.
+    fn end_part(&mut self, request: u32) -> Result<(), Error> {
+        let open = self.requests.get_mut(request);
+        open.pending -= 1;
+        if open.pending > 0 {
+            return Ok(());
+        }
+        let open = *open;
+        if open.request.operation == Operation::Read && open.was_moved && open.error.is_none() {
+            let statistics = &self.parts.statistics;
+            let waited = if open.was_slow { &statistics.wait_slow } else { &statistics.wait_fast };
+            waited.add(self.now_ns() - open.arrived_ns);
+        }
+        self.requests.remove(request);
+        self.parts.carrier.finish(open.request.tag, open.error.map_or(Ok(()), Err))
+    }
+}

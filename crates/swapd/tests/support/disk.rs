@@ -1,0 +1,147 @@
+//! A disk in memory that ends requests late and in any order, and fails for some slots.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use linux::disk_queue::{Ended, Part};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+use swapd::Error;
+use swapd::carrier::SLOT_BYTES;
+use swapd::engine::CLUSTER_BYTES;
+use swapd::store::Disk;
+use types::random::Stream;
+
+#[derive(Clone, Copy)]
+struct InFlight {
+    token: u64,
+    part: Part,
+    offset: u64,
+    is_write: bool,
+    /// Looks until it ends.
+    looks: u32,
+}
+
+/// The disk.
+pub struct TestDisk {
+    content: Vec<u8>,
+    buffers: Vec<Vec<u8>>,
+    in_flight: Vec<InFlight>,
+    random: Stream,
+    /// In percent of the slots: reads and writes of these fail.
+    bad_reads: u32,
+    bad_writes: u32,
+    /// Requests end after at most this many looks.
+    looks: u32,
+    wake: OwnedFd,
+    pub failed: u64,
+    pub requests: u64,
+}
+
+impl TestDisk {
+    pub fn new(seed: u64, slots: u32, buffers: usize) -> TestDisk {
+        TestDisk {
+            content: vec![0xee; slots as usize * SLOT_BYTES],
+            buffers: vec![vec![0; CLUSTER_BYTES]; buffers],
+            in_flight: Vec::with_capacity(buffers),
+            random: Stream::named(seed, "disk"),
+            bad_reads: 0,
+            bad_writes: 0,
+            looks: 8,
+            wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
+            failed: 0,
+            requests: 0,
+        }
+    }
+
+    /// The disk with errors at some slots, in percent.
+    pub fn failing(self, bad_reads: u32, bad_writes: u32) -> TestDisk {
+        TestDisk { bad_reads, bad_writes, ..self }
+    }
+
+    fn is_bad(&self, slot: u64, is_write: bool) -> bool {
+        let mixed = (slot + 7 * u64::from(is_write)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+        mixed % 100 < u64::from(if is_write { self.bad_writes } else { self.bad_reads })
+    }
+
+    fn push(&mut self, request: InFlight) {
+        let InFlight { part, offset, is_write, .. } = request;
+        let range = |request: &InFlight| request.offset..request.offset + request.part.bytes as u64;
+        for other in &self.in_flight {
+            let (mine, theirs) = (range(&request), range(other));
+            let meet = mine.start < theirs.end && theirs.start < mine.end;
+            assert!(!meet || !(is_write || other.is_write), "requests race at byte {offset}");
+            let is_shared = other.part.buffer == part.buffer;
+            assert!(!is_shared, "two requests of one buffer");
+        }
+        assert!(offset.is_multiple_of(SLOT_BYTES as u64) && part.bytes.is_multiple_of(SLOT_BYTES));
+        self.requests += 1;
+        self.in_flight.push(request);
+    }
+
+    fn assert_idle(&self, buffer: usize) {
+        let is_busy = self.in_flight.iter().any(|request| request.part.buffer == buffer);
+        assert!(!is_busy, "buffer {buffer} is in flight");
+    }
+}
+
+impl Disk for TestDisk {
+    fn buffers(&self) -> usize {
+        self.buffers.len()
+    }
+
+    fn buffer(&self, buffer: usize) -> &[u8] {
+        self.assert_idle(buffer);
+        &self.buffers[buffer]
+    }
+
+    fn buffer_mut(&mut self, buffer: usize) -> &mut [u8] {
+        self.assert_idle(buffer);
+        &mut self.buffers[buffer]
+    }
+
+    fn read(&mut self, token: u64, part: Part, offset: u64) {
+        let looks = self.random.below(self.looks);
+        self.push(InFlight { token, part, offset, is_write: false, looks });
+    }
+
+    fn write(&mut self, token: u64, part: Part, offset: u64) {
+        let looks = self.random.below(self.looks);
+        self.push(InFlight { token, part, offset, is_write: true, looks });
+    }
+
+    fn submit(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn ended(&mut self) -> Option<Ended> {
+        self.in_flight
+            .iter_mut()
+            .for_each(|request| request.looks = request.looks.saturating_sub(1));
+        let index = self.in_flight.iter().position(|request| request.looks == 0)?;
+        let InFlight { token, part, offset, is_write, .. } = self.in_flight.swap_remove(index);
+        let first = offset / SLOT_BYTES as u64;
+        let slots = first..first + (part.bytes / SLOT_BYTES) as u64;
+        if slots.clone().any(|slot| self.is_bad(slot, is_write)) {
+            self.failed += 1;
+            return Some(Ended { token, result: Err(Errno::IO) });
+        }
+        let place = offset as usize..offset as usize + part.bytes;
+        let in_buffer = part.begin..part.begin + part.bytes;
+        let (content, buffer) =
+            (&mut self.content[place], &mut self.buffers[part.buffer][in_buffer]);
+        if is_write {
+            content.copy_from_slice(buffer);
+        } else {
+            buffer.copy_from_slice(content);
+        }
+        Some(Ended { token, result: Ok(part.bytes) })
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}

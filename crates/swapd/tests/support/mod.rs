@@ -1,0 +1,67 @@
+//! A kernel, a disk and a model of all content, for tests of the engine.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub mod disk;
+pub mod kernel;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use policy::placement::Latencies;
+use policy::tiers::{Live, LiveRequest, serve};
+use swapd::engine::{Control, Engine, Parts, Settings};
+use swapd::statistics::Statistics;
+use swapd::store::{Disk, FastStore};
+
+use kernel::{Kernel, Load};
+
+/// Frames beyond those that the placement fills.
+pub const SPARE: usize = 4;
+
+/// Tiers of an architecture for `slots` slots.
+pub fn tiers(architecture: &str, frames: u64, slots: usize) -> Box<dyn Live> {
+    let request = LiveRequest {
+        architecture,
+        profile: None,
+        options: &BTreeMap::new(),
+        capacity: frames,
+        latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
+    };
+    let mut tiers = serve(&request).unwrap().tiers;
+    tiers.grow(slots);
+    tiers
+}
+
+/// An engine that serves `load` with `frames` frames and few buffers.
+pub fn parts<D: Disk>(
+    architecture: &str,
+    load: Load,
+    frames: usize,
+    disk: D,
+    has_checksums: bool,
+) -> (Parts<Kernel, D>, Arc<Control>) {
+    let slots = load.slots as usize;
+    let control = Arc::new(Control::new().unwrap());
+    let parts = Parts {
+        carrier: Kernel::new(load, Arc::clone(&control)),
+        disk,
+        fast: FastStore::new(slots, frames + SPARE, has_checksums).unwrap(),
+        tiers: tiers(architecture, frames as u64, slots),
+        emulated_fast: None,
+        emulated_slow: None,
+        statistics: Arc::new(Statistics::default()),
+        recorder: None,
+    };
+    (parts, control)
+}
+
+/// Serves until every request of the load was answered. The settings leave little room, so that all waits occur.
+pub fn run<D: Disk>(parts: Parts<Kernel, D>, control: &Control) -> Parts<Kernel, D> {
+    let settings = Settings { poll: Duration::from_secs(3600), requests: 24, moves: 64 };
+    let mut engine = Engine::new(parts, &settings);
+    engine.serve(control).unwrap();
+    let parts = engine.into_parts();
+    assert_eq!(parts.tiers.in_flight(), 0, "the tiers know of moves that the engine forgot");
+    parts
+}

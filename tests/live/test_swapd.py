@@ -1,0 +1,172 @@
+"""swapd as a user runs it: a command in a small memory cgroup on a served area, refusals, and what a kill leaves.
+
+Needs root, FUSE, loop devices and memory cgroups; a skipped test says what is missing.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent import AGENT, refusal
+from groups import HANGS_AFTER_S, MIB, Group, entering
+from waiting import line_of
+
+pytestmark = pytest.mark.skipif(
+    refusal("fuse-loop", "memory-cgroup") is not None,
+    reason=str(refusal("fuse-loop", "memory-cgroup")),
+)
+
+LOGS = Path("/run/pagewise")
+# Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if all is right.
+WORK = """
+import sys
+pages = int(sys.argv[1]) // 4096
+memory = bytearray(pages * 4096)
+for page in range(pages):
+    memory[page * 4096 : page * 4096 + 8] = page.to_bytes(8, "little")
+for step in (7, 11):
+    for turn in range(pages):
+        page = turn * step % pages
+        if memory[page * 4096 : page * 4096 + 8] != page.to_bytes(8, "little"):
+            sys.exit(1)
+sys.exit(7)
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with Group(48 * MIB) as group:
+        yield group
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder on a disk: pytest's own may lie in memory."""
+    made = subprocess.run(
+        ["mktemp", "-d", "-p", "/var/tmp"], capture_output=True, text=True, check=True, timeout=60
+    )
+    path = Path(made.stdout.strip())
+    yield path
+    for name in path.iterdir():
+        name.unlink()
+    path.rmdir()
+
+
+def words(folder: Path, *more: str) -> list[str]:
+    sizes = ["--size", "256MiB", "--fast", "16MiB", "--slow", str(folder / "slow")]
+    policy = [] if "--policy" in more else ["--policy", "hierarchical"]
+    return [str(AGENT), "swapd", *sizes, *policy, "--priority", "32000", "--only-swap", *more]
+
+
+def areas() -> list[str]:
+    """The served areas in use."""
+    lines = Path("/proc/swaps").read_text().splitlines()[1:]
+    return [line.split()[0] for line in lines if line.startswith("/dev/loop")]
+
+
+def logs() -> set[str]:
+    return {path.name for path in LOGS.glob("swapd-*.undo")}
+
+
+def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Path) -> None:
+    before = logs()
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+    answer = subprocess.run(
+        words(folder, "--json", "--verify", "--", *work),
+        capture_output=True,
+        text=True,
+        timeout=2 * HANGS_AFTER_S,
+    )
+    assert answer.returncode == 7, answer.stderr
+    result = json.loads(answer.stdout)
+    assert (result["schema"], result["through"]) == ("pagewise.swapd/1", "fuse")
+    assert result["size_bytes"] == 256 * MIB and result["fast_bytes"] == 16 * MIB
+    assert result["fast"]["writes"] > 0 and result["slow"]["reads"] > 0 and result["demotions"] > 0
+    assert result["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
+    assert logs() == before and list(folder.iterdir()) == []
+
+
+def test_a_signal_ends_it_and_leaves_nothing(folder: Path) -> None:
+    before = logs()
+    server = subprocess.Popen(words(folder), stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    device = line_of(server.stdout).split(" at ")[1].split()[0]
+    assert device in areas() and list(folder.iterdir()) == []
+    server.send_signal(signal.SIGTERM)
+    rest, _ = server.communicate(timeout=HANGS_AFTER_S)
+    assert server.returncode == 0 and "promotions" in rest
+    assert device not in areas() and logs() == before
+
+
+def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
+    before = logs()
+    server = subprocess.Popen(words(folder), stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    device = line_of(server.stdout).split(" at ")[1].split()[0]
+    server.kill()
+    server.wait(HANGS_AFTER_S)
+    server.stdout.close()
+    assert device in areas()
+    answer = subprocess.run(
+        [AGENT, "swapd", "--undo"], capture_output=True, text=True, timeout=HANGS_AFTER_S
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert device not in areas() and logs() == before
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        (["--policy", "magic"], 2, "magic"),
+        (["--policy", "clairvoyant"], 2, "must know the future"),
+        (["--option", "none=1"], 2, "none"),
+        (["--option", "none"], 2, "expected NAME=VALUE"),
+        (["--through", "wire"], 2, "wire"),
+        (["--priority", "40000"], 2, "32767"),
+        (["--policy", "hierarchical", "--fast", "1GiB"], 2, "--fast"),
+    ],
+)
+def test_a_wrong_argument_changes_nothing(
+    folder: Path, more: list[str], status: int, said: str
+) -> None:
+    before = logs()
+    answer = subprocess.run(words(folder, *more), capture_output=True, text=True, timeout=300)
+    assert answer.returncode == status and said in answer.stderr, answer.stderr
+    assert logs() == before and list(folder.iterdir()) == []
+
+
+def started(size: str, fast: str, slow: str, *more: str) -> "subprocess.CompletedProcess[str]":
+    sizes = ["--size", size, "--fast", fast, "--slow", slow, "--policy", "hierarchical", *more]
+    return subprocess.run([AGENT, "swapd", *sizes], capture_output=True, text=True, timeout=300)
+
+
+def test_sizes_and_paths_are_checked(folder: Path) -> None:
+    before = logs()
+    slow = str(folder / "slow")
+    (folder / "used").write_text("data")
+    for size, fast, path, status, said in [
+        ("1000001", "1MiB", slow, 2, "multiple of 4096"),
+        ("64KiB", "4KiB", slow, 2, "at least 1MiB"),
+        ("16MiB", "32MiB", slow, 2, "at most the size of the area"),
+        ("16MiB", "1000001", slow, 2, "multiple of 4096"),
+        ("16MiB", "1MiB", str(folder / "used"), 3, "exists"),
+        ("16MiB", "1MiB", "/dev/shm/pagewise-swapd-test", 3, "memory"),
+        ("16MiB", "1MiB", str(folder / "no" / "slow"), 3, "No such file"),
+        ("8TiB", "1MiB", slow, 3, "free"),
+        ("8TiB", "4TiB", slow, 3, "does not fit"),
+    ]:
+        answer = started(size, fast, path, "--only-swap")
+        assert answer.returncode == status and said in answer.stderr, (size, answer.stderr)
+    assert (folder / "used").read_text() == "data"
+    assert [path.name for path in folder.iterdir()] == ["used"] and logs() == before
+
+
+def test_it_does_not_become_the_only_area_by_itself(folder: Path) -> None:
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        pytest.skip("this machine has another swap area")
+    answer = started("16MiB", "1MiB", str(folder / "slow"))
+    assert answer.returncode == 3 and "--only-swap" in answer.stderr
