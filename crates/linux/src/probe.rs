@@ -1,11 +1,12 @@
 //! Checks which features this kernel permits, and names what the user loses without each.
 #![allow(unsafe_code, reason = "asks the kernel for calls that no safe wrapper has")]
 
+use std::fs::OpenOptions;
 use std::io;
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::tracefs::Tracefs;
-use crate::{Error, Root, process, zram};
+use crate::{Error, Root, fuse, process, zram};
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +69,26 @@ pub const CATALOG: &[Check] = &[
         ask: |root| {
             present(root, "/sys/module/zswap/parameters/enabled", "the kernel was built without it")
         },
+    },
+    Check {
+        name: "zram-writeback",
+        without_it: "a full zram device cannot move pages to a disk",
+        ask: zram_writeback,
+    },
+    Check {
+        name: "ublk",
+        without_it: "no block device served by a process through io_uring",
+        ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.0"),
+    },
+    Check {
+        name: "nbd",
+        without_it: "no block device served by a process through a socket",
+        ask: |root| served_by(root, "/dev/nbd0", "nbd", "2.6"),
+    },
+    Check {
+        name: "fuse-loop",
+        without_it: "swapd cannot serve a swap area on this kernel",
+        ask: fuse_loop,
     },
     Check {
         name: "process-madvise",
@@ -177,6 +198,48 @@ fn compressed(root: &Root) -> Grant {
         }
         Ok(_) if root.exists("/sys/class/zram-control") => Grant::Given("no device yet".to_owned()),
         Ok(_) => Grant::Refused("no zram device; as root: modprobe zram".to_owned()),
+        Err(error) => refused(&error),
+    }
+}
+
+fn zram_writeback(root: &Root) -> Grant {
+    let devices = match zram::devices(root) {
+        Ok(devices) => devices,
+        Err(error) => return refused(&error),
+    };
+    match devices.first() {
+        Some(device) => present(
+            root,
+            &format!("/sys/block/{device}/backing_dev"),
+            "the kernel was built without CONFIG_ZRAM_WRITEBACK",
+        ),
+        None => Grant::Refused("no zram device; as root: modprobe zram".to_owned()),
+    }
+}
+
+/// Checks for the device `path` of a driver that lets a process serve a block device.
+fn served_by(root: &Root, path: &str, module: &str, since: &str) -> Grant {
+    match OpenOptions::new().read(true).write(true).open(root.path(path)) {
+        Ok(_) => Grant::Given(path.to_owned()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Grant::Refused(format!(
+            "{path} is missing; as root, if the kernel has it (Linux {since}): modprobe {module}"
+        )),
+        Err(error) => Grant::Refused(format!("{path}: {error}")),
+    }
+}
+
+/// Makes a file system in user space that is mounted nowhere and ends at once, and looks for loop devices.
+fn fuse_loop(root: &Root) -> Grant {
+    for (path, module, since) in
+        [("/dev/fuse", "fuse", "2.6"), ("/dev/loop-control", "loop", "5.8")]
+    {
+        let found = served_by(root, path, module, since);
+        if matches!(found, Grant::Refused(_)) {
+            return found;
+        }
+    }
+    match fuse::Channel::mount("pagewise-doctor", 1 << 16) {
+        Ok(_) => Grant::Given("a loop device over a file that a process serves".to_owned()),
         Err(error) => refused(&error),
     }
 }

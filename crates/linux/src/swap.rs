@@ -60,6 +60,9 @@ pub const PRIORITY_MAX: i32 = 32767;
 
 /// The flag of swapon for a priority in the lower bits (include/linux/swap.h).
 const PREFER: i32 = 0x8000;
+/// The flags of swapon that make it discard freed slots while the area is in use, but not all slots at once at the
+/// start.
+const DISCARD_FREED: i32 = 0x10000 | 0x40000;
 
 /// Creates a fully allocated file of `bytes` at `path`, and formats it as a swap area. An existing file is
 /// not touched.
@@ -92,13 +95,34 @@ pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
 /// # Errors
 /// The operating system refuses.
 pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
+    format_as(path, bytes, &Identity::default())
+}
+
+/// What tools such as blkid show of an area.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number, unlike any other; zeros for none.
+    pub uuid: [u8; 16],
+    /// Its name, filled up with NUL bytes.
+    pub label: [u8; 16],
+}
+
+/// Formats the file or device at `path`, of `bytes`, as a swap area that shows `identity`.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn format_as(path: &Path, bytes: u64, identity: &Identity) -> Result<(), Error> {
     const MAGIC: &[u8] = b"SWAPSPACE2";
     const VERSION_AT: usize = 1024;
+    const UUID_AT: usize = 1036;
+    const LABEL_AT: usize = 1052;
     let page_bytes = rustix::param::page_size();
     let mut header = vec![0; page_bytes];
     let last_page = (bytes / page_bytes as u64).saturating_sub(1) as u32;
     header[VERSION_AT..VERSION_AT + 4].copy_from_slice(&1u32.to_ne_bytes());
     header[VERSION_AT + 4..VERSION_AT + 8].copy_from_slice(&last_page.to_ne_bytes());
+    header[UUID_AT..UUID_AT + 16].copy_from_slice(&identity.uuid);
+    header[LABEL_AT..LABEL_AT + 16].copy_from_slice(&identity.label);
     header[page_bytes - MAGIC.len()..].copy_from_slice(MAGIC);
     let write = || {
         let mut file = OpenOptions::new().write(true).open(path)?;
@@ -113,7 +137,20 @@ pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
 /// # Errors
 /// The operating system refuses.
 pub fn on(path: &Path, priority: i32) -> Result<(), Error> {
-    let flags = PREFER | (priority & PRIORITY_MAX);
+    on_with(path, priority, 0)
+}
+
+/// Enables the area at `path` with a priority from 0 to 32767, and lets the kernel discard its freed slots. A device
+/// that takes no discards gets none.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn on_discarding(path: &Path, priority: i32) -> Result<(), Error> {
+    on_with(path, priority, DISCARD_FREED)
+}
+
+fn on_with(path: &Path, priority: i32, flags: i32) -> Result<(), Error> {
+    let flags = flags | PREFER | (priority & PRIORITY_MAX);
     let name = c_path(path)?;
     // SAFETY: the path is a string that ends in NUL and lives during the call.
     if unsafe { libc::swapon(name.as_ptr(), flags) } == 0 {

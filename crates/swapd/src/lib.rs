@@ -4,12 +4,16 @@
 //! Contract: every change to the machine is in the undo log before it is made. The thread that serves never
 //! waits for the device that it serves.
 
+pub mod area;
+pub mod backing;
 pub mod carrier;
 pub mod emulation;
 pub mod engine;
 mod error;
+pub mod probe;
 pub mod record;
 pub mod statistics;
 pub mod store;
+pub mod undo;
 
 pub use error::Error;

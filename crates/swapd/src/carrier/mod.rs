@@ -1,6 +1,8 @@
 //! Carriers: ways to put a block device of ours below the kernel's swap. A carrier takes the kernel's requests and
 //! gives back answers; it must not know tiers, slots' contents or policies.
 
+pub mod fuse;
+
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -25,11 +27,11 @@ impl Tag {
 /// What the kernel asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Fill the data from the slots.
+    /// Fill the data from the slots. A slot that was never written reads as zeros.
     Read,
     /// Keep the data in the slots.
     Write,
-    /// Forget the slots: their content is void. It has no data.
+    /// Forget the slots: they are void, and read as zeros. It has no data.
     Discard,
     /// Make finished writes durable. It has neither slots nor data.
     Flush,

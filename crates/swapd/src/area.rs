@@ -1,0 +1,196 @@
+//! The swap area on a carrier's device: from the device to swapon, and back.
+//!
+//! Contract: the methods here cause requests that the carrier has to answer, so the thread that serves never calls
+//! them. The kernel looks for programs to kill first in a process that disables a swap area (`oom_task_origin` in
+//! mm/oom_kill.c), whatever its adj: so [`ServedArea::off`] takes a function, which lets another process do it.
+
+use std::path::Path;
+
+use linux::loop_device::LoopDevice;
+use linux::swap::{self, Identity};
+use linux::{Root, gauge::Gauge};
+
+use crate::Error;
+use crate::carrier::SLOT_BYTES;
+use crate::carrier::fuse::{FuseCarrier, ServedFile};
+use crate::undo::{Undo, UndoLog};
+
+/// The name of an area that tools such as `blkid` show.
+const LABEL: &[u8] = b"pagewise";
+/// The kernel takes no smaller areas (mm/swapfile.c), and a tier needs some slots.
+const SLOTS_MIN: u64 = 256;
+/// Memory that has to stay free when all pages of an area have come back.
+const SPARE_BYTES: u64 = 32 << 20;
+
+/// A swap area that this process serves.
+#[derive(Debug)]
+pub struct ServedArea {
+    root: Root,
+    /// None once it is detached.
+    device: Option<LoopDevice>,
+    file: ServedFile,
+    identity: Identity,
+    /// None once everything is undone.
+    log: Option<UndoLog>,
+}
+
+/// The number of slots of an area of `bytes`.
+///
+/// # Errors
+/// The size is no number of whole slots, too small or too large.
+pub fn slots(bytes: u64) -> Result<u32, Error> {
+    let slot_bytes = SLOT_BYTES as u64;
+    let range = SLOTS_MIN..u64::from(u32::MAX);
+    if bytes % slot_bytes != 0 || !range.contains(&(bytes / slot_bytes)) {
+        return Err(Error::Usage(format!(
+            "an area of {bytes} bytes: expected a multiple of {slot_bytes} bytes, at least 1MiB and \
+             below 16TiB"
+        )));
+    }
+    Ok((bytes / slot_bytes) as u32)
+}
+
+/// Whether the machine has a swap area now; those of other swap servers count too.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn is_another_there(root: &Root) -> Result<bool, Error> {
+    Ok(!swap::areas(root)?.is_empty())
+}
+
+/// Makes the device of a new area by FUSE. It is in use only after [`ServedArea::on`].
+///
+/// # Errors
+/// The operating system refuses; then nothing has changed.
+pub fn make(root: &Root, slots: u32) -> Result<(FuseCarrier, ServedArea), Error> {
+    let uuid = random(root)?;
+    let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let file = ServedFile { name: format!("pagewise-swap-{text}"), slots };
+    let mut label = [0; 16];
+    label[..LABEL.len()].copy_from_slice(LABEL);
+    let mut log = UndoLog::begin(root, &text)?;
+    let noted = log.note(&Undo::Detach { file: file.name.clone() });
+    let started = noted.and_then(|()| FuseCarrier::start(root, file.clone()));
+    match started {
+        Ok((carrier, device)) => {
+            let (device, log) = (Some(device), Some(log));
+            let identity = Identity { uuid, label };
+            let root = root.clone();
+            Ok((carrier, ServedArea { root, device, file, identity, log }))
+        }
+        Err(error) => {
+            log.finish()?;
+            Err(error)
+        }
+    }
+}
+
+/// A random number as a UUID of version 4 has it.
+fn random(root: &Root) -> Result<[u8; 16], Error> {
+    const PATH: &str = "/proc/sys/kernel/random/uuid";
+    let text = root.read(PATH)?.unwrap_or_default().replace('-', "");
+    let number = u128::from_str_radix(text.trim(), 16);
+    let number = number.map_err(|_| linux::Error::unexpected(PATH, "expected a UUID"))?;
+    Ok(number.to_be_bytes())
+}
+
+impl ServedArea {
+    /// Formats the area and enables it with this priority; the kernel discards freed slots if the device takes
+    /// discards.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn on(&mut self, priority: i32) -> Result<(), Error> {
+        let log = self.log.as_mut().expect("the area is not disabled");
+        log.note(&Undo::SwapOff { file: self.file.name.clone() })?;
+        let device = self.device.as_ref().expect("the area is not disabled");
+        let bytes = u64::from(self.file.slots) * SLOT_BYTES as u64;
+        swap::format_as(device.path(), bytes, &self.identity)?;
+        Ok(swap::on_discarding(device.path(), priority)?)
+    }
+
+    /// The most bytes that one discard has; 0 if the kernel sends none.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn discard_bytes_max(&self) -> Result<u64, Error> {
+        let device = self.device.as_ref();
+        Ok(device.map_or(Ok(0), |device| device.discard_bytes_max(&self.root))?)
+    }
+
+    /// Bytes that memory lacks to take back every page of this area; 0 if there is room.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn missing_bytes(&self) -> Result<u64, Error> {
+        let Some(device) = &self.device else { return Ok(0) };
+        let areas = swap::areas(&self.root)?;
+        let (own, others): (Vec<_>, Vec<_>) =
+            areas.into_iter().partition(|area| area.path == device.path());
+        let used: u64 = own.iter().map(|area| area.bytes_used).sum();
+        let room: u64 = others.iter().map(|area| area.bytes - area.bytes_used).sum();
+        let memory =
+            Gauge::open(&self.root, None)?.read(false).map_or(0, |memory| memory.available);
+        Ok(missing(used, memory + room))
+    }
+
+    /// Disables the area by `swapoff`, detaches its device and ends the undo log. Someone has to serve meanwhile.
+    ///
+    /// # Errors
+    /// The operating system refuses: the area is in use as before.
+    pub fn off(&mut self, swapoff: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+        if let Some(device) = &self.device {
+            swapoff(device.path())?;
+        }
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        // Closed before the log is undone: its last user frees the device.
+        self.device = None;
+        self.log.take().map_or(Ok(0), UndoLog::finish).map(drop)
+    }
+}
+
+impl Drop for ServedArea {
+    /// After an error the pages are lost already if nobody serves, so this ends soon.
+    fn drop(&mut self) {
+        let _ = self.finish();
+    }
+}
+
+/// What is missing to bring `used` bytes back into `room`.
+fn missing(used: u64, room: u64) -> u64 {
+    match used {
+        0 => 0,
+        used => (used + SPARE_BYTES).saturating_sub(room),
+    }
+}
+
+/// Why the kernel offers no carrier: the text says what to do.
+pub fn no_carrier(error: &Error) -> Error {
+    Error::Refused(format!(
+        "no carrier for a swap area: {error}; fuse needs root, the modules fuse and loop \
+         (modprobe fuse loop), and Linux 5.8"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_has_whole_slots() {
+        assert_eq!(slots(3 << 30).unwrap(), 786_432);
+        for bytes in [0, 4096, (1 << 20) + 1, (1 << 20) - 4096, 1 << 44, u64::MAX] {
+            assert!(matches!(slots(bytes), Err(Error::Usage(_))), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn an_area_without_pages_can_always_be_disabled() {
+        assert_eq!(missing(0, 0), 0);
+        assert_eq!(missing(4096, 0), 4096 + SPARE_BYTES);
+        assert_eq!(missing(4096, 1 << 30), 0);
+    }
+}

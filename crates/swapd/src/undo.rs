@@ -1,0 +1,213 @@
+//! The undo log of a served area: what to undo is written before it is done. The server itself undoes it at its end;
+//! after a kill, the next start or `pagewise-agent swapd --undo` does. The log lies in a folder that a reboot empties,
+//! and a reboot undoes all of it.
+//!
+//! Contract: a log belongs to the process that has it locked, and the kernel releases the lock with the process. So
+//! only logs that no process has locked are undone.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use linux::private_folder::{PrivateFolder, lock};
+use linux::{Root, loop_device, swap};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+const FOLDER: &str = "/run/pagewise";
+const PREFIX: &str = "swapd-";
+const SUFFIX: &str = ".undo";
+
+/// An action that undoes a change. A loop device is named by its file, because its number may be another device's by
+/// the time of the undoing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Undo {
+    /// Disable the swap area on the loop device of the file with this name.
+    SwapOff {
+        /// The name of the file.
+        file: String,
+    },
+    /// Detach the file with this name from its loop device.
+    Detach {
+        /// The name of the file.
+        file: String,
+    },
+}
+
+/// The undo log of this process.
+#[derive(Debug)]
+pub struct UndoLog {
+    root: Root,
+    path: PathBuf,
+    file: File,
+}
+
+impl UndoLog {
+    /// Begins an empty log, whose name contains `name`.
+    ///
+    /// # Errors
+    /// The log exists, or the operating system refuses.
+    pub fn begin(root: &Root, name: &str) -> Result<UndoLog, Error> {
+        let folder = root.path(FOLDER);
+        let refused = |error: io::Error| refused("begin the undo log", &folder, &error);
+        let own = PrivateFolder::open(&folder).map_err(refused)?;
+        let name = format!("{PREFIX}{name}{SUFFIX}");
+        let file = File::from(own.create_locked(&name).map_err(refused)?);
+        Ok(UndoLog { root: root.clone(), path: folder.join(name), file })
+    }
+
+    /// Writes an action, before the change that it undoes is made.
+    ///
+    /// # Errors
+    /// The operating system refuses; then do not make the change.
+    pub fn note(&mut self, undo: &Undo) -> Result<(), Error> {
+        let line = serde_json::to_string(undo).expect("names are UTF-8") + "\n";
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|error| refused("write the undo log", &self.path, &error))
+    }
+
+    /// Undoes all changes and removes the log.
+    ///
+    /// # Errors
+    /// A change cannot be undone; it stays in the log.
+    pub fn finish(mut self) -> Result<usize, Error> {
+        undo(&self.root, &self.path, &mut self.file)
+    }
+}
+
+impl AsFd for UndoLog {
+    /// The lock: who holds a copy of the descriptor holds the lock.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Undoes what processes left that ended without undoing it; returns the number of changes. After a failure it still
+/// undoes the rest.
+///
+/// # Errors
+/// The first failure; failed changes stay in their log.
+pub fn left(root: &Root) -> Result<usize, Error> {
+    let (mut count, mut first_error) = (0, None);
+    for name in root.list(FOLDER)? {
+        if !name.starts_with(PREFIX) || !name.ends_with(SUFFIX) {
+            continue;
+        }
+        match undo_left(root, &root.path(FOLDER).join(name)) {
+            Ok(undone) => count += undone,
+            Err(error) => drop(first_error.get_or_insert(error)),
+        }
+    }
+    first_error.map_or(Ok(count), Err)
+}
+
+fn undo_left(root: &Root, path: &Path) -> Result<usize, Error> {
+    let refused = |error: io::Error| refused("read the undo log", path, &error);
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(refused)?;
+    match lock(&file).map_err(refused)? {
+        true => undo(root, path, &mut file),
+        // Its process runs.
+        false => Ok(0),
+    }
+}
+
+/// Undoes the changes of a log, the last first, and removes it; if some fail, the log keeps those.
+fn undo(root: &Root, path: &Path, file: &mut File) -> Result<usize, Error> {
+    let refused = |error: io::Error| refused("read the undo log", path, &error);
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(refused)?;
+    // A crash may leave half a line at the end, of a change that was not made.
+    let text = String::from_utf8_lossy(&bytes);
+    let (mut count, mut failed, mut first_error) = (0, Vec::new(), None);
+    for line in text.lines().rev() {
+        let Ok(undo) = serde_json::from_str::<Undo>(line) else { continue };
+        match undo.act(root) {
+            Ok(()) => count += 1,
+            Err(error) => {
+                failed.push(line);
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    let Some(error) = first_error else {
+        fs::remove_file(path).map_err(refused)?;
+        return Ok(count);
+    };
+    failed.reverse();
+    let rest = failed.join("\n") + "\n";
+    file.set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| file.write_all(rest.as_bytes()))
+        .map_err(refused)?;
+    Err(Error::Refused(format!(
+        "{error}; {} changes are not undone: try again with: pagewise-agent swapd --undo",
+        failed.len()
+    )))
+}
+
+impl Undo {
+    fn act(&self, root: &Root) -> Result<(), Error> {
+        let (Undo::SwapOff { file } | Undo::Detach { file }) = self;
+        for device in loop_device::holding(root, file)? {
+            match self {
+                Undo::SwapOff { .. } => swap::off(&device)?,
+                Undo::Detach { .. } => loop_device::detach(&device)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::Refused(format!("{}: cannot {what}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path("/run")).unwrap();
+        (folder, root)
+    }
+
+    fn off(file: &str) -> Undo {
+        Undo::SwapOff { file: file.to_owned() }
+    }
+
+    #[test]
+    fn only_logs_without_a_process_are_undone() {
+        let (_folder, root) = system();
+        let mut log = UndoLog::begin(&root, "1").unwrap();
+        log.note(&off("no-such-file")).unwrap();
+        log.note(&Undo::Detach { file: "no-such-file".to_owned() }).unwrap();
+        assert!(UndoLog::begin(&root, "1").is_err());
+        assert_eq!(left(&root).unwrap(), 0);
+        let held = log.as_fd().try_clone_to_owned().unwrap();
+        drop(log);
+        assert_eq!(left(&root).unwrap(), 0);
+        drop(held);
+        assert_eq!(left(&root).unwrap(), 2);
+        assert_eq!(root.list(FOLDER).unwrap(), [""; 0]);
+        assert_eq!(left(&root).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_failed_undo_stays_in_the_log_and_the_others_are_undone() {
+        let (_folder, root) = system();
+        fs::create_dir_all(root.path("/sys/block/loop-gone/loop")).unwrap();
+        fs::write(root.path("/sys/block/loop-gone/loop/backing_file"), "/mine\n").unwrap();
+        let mut log = UndoLog::begin(&root, "2").unwrap();
+        log.note(&Undo::Detach { file: "mine".to_owned() }).unwrap();
+        log.note(&off("other")).unwrap();
+        log.file.write_all(b"{\"SwapOff\":{\"fi").unwrap();
+        let error = log.finish().unwrap_err().to_string();
+        assert!(error.contains("/dev/loop-gone") && error.contains("1 changes are not"), "{error}");
+        fs::remove_dir_all(root.path("/sys/block")).unwrap();
+        assert_eq!(left(&root).unwrap(), 1);
+    }
+}
