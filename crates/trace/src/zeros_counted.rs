@@ -19,10 +19,7 @@ impl Header {
         self.kind == TraceKind::Swap
             && self.zeros.is_none()
             && self.devices.is_empty()
-            && self
-                .recorder
-                .as_ref()
-                .is_none_or(|about| about.backend != "tracefs" && !writes_zeros(about))
+            && self.recorder.as_ref().is_none_or(|about| !about.has_slots() && !writes_zeros(about))
     }
 }
 

@@ -9,8 +9,8 @@ use crate::carrier::SLOT_BYTES;
 use crate::emulation::Direction;
 use crate::store::Disk;
 
-/// Most slots of a disk request.
-pub const CLUSTER_SLOTS: usize = 32;
+/// Most slots of a disk request: as many as the largest request of a carrier has.
+pub const CLUSTER_SLOTS: usize = 64;
 /// Bytes of a buffer.
 pub const CLUSTER_BYTES: usize = CLUSTER_SLOTS * SLOT_BYTES;
 
@@ -40,7 +40,7 @@ pub(super) struct Cluster {
     /// The moves that wait for it.
     pub moves: [u32; CLUSTER_SLOTS],
     /// Bit of each slot that failed.
-    pub failed: u32,
+    pub failed: u64,
     pub error: Errno,
     /// Moves that still need the content after the end of the disk request.
     pub users: u32,
@@ -171,7 +171,7 @@ impl Clusters {
             }
             (false, false) => cluster.single = 0,
             (true, _) => {
-                cluster.failed |= u32::from(!is_done) << cluster.single;
+                cluster.failed |= u64::from(!is_done) << cluster.single;
                 cluster.single += 1;
                 if cluster.single == cluster.count {
                     return Some(buffer);

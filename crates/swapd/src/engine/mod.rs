@@ -39,7 +39,7 @@ use crate::store::{Copies, Disk, FastStore};
 use clusters::Clusters;
 pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
 pub use control::Control;
-use orders::{Moving, NONE, Orders, Rest};
+use orders::{Moving, NONE, Orders, Rest, is_waited_for};
 use requests::{OpenRequest, Requests};
 use timers::{Due, Timers};
 
@@ -365,7 +365,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         }
         for index in 0..self.decided.len() {
             let Move { step, page } = self.decided[index];
-            let is_own = page.0 == slot && perform::is_waited_for(step, event);
+            let is_own = page.0 == slot && is_waited_for(step, event);
             let moving = Moving::new(step, page.0, if is_own { request } else { NONE }, number);
             self.push(moving);
         }

@@ -1,7 +1,7 @@
 //! Moves in flight, in order by slot: a move waits for the earlier ones of its slot, and a request for a slot waits
 //! until the slot has none. All room is reserved at the start.
 
-use policy::tiers::Step;
+use policy::tiers::{Request as Event, Step};
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
@@ -33,6 +33,15 @@ struct Order {
     last: u32,
     first_waiter: u32,
     last_waiter: u32,
+}
+
+/// Whether the request that caused an event waits for this step of its own slot.
+pub(super) fn is_waited_for(step: Step, event: Event) -> bool {
+    match step {
+        Step::ReadFast | Step::ReadSlow | Step::WriteFast | Step::WriteSlow => true,
+        Step::Free => event == Event::Void,
+        Step::Promote | Step::Demote { .. } => false,
+    }
 }
 
 /// All moves in flight.

@@ -2,7 +2,7 @@
 //! once a move is done.
 
 use linux::frames::FRAME_BYTES;
-use policy::tiers::{Move, Request as Event, Step};
+use policy::tiers::{Move, Step};
 use rustix::io::Errno;
 use types::PageId;
 
@@ -14,15 +14,6 @@ use crate::Error;
 use crate::carrier::{Carrier, Operation, SLOT_BYTES};
 use crate::emulation::Direction;
 use crate::store::{Copies, Disk};
-
-/// Whether the request that caused an event waits for this step of its own slot.
-pub(super) fn is_waited_for(step: Step, event: Event) -> bool {
-    match step {
-        Step::ReadFast | Step::ReadSlow | Step::WriteFast | Step::WriteSlow => true,
-        Step::Free => event == Event::Void,
-        Step::Promote | Step::Demote { .. } => false,
-    }
-}
 
 fn bytes_at(place: u32) -> std::ops::Range<usize> {
     place as usize * SLOT_BYTES..(place as usize + 1) * SLOT_BYTES

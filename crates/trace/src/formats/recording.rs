@@ -117,7 +117,7 @@ impl RecordingReader {
         match block {
             RecordingBlock::Records(events) => (self.events, self.taken) = (events, 0),
             RecordingBlock::About(about) => {
-                if about.backend == "tracefs" && matches!(self.meaning, Meaning::Swap(_)) {
+                if about.has_slots() && matches!(self.meaning, Meaning::Swap(_)) {
                     self.meaning = Meaning::Slots;
                 }
                 if let (true, Meaning::Swap(meaning)) = (about.knows_zeros, &mut self.meaning) {
@@ -177,6 +177,7 @@ fn slot_transfer(
     let (operation, flags) = match event.kind {
         kind::SWAP_WRITE => (Operation::SwapOut, EventFlags::DIRTY),
         kind::SWAP_READ => (Operation::SwapIn, EventFlags::default()),
+        kind::SLOT_VOID => (Operation::Void, EventFlags::default()),
         kind::FILE_ADDED => {
             return swap_events::file_pages(time_ns, Operation::Request, event, records, ledger);
         }
@@ -282,6 +283,23 @@ mod tests {
         );
         assert!(records.iter().all(|record| record.process == records[0].process));
         assert_eq!(ledger.processes().get(0).unwrap().name, "swap slots");
+    }
+
+    #[test]
+    fn a_swap_server_records_discards_too_and_its_moves_are_only_counted() {
+        let about = About { backend: "swapd".into(), ..About::default() };
+        let mut writer = Writer::new(Vec::new(), &about).unwrap();
+        for kind in
+            [kind::SWAP_WRITE, kind::MOVE_DONE, kind::SWAP_READ, kind::MOVE_FAILED, kind::SLOT_VOID]
+        {
+            let event = recording::Record { kind, pages: 1, object: 9, ..Default::default() };
+            writer.push(event).unwrap();
+        }
+        let bytes = writer.finish(Ending::default()).unwrap();
+        let (records, _) = read_with(&FORMAT, &bytes, &ReadOptions::default()).unwrap();
+        let brief: Vec<_> =
+            records.iter().map(|record| (record.operation, record.address)).collect();
+        assert_eq!(brief, [(Operation::SwapOut, 9), (Operation::SwapIn, 9), (Operation::Void, 9)]);
     }
 
     /// Page 5 is swapped out as zeros and returns twice, then with contents. Page 6 never holds zeros. A

@@ -218,6 +218,9 @@ pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
         kind::TOUCHED => b"touched",
         kind::SMALL => b"small_allocations",
         kind::USAGE => b"usage",
+        kind::SLOT_VOID => b"slot_void",
+        kind::MOVE_DONE => b"move_done",
+        kind::MOVE_FAILED => b"move_failed",
         other => return ledger.see(format!("kind_{other}").as_bytes(), 1),
     };
     let is_of_pages = raw.kind <= kind::FILE_ADDED || raw.kind == kind::FILE_DROPPED;

@@ -7,6 +7,7 @@ mod moment;
 pub mod moments;
 mod packing;
 mod parts;
+mod served;
 mod system;
 mod writer;
 
@@ -14,6 +15,7 @@ pub use blocks::{Reader, RecordingBlock, read_about};
 pub use counters::Counters;
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Ending, FileName, Missing, PressureTotals, Sample};
+pub use served::{ServedLatencies, ServedTiers};
 pub use system::{Disk, Features, SwapArea, System, Zram};
 pub use writer::Writer;
 
@@ -133,6 +135,13 @@ pub mod kind {
     /// At its end the process had used `address` ns in user and `object` ns in kernel mode, and had
     /// `device` minor and `auxiliary` major faults.
     pub const USAGE: u8 = 17;
+    /// A swap server's slots from `object` on were discarded.
+    pub const SLOT_VOID: u8 = 18;
+    /// A swap server moved the slot in `object`; `address` = number of the event that decided it, counted from 0,
+    /// `auxiliary` = the step, by its place in `policy::tiers::Step::ALL`.
+    pub const MOVE_DONE: u8 = 19;
+    /// A move that failed, with the fields of `MOVE_DONE`.
+    pub const MOVE_FAILED: u8 = 20;
 }
 
 /// The bits of `Record::flags`, each for the named kinds.

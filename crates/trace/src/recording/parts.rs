@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::counters::Counters;
+use super::served::ServedTiers;
 use super::system::System;
 
 /// Description of a recording, known when it begins.
@@ -25,7 +26,7 @@ pub struct About {
     pub page_bytes: u64,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds.
     pub realtime_offset_ns: i64,
-    /// Source of the events: `bpf`, with owner and address, or `tracefs`, with swap slots.
+    /// Source of the events: `bpf`, with owner and address; `tracefs` or `swapd`, with swap slots.
     #[serde(default = "by_owner")]
     pub backend: String,
     /// Names of the recorded sources in the recorder's catalog.
@@ -44,6 +45,16 @@ pub struct About {
     /// Swap areas, disks and kernel features of the machine; absent in earlier recordings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
+    /// The tiers of the swap server that made the recording.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<ServedTiers>,
+}
+
+impl About {
+    /// Whether events name swap slots, which have no owner and no address.
+    pub fn has_slots(&self) -> bool {
+        matches!(self.backend.as_str(), "tracefs" | "swapd")
+    }
 }
 
 /// The backend of recordings without this field.

@@ -1,105 +1,21 @@
-//! Records events and moves as they are decided and end. The serving thread only stores numbers in a ring; another
-//! thread writes them to files. A full ring makes the server wait, so nothing is lost.
+//! The ring between the serving thread and the one that writes.
 
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use policy::tiers::{Move, Request as Event, Step};
-use rustix::time::{ClockId, clock_gettime};
-use types::PageId;
+use linux::system::monotonic_ns;
+use policy::tiers::{Move, Request as Event};
 
+use super::entry::Entry;
 use crate::Error;
 
 /// Entries in the ring: at 100,000 events a second, a third of a second.
 const ENTRIES: usize = 1 << 17;
 /// How often the writing thread looks for entries.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// What is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// The tiers were asked about a slot.
-    Event {
-        /// CLOCK_MONOTONIC, in nanoseconds.
-        time_ns: u64,
-        /// Running number.
-        number: u64,
-        /// What happened to the slot.
-        event: Event,
-        /// The slot.
-        slot: u32,
-    },
-    /// A move was decided because of an event.
-    Decided {
-        /// Number of the event.
-        number: u64,
-        /// The move.
-        moved: Move,
-    },
-    /// A move ended.
-    Ended {
-        /// Number of the event that decided it.
-        number: u64,
-        /// The move.
-        moved: Move,
-        /// Whether it was done; if not, it failed.
-        is_done: bool,
-    },
-}
-
-/// The kind of an entry in its packed form; a step is added to the last three.
-mod code {
-    pub const OUT: u64 = 0;
-    pub const IN: u64 = 1;
-    pub const VOID: u64 = 2;
-    pub const DECIDED: u64 = 16;
-    pub const DONE: u64 = 32;
-    pub const FAILED: u64 = 48;
-}
-
-impl Entry {
-    fn pack(self) -> [u64; 3] {
-        let of_step = |moved: Move| {
-            let step = Step::ALL.iter().position(|step| *step == moved.step);
-            (step.expect("every step is listed") as u64, moved.page.0)
-        };
-        let (time_ns, number, code, slot) = match self {
-            Entry::Event { time_ns, number, event, slot } => {
-                let code = match event {
-                    Event::Out { .. } => code::OUT,
-                    Event::In => code::IN,
-                    Event::Void => code::VOID,
-                };
-                (time_ns, number, code, slot)
-            }
-            Entry::Decided { number, moved } => {
-                let (step, slot) = of_step(moved);
-                (0, number, code::DECIDED + step, slot)
-            }
-            Entry::Ended { number, moved, is_done } => {
-                let (step, slot) = of_step(moved);
-                (0, number, if is_done { code::DONE } else { code::FAILED } + step, slot)
-            }
-        };
-        [time_ns, number, code << 32 | u64::from(slot)]
-    }
-
-    fn unpack([time_ns, number, rest]: [u64; 3]) -> Entry {
-        let (code, slot) = (rest >> 32, rest as u32);
-        let event = |event| Entry::Event { time_ns, number, event, slot };
-        let moved = || Move { step: Step::ALL[(code % 16) as usize], page: PageId(slot) };
-        match code {
-            code::OUT => event(Event::Out { is_dirty: true }),
-            code::IN => event(Event::In),
-            code::VOID => event(Event::Void),
-            code if code < code::DONE => Entry::Decided { number, moved: moved() },
-            code => Entry::Ended { number, moved: moved(), is_done: code < code::FAILED },
-        }
-    }
-}
 
 /// A ring of packed entries between two threads.
 ///
@@ -224,8 +140,7 @@ impl RecordingThread {
 impl Recorder {
     /// Records an event and the moves decided.
     pub(crate) fn decided(&mut self, number: u64, event: Event, slot: u32, moves: &[Move]) {
-        let now = clock_gettime(ClockId::Monotonic);
-        let time_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let time_ns = monotonic_ns();
         self.ring.push(Entry::Event { time_ns, number, event, slot });
         self.replaced(number, moves);
     }
@@ -243,60 +158,14 @@ impl Recorder {
     }
 }
 
-/// The moves decided, as CSV with the columns `event,slot,move`.
-pub struct MovesFile<W> {
-    file: W,
-}
-
-impl<W: Write + Send> MovesFile<W> {
-    /// Writes the head of the file.
-    ///
-    /// # Errors
-    /// The operating system refuses the write.
-    pub fn new(mut file: W) -> io::Result<MovesFile<W>> {
-        file.write_all(b"event,slot,move\n")?;
-        Ok(MovesFile { file })
-    }
-}
-
-impl<W: Write + Send> Sink for MovesFile<W> {
-    fn take(&mut self, entry: Entry) -> io::Result<()> {
-        match entry {
-            Entry::Decided { number, moved } => {
-                writeln!(self.file, "{number},{},{}", moved.page.0, moved.step.name())
-            }
-            Entry::Event { .. } | Entry::Ended { .. } => Ok(()),
-        }
-    }
-
-    fn finish(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
-    use super::*;
+    use policy::tiers::Step;
+    use types::PageId;
 
-    #[test]
-    fn every_entry_survives_its_words() {
-        let moved = |step| Move { step, page: PageId(u32::MAX) };
-        for step in Step::ALL {
-            for entry in [
-                Entry::Decided { number: 7, moved: moved(step) },
-                Entry::Ended { number: 1 << 40, moved: moved(step), is_done: true },
-                Entry::Ended { number: 0, moved: moved(step), is_done: false },
-            ] {
-                assert_eq!(Entry::unpack(entry.pack()), entry);
-            }
-        }
-        for event in [Event::Out { is_dirty: true }, Event::In, Event::Void] {
-            let entry = Entry::Event { time_ns: 5, number: 6, event, slot: 7 };
-            assert_eq!(Entry::unpack(entry.pack()), entry);
-        }
-    }
+    use super::*;
 
     struct List(Arc<Mutex<Vec<Entry>>>);
 
@@ -326,19 +195,5 @@ mod tests {
             .zip(0..)
             .all(|(entry, number)| *entry == Entry::Ended { number, moved, is_done: true });
         assert!(is_in_order);
-    }
-
-    #[test]
-    fn the_file_of_moves_has_a_row_for_each_move_decided() {
-        let mut file = MovesFile::new(Vec::new()).unwrap();
-        let moved = |step, slot| Move { step, page: PageId(slot) };
-        for entry in [
-            Entry::Decided { number: 4, moved: moved(Step::Demote { writes: true }, 9) },
-            Entry::Decided { number: 4, moved: moved(Step::WriteFast, 2) },
-            Entry::Ended { number: 4, moved: moved(Step::WriteFast, 2), is_done: true },
-        ] {
-            file.take(entry).unwrap();
-        }
-        assert_eq!(file.file, b"event,slot,move\n4,9,demote_write\n4,2,write_fast\n");
     }
 }
