@@ -26,7 +26,8 @@ class About(TypedDict):
     realtime_offset_ns: int
     """CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds."""
     backend: str
-    """Source of the events: `bpf`, with owner and address, or `tracefs`, with swap slots."""
+    """Source of the events: `bpf`, with owner and address; `tracefs` or `swapd`, with swap
+    slots."""
     sources: list[str]
     """Names of the recorded sources in the recorder's catalog."""
     absent: list[Missing]
@@ -41,6 +42,8 @@ class About(TypedDict):
     """The recorded command, if any."""
     system: NotRequired[System | None]
     """Swap areas, disks and kernel features of the machine; absent in earlier recordings."""
+    tiers: NotRequired[ServedTiers | None]
+    """The tiers of the swap server that made the recording."""
 
 
 class Allocations(TypedDict):
@@ -1329,6 +1332,36 @@ class SeenMemory(TypedDict):
     """Pages in memory that victims still dying will free."""
     coming_swap_pages: int
     """Slots of the swap area that victims still dying will free."""
+
+
+class ServedLatencies(TypedDict):
+    """Times of one page."""
+
+    fast_read_ns: int
+    """Reading from the fast tier."""
+    fast_write_ns: int
+    """Writing to the fast tier."""
+    slow_read_ns: int
+    """Reading from the slow tier."""
+    slow_write_ns: int
+    """Writing to the slow tier."""
+
+
+class ServedTiers(TypedDict):
+    """The tiers of a swap server."""
+
+    policy: str
+    """Name of the policy: that of its architecture."""
+    options: dict[str, str]
+    """Every option of the policy with its value in effect."""
+    size_bytes: int
+    """Size of the swap area."""
+    fast_bytes: int
+    """Size of the fast tier."""
+    latencies: ServedLatencies
+    """The times by which the policy weighs the tiers."""
+    emulated: NotRequired[dict[str, str]]
+    """Devices that the tiers were slowed to, by tier."""
 
 
 class Shortage(TypedDict):
