@@ -19,6 +19,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -289,6 +290,8 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[])
     parser.add_argument("--log", type=Path, help="keep the log of the last run with relaunchd here")
     arguments = parser.parse_args()
+    # Ended from outside, it still thaws, kills and removes what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as name:
         folder = Path(name)

@@ -113,6 +113,9 @@ struct File {
     sockets: FileSockets,
 }
 
+/// The name of an entry with a number, its value if it is set, and the numbers that it may have.
+type NumberEntry<'a> = (&'a str, &'a Option<Spanned<i64>>, std::ops::RangeInclusive<i64>);
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileApp {
@@ -242,7 +245,7 @@ impl Config {
     fn add_numbers(
         &mut self,
         source: &Source<'_>,
-        numbers: [(&str, &Option<Spanned<i64>>, std::ops::RangeInclusive<i64>); 4],
+        numbers: [NumberEntry<'_>; 4],
     ) -> Result<(), Error> {
         for (name, value, range) in numbers {
             let Some(value) = value else { continue };

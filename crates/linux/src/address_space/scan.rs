@@ -58,8 +58,16 @@ pub(super) fn anonymous(pagemap: &OwnedFd, page_bytes: u64) -> Result<AnonymousP
     let (mut start, end) = (0, last_address(pagemap, page_bytes)?);
     while start < end {
         let (count, walked) = call(pagemap, start, end, &mut regions)?;
+        let mut seen = start;
         for region in &regions[..count] {
-            let range = PageRange::new(region.start / page_bytes, region.end / page_bytes);
+            // Where a call ends because its list is full, the kernel may name an address within its last region, so the
+            // next call returns a part of it again.
+            let range =
+                PageRange::new(region.start.max(seen) / page_bytes, region.end / page_bytes);
+            seen = seen.max(region.end);
+            if range.first >= range.end {
+                continue;
+            }
             let list = match region.categories & IS_SWAPPED {
                 0 => &mut found.resident,
                 _ => &mut found.swapped,
@@ -70,10 +78,11 @@ pub(super) fn anonymous(pagemap: &OwnedFd, page_bytes: u64) -> Result<AnonymousP
                 None => list.push(range),
             }
         }
-        if walked <= start {
+        let next = walked.max(seen);
+        if next <= start {
             break;
         }
-        start = walked;
+        start = next;
     }
     Ok(found)
 }
