@@ -19,6 +19,9 @@ pytestmark = pytest.mark.skipif(
     refusal("fuse-loop", "memory-cgroup") is not None,
     reason=str(refusal("fuse-loop", "memory-cgroup")),
 )
+# The lowest priority, and only alone: no page of other programs comes into the areas of these tests.
+IS_ALONE = len(Path("/proc/swaps").read_text().splitlines()) <= 1
+alone = pytest.mark.skipif(not IS_ALONE, reason="this machine has another swap area")
 
 LOGS = Path("/run/pagewise")
 # Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if all is right.
@@ -59,7 +62,8 @@ def folder() -> Iterator[Path]:
 def words(folder: Path, *more: str) -> list[str]:
     sizes = ["--size", "256MiB", "--fast", "16MiB", "--slow", str(folder / "slow")]
     policy = [] if "--policy" in more else ["--policy", "hierarchical"]
-    return [str(AGENT), "swapd", *sizes, *policy, "--priority", "32000", "--only-swap", *more]
+    priority = [] if "--priority" in more else ["--priority", "0"]
+    return [str(AGENT), "swapd", *sizes, *policy, *priority, "--only-swap", *more]
 
 
 def areas() -> list[str]:
@@ -72,6 +76,7 @@ def logs() -> set[str]:
     return {path.name for path in LOGS.glob("swapd-*.undo")}
 
 
+@alone
 def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Path) -> None:
     before = logs()
     work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
@@ -90,6 +95,7 @@ def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Pa
     assert logs() == before and list(folder.iterdir()) == []
 
 
+@alone
 def test_a_signal_ends_it_and_leaves_nothing(folder: Path) -> None:
     before = logs()
     server = subprocess.Popen(words(folder), stdout=subprocess.PIPE, text=True)
@@ -102,6 +108,7 @@ def test_a_signal_ends_it_and_leaves_nothing(folder: Path) -> None:
     assert device not in areas() and logs() == before
 
 
+@alone
 def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
     before = logs()
     server = subprocess.Popen(words(folder), stdout=subprocess.PIPE, text=True)
@@ -127,7 +134,6 @@ def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
         (["--option", "none"], 2, "expected NAME=VALUE"),
         (["--through", "wire"], 2, "wire"),
         (["--priority", "40000"], 2, "32767"),
-        (["--policy", "hierarchical", "--fast", "1GiB"], 2, "--fast"),
     ],
 )
 def test_a_wrong_argument_changes_nothing(
@@ -149,15 +155,15 @@ def test_sizes_and_paths_are_checked(folder: Path) -> None:
     slow = str(folder / "slow")
     (folder / "used").write_text("data")
     for size, fast, path, status, said in [
-        ("1000001", "1MiB", slow, 2, "multiple of 4096"),
+        ("1000001B", "1MiB", slow, 2, "multiple of 4096"),
         ("64KiB", "4KiB", slow, 2, "at least 1MiB"),
         ("16MiB", "32MiB", slow, 2, "at most the size of the area"),
-        ("16MiB", "1000001", slow, 2, "multiple of 4096"),
+        ("16MiB", "1000001B", slow, 2, "multiple of 4096"),
         ("16MiB", "1MiB", str(folder / "used"), 3, "exists"),
         ("16MiB", "1MiB", "/dev/shm/pagewise-swapd-test", 3, "memory"),
         ("16MiB", "1MiB", str(folder / "no" / "slow"), 3, "No such file"),
-        ("8TiB", "1MiB", slow, 3, "free"),
-        ("8TiB", "4TiB", slow, 3, "does not fit"),
+        ("8192GiB", "1MiB", slow, 3, "free"),
+        ("8192GiB", "4096GiB", slow, 3, "does not fit"),
     ]:
         answer = started(size, fast, path, "--only-swap")
         assert answer.returncode == status and said in answer.stderr, (size, answer.stderr)

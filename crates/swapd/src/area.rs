@@ -4,7 +4,7 @@
 //! [`ServedArea::off`] take a function that lets another process call [`enable`] and [`linux::swap::off`]. Such a
 //! thread waits for the server where no signal reaches it. If the server is killed meanwhile, the thread holds the
 //! process, and with it the connection that should end: the process, the area and every program that needs one of
-//! its pages hang for ever. Besides, the kernel's OOM killer begins with whoever disables an area (`oom_task_origin`
+//! its pages hang for ever. Besides, the kernel's OOM killer begins with the process that disables an area (`oom_task_origin`
 //! in mm/oom_kill.c), whatever its adj.
 
 use std::path::Path;
@@ -164,7 +164,7 @@ impl ServedArea {
 }
 
 impl Drop for ServedArea {
-    /// After an error the pages are lost already if nobody serves, so this ends soon.
+    /// After an error the pages are lost already if no thread serves, so this ends soon.
     fn drop(&mut self) {
         let _ = self.finish();
     }

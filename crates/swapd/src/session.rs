@@ -70,7 +70,7 @@ pub struct Plan {
 
 /// The disk of the slow tier, the carrier of this kernel.
 type Served = Parts<FuseCarrier, DiskQueue>;
-/// What of the tiers is left when the thread that serves ends.
+/// The thread that serves.
 type Serving = JoinHandle<Result<(), Error>>;
 
 /// A server at work.

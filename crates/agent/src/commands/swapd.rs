@@ -249,7 +249,7 @@ fn reason(unended: &Unended) -> String {
 }
 
 fn enable(device: &Path, bytes: u64, priority: i32) -> Result<(), swapd::Error> {
-    let (size, priority) = (bytes.to_string(), priority.to_string());
+    let (size, priority) = (Bytes(bytes).exact(), priority.to_string());
     in_helper("swapon", device, &["--size", &size, "--priority", &priority])
 }
 
