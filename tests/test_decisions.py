@@ -28,9 +28,7 @@ def test_no_decision_runs_more_than_20_000_instructions(tmp_path: Path) -> None:
     compiler = ["cc", "-std=c17", "-O2", "-fPIC", "-shared", str(source), "-o", str(plugin)]
     subprocess.run(compiler, check=True, timeout=60)
     example = ["--quiet", "-p", "policy", "--example", "decisions"]
-    subprocess.run(
-        ["cargo", "build", "--release", *example], check=True, cwd=ROOT, timeout=900
-    )
+    subprocess.run(["cargo", "build", "--release", *example], check=True, cwd=ROOT, timeout=900)
     program = ROOT / "target" / "release" / "examples" / "decisions"
     done = subprocess.run(
         ["qemu-x86_64", "-plugin", str(plugin), str(program)],

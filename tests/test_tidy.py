@@ -126,7 +126,6 @@ CATALOGS_OF_FILES = {
     "crates/policy/src/placement/mod.rs": "placements of the swap architectures",
     "crates/sim/src/alloc/allocators/mod.rs": "allocators",
     "crates/sim/src/misses/mod.rs": "ways to count misses",
-    "crates/sim/src/swap/mod.rs": "swap architectures",
     "crates/testkit/src/eviction/mod.rs": "models of the eviction policies",
     "crates/trace/src/formats/mod.rs": "formats of recordings",
     "crates/trace/src/references/formats/mod.rs": "formats of references",
@@ -370,6 +369,12 @@ SEVERAL_TYPES = {
         "crates/sim/src/lifecycle/killer.rs",
         "crates/trace/src/kills/kill.rs",
         "python/pagewise/lives.py",
+    ),
+    "Move": (
+        "of a page between tiers, of a page in a schedule of the bound, of a mapping by mremap",
+        "crates/lazy/src/pieces.rs",
+        "crates/policy/src/tiers/moves.rs",
+        "crates/sim/src/swap/clairvoyant/moves.rs",
     ),
     "Outcome": (
         "the counts and times of one simulation; Python's type adds those at other latencies",

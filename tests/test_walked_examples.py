@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "target"
-"""That of the repository, so that other crates are compiled once."""
+"""The target folder of the repository, so that other crates are compiled once."""
 
 
 def blocks(page: str) -> list[str]:

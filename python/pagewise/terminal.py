@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TextIO, TypeAlias
+from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
 from rich.table import Table as Grid
@@ -69,7 +69,7 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
-def room(stream: TextIO | None = None) -> float:
+def room(stream: IO[str] | None = None) -> float:
     """The width of a terminal (default: of standard output); unlimited elsewhere."""
     stream = stream or sys.stdout
     if not stream.isatty():

@@ -101,7 +101,7 @@ class Application:
         return self.answer()
 
     def anonymous(self) -> tuple[set[int], set[int]]:
-        """Its anonymous pages in swap, and those that are mapped, by the page map."""
+        """The anonymous pages in swap, and the mapped ones, by the page map."""
         swapped, mapped = set(), set()
         maps = Path(f"/proc/{self.process.pid}/maps").read_text().splitlines()
         with open(f"/proc/{self.process.pid}/pagemap", "rb", buffering=0) as pagemap:

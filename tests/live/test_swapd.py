@@ -1,4 +1,4 @@
-"""swapd as a user runs it: a command in a small memory cgroup on a served area, refusals, and what a kill leaves.
+"""swapd as a user runs it: a command in a small cgroup on a served area, refusals, kills.
 
 Needs root, FUSE, loop devices and memory cgroups; a skipped test says what is missing.
 """
@@ -19,12 +19,13 @@ pytestmark = pytest.mark.skipif(
     refusal("fuse-loop", "memory-cgroup") is not None,
     reason=str(refusal("fuse-loop", "memory-cgroup")),
 )
-# The lowest priority, and only alone: no page of other programs comes into the areas of these tests.
+# The lowest priority, and only alone: no page of other programs comes into these areas.
 IS_ALONE = len(Path("/proc/swaps").read_text().splitlines()) <= 1
 alone = pytest.mark.skipif(not IS_ALONE, reason="this machine has another swap area")
 
 LOGS = Path("/run/pagewise")
-# Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if all is right.
+# Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if
+# all is right.
 WORK = """
 import sys
 pages = int(sys.argv[1]) // 4096
@@ -126,7 +127,7 @@ def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "status", "said"),
+    ("more", "status", "reason"),
     [
         (["--policy", "magic"], 2, "magic"),
         (["--policy", "clairvoyant"], 2, "must know the future"),
@@ -137,11 +138,11 @@ def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
     ],
 )
 def test_a_wrong_argument_changes_nothing(
-    folder: Path, more: list[str], status: int, said: str
+    folder: Path, more: list[str], status: int, reason: str
 ) -> None:
     before = logs()
     answer = subprocess.run(words(folder, *more), capture_output=True, text=True, timeout=300)
-    assert answer.returncode == status and said in answer.stderr, answer.stderr
+    assert answer.returncode == status and reason in answer.stderr, answer.stderr
     assert logs() == before and list(folder.iterdir()) == []
 
 
@@ -154,7 +155,7 @@ def test_sizes_and_paths_are_checked(folder: Path) -> None:
     before = logs()
     slow = str(folder / "slow")
     (folder / "used").write_text("data")
-    for size, fast, path, status, said in [
+    for size, fast, path, status, reason in [
         ("1000001B", "1MiB", slow, 2, "multiple of 4096"),
         ("64KiB", "4KiB", slow, 2, "at least 1MiB"),
         ("16MiB", "32MiB", slow, 2, "at most the size of the area"),
@@ -166,7 +167,7 @@ def test_sizes_and_paths_are_checked(folder: Path) -> None:
         ("8192GiB", "4096GiB", slow, 3, "does not fit"),
     ]:
         answer = started(size, fast, path, "--only-swap")
-        assert answer.returncode == status and said in answer.stderr, (size, answer.stderr)
+        assert answer.returncode == status and reason in answer.stderr, (size, answer.stderr)
     assert (folder / "used").read_text() == "data"
     assert [path.name for path in folder.iterdir()] == ["used"] and logs() == before
 

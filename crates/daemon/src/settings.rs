@@ -43,7 +43,7 @@ fn inside(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 /// Reads the text of a file of settings.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn read(path: &Path) -> Result<String, Error> {
     text_file::read(path, MEBIBYTES_MAX)
         .map_err(|error| Error::config(path, 0, format!("cannot be read: {error}")))
@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> Result<String, Error> {
 pub struct Source<'a> {
     /// The file.
     pub path: &'a Path,
-    /// Its text.
+    /// The text of the file.
     pub text: &'a str,
 }
 
@@ -79,7 +79,7 @@ impl Source<'_> {
     /// The value of the entry `name`.
     ///
     /// # Errors
-    /// It is not in `range`.
+    /// The number is not in `range`.
     pub fn within(
         &self,
         name: &str,
@@ -100,7 +100,7 @@ impl Source<'_> {
 /// Checks that a socket can have this path.
 ///
 /// # Errors
-/// It is relative, or too long.
+/// The path is relative, or too long.
 pub fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
     let length = path.as_os_str().len();
     if !path.is_absolute() {

@@ -195,7 +195,7 @@ fn wait(listeners: &[(UnixListener, Answering)], clients: &[Client]) {
 }
 
 impl Client {
-    /// Whether its question is complete, or its time is over.
+    /// Whether the client's question is complete, or its time is over.
     fn has_asked(&mut self) -> bool {
         let mut bytes = [0; QUESTION_BYTES];
         match self.stream.read(&mut bytes) {

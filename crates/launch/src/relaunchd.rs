@@ -100,7 +100,7 @@ impl Relaunchd {
         Ok(())
     }
 
-    /// Whether it has ended, although the run continues.
+    /// Whether relaunchd has ended, although the run continues.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }

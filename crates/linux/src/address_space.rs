@@ -20,7 +20,7 @@ mod pagemap;
 mod pages;
 mod scan;
 
-pub use advice::{Advice, Advised};
+pub use advice::{Advised, MemoryAdvice};
 pub use pages::{AnonymousPages, PageRange};
 
 /// An address space with open descriptors.
@@ -37,7 +37,7 @@ impl AddressSpace {
     /// Holds the address space of the process with PID `number`; `processes` is `/proc`.
     ///
     /// # Errors
-    /// It has ended, descriptors ran out, or this program may not read its page map.
+    /// The process has ended, descriptors ran out, or this program may not read its page map.
     pub fn open(processes: &OwnedFd, number: u32) -> Result<AddressSpace, Errno> {
         let process = HeldProcess::open(processes, number)?;
         let pagemap = process.open_file(c"pagemap")?;
@@ -64,7 +64,7 @@ impl AddressSpace {
         self.has_scan
     }
 
-    /// Its anonymous pages, by PAGEMAP_SCAN if the kernel has it. Empty once it is not in use any more.
+    /// The anonymous pages, by PAGEMAP_SCAN if the kernel has it. Empty once the address space is not in use any more.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -79,7 +79,7 @@ impl AddressSpace {
         }
     }
 
-    /// Its anonymous pages, by every entry of the page map below mappings with anonymous pages: slow, but on every
+    /// The anonymous pages, by every entry of the page map below mappings with anonymous pages: slow, but on every
     /// kernel.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl AddressSpace {
     ///
     /// # Errors
     /// The process has ended, or this program may not advise it.
-    pub fn advise(&self, ranges: &[PageRange], advice: Advice) -> Result<Advised, Errno> {
+    pub fn advise(&self, ranges: &[PageRange], advice: MemoryAdvice) -> Result<Advised, Errno> {
         advice::advise(self.process.handle().as_raw_fd(), ranges, advice, self.page_bytes)
     }
 }
@@ -132,14 +132,14 @@ mod tests {
         assert!(pages >= 64, "{entries:?}");
         assert_eq!(space.anonymous().unwrap(), entries);
 
-        let cold = space.advise(&entries.resident, Advice::Cold).unwrap();
+        let cold = space.advise(&entries.resident, MemoryAdvice::Cold).unwrap();
         assert_eq!((cold.pages, cold.refused), (pages, 0));
         // A range that is not mapped does not keep the others from being advised.
         let mut holes = vec![PageRange::new(1, 2)];
         for &range in &entries.resident {
             holes.extend([range, PageRange::new(range.end + (1 << 20), range.end + (1 << 20) + 1)]);
         }
-        let cold = space.advise(&holes, Advice::Cold).unwrap();
+        let cold = space.advise(&holes, MemoryAdvice::Cold).unwrap();
         assert!(cold.pages >= pages && cold.refused >= 1, "{cold:?}");
 
         assert!(space.is_in_use());
@@ -151,7 +151,7 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(space.anonymous().unwrap(), AnonymousPages::default());
-        assert_eq!(space.advise(&entries.resident, Advice::Cold), Err(Errno::SRCH));
+        assert_eq!(space.advise(&entries.resident, MemoryAdvice::Cold), Err(Errno::SRCH));
         assert!(AddressSpace::open(&processes, u32::MAX).is_err());
     }
 }

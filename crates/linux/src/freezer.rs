@@ -60,7 +60,7 @@ impl Freezer {
         Ok(Some(Freezer { folder: folder.clone(), layout, name }))
     }
 
-    /// Its version.
+    /// The version of the control groups.
     pub fn version(&self) -> Version {
         self.layout.version()
     }

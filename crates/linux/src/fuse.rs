@@ -34,7 +34,7 @@ pub struct Channel(OwnedFd);
 /// A message of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What it asks for, of which file.
+    /// The operation, and the file that it asks about.
     pub header: InHeader,
     /// The bytes after the first [`HEAD_BYTES`]; 0 if it is shorter.
     pub data_bytes: usize,

@@ -31,7 +31,7 @@ impl PageBuffers {
     /// If `bytes` is 0 or no multiple of the page size, or `count` is 0.
     pub fn new(count: usize, bytes: usize) -> Result<PageBuffers, Error> {
         let page_bytes = rustix::param::page_size();
-        assert!(bytes > 0 && bytes % page_bytes == 0 && count > 0, "whole pages");
+        assert!(bytes > 0 && bytes.is_multiple_of(page_bytes) && count > 0, "whole pages");
         let length = bytes.checked_mul(count).expect("buffers fit into the address space");
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         // SAFETY: a new mapping at an address that the kernel chooses.

@@ -101,9 +101,9 @@ pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
 /// What tools such as blkid show of an area.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Its number, unlike any other; zeros for none.
+    /// A number unlike that of any other area; zeros for none.
     pub uuid: [u8; 16],
-    /// Its name, filled up with NUL bytes.
+    /// The name of the area, filled up with NUL bytes.
     pub label: [u8; 16],
 }
 

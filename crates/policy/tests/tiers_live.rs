@@ -57,7 +57,7 @@ struct Machine {
     frames: HashMap<u32, u64>,
     disk: HashMap<u32, u64>,
     random: SplitMix,
-    /// One move in so many fails; 0: none.
+    /// One move in `failures` fails; 0: none.
     failures: u64,
     most_frames: usize,
 }

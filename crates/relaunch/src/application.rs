@@ -47,7 +47,7 @@ pub(crate) struct Application {
 struct Left {
     /// Predicted pages in memory.
     predicted: Vec<PageRange>,
-    /// Those of them that the visit was not seen to use.
+    /// Predicted pages in memory that the visit was not seen to use.
     unseen: Vec<PageRange>,
 }
 

@@ -29,7 +29,7 @@ pub const DEFAULT_CONTROL: &str = "/run/pagewise/relaunchd.sock";
 pub struct Watched {
     /// The name that commands and counters use.
     pub name: String,
-    /// Its group: an absolute path, or one from the root of the hierarchy.
+    /// The group of the application: an absolute path, or one from the root of the hierarchy.
     pub cgroup: PathBuf,
 }
 

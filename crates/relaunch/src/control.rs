@@ -39,7 +39,7 @@ pub struct Answer {
     /// The name of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app: Option<String>,
-    /// Whether it is frozen now.
+    /// Whether the application is frozen now.
     #[serde(default)]
     pub is_frozen: bool,
     /// Pages that the visit is expected to use.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
-use linux::address_space::{AddressSpace, Advice, Advised, AnonymousPages};
+use linux::address_space::{AddressSpace, Advised, AnonymousPages, MemoryAdvice};
 use linux::held_process::open_processes;
 use linux::{Error as LinuxError, Root};
 use rustix::io::Errno;
@@ -80,7 +80,7 @@ impl Members {
     pub(crate) fn advise(
         &self,
         ranges: &Ranges,
-        advice: Advice,
+        advice: MemoryAdvice,
         mut refused: impl FnMut(Key, Errno),
     ) -> Advised {
         let mut all = Advised::default();
@@ -118,7 +118,7 @@ mod tests {
         let ranges = vec![(key(&first).unwrap(), range), (Key(77), vec![])];
         let mut refused = Vec::new();
         let advised =
-            members.advise(&ranges, Advice::Cold, |key, error| refused.push((key, error)));
+            members.advise(&ranges, MemoryAdvice::Cold, |key, error| refused.push((key, error)));
         if !refused.contains(&(key(&first).unwrap(), Errno::PERM)) {
             assert!(advised.pages > 0);
         }

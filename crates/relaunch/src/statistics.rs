@@ -9,23 +9,23 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// Its group does not exist.
+    /// The group does not exist.
     #[default]
     Absent,
-    /// It runs.
+    /// The application runs.
     Thawed,
-    /// It is frozen.
+    /// The application is frozen.
     Frozen,
 }
 
 /// The counters of an application since the start.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counters {
-    /// Its name.
+    /// The name of the application.
     pub name: String,
-    /// Its group as the settings have it.
+    /// The group as the settings name it.
     pub cgroup: String,
-    /// Its state.
+    /// The state of the application.
     pub state: State,
     /// Visits that have ended.
     pub visits: u64,

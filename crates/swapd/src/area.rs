@@ -43,7 +43,7 @@ pub struct ServedArea {
 pub fn slots(bytes: u64) -> Result<u32, Error> {
     let slot_bytes = SLOT_BYTES as u64;
     let range = SLOTS_MIN..u64::from(u32::MAX);
-    if bytes % slot_bytes != 0 || !range.contains(&(bytes / slot_bytes)) {
+    if !bytes.is_multiple_of(slot_bytes) || !range.contains(&(bytes / slot_bytes)) {
         return Err(Error::Usage(format!(
             "an area of {bytes} bytes: expected a multiple of {slot_bytes} bytes, at least 1MiB and \
              below 16TiB"

@@ -47,7 +47,7 @@ const FAST_NS: f64 = 1000.0;
 
 /// What to serve.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct AreaPlan {
     /// Slots of the area.
     pub slots: u32,
     /// Bytes of the fast tier.
@@ -56,7 +56,7 @@ pub struct Plan {
     pub slow: PathBuf,
     /// The name of the policy.
     pub policy: String,
-    /// Its options.
+    /// The options of the policy.
     pub options: BTreeMap<String, String>,
     /// The priority of the area.
     pub priority: i32,
@@ -106,7 +106,7 @@ impl Session {
     /// The plan is invalid, or the operating system refuses; then there is no area, and nothing else is left.
     pub fn start(
         root: &Root,
-        plan: &Plan,
+        plan: &AreaPlan,
         enable: impl FnOnce(&Path, u64, i32) -> Result<(), Error>,
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
@@ -183,15 +183,15 @@ impl Session {
     pub fn end(
         mut self,
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
-    ) -> Result<(), (Option<Session>, Unended)> {
+    ) -> Result<(), (Option<Box<Session>>, Unended)> {
         if !self.has_failed() {
             match self.area.missing_bytes() {
                 Ok(0) => {}
-                Ok(bytes) => return Err((Some(self), Unended::Missing(bytes))),
-                Err(error) => return Err((Some(self), Unended::Refused(error))),
+                Ok(bytes) => return Err((Some(Box::new(self)), Unended::Missing(bytes))),
+                Err(error) => return Err((Some(Box::new(self)), Unended::Refused(error))),
             }
             if let Err(error) = self.area.off(swapoff) {
-                return Err((Some(self), Unended::Refused(error)));
+                return Err((Some(Box::new(self)), Unended::Refused(error)));
             }
             // Nothing is left to disable.
             return self.end_serving(|_| Ok(())).map_err(|error| (None, Unended::Refused(error)));
@@ -216,7 +216,7 @@ fn swap_off(device: &Path) -> Result<(), Error> {
 }
 
 /// Frames of the fast tier.
-fn frames(plan: &Plan) -> Result<u64, Error> {
+fn frames(plan: &AreaPlan) -> Result<u64, Error> {
     let bytes = plan.fast_bytes;
     let frames = bytes / SLOT_BYTES as u64;
     match bytes % SLOT_BYTES as u64 {
@@ -227,7 +227,7 @@ fn frames(plan: &Plan) -> Result<u64, Error> {
     }
 }
 
-fn build(plan: &Plan, frames: u64, latencies: Latencies) -> Result<Built, Error> {
+fn build(plan: &AreaPlan, frames: u64, latencies: Latencies) -> Result<Built, Error> {
     let request = LiveRequest {
         architecture: &plan.policy,
         profile: None,
@@ -238,7 +238,7 @@ fn build(plan: &Plan, frames: u64, latencies: Latencies) -> Result<Built, Error>
     policy::tiers::serve(&request).map_err(Error::Usage)
 }
 
-fn check_machine(root: &Root, plan: &Plan) -> Result<(), Error> {
+fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
     if !process::is_root() {
         return Err(Error::Refused("swapd needs root: it makes a swap area".to_owned()));
     }

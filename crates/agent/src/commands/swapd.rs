@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use swapd::session::{Plan, Session, Unended};
+use swapd::session::{AreaPlan, Session, Unended};
 use swapd::statistics::Histogram;
 use swapd::{area, undo};
 use types::Bytes;
@@ -114,7 +114,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     };
     // Both are fuse as long as it is the only carrier.
     let (Through::Any | Through::Fuse) = arguments.through;
-    let plan = Plan {
+    let plan = AreaPlan {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
         slow: slow.clone(),
@@ -213,7 +213,7 @@ fn attend(mut session: Session, signal: &AtomicUsize, mut child: Option<Child>) 
                 Err((None, unended)) => return Err(Exit::Refused(reason(&unended))),
                 Err((Some(same), unended)) => {
                     missing.say_once(&unended);
-                    session = same;
+                    session = *same;
                     next_try = Instant::now() + TRY_EVERY;
                 }
             }

@@ -11,7 +11,7 @@ const CALL_BYTES_MAX: u64 = 256 << 20;
 
 /// What to do with pages. No advice changes their content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advice {
+pub enum MemoryAdvice {
     /// Read them from swap, without waiting for the end of the reads.
     WillNeed,
     /// Reclaim them before other pages.
@@ -32,7 +32,7 @@ pub struct Advised {
 pub(super) fn advise(
     handle: i32,
     ranges: &[PageRange],
-    advice: Advice,
+    advice: MemoryAdvice,
     page_bytes: u64,
 ) -> Result<Advised, Errno> {
     let mut advised = Advised::default();
@@ -99,11 +99,16 @@ fn taken(ranges: &[PageRange], mut pages: u64) -> usize {
 }
 
 /// Returns the number of bytes that were advised.
-fn call(handle: i32, ranges: &[PageRange], advice: Advice, page_bytes: u64) -> Result<u64, Errno> {
+fn call(
+    handle: i32,
+    ranges: &[PageRange],
+    advice: MemoryAdvice,
+    page_bytes: u64,
+) -> Result<u64, Errno> {
     let number = match advice {
-        Advice::WillNeed => libc::MADV_WILLNEED,
-        Advice::Cold => libc::MADV_COLD,
-        Advice::PageOut => libc::MADV_PAGEOUT,
+        MemoryAdvice::WillNeed => libc::MADV_WILLNEED,
+        MemoryAdvice::Cold => libc::MADV_COLD,
+        MemoryAdvice::PageOut => libc::MADV_PAGEOUT,
     };
     let vectors: Vec<libc::iovec> = ranges
         .iter()

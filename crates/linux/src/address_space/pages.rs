@@ -15,7 +15,7 @@ impl PageRange {
         PageRange { first, end }
     }
 
-    /// Its number of pages.
+    /// The number of pages.
     pub fn pages(self) -> u64 {
         self.end.saturating_sub(self.first)
     }

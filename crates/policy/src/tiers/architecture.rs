@@ -35,7 +35,7 @@ pub struct Architecture {
     pub summary: &'static str,
     /// Role in a comparison.
     pub role: Role,
-    /// Whether its decisions, and so its counts, depend on the latencies of the devices.
+    /// Whether the decisions, and so the counts, depend on the latencies of the devices.
     pub decides_by_latency: bool,
     /// Options that users may set.
     pub options: &'static [OptionSpec],

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linux::address_space::{Advice, PageRange};
+use linux::address_space::{MemoryAdvice, PageRange};
 use linux::file_changes::{FileChanges, Watch};
 use linux::freezer::Freezer;
 use linux::{Root, private_folder, system};
@@ -36,11 +36,11 @@ pub(super) struct App {
     pub is_thawing: bool,
     /// The note of a group that this relaunchd froze.
     pub note: Option<Place>,
-    /// Whether it has been frozen, and its visit is not evaluated yet.
+    /// Whether the application has been frozen, and its visit is not evaluated yet.
     pub is_to_learn: bool,
     application: Application,
     members: Members,
-    work: VecDeque<(Advice, Key, Vec<PageRange>)>,
+    work: VecDeque<(MemoryAdvice, Key, Vec<PageRange>)>,
     counters: Counters,
     /// What the log last had about the group: whether it exists, and why it is refused.
     pub logged: (Option<bool>, Option<String>),
@@ -97,7 +97,7 @@ impl App {
         Ok(app)
     }
 
-    /// Finds the group, again if it was removed, perhaps to be made anew.
+    /// Finds the group, again if it was removed, perhaps to be made again.
     pub(super) fn attach(&mut self, root: &Root, changes: &FileChanges) -> Result<(), Error> {
         if self.is_attached(root) {
             return Ok(());
@@ -142,7 +142,7 @@ impl App {
         self.release_group(changes);
     }
 
-    /// Its group.
+    /// The freezer of the group.
     pub(super) fn group(&self) -> Result<&Freezer, Error> {
         self.freezer.as_ref().ok_or_else(|| {
             let what = format!("find the cgroup {}", self.watched.cgroup.display());
@@ -151,7 +151,7 @@ impl App {
         })
     }
 
-    /// It has been frozen.
+    /// Notes that the application has been frozen.
     pub(super) fn note_frozen(&mut self) {
         self.is_to_learn |= !self.is_frozen;
         (self.is_frozen, self.is_thawing) = (true, false);
@@ -173,7 +173,7 @@ impl App {
             let of_key: Ranges = vec![(key, ranges)];
             let mut has_failed = config.is_dry_run;
             if !config.is_dry_run {
-                self.members.advise(&of_key, Advice::WillNeed, |_, error| {
+                self.members.advise(&of_key, MemoryAdvice::WillNeed, |_, error| {
                     has_failed = true;
                     if error != Errno::SRCH {
                         refused.get_or_insert((0, error));
@@ -228,8 +228,8 @@ impl App {
         if !config.is_dry_run {
             counters.paged_out_pages += pages_of(&end.page_out);
             counters.cold_pages += pages_of(&end.cold);
-            self.queue(Advice::Cold, &end.cold, COLD_PIECE_PAGES);
-            self.queue(Advice::PageOut, &end.page_out, PIECE_PAGES);
+            self.queue(MemoryAdvice::Cold, &end.cold, COLD_PIECE_PAGES);
+            self.queue(MemoryAdvice::PageOut, &end.page_out, PIECE_PAGES);
         }
         ended.end = Some(end);
         ended
@@ -241,7 +241,7 @@ impl App {
     }
 
     /// Queues advice in pieces of about `pages_max` pages.
-    fn queue(&mut self, advice: Advice, ranges: &Ranges, pages_max: u64) {
+    fn queue(&mut self, advice: MemoryAdvice, ranges: &Ranges, pages_max: u64) {
         for (key, ranges) in ranges {
             let (mut piece, mut pages) = (Vec::new(), 0);
             for range in ranges {
@@ -265,7 +265,7 @@ impl App {
 
     /// Whether something is to be done that may be done now; pages are paged out only if it `is_quiet`.
     pub(super) fn has_work(&self, is_quiet: bool) -> bool {
-        self.work.front().is_some_and(|(advice, ..)| is_quiet || *advice == Advice::Cold)
+        self.work.front().is_some_and(|(advice, ..)| is_quiet || *advice == MemoryAdvice::Cold)
     }
 
     /// Reclaims one piece.
@@ -276,7 +276,7 @@ impl App {
         }
     }
 
-    /// Its counters so far.
+    /// The counters of the application so far.
     pub(super) fn counters(&self) -> Counters {
         let state = match &self.freezer {
             None => State::Absent,

@@ -28,7 +28,7 @@ pub trait Cell: Send {
 
 /// What a replay makes of events that a recording may have or lack.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading {
+pub struct ReplayRules {
     /// Whether recorded reads of pages other than the faulting one count.
     pub counts_readahead: bool,
     /// Whether a swap-in that follows a swap-in implies a clean page-out between them.
@@ -56,17 +56,17 @@ const AHEAD: usize = 16;
 pub struct Driver<P> {
     tiers: TwoTiers<P>,
     owners: Owners,
-    reading: Reading,
+    rules: ReplayRules,
     tally: Tally,
     moves: Moves,
 }
 
 impl<P: Placement> Driver<P> {
     /// A run that starts with both tiers empty.
-    pub fn new(placement: P, rules: Rules, reading: Reading) -> Driver<P> {
-        let tiers = TwoTiers::new(placement, rules);
+    pub fn new(placement: P, tier_rules: Rules, rules: ReplayRules) -> Driver<P> {
+        let tiers = TwoTiers::new(placement, tier_rules);
         let (owners, tally, moves) = (Owners::default(), Tally::default(), Moves::default());
-        Driver { tiers, owners, reading, tally, moves }
+        Driver { tiers, owners, rules, tally, moves }
     }
 
     fn grow(&mut self, events: &Events) {
@@ -120,8 +120,7 @@ impl<P: Placement> Driver<P> {
         if !before.has(PageState::KNOWN) {
             // It was written before the recording began.
             self.adopt(page, process, kind);
-        } else if self.reading.infers_clean && is_swap_in(kind) && before.has(PageState::IN_MEMORY)
-        {
+        } else if self.rules.infers_clean && is_swap_in(kind) && before.has(PageState::IN_MEMORY) {
             self.infer_page_out(page, process, kind);
         } else if !before.has_copy() {
             // It left memory unrecorded, some time ago, and without a copy it was written then.
@@ -215,7 +214,7 @@ impl<P: Placement> Driver<P> {
             }
             EventKind::Exit => self.exit(process),
             EventKind::DeviceRead => {
-                let reads = u64::from(self.reading.counts_readahead);
+                let reads = u64::from(self.rules.counts_readahead);
                 self.tally.of(process).slow_reads += reads;
                 self.tally.readahead_reads += reads;
             }

@@ -24,7 +24,7 @@ use tally::Tally;
 
 use crate::error::Error;
 use clairvoyant::Clairvoyant;
-use driver::{Cell, Driver, Reading};
+use driver::{Cell, Driver, ReplayRules};
 use outcome::TraceFacts;
 use policy::placement::{Latencies, Placement};
 use policy::tiers::{self, Build, Effective, Rules, Setup};
@@ -73,17 +73,17 @@ fn latencies(request: &SimulateRequest) -> Latencies {
 
 fn cell(request: &SimulateRequest, options: &Effective) -> Box<dyn Cell> {
     let (capacity, latencies) = (capacity(request), latencies(request));
-    let reading = Reading {
+    let rules = ReplayRules {
         counts_readahead: request.readahead == Readahead::Recorded,
         infers_clean: request.clean_evictions == CleanEvictions::Inferred,
     };
     let setup = Setup { capacity, latencies, options, is_live: false };
-    let built = tiers::build(&request.architecture, &setup, Replayed(reading));
-    built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, reading)))
+    let built = tiers::build(&request.architecture, &setup, Replayed(rules));
+    built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, rules)))
 }
 
 /// Makes a cell of a placement.
-struct Replayed(Reading);
+struct Replayed(ReplayRules);
 
 impl Build for Replayed {
     type Made = Box<dyn Cell>;

@@ -66,9 +66,9 @@ pub struct FuseCarrier {
 /// The one file.
 #[derive(Clone, Debug)]
 pub struct ServedFile {
-    /// Its name, by which its loop device is found.
+    /// The name of the file, by which its loop device is found.
     pub name: String,
-    /// Its size.
+    /// The size of the file.
     pub slots: u32,
 }
 
@@ -81,9 +81,9 @@ struct Open {
 
 /// What a message wants.
 enum Wish {
-    /// It is for the engine.
+    /// The engine must answer it.
     Request(Operation, u32, u32),
-    /// It is answered already, or needs no answer.
+    /// The message is answered already, or needs no answer.
     Done,
 }
 
@@ -241,7 +241,7 @@ impl FuseCarrier {
     /// The slots of a range of bytes; None if it is not whole slots of the file.
     fn slots(&self, offset: u64, bytes: u64) -> Option<(u32, u32)> {
         let slot_bytes = SLOT_BYTES as u64;
-        if offset % slot_bytes != 0 || bytes % slot_bytes != 0 {
+        if !offset.is_multiple_of(slot_bytes) || !bytes.is_multiple_of(slot_bytes) {
             return None;
         }
         let first = u32::try_from(offset / slot_bytes).ok()?;

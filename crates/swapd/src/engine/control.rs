@@ -16,7 +16,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// For an engine that is not told to end.
+    /// For an engine that nothing asks to end yet.
     ///
     /// # Errors
     /// The operating system refuses.

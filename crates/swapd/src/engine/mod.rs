@@ -229,7 +229,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             let mut open = OpenRequest::new(request, self.now_ns());
             let end = u64::from(request.first) + u64::from(request.slots);
             if request.operation == Operation::Flush {
-                // Nobody reads the slots after a restart of the machine, so nothing need be durable.
+                // No program reads the slots after a restart of the machine, so nothing need be durable.
                 open.decided = request.slots;
             } else if end > self.parts.fast.slots() as u64 {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));

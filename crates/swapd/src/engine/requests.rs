@@ -15,7 +15,7 @@ pub(super) struct OpenRequest {
     pub pending: u32,
     /// The first error.
     pub error: Option<Errno>,
-    /// When it arrived.
+    /// When the request arrived.
     pub arrived_ns: u64,
     /// Whether the slow tier was read for it.
     pub was_slow: bool,

@@ -30,7 +30,7 @@ pub enum Entry {
         number: u64,
         /// The move.
         moved: Move,
-        /// Whether it was done; if not, it failed.
+        /// Whether the move was done; if not, it failed.
         is_done: bool,
     },
 }

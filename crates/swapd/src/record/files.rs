@@ -43,7 +43,7 @@ pub fn about(root: &Root, serving: &Serving, latencies: Latencies) -> Result<Abo
         realtime_offset_ns: system::realtime_offset_ns(),
         backend: "swapd".to_owned(),
         sources: vec!["swap".to_owned()],
-        tiers: Some(tiers),
+        tiers: Some(Box::new(tiers)),
         ..About::default()
     })
 }

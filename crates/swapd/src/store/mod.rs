@@ -7,4 +7,4 @@ mod slow;
 
 pub use disk::Disk;
 pub use fast::{Copies, FastStore};
-pub use slow::{SlowTier, open as open_slow};
+pub use slow::{SlowStore, open as open_slow};

@@ -21,10 +21,10 @@ const ZEROS: usize = 1 << 20;
 
 /// An open slow tier.
 #[derive(Debug)]
-pub struct SlowTier {
+pub struct SlowStore {
     /// The file or device, open with O_DIRECT.
     pub file: OwnedFd,
-    /// Whether it is a block device.
+    /// Whether the file is a block device.
     pub is_device: bool,
 }
 
@@ -34,7 +34,7 @@ pub struct SlowTier {
 /// # Errors
 /// The path is in use, or a file that exists; the file system has too little space, lies in memory, or has no
 /// O_DIRECT; the device is smaller than the area.
-pub fn open(path: &Path, slots: u32, is_kept: bool) -> Result<SlowTier, Error> {
+pub fn open(path: &Path, slots: u32, is_kept: bool) -> Result<SlowStore, Error> {
     let bytes = u64::from(slots) * SLOT_BYTES as u64;
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_symlink() => match std::fs::canonicalize(path) {
@@ -62,7 +62,7 @@ fn options() -> OpenOptions {
     options
 }
 
-fn open_device(path: &Path, bytes: u64) -> Result<SlowTier, Error> {
+fn open_device(path: &Path, bytes: u64) -> Result<SlowStore, Error> {
     let flags = OFlags::DIRECT | OFlags::EXCL;
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(flags.bits() as i32);
@@ -78,7 +78,7 @@ fn open_device(path: &Path, bytes: u64) -> Result<SlowTier, Error> {
             format!("has {size} bytes, fewer than the {bytes} of the swap area; lower --size");
         return Err(refused(path, &what));
     }
-    Ok(SlowTier { file: file.into(), is_device: true })
+    Ok(SlowStore { file: file.into(), is_device: true })
 }
 
 /// Removes a file that could not be completed.
@@ -92,7 +92,7 @@ impl Drop for Incomplete<'_> {
     }
 }
 
-fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowTier, Error> {
+fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowStore, Error> {
     let file = options().create_new(true).mode(0o600).open(path).map_err(|error| {
         match error.raw_os_error() {
             Some(code) if code == Errno::INVAL.raw_os_error() => {
@@ -122,7 +122,7 @@ fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowTier, Error> 
         std::fs::remove_file(path).map_err(|error| refused(path, &error))?;
     }
     incomplete.0 = None;
-    Ok(SlowTier { file: file.into(), is_device: false })
+    Ok(SlowStore { file: file.into(), is_device: false })
 }
 
 fn write_zeros(file: &File, bytes: u64) -> Result<(), Errno> {

@@ -47,7 +47,7 @@ pub struct About {
     pub system: Option<System>,
     /// The tiers of the swap server that made the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tiers: Option<ServedTiers>,
+    pub tiers: Option<Box<ServedTiers>>,
 }
 
 impl About {

@@ -78,10 +78,10 @@ impl Chances {
         }
         for bin in bins {
             let priors = self.priors.next(&seen.entered[bin], &seen.read[bin]);
-            for class in 0..CLASSES {
+            for (class, prior) in priors.into_iter().enumerate() {
                 let entered = seen.entered[bin][class];
                 let pages = entered + PRIOR_WEIGHT;
-                let read = chance_of_read(seen.read[bin][class], entered, priors[class]);
+                let read = chance_of_read(seen.read[bin][class], entered, prior);
                 let written = at_most(seen.written[bin][class] / pages, 1.0 - read);
                 let dropped = (seen.dropped[bin][class] + PRIOR_WEIGHT * PRIOR_DROPPED) / pages;
                 let dropped = at_most(dropped, 1.0 - read - written);
