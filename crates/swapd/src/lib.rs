@@ -5,12 +5,10 @@
 //! waits for the device that it serves.
 
 pub mod area;
-pub mod backing;
 pub mod carrier;
 pub mod emulation;
 pub mod engine;
 mod error;
-pub mod probe;
 pub mod record;
 pub mod statistics;
 pub mod store;
