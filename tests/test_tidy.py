@@ -23,14 +23,15 @@ MAY_DEPEND_ON = {
     "types": set(),
     "policy": {"types"},
     "trace": {"types"},
-    "sim": {"types", "policy", "trace"},
-    "python": {"types", "policy", "trace", "sim"},
+    "devices": {"types"},
+    "sim": {"types", "policy", "trace", "devices"},
+    "python": {"types", "policy", "trace", "devices", "sim"},
     "testkit": {"types"},
     "linux": {"types"},
     "daemon": {"linux"},
     "killer": {"types", "policy", "linux", "daemon"},
     "relaunch": {"types", "linux", "daemon"},
-    "swapd": {"types", "policy", "trace", "linux"},
+    "swapd": {"types", "policy", "trace", "devices", "linux"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {
@@ -39,7 +40,7 @@ MAY_DEPEND_ON = {
     },
     "allocations": set(),
     "agent": {
-        *("types", "policy", "trace", "linux", "recorder", "launch"),
+        *("types", "policy", "trace", "devices", "linux", "recorder", "launch"),
         *("daemon", "killer", "relaunch", "swapd"),
     },
 }

@@ -215,10 +215,10 @@ pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<Vec<String>> {
 /// The device with this name, READ/WRITE times, or file. The simulator itself reads no files.
 fn resolve_device(text: &str) -> Result<Device, sim::Error> {
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
-        return Device::resolve(text);
+        return Ok(Device::resolve(text)?);
     }
     let content = std::fs::read_to_string(text).map_err(|error| {
         sim::Error::new(sim::ErrorKind::Device, format!("{text}: cannot be read: {error}"))
     })?;
-    Device::from_toml(&content, text)
+    Ok(Device::from_toml(&content, text)?)
 }

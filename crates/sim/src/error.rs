@@ -71,6 +71,16 @@ impl From<trace::Error> for Error {
     }
 }
 
+impl From<devices::Error> for Error {
+    fn from(source: devices::Error) -> Error {
+        let kind = match source.kind() {
+            devices::ErrorKind::Usage => ErrorKind::Usage,
+            devices::ErrorKind::Device => ErrorKind::Device,
+        };
+        Error::new(kind, source.to_string())
+    }
+}
+
 impl From<types::Cancelled> for Error {
     fn from(_: types::Cancelled) -> Error {
         Error::new(ErrorKind::Cancelled, "stopped by the caller")

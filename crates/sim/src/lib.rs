@@ -3,7 +3,6 @@
 mod accesses;
 pub mod alloc;
 pub mod analysis;
-pub mod devices;
 mod error;
 mod event_list;
 pub mod kills;
@@ -18,5 +17,6 @@ mod shares;
 pub mod stack;
 pub mod swap;
 
+pub use devices;
 pub use error::{Error, ErrorKind};
 pub use event_list::EventList;

@@ -4,7 +4,10 @@
 //! The time of an operation on one page is drawn from the device's range: half of the times lie below the typical
 //! figure and half above, evenly in the logarithm. Each further page adds its transfer.
 
+use devices::{Device, Latency};
 use types::random::Stream;
+
+use crate::Error;
 
 /// The time of an operation on one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,47 @@ pub struct Figures {
     pub further_write_ns: u64,
     /// Operations served at the same time.
     pub depth: usize,
+}
+
+impl Figures {
+    /// The figures of a device. One without a known queue depth serves one operation at a time.
+    pub fn of(device: &Device) -> Figures {
+        let range = |latency: &Latency| Range {
+            low_ns: latency.low_ns,
+            typical_ns: latency.typical_ns,
+            high_ns: latency.high_ns,
+        };
+        let two_pages = device.with_pages_of(2 * types::PAGE_BYTES);
+        let further =
+            |two: &Latency, single: &Latency| two.typical_ns.saturating_sub(single.typical_ns);
+        let depth = device.queue_depth.as_ref().map_or(1, |figure| figure.typical.round() as usize);
+        Figures {
+            read: range(&device.read),
+            write: range(&device.write),
+            further_read_ns: further(&two_pages.read, &device.read),
+            further_write_ns: further(&two_pages.write, &device.write),
+            depth: depth.max(1),
+        }
+    }
+
+    /// Refuses figures that are quicker than what really takes `read_ns` and `write_ns`; `what` names it.
+    ///
+    /// # Errors
+    /// A wanted latency is shorter; the text has both figures.
+    pub fn check(&self, what: &str, read_ns: u64, write_ns: u64) -> Result<(), Error> {
+        let pairs = [("read", self.read.low_ns, read_ns), ("write", self.write.low_ns, write_ns)];
+        for (operation, wanted_ns, taken_ns) in pairs {
+            if wanted_ns < taken_ns {
+                return Err(Error::Refused(format!(
+                    "cannot emulate a {operation} of {:.1} us: {what} takes {:.1} us here; choose a \
+                     slower device",
+                    wanted_ns as f64 / 1e3,
+                    taken_ns as f64 / 1e3
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether an operation reads or writes.
@@ -126,6 +170,25 @@ mod tests {
         assert!(times[5000].abs_diff(RANGE.typical_ns) < 3000, "{}", times[5000]);
         let p99 = times[9900].abs_diff(RANGE.quantile_ns(0.99));
         assert!(p99 < 3000, "{} and {}", times[9900], RANGE.quantile_ns(0.99));
+    }
+
+    #[test]
+    fn a_device_has_the_times_of_its_file() {
+        let emmc = Figures::of(&Device::resolve("emmc-5.1").unwrap());
+        assert_eq!((emmc.read.low_ns, emmc.read.high_ns, emmc.depth), (150_000, 250_000, 2));
+        let ufs = Figures::of(&Device::resolve("ufs-3.1").unwrap());
+        // 4096 bytes at 1,733 MB/s.
+        assert_eq!((ufs.further_read_ns, ufs.depth), (2364, 9));
+        let exact = Figures::of(&Device::resolve("90/40us").unwrap());
+        assert_eq!(exact.write, Range::exact(40_000));
+        assert_eq!((exact.further_write_ns, exact.depth), (0, 1));
+    }
+
+    #[test]
+    fn a_device_quicker_than_the_real_one_is_refused_with_both_figures() {
+        figures(1).check("the disk", 100_000, 900).unwrap();
+        let error = figures(1).check("the disk", 99_999, 1500).unwrap_err().to_string();
+        assert!(error.contains("write of 1.0 us: the disk takes 1.5 us"), "{error}");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! runs use the typical value, which is the geometric mean of the range unless the file gives it.
 //! `devices/*.toml` is the list of built-in devices; docs/devices.md describes the file format.
 
+mod error;
 mod sized;
 
-use crate::error::{Error, ErrorKind};
+pub use error::{Error, ErrorKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -110,6 +111,10 @@ pub struct Device {
     /// Only for a device that is the board's own memory: bytes of pages it holds for each
     /// byte of memory it takes, 1 without compression.
     pub compression: Option<Figure>,
+    /// Operations on a page that the device serves at the same time, if known: its rate at a deep queue times its
+    /// latency at queue depth 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<Figure>,
     /// Whether the device consists only of two latencies that the caller gave.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_exact: bool,
@@ -184,6 +189,11 @@ impl Device {
                 .map(FigureFile::figure)
                 .transpose()
                 .map_err(|reason| refuse(format!("[compression] {reason}")))?,
+            queue_depth: file
+                .queue_depth
+                .map(FigureFile::figure)
+                .transpose()
+                .map_err(|reason| refuse(format!("[queue_depth] {reason}")))?,
             capacity: file.capacity.map(CapacityFile::capacity),
             name: file.name,
             summary: file.summary,
@@ -214,6 +224,7 @@ impl Device {
             capacity: None,
             rated_cycles: None,
             compression: None,
+            queue_depth: None,
             is_exact: true,
         }
     }
@@ -317,6 +328,7 @@ struct DeviceFile {
     capacity: Option<CapacityFile>,
     rated_cycles: Option<FigureFile>,
     compression: Option<FigureFile>,
+    queue_depth: Option<FigureFile>,
 }
 
 #[derive(Deserialize)]
