@@ -113,6 +113,40 @@ def test_traces_of_the_same_name_are_shown_by_path(
     assert str(trace) in output and str(twin) in output
 
 
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    """A cache trace: the object 1 is requested in turn with others."""
+    path, output = tmp_path / "cache.csv", tmp_path / "cache.parquet"
+    lines = [f"{second},{name}" for second, name in enumerate([1, 2, 1, 3] * 5)]
+    path.write_text("\n".join(["when,name", *lines, ""]))
+    pw.import_trace(path, output, as_="objects", map={"time": "when", "id": "name"})
+    return output
+
+
+def test_objects_are_not_shown_as_pages(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert pw.misses(cache, policy="lru", frames=2)["kind"] == "objects"
+    arguments = ["--policy", "lru", "--frames", "2,1000"]
+    _, output, _ = ran("misses", cache, *arguments, capsys=capsys)
+    assert output.splitlines()[0] == "20 requests to 3 objects"
+    assert "objects\tlru" in output and "\n2\t55.0 %" in output and "KiB" not in output
+    twin = cache.with_name("twin.parquet")
+    twin.write_bytes(cache.read_bytes())
+    _, output, _ = ran("misses", cache, twin, *arguments, capsys=capsys)
+    assert "trace\trequests\tobjects" in output
+    assert "misses, of requests, with room for 1,000 objects" in output and "MiB" not in output
+
+
+def test_traces_of_objects_and_of_pages_are_not_compared(
+    cache: Path, other: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", "lru", "--frames", "2"]
+    for paths in ([cache, other], [other, trace, cache]):
+        status, output, diagnostics = ran("misses", *paths, *arguments, capsys=capsys)
+        assert (status, output) == (2, "")
+        assert f"{cache} counts objects and {other} pages of 4 KiB" in diagnostics
+        assert "give the traces of each kind to a command of their own" in diagnostics
+
+
 def test_columns_that_do_not_fit_go_to_the_next_table() -> None:
     assert fitting([10, 10, 10], 0, 25) == 2
     assert fitting([10, 10, 10], 2, 25) == 3

@@ -119,7 +119,9 @@ def misses(
 
     ``policy``: names of ``pagewise list policies``, with options as in ``"lru-k:k=3"``. ``frames``:
     pages of memory (``1000``), or a size (``"64MiB"``). ``misses`` of the result is {policy:
-    {frames: count}}. For a list of traces ``traces`` has such a result for each.
+    {frames: count}}. For a list of traces ``traces`` has such a result for each. Traces of objects
+    and traces of 4 KiB pages are refused together, since a frame of one is not as large as a frame
+    of the other.
     """
     names = policies_in(policy)
     if isinstance(frames, str):
@@ -128,8 +130,30 @@ def misses(
     counts = [parse_frames(size) for size in sizes]
     if isinstance(trace, (str, os.PathLike, Trace)):
         return _misses(read(trace), names, counts, progress)
-    each = [_misses(read(source), names, counts, progress) for source in trace]
+    each: list[Misses] = []
+    for source in trace:
+        counted = _misses(read(source), names, counts, progress)
+        refuse_other_units([*each[:1], counted])
+        each.append(counted)
     return {"schema": "pagewise.misses-of-traces/1", "traces": each}
+
+
+OF_OBJECTS = "objects"
+"""The kind of traces whose accesses are to objects of a cache; others access pages of 4 KiB."""
+
+
+def refuse_other_units(results: Sequence[Misses]) -> None:
+    """Raises UsageError if the first of the traces counts objects and the last pages, or the
+    reverse."""
+    objects, pages = sorted((results[0], results[-1]), key=lambda each: each["kind"] != OF_OBJECTS)
+    if objects["kind"] == OF_OBJECTS != pages["kind"]:
+        raise UsageError(
+            f"{objects['trace']} counts objects and {pages['trace']} pages of 4 KiB, so a frame "
+            "is not the same in both",
+            path=objects["trace"],
+            hint="give the traces of each kind to a command of their own; --as block reads block "
+            "requests as pages of 4 KiB, --as objects as objects",
+        )
 
 
 def _misses(

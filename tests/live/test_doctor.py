@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from agent import AGENT
+from terminals import on_a_terminal
 
 pytestmark = pytest.mark.skipif(not AGENT.exists(), reason=f"{AGENT} is not built")
 
@@ -41,3 +42,14 @@ def test_every_refused_finding_says_what_the_user_loses() -> None:
     for finding in findings.values():
         assert finding["is_granted"] == ("without_it" not in finding)
         assert finding["is_granted"] or (finding["detail"] and finding["without_it"])
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_lines_wrap_at_the_width_of_a_terminal(columns: int) -> None:
+    piped = subprocess.run(
+        [AGENT, "doctor"], capture_output=True, text=True, check=True, timeout=300
+    )
+    shown = on_a_terminal([AGENT, "doctor"], columns)
+    longest_word = max(map(len, piped.stdout.split()))
+    assert shown.split() == piped.stdout.split()
+    assert max(map(len, shown.splitlines())) <= max(columns, longest_word + 5)

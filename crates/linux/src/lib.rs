@@ -43,6 +43,7 @@ mod shared_words;
 pub mod stat;
 pub mod swap;
 pub mod system;
+pub mod terminal;
 pub mod text_file;
 pub mod times;
 pub mod tracefs;

@@ -75,9 +75,10 @@ pub fn misses(
     let answer = detached(py, progress, |progress| {
         let mut source = recording.open()?;
         let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
-        let losses = source.header().losses.clone();
+        let header = source.header();
+        let (kind, losses) = (header.kind, header.losses.clone());
         let trace = results::named(recording.path());
-        Ok::<_, sim::Error>(Misses { counts, losses, trace })
+        Ok::<_, sim::Error>(Misses { counts, kind, losses, trace })
     })?;
     Ok(Answer(answer))
 }

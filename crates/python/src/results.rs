@@ -13,7 +13,7 @@ use sim::analysis::{self, SwapTraffic};
 use sim::devices::Device;
 use sim::misses::MissCounts;
 use sim::swap::{self, Outcome, Ranges, TierCounts, Wear};
-use trace::Loss;
+use trace::{Loss, TraceKind};
 use trace::references::CaptureReport;
 
 /// The name and version of a layout, as results carry it.
@@ -62,6 +62,8 @@ pub struct Misses {
     /// The counts.
     #[serde(flatten)]
     pub counts: MissCounts,
+    /// What the accesses are: of swapped pages, of blocks of a disk, or of objects of a cache.
+    pub kind: TraceKind,
     /// What the recording lost.
     pub losses: Vec<Loss>,
     /// The path of the recording.

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
+from pagewise.questions import OF_OBJECTS
 from pagewise.report.inputs import recording_name
 from pagewise.terminal import Part, figures, room, show, show_json, watched
 from pagewise.types import Misses
@@ -37,7 +38,9 @@ def run(
     frames: Annotated[
         list[str],
         typer.Option(
-            metavar="N[,N...]", help="Memory sizes, in frames of 4 KiB or in bytes such as 64MiB."
+            metavar="N[,N...]",
+            help="Memory sizes, in frames of 4 KiB or in bytes such as 64MiB; for a cache trace in "
+            "objects.",
         ),
     ],
     ratio: Annotated[
@@ -77,14 +80,20 @@ def names_of(results: Sequence[Misses]) -> list[str]:
 
 
 def totals(results: Sequence[Misses], names: Sequence[str]) -> Iterator[Part]:
-    """The number of requests and pages of each trace."""
+    """The number of requests and of pages or objects of each trace."""
     counts = [(format_count(each["requests"]), format_count(each["pages"])) for each in results]
+    noun = "objects" if is_of_objects(results[0]) else "pages"
     if len(results) == 1:
         [(requests, pages)] = counts
-        yield f"{requests} requests to {pages} pages"
+        yield f"{requests} requests to {pages} {noun}"
         return
     rows = [[name, *count] for name, count in zip(names, counts, strict=True)]
-    yield figures(["trace", "requests", "pages"], rows)
+    yield figures(["trace", "requests", noun], rows)
+
+
+def is_of_objects(result: Misses) -> bool:
+    """Whether a frame holds an object of a cache, not a page."""
+    return result["kind"] == OF_OBJECTS
 
 
 def pivots(
@@ -102,17 +111,23 @@ def pivots(
         return [name, *(share(result, policy, size, is_hits=is_hits) for policy in policies)]
 
     if len(results) == 1:
-        rows = [row(frames_and_bytes(size), results[0], size) for size in sizes]
-        yield [f"{what}, of requests", *table("frames", policies, rows)]
+        rows = [row(room_for(results[0], size), results[0], size) for size in sizes]
+        first = "objects" if is_of_objects(results[0]) else "frames"
+        yield [f"{what}, of requests", *table(first, policies, rows)]
         return
     for size in sizes:
         rows = [row(name, result, size) for name, result in zip(names, results, strict=True)]
-        title = f"{what}, of requests, with {frames_and_bytes(size, ' frames')}"
+        title = f"{what}, of requests, with {room_for(results[0], size, is_named=True)}"
         yield [title, *table("trace", policies, rows)]
 
 
-def frames_and_bytes(size: str, noun: str = "") -> str:
-    """A number of frames, and their bytes."""
+def room_for(result: Misses, size: str, *, is_named: bool = False) -> str:
+    """A number of frames: of pages with their bytes, or of objects."""
+    if is_of_objects(result):
+        return (
+            f"room for {format_count(int(size))} objects" if is_named else format_count(int(size))
+        )
+    noun = " frames" if is_named else ""
     return f"{format_count(int(size))}{noun} ({format_size(int(size) * PAGE_BYTES)})"
 
 

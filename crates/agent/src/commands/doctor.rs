@@ -152,13 +152,20 @@ impl Seen {
 fn print(finding: &Diagnosis, seen: &mut Seen) -> Result<(), Exit> {
     let mark = if finding.is_granted { "yes" } else { "no " };
     let detail = if finding.is_granted { finding.detail.clone() } else { seen.once(finding) };
-    output::print(format_args!("{mark}  {:<NAME_WIDTH$} {detail}", finding.name))?;
+    let indent = indent(linux::terminal::columns());
+    output::print_wrapped(&format!("{mark}  {:<NAME_WIDTH$}  {detail}", finding.name), indent)?;
     match &finding.without_it {
         Some(without_it) => {
-            output::print(format_args!("     {:<NAME_WIDTH$} without it: {without_it}", ""))
+            output::print_wrapped(&format!("{:indent$}without it: {without_it}", ""), indent)
         }
         None => Ok(()),
     }
+}
+
+/// How far continued lines are indented: below the details, unless the terminal is narrow.
+fn indent(columns: Option<usize>) -> usize {
+    const BESIDE_NAMES: usize = 5 + NAME_WIDTH + 2;
+    if columns.is_none_or(|columns| columns >= 2 * BESIDE_NAMES) { BESIDE_NAMES } else { 5 }
 }
 
 #[cfg(test)]

@@ -17,6 +17,13 @@ use crate::ledger::Ledger;
 use crate::record::{Operation, Record, Traits};
 use crate::recording::{self, flag, kind};
 
+/// The loss of a read of a slot that was neither written nor swapped out to in the recording.
+const FROM_BEFORE: &str = "device reads of slots written before the recording began";
+/// The loss of a read of a slot that was written without a page-out. Recorders report only page-outs of
+/// anonymous pages. zswap also writes pages that it took before the recording began.
+const OF_SHARED_MEMORY: &str =
+    "device reads of shared memory (MAP_SHARED, tmpfs), whose pages are not recorded";
+
 /// Turns recorded events into records, in order.
 #[derive(Default)]
 pub(super) struct SwapEvents {
@@ -148,7 +155,8 @@ impl SwapEvents {
         let is_in_fault = raw.flags & flag::IN_FAULT != 0;
         for slot in slots(raw) {
             let Some(owner) = self.owners.get(&slot) else {
-                ledger.lose("device reads of slots written before the recording began", 1);
+                let was_written = self.queued.contains(&slot);
+                ledger.lose(if was_written { OF_SHARED_MEMORY } else { FROM_BEFORE }, 1);
                 continue;
             };
             // After a fork the child faults at the parent's address on a page that the parent swapped
@@ -245,4 +253,39 @@ fn set(is_set: bool, flags: EventFlags) -> EventFlags {
 
 fn record(operation: Operation, process: ProcessId, page: u64) -> Record {
     Record { process, ..Record::new(operation, page) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Loss;
+
+    #[test]
+    fn reads_of_shared_memory_are_told_from_reads_of_earlier_pages() {
+        let slot = |kind, object| recording::Record {
+            kind,
+            object,
+            process: 5,
+            pages: 1,
+            ..recording::Record::default()
+        };
+        let (mut events, mut ledger, mut records) =
+            (SwapEvents::default(), Ledger::new(false), Vec::new());
+        for raw in [
+            // The write of an anonymous page comes with its page-out, that of shared memory without one.
+            slot(kind::SWAP_WRITE, 1),
+            slot(kind::PAGE_OUT, 1),
+            slot(kind::SWAP_WRITE, 2),
+            slot(kind::SWAP_READ, 1),
+            slot(kind::SWAP_READ, 2),
+            slot(kind::SWAP_READ, 2),
+            slot(kind::SWAP_READ, 3),
+        ] {
+            events.take(0, &raw, &mut records, &mut ledger);
+        }
+        let lost: Vec<_> =
+            ledger.losses().into_iter().map(|Loss { what, count }| (what, count)).collect();
+        assert_eq!(lost, [(OF_SHARED_MEMORY.to_owned(), 2), (FROM_BEFORE.to_owned(), 1)]);
+        assert!(records.iter().any(|record| record.operation == Operation::DeviceRead));
+    }
 }
