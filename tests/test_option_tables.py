@@ -23,6 +23,9 @@ AGENTS_PAGES = {
     "launch": "launch-lab.md",
     "lazy": "lazy-unmapping.md",
     "record": "recording.md",
+    "relaunchd": "relaunchd.md",
+    "relaunchd check": "relaunchd.md",
+    "swapd": "swapd.md",
 }
 PAGES = {
     "advise pagesize": "page-size.md",

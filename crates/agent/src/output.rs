@@ -69,7 +69,8 @@ mod tests {
             let lines = wrapped(text, 12, width);
             let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
             assert_eq!(words, text.split_whitespace().collect::<Vec<_>>());
-            let is_short = |line: &String| line.len() <= width || line.split_whitespace().count() < 2;
+            let is_short =
+                |line: &String| line.len() <= width || line.split_whitespace().count() < 2;
             assert!(lines.iter().all(is_short), "{width}: {lines:?}");
         }
         assert_eq!(wrapped("", 4, 10), [""]);

@@ -13,8 +13,8 @@ use sim::analysis::{self, SwapTraffic};
 use sim::devices::Device;
 use sim::misses::MissCounts;
 use sim::swap::{self, Outcome, Ranges, TierCounts, Wear};
-use trace::{Loss, TraceKind};
 use trace::references::CaptureReport;
+use trace::{Loss, TraceKind};
 
 /// The name and version of a layout, as results carry it.
 type Layout = &'static str;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
+use devices::{Device, Latency};
 use linux::disk_queue::DiskQueue;
 use linux::gauge::Gauge;
 use linux::page_buffers::PageBuffers;
@@ -22,12 +23,14 @@ use linux::{Root, process, swap};
 use policy::placement::Latencies;
 use policy::tiers::{LiveRequest, Served as Built};
 use rustix::io::{Errno, pread, pwrite};
+use trace::recording::About as Head;
 
 use crate::area::{self, ServedArea};
 use crate::carrier::fuse::FuseCarrier;
 use crate::carrier::{Carrier, SLOT_BYTES};
+use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
-use crate::record::{self, MovesFile, RecordingThread};
+use crate::record::{self, MovesFile, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
 use crate::store::{FastStore, open_slow};
 use crate::{Error, protection, undo};
@@ -66,6 +69,21 @@ pub struct AreaPlan {
     pub may_be_alone: bool,
     /// A file for the moves.
     pub moves: Option<PathBuf>,
+    /// A file for the recording.
+    pub record: Option<PathBuf>,
+    /// The device that each tier behaves like, if it should not behave like itself.
+    pub emulated: TierDevices,
+    /// The devices whose latencies the policy weighs; by default the emulated ones, or those measured.
+    pub weighed: TierDevices,
+}
+
+/// A device for each tier, if one was named.
+#[derive(Clone, Debug, Default)]
+pub struct TierDevices {
+    /// The fast tier.
+    pub fast: Option<Device>,
+    /// The slow tier.
+    pub slow: Option<Device>,
 }
 
 /// The disk of the slow tier, the carrier of this kernel.
@@ -117,7 +135,9 @@ impl Session {
         undo::left(root)?;
         check_machine(root, plan)?;
         let slow = open_slow(&plan.slow, plan.slots, false)?;
-        let latencies = probe(&slow.file, plan.slots)?;
+        let measured = probe(&slow.file, plan.slots)?;
+        let [emulated_fast, emulated_slow] = emulations(&plan.emulated, measured)?;
+        let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
         let built = build(plan, frames, latencies)?;
         let mut tiers = built.tiers;
         tiers.grow(plan.slots as usize);
@@ -132,12 +152,19 @@ impl Session {
         let slots = plan.slots as usize;
         let fast = FastStore::new(slots, frames as usize + SPARE_FRAMES, plan.has_checksums)?;
         let disk = DiskQueue::new(slow.file, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
-        let (recorder, recording) = match &plan.moves {
-            Some(path) => {
-                let (recorder, thread) = record::begin(vec![Box::new(moves_file(path)?)])?;
-                (Some(recorder), Some(thread))
+        let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
+        if let Some(path) = &plan.moves {
+            sinks.push(Box::new(moves_file(path)?));
+        }
+        if let Some(path) = &plan.record {
+            let head = record::about(root, &about, latencies)?;
+            sinks.push(Box::new(recording_file(path, &head)?));
+        }
+        let (recorder, recording) = match sinks.is_empty() {
+            false => {
+                record::begin(sinks).map(|(recorder, thread)| (Some(recorder), Some(thread)))?
             }
-            None => (None, None),
+            true => (None, None),
         };
         let statistics = Arc::new(Statistics::default());
         let (carrier, area) =
@@ -148,8 +175,8 @@ impl Session {
             disk,
             fast,
             tiers,
-            emulated_fast: None,
-            emulated_slow: None,
+            emulated_fast,
+            emulated_slow,
             statistics: Arc::clone(&statistics),
             recorder,
         };
@@ -289,10 +316,52 @@ fn probe(file: &OwnedFd, slots: u32) -> Result<Latencies, Error> {
     Ok(Latencies { slow_read, slow_write, fast_read: FAST_NS, fast_write: FAST_NS })
 }
 
+/// Each tier as slow as the device that was named for it.
+fn emulations(devices: &TierDevices, measured: Latencies) -> Result<[Option<Emulated>; 2], Error> {
+    let emulated = |device: &Option<Device>, tier: &str, read_ns: f64, write_ns: f64| {
+        let Some(device) = device else { return Ok(None) };
+        let figures = Figures::of(device);
+        figures.check(&format!("the {tier} tier"), read_ns as u64, write_ns as u64)?;
+        Ok(Some(Emulated::new(figures, tier)))
+    };
+    let Latencies { slow_read, slow_write, fast_read, fast_write } = measured;
+    let fast = emulated(&devices.fast, "fast", fast_read, fast_write)?;
+    Ok([fast, emulated(&devices.slow, "slow", slow_read, slow_write)?])
+}
+
+/// The latencies of the named devices, and `others` of tiers without one.
+fn weighed(devices: &TierDevices, others: Latencies) -> Latencies {
+    let typical = |latency: &Latency| latency.typical_ns as f64;
+    let mut latencies = others;
+    if let Some(fast) = &devices.fast {
+        (latencies.fast_read, latencies.fast_write) = (typical(&fast.read), typical(&fast.write));
+    }
+    if let Some(slow) = &devices.slow {
+        (latencies.slow_read, latencies.slow_write) = (typical(&slow.read), typical(&slow.write));
+    }
+    latencies
+}
+
 fn moves_file(path: &Path) -> Result<MovesFile<BufWriter<File>>, Error> {
-    let refused = |error: std::io::Error| Error::Refused(format!("{}: {error}", path.display()));
-    let file = File::create(path).map_err(refused)?;
-    MovesFile::new(BufWriter::new(file)).map_err(refused)
+    MovesFile::new(new_file(path)?).map_err(|error| refused_file(path, &error))
+}
+
+fn recording_file(path: &Path, head: &Head) -> Result<RecordingFile<BufWriter<File>>, Error> {
+    RecordingFile::new(new_file(path)?, head).map_err(|error| refused_file(path, &error))
+}
+
+/// A file that did not exist: nothing of the user's is overwritten.
+fn new_file(path: &Path) -> Result<BufWriter<File>, Error> {
+    let file = File::create_new(path).map_err(|error| refused_file(path, &error))?;
+    Ok(BufWriter::new(file))
+}
+
+fn refused_file(path: &Path, error: &std::io::Error) -> Error {
+    let advice = match error.kind() {
+        ErrorKind::AlreadyExists => "; choose another name, or move it",
+        _ => "",
+    };
+    Error::Refused(format!("{}: {error}{advice}", path.display()))
 }
 
 /// Serves in a thread of its own, which sends what the kernel refused it before its first request.

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use devices::Device;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use swapd::session::{AreaPlan, Session, Unended};
+use swapd::emulation::Figures;
+use swapd::session::{AreaPlan, Session, TierDevices, Unended};
 use swapd::statistics::Histogram;
 use swapd::{area, undo};
 use types::Bytes;
@@ -70,11 +72,21 @@ pub struct Arguments {
     /// Write each move that the policy decides to this file, as CSV with the columns event, slot, move.
     #[arg(long, value_name = "FILE")]
     moves: Option<PathBuf>,
+    /// Record each event and each move that ended to this file, for `pagewise import`.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Make a tier as slow as a device: fast=DEVICE, slow=DEVICE or both, separated by a comma. DEVICE is a name
+    /// of `pagewise devices list`, or READ/WRITE such as 90/40us.
+    #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
+    emulate: Vec<(Tier, Device)>,
+    /// The devices whose latencies the policy weighs; default: those emulated, or measured at the start.
+    #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
+    devices: Vec<(Tier, Device)>,
     /// Print one JSON object at the end; COMMAND then writes to standard error.
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its loop device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "record", "emulate", "devices", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -93,6 +105,37 @@ enum Through {
     Any,
     /// A loop device over a file that swapd serves by FUSE.
     Fuse,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tier {
+    Fast,
+    Slow,
+}
+
+fn parse_device(text: &str) -> Result<(Tier, Device), String> {
+    let tier = |name| match name {
+        "fast" => Some(Tier::Fast),
+        "slow" => Some(Tier::Slow),
+        _ => None,
+    };
+    let parts = text.split_once('=').and_then(|(name, device)| Some((tier(name)?, device)));
+    let (tier, device) = parts.ok_or("expected fast=DEVICE or slow=DEVICE")?;
+    Ok((tier, Device::resolve(device).map_err(|error| error.to_string())?))
+}
+
+fn by_tier(named: &[(Tier, Device)]) -> Result<TierDevices, Exit> {
+    let mut devices = TierDevices::default();
+    for (tier, device) in named {
+        let place = match tier {
+            Tier::Fast => &mut devices.fast,
+            Tier::Slow => &mut devices.slow,
+        };
+        if place.replace(device.clone()).is_some() {
+            return Err(Exit::Usage("a tier has two devices: name one for each".to_owned()));
+        }
+    }
+    Ok(devices)
 }
 
 pub fn run(arguments: &Arguments) -> ExitOutcome {
@@ -124,6 +167,9 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         has_checksums: arguments.verify,
         may_be_alone: arguments.only_swap,
         moves: arguments.moves.clone(),
+        record: arguments.record.clone(),
+        emulated: by_tier(&arguments.emulate)?,
+        weighed: by_tier(&arguments.devices)?,
     };
     let signal = listen()?;
     let session = Session::start(&root, &plan, enable)?;
@@ -151,11 +197,14 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         print(statistics.json(&about))?;
     } else {
         let (fast, slow) = (&statistics.fast, &statistics.slow);
-        for (tier, counts, waits) in
-            [("fast", fast, &statistics.wait_fast), ("slow", slow, &statistics.wait_slow)]
-        {
+        let devices = &plan.emulated;
+        for (tier, counts, waits, device) in [
+            ("fast", fast, &statistics.wait_fast, &devices.fast),
+            ("slow", slow, &statistics.wait_slow, &devices.slow),
+        ] {
             let (reads, writes) = (counts.reads.get(), counts.writes.get());
-            print(format_args!("{tier} tier: {reads} reads, {writes} writes{}", times(waits)))?;
+            let (times, wanted) = (times(waits), device.as_ref().map_or(String::new(), wanted));
+            print(format_args!("{tier} tier: {reads} reads, {writes} writes{times}{wanted}"))?;
         }
         let (up, down) = (statistics.promotions.get(), statistics.demotions.get());
         print(format_args!("{up} promotions, {down} demotions"))?;
@@ -277,6 +326,13 @@ fn times(waits: &Histogram) -> String {
         ),
         _ => String::new(),
     }
+}
+
+/// What a read of one page takes on an emulated device, beside what it took.
+fn wanted(device: &Device) -> String {
+    let read = Figures::of(device).read;
+    let [half, most] = [0.5, 0.99].map(|share| read.quantile_ns(share) as f64 / 1e3);
+    format!("; {} takes {half:.1} us (median), {most:.1} us (99 %)", device.name)
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {
