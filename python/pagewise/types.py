@@ -408,6 +408,9 @@ class Device(TypedDict):
     compression: Figure | None
     """Only for a device that is the board's own memory: bytes of pages it holds for each byte of
     memory it takes, 1 without compression."""
+    queue_depth: NotRequired[Figure | None]
+    """Operations on a page that the device serves at the same time, if known: its rate at a deep
+    queue times its latency at queue depth 1."""
     is_exact: NotRequired[bool]
     """Whether the device consists only of two latencies that the caller gave."""
 
@@ -881,6 +884,8 @@ class Misses(TypedDict):
     """Distinct pages accessed."""
     misses: dict[str, dict[str, int]]
     """Counts in the order asked for; in JSON an object {policy: {frames: misses}}."""
+    kind: Literal["swap", "block", "objects"]
+    """What the accesses are: of swapped pages, of blocks of a disk, or of objects of a cache."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str

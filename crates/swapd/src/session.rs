@@ -319,7 +319,7 @@ fn probe(file: &OwnedFd, slots: u32) -> Result<Latencies, Error> {
 /// Each tier as slow as the device that was named for it.
 fn emulations(devices: &TierDevices, measured: Latencies) -> Result<[Option<Emulated>; 2], Error> {
     let emulated = |device: &Option<Device>, tier: &str, read_ns: f64, write_ns: f64| {
-        let Some(device) = device else { return Ok(None) };
+        let Some(device) = device else { return Ok::<_, Error>(None) };
         let figures = Figures::of(device);
         figures.check(&format!("the {tier} tier"), read_ns as u64, write_ns as u64)?;
         Ok(Some(Emulated::new(figures, tier)))
