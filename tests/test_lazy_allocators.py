@@ -413,6 +413,10 @@ def test_a_program_with_a_free_of_its_own_frees_only_blocks_of_libc(
         assert outcome([program], LD_PRELOAD=str(LIBRARY), **variables) == (0, "9\n", "")
 
 
+RUNS_OF_A_RACE = 5
+"""Runs without and with the library, in turn, until one report is the same."""
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(("kind", "fault"), [("address", "freed"), ("thread", "race")])
 def test_programs_with_a_sanitizer_run_as_children(
@@ -430,11 +434,18 @@ def test_programs_with_a_sanitizer_run_as_children(
         status, text, error = outcome(shell)
         if argument == "nothing" and "done" not in text:
             pytest.skip(f"the sanitizer does not run here: {error[:200]}")
+        # Which thread comes first, and so the report of a race, may differ between runs.
+        stock = {(status, text, normalised(error))}
         for knob, value in MODES:
             variables = {f"PAGEWISE_LAZY_{knob}": value}
-            served = outcome([AGENT, "lazy", "--", *shell], **variables)
-            assert served[:2] == (status, text)
-            assert normalised(served[2]) == normalised(error)
+            for _ in range(RUNS_OF_A_RACE):
+                served = outcome([AGENT, "lazy", "--", *shell], **variables)
+                seen = (*served[:2], normalised(served[2]))
+                if seen in stock:
+                    break
+                status, text, error = outcome(shell)
+                stock.add((status, text, normalised(error)))
+            assert seen in stock, (seen, stock)
 
 
 def test_valgrind_runs_as_a_child(folder: Path) -> None:
