@@ -30,7 +30,7 @@ use crate::carrier::fuse::FuseCarrier;
 use crate::carrier::{Carrier, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
-use crate::record::{self, MovesFile, RecordingFile, RecordingThread, Sink};
+use crate::record::{self, Entry, MovesFile, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
 use crate::store::{FastStore, open_slow};
 use crate::{Error, protection, undo};
@@ -154,11 +154,11 @@ impl Session {
         let disk = DiskQueue::new(slow.file, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         if let Some(path) = &plan.moves {
-            sinks.push(Box::new(moves_file(path)?));
+            sinks.push(named(path, moves_file(path)?));
         }
         if let Some(path) = &plan.record {
             let head = record::about(root, &about, latencies)?;
-            sinks.push(Box::new(recording_file(path, &head)?));
+            sinks.push(named(path, recording_file(path, &head)?));
         }
         let (recorder, recording) = match sinks.is_empty() {
             false => {
@@ -348,6 +348,32 @@ fn moves_file(path: &Path) -> Result<MovesFile<BufWriter<File>>, Error> {
 
 fn recording_file(path: &Path, head: &Head) -> Result<RecordingFile<BufWriter<File>>, Error> {
     RecordingFile::new(new_file(path)?, head).map_err(|error| refused_file(path, &error))
+}
+
+/// Adds the file's name to the errors of its writes.
+struct Named<S> {
+    path: PathBuf,
+    sink: S,
+}
+
+fn named<S: Sink + 'static>(path: &Path, sink: S) -> Box<dyn Sink> {
+    Box::new(Named { path: path.to_owned(), sink })
+}
+
+impl<S> Named<S> {
+    fn name(&self, error: &std::io::Error) -> std::io::Error {
+        std::io::Error::new(error.kind(), format!("{}: {error}", self.path.display()))
+    }
+}
+
+impl<S: Sink> Sink for Named<S> {
+    fn take(&mut self, entry: Entry) -> std::io::Result<()> {
+        self.sink.take(entry).map_err(|error| self.name(&error))
+    }
+
+    fn finish(&mut self) -> std::io::Result<()> {
+        self.sink.finish().map_err(|error| self.name(&error))
+    }
 }
 
 /// A file that did not exist: nothing of the user's is overwritten.

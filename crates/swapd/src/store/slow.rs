@@ -43,8 +43,8 @@ pub fn open(path: &Path, slots: u32, is_kept: bool) -> Result<SlowStore, Error> 
         },
         Ok(found) if found.file_type().is_block_device() => open_device(path, bytes),
         Ok(_) => Err(Error::Refused(format!(
-            "{}: exists; the slow tier is a block device, or a file that swapd makes: remove it or name \
-             another path",
+            "{}: exists; the slow tier is a block device, or a file that swapd makes: name a path \
+             that does not exist",
             path.display()
         ))),
         Err(_) => make_file(path, bytes, is_kept),
@@ -108,15 +108,13 @@ fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowStore, Error>
     if IN_MEMORY.contains(&kind) {
         return Err(refused(path, &"lies in memory; the slow tier must be on a disk"));
     }
-    fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(|error| match error {
-        Errno::NOSPC => {
-            let free = fstatvfs(&file).map_or(0, |found| found.f_bavail * found.f_frsize);
-            let what =
-                format!("{free} bytes are free there, fewer than the {bytes} of the swap area");
-            refused(path, &what)
-        }
-        _ => refused(path, &format!("cannot allocate space: {error}")),
-    })?;
+    // A refused fallocate would first take all that is free, from every other program.
+    let free = fstatvfs(&file).map_or(u64::MAX, |found| found.f_bavail * found.f_frsize);
+    if free < bytes {
+        let what = format!("{free} bytes are free there, fewer than the {bytes} of the swap area");
+        return Err(refused(path, &what));
+    }
+    fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(|error| refused(path, &error))?;
     write_zeros(&file, bytes).map_err(|error| refused(path, &format!("cannot write: {error}")))?;
     if !is_kept {
         std::fs::remove_file(path).map_err(|error| refused(path, &error))?;
