@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from pagewise.kill_replay import replay_kills
     from pagewise.lives import lifecycle
     from pagewise.page_size_answer import page_size
-    from pagewise.questions import analyze, devices, info, misses, simulate
+    from pagewise.questions import (
+        analyze,
+        devices,
+        info,
+        misses,
+        simulate,
+        simulate_as_recorded,
+    )
     from pagewise.recording import Trace, import_trace, read, slice_trace
     from pagewise.reference_curves import curves
     from pagewise.references import import_references
@@ -78,6 +85,7 @@ __all__ = [
     "replay_kills",
     "report",
     "simulate",
+    "simulate_as_recorded",
     "slice_trace",
     "sweep",
     "verify_page_size",
@@ -101,6 +109,7 @@ _HOMES = {
     "read": ("pagewise.recording", "read"),
     "replay_kills": ("pagewise.kill_replay", "replay_kills"),
     "simulate": ("pagewise.questions", "simulate"),
+    "simulate_as_recorded": ("pagewise.questions", "simulate_as_recorded"),
     "slice_trace": ("pagewise.recording", "slice_trace"),
     "sweep": ("pagewise.grids.run", "sweep"),
     "verify_page_size": ("pagewise.huge_pages.verify", "verify"),

@@ -25,6 +25,7 @@ from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.types import (
     Allocations,
     Analysis,
+    AsRecorded,
     Device,
     Events,
     Misses,
@@ -206,3 +207,22 @@ def simulate(
     result = _core.simulate(*source.arguments(), request, progress=progress)
     result["trace"] = source.path
     return result
+
+
+def simulate_as_recorded(
+    recording: PathLike,
+    *,
+    moves: PathLike | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> AsRecorded:
+    """Decides the requests of a recorded `pagewise-agent swapd` again.
+
+    ``recording``: a file of ``swapd --record``, which has the policy, its options, the sizes and
+    the latencies. ``identical`` is true if every move that swapd made is decided again, and no
+    other. ``moves``: a new file for the moves, as CSV with the columns ``event,slot,move``, as
+    ``swapd --moves`` writes them; ``force`` replaces an existing file.
+    """
+    path = os.fspath(recording)
+    target = None if moves is None else os.fspath(moves)
+    return _core.simulate_as_recorded(path, moves=target, force=force, progress=progress)

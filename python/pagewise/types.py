@@ -251,6 +251,51 @@ class ArchitectureRow(TypedDict):
     """Names of its profiles, which set several options at once."""
 
 
+class AsRecorded(TypedDict):
+    """The decisions of a recorded `pagewise-agent swapd`, made again."""
+
+    schema: str
+    """Name and version of this layout."""
+    recording: str
+    """The path of the recording."""
+    identical: bool
+    """Whether the server and the replay moved the same pages."""
+    policy: str
+    """The policy of the server."""
+    options: dict[str, str]
+    """Every option of the policy with its value in effect."""
+    size_bytes: int
+    """Size of the swap area in bytes."""
+    fast_bytes: int
+    """Size of the fast tier in bytes."""
+    latencies: ServedLatencies
+    """The times by which the policy weighed the tiers."""
+    page_outs: int
+    """Pages written to the swap area."""
+    page_ins: int
+    """Pages read from the swap area."""
+    voids: int
+    """Slots discarded."""
+    fast: TierPages
+    """What the moves decided read and write in the fast tier."""
+    slow: TierPages
+    """What the moves decided read and write in the slow tier."""
+    moves: dict[str, int]
+    """Moves decided, by their name in files of moves."""
+    done_moves: int
+    """Moves that the server did."""
+    failed_moves: int
+    """Moves that failed in the server."""
+    differing_moves: int
+    """Moves that the server ended and the replay did not decide."""
+    first_difference: Difference | None
+    """The first of them."""
+    open_moves: int
+    """Moves that the replay decided and the server did not end."""
+    is_cut: bool
+    """Whether the end of the recording is missing, so that the last moves may have no end."""
+
+
 class Capacity(TypedDict):
     """Size of the device."""
 
@@ -433,6 +478,17 @@ class Devices(TypedDict):
     """Name and version of this layout."""
     devices: list[Device]
     """Times in nanoseconds for one page of 4 KiB."""
+
+
+class Difference(TypedDict):
+    """A move that one of both did not decide."""
+
+    event: int
+    """Number of the event, counted from 0."""
+    slot: int
+    """The slot that the server moved."""
+    move: str
+    """The move, as files of moves name it."""
 
 
 Disk = TypedDict(
@@ -1644,6 +1700,15 @@ class TierCounts(TypedDict):
     """Pages written."""
     bytes_written: int
     """Bytes written."""
+
+
+class TierPages(TypedDict):
+    """Pages that a tier read and wrote."""
+
+    reads: int
+    """Pages read."""
+    writes: int
+    """Pages written."""
 
 
 class TimeRange(TypedDict):

@@ -49,7 +49,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::simulations::{
-        architectures, describe_request, device, devices, latency_ratios, simulate, simulate_many,
+        architectures, describe_request, device, devices, latency_ratios, simulate,
+        simulate_as_recorded, simulate_many,
     };
     #[pymodule_export]
     use super::studies::{write_scenario, write_without_singles};

@@ -92,6 +92,20 @@ pub struct Simulate {
     pub trace_sha256: Option<String>,
 }
 
+/// The decisions of a recorded `pagewise-agent swapd`, made again.
+#[derive(Serialize, JsonSchema)]
+pub struct AsRecorded {
+    /// Name and version of this layout.
+    pub schema: Layout,
+    /// The path of the recording.
+    pub recording: String,
+    /// Whether the server and the replay moved the same pages.
+    pub identical: bool,
+    /// The replay.
+    #[serde(flatten)]
+    pub outcome: swap::AsRecorded,
+}
+
 /// What a replay says of the recorded pages beside larger ones.
 #[derive(Serialize, JsonSchema)]
 pub struct SimulatedAt4KiB {
@@ -438,6 +452,7 @@ pub fn schemas() -> Map<String, Value> {
     add("pagewise.misses/1", of::<Misses>());
     add("pagewise.misses-of-traces/1", of_traces());
     add("pagewise.simulate/1", of::<Simulate>());
+    add("pagewise.as-recorded/1", of::<AsRecorded>());
     add("pagewise.info/1", of::<trace::store::Info>());
     add("pagewise.allocations/1", of::<Allocations>());
     add("pagewise.references/1", of::<References>());

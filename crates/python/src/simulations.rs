@@ -7,12 +7,15 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use sim::devices::Device;
 use sim::swap::{self, Marks, SimulateRequest};
+use trace::store::TextFile;
 use types::PAGE_BYTES;
 
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
 use crate::opening::RecordingArguments;
-use crate::results::{self, ArchitectureRow, DescribedRequest, Devices, Simulate, Simulated};
+use crate::results::{
+    self, ArchitectureRow, AsRecorded, DescribedRequest, Devices, Simulate, Simulated,
+};
 
 /// One request as Python writes it.
 #[derive(Clone, Deserialize)]
@@ -158,6 +161,28 @@ fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
         times if header.has_clock => Marks::Times(times),
         numbers => Marks::Events(numbers.into_iter().map(|number| number.max(0) as u64).collect()),
     }
+}
+
+/// Decides the requests of a recorded swap server again, and writes the moves to the file `moves`, if given.
+#[pyfunction]
+#[pyo3(signature = (path, *, moves=None, force=false, progress=None))]
+pub fn simulate_as_recorded(
+    py: Python<'_>,
+    path: PathBuf,
+    moves: Option<PathBuf>,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer<AsRecorded>> {
+    let outcome = detached(py, progress, |progress| {
+        let moves = moves.map(|moves| TextFile::create(&moves, force)).transpose()?;
+        swap::as_recorded(&path, moves, progress)
+    })?;
+    Ok(Answer(AsRecorded {
+        schema: "pagewise.as-recorded/1",
+        recording: results::named(&path),
+        identical: outcome.is_identical(),
+        outcome,
+    }))
 }
 
 /// A request, given, with all defaults and the figures of both devices.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from pagewise import _core, catalog, questions
 from pagewise.advice.costs import TIERS, Devices, Tier
 from pagewise.answers import Spread
+from pagewise.commands import as_recorded
 from pagewise.commands.options import (
     As,
     Format,
@@ -21,6 +23,7 @@ from pagewise.commands.options import (
     opened,
     tell_losses,
 )
+from pagewise.errors import UsageError
 from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
 from pagewise.types import Simulate, SimulatedAt4KiB
@@ -42,28 +45,30 @@ EXAMPLES = (
     "--fast 4/5us --slow 90/40us",
     "pagewise simulate trace.parquet --architecture priority --fast-tier 256MiB --fast zram-lz4 "
     "--slow ufs-3.1 --page-size 16KiB",
+    "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
 )
 
 
 def run(
     trace: TracePath,
     architecture: Annotated[
-        str,
+        str | None,
         typer.Option(metavar="NAME", help="Swap architecture; see `pagewise list architectures`."),
-    ],
+    ] = None,
     fast_tier: Annotated[
-        str, typer.Option(metavar="SIZE", help="Size of the fast tier, e.g. 256MiB; 0: none.")
-    ],
+        str | None,
+        typer.Option(metavar="SIZE", help="Size of the fast tier, e.g. 256MiB; 0: none."),
+    ] = None,
     fast: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="DEVICE",
             help="Fast device: a name from `pagewise devices`, or READ/WRITE times such as 4/5us.",
         ),
-    ],
+    ] = None,
     slow: Annotated[
-        str, typer.Option(metavar="DEVICE", help="Slow device, e.g. ufs-3.1 or 90/40us.")
-    ],
+        str | None, typer.Option(metavar="DEVICE", help="Slow device, e.g. ufs-3.1 or 90/40us.")
+    ] = None,
     option: Options = None,
     profile: Annotated[
         str | None,
@@ -73,6 +78,24 @@ def run(
         ),
     ] = None,
     page_size: PageSize = None,
+    as_recorded_: Annotated[
+        bool,
+        typer.Option(
+            "--as-recorded",
+            help="Decide a recording of `pagewise-agent swapd` again, with its own policy, sizes "
+            "and latencies. The exit status is 1 if other pages move.",
+        ),
+    ] = False,
+    moves: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --as-recorded: write each move as CSV, as `swapd --moves` does.",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite the file of --moves if it exists.")
+    ] = False,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
@@ -80,11 +103,36 @@ def run(
 ) -> None:
     """Replay a recording on two tiers of swap, and count reads, writes, time and wear.
 
+    Needs --architecture, --fast-tier, --fast and --slow, or --as-recorded.
+
     Counts are pages of 4 KiB, or --page-size. Life is the time until the device's rated writes are
     used up, if this traffic continues day and night, with a write amplification of 2 (1 to 5)
     inside the device. The wear in --json is the share of the rated writes used per day, without
     write amplification.
     """
+    needed = {
+        "--architecture": architecture,
+        "--fast-tier": fast_tier,
+        "--fast": fast,
+        "--slow": slow,
+    }
+    if as_recorded_:
+        others = {
+            "--option": option,
+            "--profile": profile,
+            "--page-size": page_size,
+            "--format": format,
+            "--as": as_,
+            "--map": map_,
+        }
+        refuse_beside_recorded({**needed, **others})
+        as_recorded.run(trace, moves, force=force, json=json)
+        return
+    if moves is not None or force:
+        raise UsageError("--moves and --force need --as-recorded")
+    if architecture is None or fast_tier is None or fast is None or slow is None:
+        missing = ", ".join(name for name, value in needed.items() if value is None)
+        raise UsageError(f"missing: {missing}", hint="see: pagewise simulate --help")
     source = opened(trace, format, as_, map_)
     values = name_values(option)
     with watched("simulating") as progress:
@@ -116,6 +164,16 @@ def run(
         )
     devices = Devices(_core.device(fast), _core.device(slow))
     show(*described(result, alone, parse_size(fast_tier), devices))
+
+
+def refuse_beside_recorded(options: Mapping[str, object]) -> None:
+    """Raises UsageError for options that the recording of a swap server has itself."""
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageError(
+            f"--as-recorded takes policy, sizes and latencies from the recording, so it goes "
+            f"without {', '.join(given)}"
+        )
 
 
 def described(

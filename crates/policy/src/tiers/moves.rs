@@ -17,7 +17,7 @@ pub enum Request {
 }
 
 /// One movement of data. The page that the request names moves, except in `Demote`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// Read the page from its frame in the fast tier.
     ReadFast,

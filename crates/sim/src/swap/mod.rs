@@ -1,8 +1,9 @@
 //! Swap architectures: the costs of a trace of page-outs and page-ins on two tiers.
 //!
 //! `policy::tiers` has the architectures that can be built and decides what moves; `driver` counts the moves.
-//! `clairvoyant`, a bound, is here.
+//! `clairvoyant`, a bound, is here. `as_recorded` decides a swap server's recording again.
 
+mod as_recorded;
 mod clairvoyant;
 mod driver;
 mod live;
@@ -12,6 +13,7 @@ mod request;
 mod slices;
 mod tally;
 
+pub use as_recorded::{AsRecorded, as_recorded};
 pub(crate) use live::LiveCell;
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};

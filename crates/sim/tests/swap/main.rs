@@ -1,6 +1,7 @@
 //! The swap architectures from outside.
 
 mod against_naive;
+mod as_recorded;
 mod clairvoyant;
 mod larger_pages;
 mod recordings;

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod counters;
+pub mod decisions;
 mod moment;
 pub mod moments;
 mod packing;

@@ -33,6 +33,7 @@ mod plain;
 mod reader;
 mod save;
 mod slice;
+mod text_file;
 mod writer;
 
 #[cfg(test)]
@@ -47,5 +48,6 @@ pub(crate) use layout::is_parquet;
 pub use reader::Reader;
 pub use save::save;
 pub use slice::slice;
+pub use text_file::TextFile;
 pub use writer::Writer;
 pub(crate) use writer::{refuse_existing, refuse_inputs};

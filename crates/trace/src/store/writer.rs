@@ -124,10 +124,7 @@ impl Writer {
         };
         let json = serde_json::to_string(header).expect("a header is plain data");
         let aside = started.complete(json).map_err(|error| refused(target, &error))?;
-        aside.persist(target, self.replaces).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(target),
-            _ => Error::new(ErrorKind::Io, target, error.to_string()),
-        })
+        named(aside, target, self.replaces)
     }
 }
 
@@ -165,8 +162,23 @@ impl Started {
     }
 }
 
-fn aside(target: &Path) -> Result<Aside, Error> {
+/// An empty file that can become `target`.
+///
+/// # Errors
+/// `Io` if the operating system refuses to create the file.
+pub(super) fn aside(target: &Path) -> Result<Aside, Error> {
     Aside::create(target).map_err(|error| Error::new(ErrorKind::Io, target, error.to_string()))
+}
+
+/// Gives a complete file the name `target`.
+///
+/// # Errors
+/// `Usage` if `target` exists and `replaces` is false; `Io` if the operating system refuses.
+pub(super) fn named(file: Aside, target: &Path, replaces: bool) -> Result<(), Error> {
+    file.persist(target, replaces).map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(target),
+        _ => Error::new(ErrorKind::Io, target, error.to_string()),
+    })
 }
 
 /// Refuses to write `output` over an input.
