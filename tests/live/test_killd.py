@@ -262,6 +262,8 @@ def test_install_places_all_files_and_keeps_edited_settings(tmp_path: Path) -> N
         unit = (tmp_path / "etc/systemd/system/pagewise-relaunchd.service").read_text()
         assert f"ExecStart={program[0]} relaunchd\n" in unit
         assert (tmp_path / "usr/local/share/man/man1/pagewise-agent-relaunchd.1").exists()
+        unit = (tmp_path / "etc/systemd/system/pagewise-swapd.service").read_text()
+        assert f"ExecStart={program[0]} swapd $OPTIONS\n" in unit
         (tmp_path / "etc/pagewise.d/killd.toml").open("a").write("# mine\n")
     assert (tmp_path / "etc/pagewise.d/killd.toml").read_text().count("# mine") == 2
     subprocess.run(
@@ -272,5 +274,5 @@ def test_install_places_all_files_and_keeps_edited_settings(tmp_path: Path) -> N
         timeout=HANGS_AFTER_S,
     )
     left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
-    settings = ["killd.toml", "relaunchd/relaunchd.toml"]
+    settings = ["killd.toml", "relaunchd/relaunchd.toml", "swapd.conf"]
     assert sorted(left) == [Path("etc/pagewise.d") / name for name in settings]

@@ -3,10 +3,16 @@
 Needs root, FUSE, loop devices and memory cgroups; a skipped test says what is missing.
 """
 
+import contextlib
 import json
+import os
+import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,11 +116,123 @@ def test_a_signal_ends_it_and_leaves_nothing(folder: Path) -> None:
 
 
 @alone
-def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
+def test_its_sockets_answer_while_it_serves(folder: Path) -> None:
+    paths = [folder / "json.sock", folder / "metrics.sock"]
+    named = ["--socket", str(paths[0]), "--metrics", str(paths[1])]
+    server = subprocess.Popen(words(folder, *named), stdout=subprocess.PIPE, text=True)
+    assert server.stdout
+    line_of(server.stdout)
+    answers = []
+    for path in paths:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+            client.sendall(b"\n")
+            answers.append(client.makefile().read())
+    again = subprocess.run(
+        words(folder, *named[:2]), capture_output=True, text=True, timeout=HANGS_AFTER_S
+    )
+    server.send_signal(signal.SIGTERM)
+    server.communicate(timeout=HANGS_AFTER_S)
+    assert json.loads(answers[0])["schema"] == "pagewise.swapd/1"
+    assert "\npagewise_swapd_fast_reads_total " in answers[1] and answers[1].endswith("# EOF\n")
+    assert again.returncode == 3 and "another program answers there" in again.stderr
+    assert list(folder.iterdir()) == []
+
+
+def guard_of(server: int) -> int:
+    """The process that takes over if the server is killed."""
+    late = time.monotonic() + HANGS_AFTER_S
+    while time.monotonic() < late:
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+                if parent == str(server) and b"--guard" in (path / "cmdline").read_bytes():
+                    return int(path.name)
+        time.sleep(0.01)
+    raise TimeoutError(f"process {server} has no guard")
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float, process: int) -> Iterator[None]:
+    """Ends a process of another's if the block takes too long, so that reading from it ends."""
+    timer = threading.Timer(seconds, os.kill, (process, signal.SIGTERM))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def used(device: str) -> int:
+    """Bytes of an area that are in use."""
+    lines = Path("/proc/swaps").read_text().splitlines()[1:]
+    return sum(int(line.split()[3]) * 1024 for line in lines if line.split()[0] == device)
+
+
+@alone
+@pytest.mark.parametrize("policy", ["hierarchical", "adaptive"])
+def test_programs_keep_their_pages_when_servers_are_killed(
+    group: Group, folder: Path, policy: str
+) -> None:
+    before = logs()
+    server = subprocess.Popen(
+        words(folder, "--verify", "--policy", policy),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout and server.stderr
+    device = line_of(server.stdout).split(" at ")[1].split()[0]
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+    program = subprocess.Popen(work)
+    late = time.monotonic() + HANGS_AFTER_S
+    while used(device) < 40 * MIB and time.monotonic() < late:
+        time.sleep(0.01)
+    killed, kills = server.pid, 0
+    while program.poll() is None and kills < 5:
+        successor = guard_of(killed)
+        os.kill(killed, signal.SIGKILL)
+        line = next(line for line in server.stderr if "was killed" in line)
+        assert f"process {successor} serves {device}" in line
+        killed, kills = successor, kills + 1
+        time.sleep(0.2)
+    try:
+        assert program.wait(HANGS_AFTER_S) == 7 and kills > 0
+        assert device in areas()
+    finally:
+        os.kill(killed, signal.SIGTERM)
+    # The last server closes them, too.
+    with ended_after(HANGS_AFTER_S, killed):
+        server.communicate(timeout=2 * HANGS_AFTER_S)
+    assert device not in areas() and logs() == before
+
+
+@alone
+def test_a_command_of_a_killed_server_is_served_to_its_end(folder: Path) -> None:
+    before = logs()
+    server = subprocess.Popen(
+        words(folder, "--", "sleep", "2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert server.stdout and server.stderr
+    device = line_of(server.stdout).split(" at ")[1].split()[0]
+    successor = guard_of(server.pid)
+    server.kill()
+    with ended_after(HANGS_AFTER_S, successor):
+        assert "was killed" in next(line for line in server.stderr if "refuses" not in line)
+        assert device in areas()
+        # The successor prints its counts when the command has ended.
+        assert "promotions" in server.stdout.read()
+    server.communicate(timeout=HANGS_AFTER_S)
+    assert device not in areas() and logs() == before
+
+
+@alone
+def test_what_a_kill_of_server_and_guard_leaves_is_undone(folder: Path) -> None:
     before = logs()
     server = subprocess.Popen(words(folder), stdout=subprocess.PIPE, text=True)
     assert server.stdout
     device = line_of(server.stdout).split(" at ")[1].split()[0]
+    os.kill(guard_of(server.pid), signal.SIGKILL)
     server.kill()
     server.wait(HANGS_AFTER_S)
     server.stdout.close()
@@ -124,6 +242,17 @@ def test_what_a_kill_leaves_is_undone(folder: Path) -> None:
     )
     assert (answer.returncode, answer.stderr) == (0, "")
     assert device not in areas() and logs() == before
+
+
+def test_the_options_of_the_shipped_service_are_known() -> None:
+    text = (Path(__file__).parents[2] / "packaging" / "swapd.conf").read_text()
+    (options,) = re.findall(r"(?m)^OPTIONS=(.*)$", text)
+    # With a wrong policy it starts nothing, and every other option has been read before.
+    given = options.replace("--policy adaptive", "--policy magic").split()
+    answer = subprocess.run(
+        [AGENT, "swapd", *given], capture_output=True, text=True, timeout=HANGS_AFTER_S
+    )
+    assert answer.returncode == 2 and "no architecture 'magic'" in answer.stderr
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ pub mod gauge;
 pub mod groups;
 pub mod guard;
 pub mod held_process;
+pub mod inherited;
 pub mod kernel_file;
 pub mod local_socket;
 pub mod locking;

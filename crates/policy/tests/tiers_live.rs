@@ -108,7 +108,11 @@ impl Machine {
             match moved.step {
                 Step::ReadFast => data = Some(self.frames[&page]),
                 Step::ReadSlow => data = Some(self.disk.get(&page).copied().unwrap_or(0)),
-                Step::WriteFast => data = self.frames.insert(page, written).or(Some(written)),
+                Step::WriteFast => {
+                    data = self.frames.insert(page, written).or(Some(written));
+                    // Nothing may read the old copy from now on.
+                    self.disk.remove(&page);
+                }
                 Step::WriteSlow => data = self.disk.insert(page, written).or(Some(written)),
                 Step::Promote => {
                     self.frames.insert(page, data.expect("a promoted page was read"));
@@ -131,18 +135,25 @@ impl Machine {
     }
 }
 
-/// Writes, reads and discards, the low slots most often; checks every read.
-fn replay(name: &str, tiers: Box<dyn Live>, failures: u64) -> Machine {
+/// Writes, reads and discards, the low slots most often; checks every read. `succeed` may replace the tiers.
+fn replay(
+    name: &str,
+    tiers: Box<dyn Live>,
+    failures: u64,
+    succeed: impl Fn(u64, &mut Machine),
+) -> Machine {
     let mut machine = Machine::new(tiers, failures);
     machine.tiers.grow(SLOTS as usize);
     let mut random = SplitMix(11);
     // The value of each slot; none if a failure left it unknown.
     let mut expected: HashMap<u32, Option<u64>> = HashMap::new();
     for event in 1..=EVENTS {
+        succeed(event, &mut machine);
         let slot = random.below(SLOTS).min(random.below(SLOTS)) as u32;
         match random.below(20) {
             0 => {
                 machine.perform(Request::Void, slot, 0);
+                machine.disk.remove(&slot);
                 expected.remove(&slot);
             }
             1..11 => {
@@ -167,7 +178,7 @@ fn replay(name: &str, tiers: Box<dyn Live>, failures: u64) -> Machine {
 #[test]
 fn every_read_returns_what_was_written_last() {
     every_form(|name, tiers| {
-        let machine = replay(name, tiers, 0);
+        let machine = replay(name, tiers, 0, |_, _| ());
         assert!(machine.most_frames <= FRAMES as usize, "{name}: {} frames", machine.most_frames);
         assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
     });
@@ -176,9 +187,32 @@ fn every_read_returns_what_was_written_last() {
 #[test]
 fn no_failed_move_lets_a_read_return_other_data() {
     every_form(|name, tiers| {
-        let machine = replay(name, tiers, 400);
+        let machine = replay(name, tiers, 400, |_, _| ());
         assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
     });
+}
+
+#[test]
+fn tiers_of_a_successor_return_what_was_written_before() {
+    for row in CATALOG {
+        let succeed = |event: u64, machine: &mut Machine| {
+            if event.is_multiple_of(5_000) {
+                machine.tiers = served(row.name, &[], FRAMES);
+                machine.tiers.grow(SLOTS as usize);
+                for slot in 0..SLOTS as u32 {
+                    let [has_frame, is_slow] =
+                        [&machine.frames, &machine.disk].map(|copies| copies.contains_key(&slot));
+                    if has_frame || is_slow {
+                        machine.tiers.restore(PageId(slot), has_frame, is_slow);
+                    }
+                }
+            }
+        };
+        let tiers = served(row.name, &[], FRAMES);
+        let machine = replay(row.name, tiers, 0, succeed);
+        assert!(machine.most_frames <= FRAMES as usize, "{}", row.name);
+        assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{}", row.name);
+    }
 }
 
 #[test]

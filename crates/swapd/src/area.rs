@@ -106,6 +106,25 @@ fn random(root: &Root) -> Result<[u8; 16], Error> {
 }
 
 impl ServedArea {
+    /// Takes over an area in use from a server that ended.
+    pub(crate) fn adopt(
+        root: &Root,
+        device: LoopDevice,
+        file: ServedFile,
+        log: UndoLog,
+    ) -> ServedArea {
+        ServedArea { root: root.clone(), device: Some(device), file, log: Some(log) }
+    }
+
+    /// What a successor needs for [`ServedArea::adopt`].
+    ///
+    /// # Errors
+    /// The area is disabled.
+    pub(crate) fn handles(&self) -> Result<(&LoopDevice, &UndoLog), Error> {
+        let both = self.device.as_ref().zip(self.log.as_ref());
+        both.ok_or_else(|| Error::Refused("the area is disabled".to_owned()))
+    }
+
     /// Formats and enables the area by `enable`, which gets the device and its bytes.
     ///
     /// # Errors

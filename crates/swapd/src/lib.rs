@@ -9,6 +9,8 @@ pub mod carrier;
 pub mod emulation;
 pub mod engine;
 mod error;
+pub mod guard;
+pub mod handover;
 pub mod protection;
 pub mod record;
 pub mod session;

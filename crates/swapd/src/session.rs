@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,18 +21,22 @@ use linux::gauge::Gauge;
 use linux::page_buffers::PageBuffers;
 use linux::{Root, process, swap};
 use policy::placement::Latencies;
-use policy::tiers::{LiveRequest, Served as Built};
+use policy::tiers::{Live, LiveRequest, Served as Built};
 use rustix::io::{Errno, pread, pwrite};
+use rustix::rand::{GetRandomFlags, getrandom};
 use trace::recording::About as Head;
+use types::PageId;
 
 use crate::area::{self, ServedArea};
 use crate::carrier::fuse::FuseCarrier;
 use crate::carrier::{Carrier, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
-use crate::record::{self, Entry, MovesFile, RecordingFile, RecordingThread, Sink};
+use crate::guard::Guard;
+use crate::handover::{Descriptors, Files, Handover, Inherited};
+use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
-use crate::store::{FastStore, open_slow};
+use crate::store::{Encrypted, FastStore, KEY_BYTES, open_slow};
 use crate::{Error, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
@@ -45,6 +49,9 @@ const DISK_REQUESTS: usize = 64;
 const SPARE_BYTES: u64 = 64 << 20;
 /// Reads and writes that measure the slow tier.
 const PROBES: usize = 64;
+/// Latencies below those of every device.
+const UNMEASURED: Latencies =
+    Latencies { slow_read: 0.0, slow_write: 0.0, fast_read: 0.0, fast_write: 0.0 };
 /// A page copied within memory, for policies that weigh latencies.
 const FAST_NS: f64 = 1000.0;
 
@@ -65,6 +72,8 @@ pub struct AreaPlan {
     pub priority: i32,
     /// Whether to check each page's checksum.
     pub has_checksums: bool,
+    /// Whether to encrypt the slow tier.
+    pub is_encrypted: bool,
     /// Whether the area may be the only one of the machine.
     pub may_be_alone: bool,
     /// A file for the moves.
@@ -87,7 +96,7 @@ pub struct TierDevices {
 }
 
 /// The disk of the slow tier, the carrier of this kernel.
-type Served = Parts<FuseCarrier, DiskQueue>;
+type Served = Parts<FuseCarrier, Encrypted<DiskQueue>>;
 /// The thread that serves.
 type Serving = JoinHandle<Result<(), Error>>;
 
@@ -97,14 +106,14 @@ pub struct Session {
     control: Arc<Control>,
     serving: Serving,
     recording: Option<RecordingThread>,
+    /// None if it could not be started; the pages of a killed server are lost then.
+    guard: Option<Guard>,
     /// What is counted.
     pub statistics: Arc<Statistics>,
     /// What is served.
     pub about: About,
     /// The device that programs see.
     pub device: PathBuf,
-    /// What the kernel refused; the server works without it.
-    pub notes: Vec<String>,
 }
 
 /// Why a session did not end.
@@ -125,6 +134,7 @@ impl Session {
     pub fn start(
         root: &Root,
         plan: &AreaPlan,
+        start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
         enable: impl FnOnce(&Path, u64, i32) -> Result<(), Error>,
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
@@ -136,22 +146,14 @@ impl Session {
         check_machine(root, plan)?;
         let slow = open_slow(&plan.slow, plan.slots, false)?;
         let measured = probe(&slow.file, plan.slots)?;
-        let [emulated_fast, emulated_slow] = emulations(&plan.emulated, measured)?;
+        let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
-        let built = build(plan, frames, latencies)?;
-        let mut tiers = built.tiers;
-        tiers.grow(plan.slots as usize);
-        let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let about = About {
-            through: "fuse".to_owned(),
-            policy: plan.policy.clone(),
-            options: options.collect(),
-            size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,
-            fast_bytes: frames * SLOT_BYTES as u64,
-        };
+        let (tiers, about) = tiers(plan, frames, latencies)?;
         let slots = plan.slots as usize;
         let fast = FastStore::new(slots, frames as usize + SPARE_FRAMES, plan.has_checksums)?;
-        let disk = DiskQueue::new(slow.file, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
+        if plan.is_encrypted {
+            fast.set_key(&random_key()?);
+        }
         let mut sinks: Vec<Box<dyn Sink>> = Vec::new();
         if let Some(path) = &plan.moves {
             sinks.push(named(path, moves_file(path)?));
@@ -166,34 +168,79 @@ impl Session {
             }
             true => (None, None),
         };
-        let statistics = Arc::new(Statistics::default());
         let (carrier, area) =
             area::make(root, plan.slots).map_err(|error| area::no_carrier(&error))?;
-        let device = carrier.device().to_owned();
-        let parts = Parts {
+        let beginning = Beginning {
             carrier,
-            disk,
+            area,
+            slow: slow.file,
             fast,
             tiers,
-            emulated_fast,
-            emulated_slow,
-            statistics: Arc::clone(&statistics),
+            about,
+            latencies,
+            emulated,
             recorder,
+            recording,
+            takeovers: 0,
+            is_encrypted: plan.is_encrypted,
         };
-        let control = Arc::new(Control::new()?);
-        let (notes, refused) = channel();
-        let serving = serve(parts, Arc::clone(&control), notes)?;
-        let mut notes = protection::of_process(root);
-        // The thread has protected itself once it has sent this.
-        notes.extend(refused.recv().unwrap_or_default());
-        let mut session =
-            Session { area, control, serving, recording, statistics, about, device, notes };
+        let mut session = beginning.serve(root, start_guard)?;
         match session.area.on(|device, bytes| enable(device, bytes, plan.priority)) {
             Ok(()) => Ok(session),
             Err(error) => {
                 session.end_serving(swap_off)?;
                 Err(error)
             }
+        }
+    }
+
+    /// Goes on with the area of a server that was killed: this process is its guard, and has inherited what
+    /// `handover` names. The area stays in use meanwhile.
+    ///
+    /// # Errors
+    /// The plan is not that of the server, or the operating system refuses; then the area's pages are lost.
+    pub fn take_over(
+        root: &Root,
+        plan: &AreaPlan,
+        handover: &Handover,
+        start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
+    ) -> Result<Session, Error> {
+        let frames = frames(plan)?;
+        let Inherited { channel, mount, frames: file, slow, device, area, file: served, latencies } =
+            handover.take(root, plan.slots)?;
+        let slots = plan.slots as usize;
+        let fast = FastStore::of(file, slots, frames as usize + SPARE_FRAMES, plan.has_checksums)?;
+        let (mut tiers, about) = tiers(plan, frames, latencies)?;
+        for slot in 0..plan.slots {
+            let copies = fast.copies(slot);
+            if copies.frame.is_some() || copies.is_slow {
+                tiers.restore(PageId(slot), copies.frame.is_some(), copies.is_slow);
+            }
+        }
+        // The real device was measured against the emulated one at the first start.
+        let emulated = emulations(&plan.emulated, UNMEASURED)?;
+        let carrier = FuseCarrier::adopt(channel, mount, served, device)?;
+        let beginning = Beginning {
+            carrier,
+            area,
+            slow,
+            fast,
+            tiers,
+            about,
+            latencies,
+            emulated,
+            recorder: None,
+            recording: None,
+            takeovers: handover.takeovers,
+            is_encrypted: plan.is_encrypted,
+        };
+        beginning.serve(root, start_guard)
+    }
+
+    /// Tells the guard which command this server runs.
+    pub fn say_command(&mut self, process: u32, start: u64) {
+        if let Some(guard) = &mut self.guard {
+            guard.say_command(process, start);
         }
     }
 
@@ -217,7 +264,7 @@ impl Session {
                 Ok(bytes) => return Err((Some(Box::new(self)), Unended::Missing(bytes))),
                 Err(error) => return Err((Some(Box::new(self)), Unended::Refused(error))),
             }
-            if let Err(error) = self.area.off(swapoff) {
+            if let Err(error) = self.off(swapoff) {
                 return Err((Some(Box::new(self)), Unended::Refused(error)));
             }
             // Nothing is left to disable.
@@ -226,16 +273,119 @@ impl Session {
         self.end_serving(swap_off).map_err(|error| (None, Unended::Refused(error)))
     }
 
+    /// Disables the area. The guard ends before the loop device is closed, so that it keeps neither.
+    fn off(&mut self, swapoff: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+        let guard = &mut self.guard;
+        self.area.off(|device| {
+            swapoff(device)?;
+            guard.take().map(Guard::finish);
+            Ok(())
+        })
+    }
+
     fn end_serving(
         mut self,
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let disabled = self.area.off(swapoff);
+        let disabled = self.off(swapoff);
+        self.guard.take().map(Guard::finish);
         self.control.end();
         let served = self.serving.join().unwrap_or_else(|panic| resume_unwind(panic));
         let recorded = self.recording.map_or(Ok(()), RecordingThread::finish);
         served.and(disabled).and(recorded)
     }
+}
+
+/// What a session needs to begin to serve.
+struct Beginning {
+    carrier: FuseCarrier,
+    area: ServedArea,
+    slow: OwnedFd,
+    fast: FastStore,
+    tiers: Box<dyn Live>,
+    about: About,
+    latencies: Latencies,
+    emulated: [Option<Emulated>; 2],
+    recorder: Option<Recorder>,
+    recording: Option<RecordingThread>,
+    takeovers: u64,
+    is_encrypted: bool,
+}
+
+impl Beginning {
+    /// Starts the guard, and then the thread that serves.
+    fn serve(
+        self,
+        root: &Root,
+        start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
+    ) -> Result<Session, Error> {
+        let files = Files {
+            carrier: &self.carrier,
+            area: &self.area,
+            frames: self.fast.file(),
+            slow: self.slow.as_fd(),
+        };
+        let descriptors = Descriptors::of(&files, self.latencies, self.takeovers)?;
+        let guard = start_guard(&descriptors.handover);
+        drop(descriptors);
+        let device = self.carrier.device().to_owned();
+        let statistics = Arc::new(Statistics::default());
+        statistics.takeovers.set(self.takeovers);
+        let [emulated_fast, emulated_slow] = self.emulated;
+        let disk = DiskQueue::new(self.slow, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
+        let key = self.is_encrypted.then(|| self.fast.key());
+        let parts = Parts {
+            carrier: self.carrier,
+            disk: Encrypted::new(disk, key.as_ref()),
+            fast: self.fast,
+            tiers: self.tiers,
+            emulated_fast,
+            emulated_slow,
+            statistics: Arc::clone(&statistics),
+            recorder: self.recorder,
+        };
+        let control = Arc::new(Control::new()?);
+        let (notes, refused) = channel();
+        let serving = serve(parts, Arc::clone(&control), notes)?;
+        let mut notes = protection::of_process(root);
+        // The thread has protected itself once it has sent this.
+        notes.extend(refused.recv().unwrap_or_default());
+        let guard = guard.map_err(|error| notes.push(format!("a guard: {error}"))).ok();
+        let (area, recording) = (self.area, self.recording);
+        let about = About { refused: notes, ..self.about };
+        Ok(Session { area, control, serving, recording, guard, statistics, about, device })
+    }
+}
+
+/// A key that no other server has.
+fn random_key() -> Result<[u8; KEY_BYTES], Error> {
+    let mut key = [0; KEY_BYTES];
+    let refused = |error| Error::refused("take a random key", error);
+    match getrandom(&mut key, GetRandomFlags::empty()).map_err(refused)? {
+        KEY_BYTES => Ok(key),
+        bytes => Err(Error::refused("take a random key", format!("only {bytes} bytes"))),
+    }
+}
+
+/// The tiers of a plan, and what they serve.
+fn tiers(
+    plan: &AreaPlan,
+    frames: u64,
+    latencies: Latencies,
+) -> Result<(Box<dyn Live>, About), Error> {
+    let built = build(plan, frames, latencies)?;
+    let mut tiers = built.tiers;
+    tiers.grow(plan.slots as usize);
+    let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
+    let about = About {
+        through: "fuse".to_owned(),
+        policy: plan.policy.clone(),
+        options: options.collect(),
+        size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,
+        fast_bytes: frames * SLOT_BYTES as u64,
+        refused: Vec::new(),
+    };
+    Ok((tiers, about))
 }
 
 fn swap_off(device: &Path) -> Result<(), Error> {

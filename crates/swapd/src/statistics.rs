@@ -147,6 +147,8 @@ pub struct Serving {
     pub size_bytes: u64,
     /// Size of the fast tier.
     pub fast_bytes: u64,
+    /// What the kernel refused at the start; the server works without it.
+    pub refused: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -329,6 +331,7 @@ mod tests {
         assert!((19.0..21.0).contains(&p50), "{p50}");
         for field in [
             "through",
+            "refused",
             "options",
             "size_bytes",
             "fast_bytes",

@@ -7,7 +7,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use linux::private_folder::{PrivateFolder, lock};
@@ -56,6 +56,16 @@ impl UndoLog {
         let name = format!("{PREFIX}{name}{SUFFIX}");
         let file = File::from(own.create_locked(&name).map_err(refused)?);
         Ok(UndoLog { root: root.clone(), path: folder.join(name), file })
+    }
+
+    /// The log at `path`, whose lock another process passed on with the descriptor.
+    pub(crate) fn adopt(root: &Root, path: PathBuf, file: OwnedFd) -> UndoLog {
+        UndoLog { root: root.clone(), path, file: File::from(file) }
+    }
+
+    /// The path of the log.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Writes an action, before the change that it undoes is made.

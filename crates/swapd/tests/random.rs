@@ -2,10 +2,13 @@
 
 mod support;
 
+use linux::disk_queue::Part;
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
 use support::kernel::Load;
 use support::{parts, run};
+use swapd::carrier::SLOT_BYTES;
+use swapd::store::{Disk, Encrypted, KEY_BYTES};
 
 /// Requests per case, of about ten slots each.
 const REQUESTS: u64 = 20_000;
@@ -50,6 +53,42 @@ fn failing_slots_cost_only_their_requests() {
             assert_eq!(parts.statistics.errors_checksum.get(), 0, "{}", row.name);
         }
     }
+}
+
+#[test]
+fn an_encrypted_disk_gives_back_what_was_written_and_failing_slots_cost_only_theirs() {
+    for (seed, row) in (60..).zip(CATALOG) {
+        for bad in [0, 2] {
+            // Without optimization, encryption takes most of the time.
+            let load = Load { expects_errors: bad > 0, ..Load::new(seed, 500, REQUESTS / 60) };
+            let disk = TestDisk::new(seed, load.slots, 6).failing(bad, bad);
+            let disk = Encrypted::new(disk, Some(&[7; KEY_BYTES]));
+            let (parts, control) = parts(row.name, load, 50, disk, true);
+            let parts = run(parts, &control);
+            assert_eq!(parts.statistics.errors_checksum.get(), 0, "{}", row.name);
+            assert!(parts.carrier.slots_checked > load.requests, "{}", row.name);
+        }
+    }
+}
+
+#[test]
+fn a_reader_of_the_disk_sees_no_content() {
+    let mut plain = TestDisk::new(1, 4, 2);
+    let mut disk = Encrypted::new(TestDisk::new(1, 4, 2), Some(&[7; KEY_BYTES]));
+    let page = [5; SLOT_BYTES];
+    let write = |disk: &mut dyn Disk| {
+        for slot in [0, 1] {
+            disk.buffer_mut(0)[slot * SLOT_BYTES..][..SLOT_BYTES].copy_from_slice(&page);
+        }
+        let part = Part { buffer: 0, begin: 0, bytes: 2 * SLOT_BYTES };
+        disk.write(0, part, SLOT_BYTES as u64);
+        while disk.ended().is_none() {}
+    };
+    write(&mut plain);
+    write(&mut disk);
+    assert_eq!(plain.at(1), page);
+    let disk = disk.into_inner();
+    assert!(disk.at(1) != page && disk.at(1) != disk.at(2), "equal pages look equal on the disk");
 }
 
 #[test]

@@ -8,13 +8,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use daemon::Notify;
+use daemon::settings::socket_path;
+use daemon::sockets::{Answer, Answering, Listener, Sockets, listener_at, taken};
 use devices::Device;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use swapd::emulation::Figures;
+use swapd::guard::{self, Guard, Task};
+use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
-use swapd::statistics::Histogram;
-use swapd::{area, undo};
+use swapd::statistics::{Histogram, Serving, Statistics};
+use swapd::{area, protection, undo};
 use types::Bytes;
 
 use crate::exit::{Exit, ExitOutcome};
@@ -66,6 +71,9 @@ pub struct Arguments {
     /// Keep a checksum of each page, and fail a read rather than return other data.
     #[arg(long)]
     verify: bool,
+    /// Encrypt the slow tier (AES-256-XTS) with a key that exists only in locked memory.
+    #[arg(long)]
+    encrypt: bool,
     /// Serve even if the machine has no other swap area.
     #[arg(long)]
     only_swap: bool,
@@ -82,11 +90,17 @@ pub struct Arguments {
     /// The devices whose latencies the policy weighs; default: those emulated, or measured at the start.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
     devices: Vec<(Tier, Device)>,
+    /// Answer with the counts so far, as one JSON object, at this socket.
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Answer with the counts so far, as OpenMetrics, at this socket.
+    #[arg(long, value_name = "PATH")]
+    metrics: Option<PathBuf>,
     /// Print one JSON object at the end; COMMAND then writes to standard error.
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its loop device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "record", "emulate", "devices", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -94,6 +108,9 @@ pub struct Arguments {
     /// Format and enable this area of --size with --priority; swapd runs itself for that too.
     #[arg(long, value_name = "DEVICE", hide = true, requires = "size")]
     swapon: Option<PathBuf>,
+    /// Wait for the end of the swapd that started this process, and go on as its successor if it was killed.
+    #[arg(long, value_name = "HANDOVER", hide = true, value_parser = Handover::parse)]
+    guard: Option<Handover>,
     /// A command to run while swapd serves; swapd exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -165,17 +182,29 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         options: arguments.option.iter().cloned().collect(),
         priority: arguments.priority,
         has_checksums: arguments.verify,
+        is_encrypted: arguments.encrypt,
         may_be_alone: arguments.only_swap,
         moves: arguments.moves.clone(),
         record: arguments.record.clone(),
         emulated: by_tier(&arguments.emulate)?,
         weighed: by_tier(&arguments.devices)?,
     };
+    if let Some(handover) = &arguments.guard {
+        return succeed(&root, arguments, &plan, handover);
+    }
+    for path in arguments.socket.iter().chain(&arguments.metrics) {
+        let path = socket_path(path.clone()).map_err(Exit::Usage)?;
+        if listener_at(&path, &[])? != Listener::None {
+            return Err(taken(&path).into());
+        }
+    }
     let signal = listen()?;
-    let session = Session::start(&root, &plan, enable)?;
-    for note in &session.notes {
+    let mut session = Session::start(&root, &plan, &start_guard, enable)?;
+    for note in &session.about.refused {
         say(format_args!("pagewise-agent: the kernel refuses {note}"));
     }
+    let started = start(arguments);
+    tell_guard(&mut session, &started);
     if !arguments.json {
         print(format_args!(
             "serving {} MiB of swap at {} through {}: {} MiB in memory, the others at {}, policy {}",
@@ -187,9 +216,77 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
             plan.policy
         ))?;
     }
+    serve(arguments, &plan, session, &signal, started)
+}
+
+/// Waits as the guard of another swapd, and goes on in its place if it was killed.
+fn succeed(
+    root: &Root,
+    arguments: &Arguments,
+    plan: &AreaPlan,
+    handover: &Handover,
+) -> ExitOutcome {
+    // Signals of a service manager also reach the guard. They end it once it serves.
+    let signal = listen()?;
+    // Its own pages must not lie in the area.
+    protection::of_process(root);
+    let Task::TakeOver(command) = guard::wait()? else { return Ok(ExitCode::SUCCESS) };
+    let begun = Instant::now();
+    let mut session = Session::take_over(root, plan, handover, &start_guard)?;
+    say(format_args!(
+        "pagewise-agent: swapd was killed; process {} serves {} since {} ms",
+        std::process::id(),
+        session.device.display(),
+        begun.elapsed().as_millis()
+    ));
+    let running = command.map(|(process, start)| Running::OfPredecessor { process, start });
+    let started = Ok(running);
+    tell_guard(&mut session, &started);
+    serve(arguments, plan, session, &signal, started)
+}
+
+/// Starts the guard: this program with the same arguments, and no files that cannot go on.
+fn start_guard(handover: &Handover) -> Result<Guard, swapd::Error> {
+    const LEFT_OUT: [&str; 3] = ["--record", "--moves", "--guard"];
+    let mut command = Command::new("/proc/self/exe");
+    let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let name = text.split('=').next().unwrap_or_default();
+        match LEFT_OUT.contains(&name) {
+            true if !text.contains('=') => drop(words.next()),
+            true => {}
+            false => drop(command.arg(&word)),
+        }
+    }
+    Guard::start(command.arg("--guard").arg(handover.text()))
+}
+
+/// Tells the guard which command this process waits for.
+fn tell_guard(session: &mut Session, started: &Result<Option<Running>, Exit>) {
+    if let Ok(Some(running)) = started
+        && let Some(start) = process::beginning(&Root::system(), running.id())
+    {
+        session.say_command(running.id(), start);
+    }
+}
+
+/// Serves until a signal or the end of the command, and prints what was served.
+fn serve(
+    arguments: &Arguments,
+    plan: &AreaPlan,
+    session: Session,
+    signal: &AtomicUsize,
+    started: Result<Option<Running>, Exit>,
+) -> ExitOutcome {
     let (statistics, about) = (Arc::clone(&session.statistics), session.about.clone());
-    let outcome = match start(arguments) {
-        Ok(child) => attend(session, &signal, child),
+    let sockets = Sockets::start(answering(arguments, &statistics, &about), |what| {
+        say(format_args!("pagewise-agent: swapd runs without {what}"));
+    });
+    let started = sockets.map_err(Exit::from).and_then(|sockets| Ok((sockets, started?)));
+    Notify::from_environment().send("READY=1");
+    let outcome = match started {
+        Ok((_sockets, running)) => attend(session, signal, running),
         // The area is in use already.
         Err(error) => attend(session, &AtomicUsize::new(SIGTERM as usize), None).and(Err(error)),
     };
@@ -212,6 +309,27 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     outcome
 }
 
+/// The sockets of the arguments, and what they answer.
+fn answering(
+    arguments: &Arguments,
+    statistics: &Arc<Statistics>,
+    about: &Serving,
+) -> Vec<Answering> {
+    let of = |text: fn(&Statistics, &Serving) -> String| {
+        let (statistics, about) = (Arc::clone(statistics), about.clone());
+        let answer: Answer = Arc::new(move |answer: &mut String| {
+            answer.push_str(&text(&statistics, &about));
+            Ok(())
+        });
+        answer
+    };
+    let json = of(|statistics, about| statistics.json(about) + "\n");
+    let json = arguments.socket.as_ref().map(|path| Answering::json(path, json));
+    let metrics = of(Statistics::open_metrics);
+    let metrics = arguments.metrics.as_ref().map(|path| Answering::open_metrics(path, metrics));
+    json.into_iter().chain(metrics).collect()
+}
+
 /// The number of the signal that asks swapd to end, or 0. There may be many: another signal must not end swapd
 /// before its pages are back.
 fn listen() -> Result<Arc<AtomicUsize>, Exit> {
@@ -223,8 +341,44 @@ fn listen() -> Result<Arc<AtomicUsize>, Exit> {
     Ok(signal)
 }
 
+/// The command.
+enum Running {
+    /// This process started it.
+    Own(Child),
+    /// A server that was killed started it.
+    OfPredecessor {
+        /// Its process id.
+        process: u32,
+        /// Its start, by which it differs from later processes with its id.
+        start: u64,
+    },
+}
+
+impl Running {
+    fn id(&self) -> u32 {
+        match self {
+            Running::Own(child) => child.id(),
+            Running::OfPredecessor { process, .. } => *process,
+        }
+    }
+
+    /// The exit status of a shell for it, once it has ended; that of a predecessor's command is not known.
+    fn ended(&mut self) -> Option<i32> {
+        match self {
+            Running::Own(child) => {
+                let ended = child.try_wait().ok()??;
+                Some(ended.code().or(ended.signal().map(|signal| 128 + signal)).unwrap_or(0))
+            }
+            Running::OfPredecessor { process, start } => {
+                let is_there = process::beginning(&Root::system(), *process) == Some(*start);
+                (!is_there).then_some(0)
+            }
+        }
+    }
+}
+
 /// Starts the command, if there is one.
-fn start(arguments: &Arguments) -> Result<Option<Child>, Exit> {
+fn start(arguments: &Arguments) -> Result<Option<Running>, Exit> {
     let Some((program, rest)) = arguments.command.split_first() else { return Ok(None) };
     let mut command = Command::new(program);
     command.args(rest);
@@ -232,25 +386,24 @@ fn start(arguments: &Arguments) -> Result<Option<Child>, Exit> {
         command.stdout(std::io::stderr());
     }
     let child = process::start_in_foreground(&mut command);
-    child.map(Some).map_err(|error| Exit::of_command(program, &error))
+    let child = child.map_err(|error| Exit::of_command(program, &error))?;
+    Ok(Some(Running::Own(child)))
 }
 
 /// Waits for the end of the session: a signal, or the end of the command, and then room for the pages.
-fn attend(mut session: Session, signal: &AtomicUsize, mut child: Option<Child>) -> ExitOutcome {
+fn attend(mut session: Session, signal: &AtomicUsize, mut running: Option<Running>) -> ExitOutcome {
     let mut status = None;
     let mut next_try = Instant::now();
     let mut missing = Missing::default();
     loop {
         let came = signal.swap(0, Relaxed);
-        if let Some(running) = &mut child {
+        if let Some(command) = &mut running {
             // Ctrl-C also reaches the command. Another signal may have reached only swapd.
             if came != 0 && came != SIGINT as usize {
-                process::terminate(running.id());
+                process::terminate(command.id());
             }
-            if let Ok(Some(ended)) = running.try_wait() {
-                let code = ended.code().or(ended.signal().map(|signal| 128 + signal));
-                status = Some(code.unwrap_or(0));
-                child = None;
+            if let Some(code) = command.ended() {
+                (status, running) = (Some(code), None);
             }
         } else if came != 0 {
             status.get_or_insert(0);

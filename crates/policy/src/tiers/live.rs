@@ -13,6 +13,8 @@ use types::PageId;
 pub trait Live: Send {
     /// Makes room for slots below `slots`; nothing is allocated afterwards.
     fn grow(&mut self, slots: usize);
+    /// Makes known which tiers hold a slot, before its first request: a server takes over from another.
+    fn restore(&mut self, slot: PageId, has_frame: bool, is_slow: bool);
     /// Decides what a request moves; `moves` is replaced.
     fn on(&mut self, request: Request, slot: PageId, moves: &mut Moves);
     /// Reports that a move was done.
@@ -117,6 +119,10 @@ struct Counted<P> {
 impl<P: Placement + Send> Live for Counted<P> {
     fn grow(&mut self, slots: usize) {
         self.tiers.grow(slots);
+    }
+
+    fn restore(&mut self, slot: PageId, has_frame: bool, is_slow: bool) {
+        self.tiers.restore(slot, has_frame, is_slow);
     }
 
     fn on(&mut self, request: Request, slot: PageId, moves: &mut Moves) {

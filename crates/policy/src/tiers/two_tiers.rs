@@ -88,6 +88,20 @@ impl<P: Placement> TwoTiers<P> {
         self.state[page.index()] = state;
     }
 
+    /// Makes a page known with the copies that it has. More frames may be used than the capacity; later
+    /// admissions free them.
+    pub fn restore(&mut self, page: PageId, has_frame: bool, has_slow_copy: bool) {
+        self.adopt(page, has_slow_copy);
+        if has_frame {
+            // To the placement, the page was written while there was room. It has its frame whatever the answer.
+            let (must_write, is_resident, has_room) = (true, false, true);
+            self.placement.place_out(PageOut { page, must_write, is_resident, has_room });
+            self.used += 1;
+            self.add(page, PageState::FAST);
+            self.placement.insert(page);
+        }
+    }
+
     /// The rules.
     pub fn rules(&self) -> &Rules {
         &self.rules

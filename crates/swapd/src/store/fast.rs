@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use linux::frames::{FRAME_BYTES, Frames};
 use twox_hash::XxHash3_64;
 
+use super::KEY_BYTES;
 use crate::Error;
 
 /// The valid copies of a slot's content.
@@ -48,10 +49,14 @@ impl Copies {
     }
 }
 
+/// Words that describe the file.
+const DESCRIPTION: usize = 4;
+/// Words of the key of the slow tier.
+const KEY: usize = KEY_BYTES / 4;
 /// Words before the map.
-const HEAD: usize = 4;
+const HEAD: usize = DESCRIPTION + KEY;
 /// The first word; its last byte is the version of the layout.
-const MAGIC: u32 = u32::from_be_bytes(*b"pgs\x01");
+const MAGIC: u32 = u32::from_be_bytes(*b"pgs\x02");
 
 /// Frames with their map.
 ///
@@ -92,7 +97,7 @@ impl FastStore {
         let store = Frames::of(file, words(slots, has_checksums), frames)?;
         let expected = [MAGIC, slots as u32, frames as u32, u32::from(has_checksums)];
         let head = store.words().iter().map(|word| word.load(Relaxed));
-        if !head.take(HEAD).eq(expected) {
+        if !head.take(DESCRIPTION).eq(expected) {
             return Err(Error::Refused(
                 "cannot take over: the frames are those of a server with other options".to_owned(),
             ));
@@ -126,6 +131,24 @@ impl FastStore {
     pub fn file(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
         self.frames.as_fd()
+    }
+
+    /// Keeps the key of the slow tier for a successor.
+    pub fn set_key(&self, key: &[u8; KEY_BYTES]) {
+        let words = &self.frames.words()[DESCRIPTION..HEAD];
+        for (word, bytes) in words.iter().zip(key.as_chunks().0) {
+            word.store(u32::from_le_bytes(*bytes), Relaxed);
+        }
+    }
+
+    /// The key of the slow tier; zeros if none was kept.
+    pub fn key(&self) -> [u8; KEY_BYTES] {
+        let mut key = [0; KEY_BYTES];
+        let words = &self.frames.words()[DESCRIPTION..HEAD];
+        for (word, bytes) in words.iter().zip(key.as_chunks_mut().0) {
+            *bytes = word.load(Relaxed).to_le_bytes();
+        }
+        key
     }
 
     fn map(&self, slot: u32) -> &AtomicU32 {
@@ -220,6 +243,9 @@ mod tests {
         store.frame_mut(first).fill(5);
         store.set_checksum(9, &[5; 4096]);
         store.set_copies(9, Copies { frame: Some(first), ..Copies::NONE });
+        let key = std::array::from_fn(|byte| byte as u8);
+        assert_eq!(store.key(), [0; KEY_BYTES]);
+        store.set_key(&key);
         assert_eq!((first, second, store.free()), (0, 1, 1));
         let file = store.file().try_clone_to_owned().unwrap();
         drop(store);
@@ -227,6 +253,7 @@ mod tests {
         is_refused(&FastStore::of(file.try_clone().unwrap(), 20, 3, false).unwrap_err(), "options");
         let mut store = FastStore::of(file.try_clone().unwrap(), 10, 3, true).unwrap();
         assert_eq!((store.copies(9).frame, store.free(), store.take()), (Some(0), 2, Some(1)));
+        assert_eq!(store.key(), key);
         assert!(store.is_right(9, store.frame(0)) && !store.is_right(9, &[4; 4096]));
         store.set_copies(3, Copies { frame: Some(0), ..Copies::NONE });
         drop(store);

@@ -2,9 +2,11 @@
 //! must not know requests, policies or the order of moves.
 
 mod disk;
+mod encrypted;
 mod fast;
 mod slow;
 
 pub use disk::Disk;
+pub use encrypted::{Encrypted, KEY_BYTES};
 pub use fast::{Copies, FastStore};
 pub use slow::{SlowStore, open as open_slow};

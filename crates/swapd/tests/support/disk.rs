@@ -58,6 +58,11 @@ impl TestDisk {
         TestDisk { bad_reads, bad_writes, ..self }
     }
 
+    /// What the disk has at a slot.
+    pub fn at(&self, slot: u32) -> &[u8] {
+        &self.content[slot as usize * SLOT_BYTES..][..SLOT_BYTES]
+    }
+
     fn is_bad(&self, slot: u64, is_write: bool) -> bool {
         let mixed = (slot + 7 * u64::from(is_write)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         mixed % 100 < u64::from(if is_write { self.bad_writes } else { self.bad_reads })
