@@ -2,12 +2,13 @@
 # test: all tests.   test-vm: the tests in emulated guests, which are part of them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
+# tiers: runs phone-1g on swap areas of two tiers, and measures swapd and relaunchd; needs root, takes under an hour.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
 # lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
-.PHONY: demo test test-host test-vm check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
+.PHONY: demo test test-host test-vm check build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -73,6 +74,12 @@ kills: build
 	$(PYTHON) tools/kill_anatomy.py $(KILLS)
 	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html --force
 
+TIERS ?= build/tiers
+tiers: build
+	-$(PYTHON) bench/swapd.py faults idle kills
+	-$(PYTHON) bench/tiers.py $(TIERS)/policies
+	-$(PYTHON) bench/prefetch.py $(TIERS)/prefetch
+
 TRACES ?= build/page-size
 traces: build
 	tools/page_size_traces.sh $(TRACES)
@@ -125,12 +132,14 @@ FORCE:
 	install -m 755 target/preload/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
 	@touch $@
 
-# Installs the agent, its manual pages, killd and relaunchd on this machine; packagers set DESTDIR. Keeps existing settings.
+# Installs the agent, its manual pages, and the units of killd, relaunchd and swapd on this machine; packagers set DESTDIR. Keeps existing settings.
 PREFIX = /usr/local
 UNIT = $(DESTDIR)/etc/systemd/system/pagewise-killd.service
 SETTINGS = $(DESTDIR)/etc/pagewise.d/killd.toml
 RELAUNCHD_UNIT = $(DESTDIR)/etc/systemd/system/pagewise-relaunchd.service
 RELAUNCHD_SETTINGS = $(DESTDIR)/etc/pagewise.d/relaunchd/relaunchd.toml
+SWAPD_UNIT = $(DESTDIR)/etc/systemd/system/pagewise-swapd.service
+SWAPD_SETTINGS = $(DESTDIR)/etc/pagewise.d/swapd.conf
 install: .venv/.agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin .venv/bin/pagewise-agent
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib .venv/lib/libpagewise_lazy.so .venv/lib/libpagewise_allocations.so
@@ -139,10 +148,12 @@ install: .venv/.agent
 	install -D -m 644 packaging/pagewise-killd.service $(UNIT)
 	test -e $(RELAUNCHD_SETTINGS) || install -D -m 644 packaging/relaunchd.toml $(RELAUNCHD_SETTINGS)
 	install -D -m 644 packaging/pagewise-relaunchd.service $(RELAUNCHD_UNIT)
-	sed -i 's|/usr/bin/pagewise-agent|$(PREFIX)/bin/pagewise-agent|' $(UNIT) $(RELAUNCHD_UNIT)
+	test -e $(SWAPD_SETTINGS) || install -D -m 644 packaging/swapd.conf $(SWAPD_SETTINGS)
+	install -D -m 644 packaging/pagewise-swapd.service $(SWAPD_UNIT)
+	sed -i 's|/usr/bin/pagewise-agent|$(PREFIX)/bin/pagewise-agent|' $(UNIT) $(RELAUNCHD_UNIT) $(SWAPD_UNIT)
 
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/pagewise-agent $(UNIT) $(RELAUNCHD_UNIT) $(DESTDIR)$(PREFIX)/share/man/man1/pagewise-agent*.1
+	rm -f $(DESTDIR)$(PREFIX)/bin/pagewise-agent $(UNIT) $(RELAUNCHD_UNIT) $(SWAPD_UNIT) $(DESTDIR)$(PREFIX)/share/man/man1/pagewise-agent*.1
 	rm -f $(DESTDIR)$(PREFIX)/lib/libpagewise_lazy.so $(DESTDIR)$(PREFIX)/lib/libpagewise_allocations.so
 
 $(PLUGIN): $(wildcard capture/*.c capture/*.h)

@@ -20,6 +20,8 @@ import pytest
 from agent import AGENT, is_free, refusal
 from waiting import is_running, running
 
+import pagewise as pw
+
 UNDO_LOG = Path("/run/pagewise/launch.undo")
 MARK = f"pagewise-test-{os.getpid()}"
 
@@ -157,6 +159,67 @@ def test_applications_swap_and_answer(tmp_path: Path) -> None:
     assert set(processes["app"]) == {"first", "second"}
     left = {path.name for path in (tmp_path / "plan").iterdir()}
     assert left == {"visits.parquet", "processes.parquet", "run.toml", "logs"}
+
+
+HAS_SWAP = len(Path("/proc/swaps").read_text().splitlines()) > 1
+NO_TIERS = refusal("fuse-loop") or ("this machine has another swap area" if HAS_SWAP else None)
+tiered = pytest.mark.skipif(NO_TIERS is not None, reason=str(NO_TIERS))
+
+
+def in_tiers(tmp_path: Path, **entries: object) -> Path:
+    """The plan of two applications, on a swap area of two tiers."""
+    tiers = {"policy": "adaptive", "fast": "16MiB", "emulate": {"slow": "400/600us"}}
+    return swapping(tmp_path, "tiers", tiers=tiers, **entries)
+
+
+@tiered
+@pytest.mark.usefixtures("machine")
+def test_applications_swap_to_two_tiers_and_the_desk_decides_the_moves_again(
+    tmp_path: Path,
+) -> None:
+    plan = in_tiers(tmp_path, rounds=3)
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    table, folder = visits(plan), tmp_path / "plan"
+    assert table["answered"].all()
+    served = json.loads((folder / "swapd.json").read_text())
+    assert served["policy"] == "adaptive" and not any(served["errors"].values())
+    # The visits cover all but the pages that come back when the area is disabled.
+    for column, count in (("fast_reads", "fast"), ("slow_reads", "slow")):
+        assert 0 < table[column].sum() <= served[count]["reads"], column
+    assert 0 < table["slow_writes"].sum() <= served["slow"]["writes"]
+    again = pw.simulate_as_recorded(folder / "swapd.pgr", moves=tmp_path / "again.csv")
+    assert again["identical"] and again["differing_moves"] == 0 and not again["is_cut"]
+    assert (tmp_path / "again.csv").read_bytes() == (folder / "moves.csv").read_bytes()
+    # What swapd did is what was decided, unless a move failed.
+    assert again["failed_moves"] == 0
+    for tier in ("fast", "slow"):
+        assert again[tier]["reads"] == served[tier]["reads"], tier
+        assert again[tier]["writes"] == served[tier]["writes"], tier
+
+
+@tiered
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.usefixtures("machine")
+def test_swapd_ends_with_the_run(tmp_path: Path, number: signal.Signals) -> None:
+    plan = in_tiers(tmp_path, rounds=1000)
+    folder = plan.with_suffix("")
+    with running([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True) as run:
+        wait_for((folder / "visits.parquet").exists)
+        (server,) = children(run.pid, b"swapd")
+        run.send_signal(number)
+        _, errors = run.communicate(timeout=120)
+    assert run.returncode == (-number if number == signal.SIGKILL else 130), errors
+    wait_for(lambda: not is_running(server))
+    assert "/dev/loop" not in Path("/proc/swaps").read_text()
+
+
+@tiered
+@pytest.mark.usefixtures("machine")
+def test_what_swapd_refuses_ends_the_run_with_its_reason(tmp_path: Path) -> None:
+    tiers = {"policy": "clairvoyant", "fast": "16MiB"}
+    finished = launch(swapping(tmp_path, "tiers", tiers=tiers))
+    assert finished.returncode == 3 and "must know the future" in finished.stderr
 
 
 @pytest.mark.usefixtures("machine")

@@ -18,6 +18,7 @@ use trace::store::write_whole;
 
 use crate::lock::{FOLDER, Lock};
 use crate::steps::ChangeStep;
+use crate::tiers::Server;
 use crate::{Error, guard};
 
 /// An action that undoes a change.
@@ -62,6 +63,8 @@ pub struct Changes {
     root: Root,
     undo_log: PathBuf,
     file: File,
+    /// Dropped after the undo, which empties its swap area.
+    server: Option<Server>,
     guard: Option<Guard>,
 }
 
@@ -73,7 +76,9 @@ impl Changes {
     pub fn begin(root: &Root) -> Result<Changes, Error> {
         let undo_log = undo_log(root);
         match OpenOptions::new().append(true).create_new(true).open(&undo_log) {
-            Ok(file) => Ok(Changes { root: root.clone(), undo_log, file, guard: None }),
+            Ok(file) => {
+                Ok(Changes { root: root.clone(), undo_log, file, server: None, guard: None })
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::Refused(format!(
                     "{}: an earlier launch was killed before it could undo its changes; undo them \
@@ -112,6 +117,11 @@ impl Changes {
                 self.note(Undo::RemoveFile { path: path.clone() })?;
                 swap::create_file(path, size.0)?;
                 self.swap_on(path, *priority)
+            }
+            ChangeStep::Serve { tiers, folder, size, priority } => {
+                // swapd has an undo log of its own, and ends with this program.
+                self.server = Some(Server::start(tiers, folder, *size, *priority)?);
+                Ok(())
             }
             ChangeStep::Groups { folders, settings } => {
                 self.note(Undo::RemoveGroups {

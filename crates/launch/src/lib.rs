@@ -23,6 +23,7 @@ pub mod schedule;
 mod size;
 pub mod steps;
 mod text;
+mod tiers;
 mod waits;
 mod watch;
 

@@ -15,6 +15,7 @@ mod check;
 
 pub use crate::balloon::Balloon;
 pub use crate::killd::Minfree;
+pub use crate::tiers::Tiers;
 
 /// The entries of a plan file, with defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +40,7 @@ pub struct Plan {
     /// The limit of all applications together.
     #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
     pub budget: Option<Bytes>,
-    /// Size of the swap file.
+    /// Size of the swap file, or of the swap area of mode tiers.
     #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
     pub swap_size: Option<Bytes>,
     /// The uncompressed size of the zram device; in mode zswap, the largest size of its pool.
@@ -48,6 +49,9 @@ pub struct Plan {
     /// The kernel's name of the compressor of zram or zswap; None for the kernel's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,
+    /// The swap area of mode tiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tiers: Option<Tiers>,
     /// The kernel's swappiness, 0 to 200.
     #[serde(default = "swappiness")]
     pub swappiness: u32,
@@ -92,6 +96,8 @@ pub enum Mode {
     ZramFile,
     /// A budget, and a swap file behind zswap.
     Zswap,
+    /// A budget, and a swap area of two tiers that swapd serves.
+    Tiers,
     /// A budget and no swap: the lab kills the application used longest ago.
     Kill,
     /// A budget, of which a balloon may hold a part, and no swap: killd kills by Android's minfree levels.
@@ -227,6 +233,7 @@ impl std::fmt::Display for Mode {
             Mode::Zram => "zram",
             Mode::ZramFile => "zram+file",
             Mode::Zswap => "zswap",
+            Mode::Tiers => "tiers",
             Mode::Kill => "kill",
             Mode::Minfree => "minfree",
         })
@@ -241,7 +248,7 @@ impl Mode {
 
     /// Whether the mode uses swap.
     pub fn has_swap(self) -> bool {
-        self.has_swap_file() || self.has_zram()
+        self.has_swap_file() || self.has_zram() || self == Mode::Tiers
     }
 
     /// Whether the mode uses a zram device.
@@ -353,6 +360,12 @@ answer = "done"
             ("swap_size = \"1GiB\"", "", "mode swap-file needs `swap_size`"),
             ("\"swap-file\"", "\"zram\"", "mode zram needs `zram_size`"),
             ("\"swap-file\"", "\"kill\"", "mode kill needs [kill]"),
+            ("\"swap-file\"", "\"tiers\"", "mode tiers needs `tiers`"),
+            (
+                "\"swap-file\"",
+                "\"tiers\"\ntiers = { policy = 'flash', fast = '4MiB', emulate = { disk = 'hdd' } }",
+                "tiers.emulate: disk: expected fast or slow",
+            ),
             (
                 "order",
                 "balloon = { size = '1MiB' }\norder",

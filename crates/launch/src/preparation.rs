@@ -91,9 +91,10 @@ impl Preparation {
         let all = [
             ("memory-cgroup", true),
             ("freezer", true),
-            ("swapon", mode.has_swap_file() || mode.has_zram()),
+            ("swapon", mode.has_swap()),
             ("zram", mode.has_zram()),
             ("zswap", mode == Mode::Zswap),
+            ("fuse-loop", mode == Mode::Tiers),
         ];
         all.iter().filter(|(_, is_needed)| *is_needed).map(|(name, _)| *name).collect()
     }

@@ -14,6 +14,7 @@ use trace::table::{self, Column, Table, Values};
 use crate::Error;
 use crate::plan::Plan;
 use crate::steps::{ChangeStep, Situation};
+use crate::tiers::Counters;
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
 
@@ -47,6 +48,8 @@ pub struct Visited {
     pub waits: Waits,
     /// Pages that relaunchd read before the application ran; None in a plan without prefetch.
     pub prefetched_pages: Option<u64>,
+    /// What the tiers read and wrote; None except in mode tiers.
+    pub tiers: Option<Counters>,
 }
 
 /// Counters of the whole machine: totals, or a difference.
@@ -186,6 +189,9 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         ("major_faults", integers(&|visit| visit.io.major_faults)),
         ("file_refaults", integers(&|visit| visit.io.file_refaults)),
         ("prefetched_pages", counts(&|visit| visit.prefetched_pages)),
+        ("fast_reads", counts(&|visit| visit.tiers.map(|tiers| tiers.fast_reads))),
+        ("slow_reads", counts(&|visit| visit.tiers.map(|tiers| tiers.slow_reads))),
+        ("slow_writes", counts(&|visit| visit.tiers.map(|tiers| tiers.slow_writes))),
         ("memory_bytes", integers(&|visit| visit.usage.memory_bytes)),
         ("anonymous_bytes", integers(&|visit| visit.usage.anonymous_bytes)),
         ("free_bytes_before", integers(&|visit| visit.free_bytes.0)),

@@ -21,6 +21,7 @@ use crate::recording::RunningRecording;
 use crate::relaunchd::Relaunchd;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
+use crate::tiers::Counters;
 use crate::waits::Waits;
 use crate::watch::{Ended, Killer, Rules, Watch};
 use crate::{Error, Preparation};
@@ -271,6 +272,11 @@ impl<'run> Tour<'run> {
     fn visit(&mut self, visit: &Visit) -> Result<Option<(Visited, Option<String>)>, Error> {
         let Visit { round, application: name } = visit;
         let plan = &self.preparation.plan;
+        let counters = || match plan.mode {
+            Mode::Tiers => Counters::now().map(Some),
+            _ => Ok(None),
+        };
+        let counters_before = counters()?;
         let page_bytes = self.preparation.situation.machine.page_bytes;
         let Place { root, layout, .. } = self.place;
         let application =
@@ -316,6 +322,7 @@ impl<'run> Tour<'run> {
             free_bytes: (free_before, free_after),
             waits,
             prefetched_pages,
+            tiers: counters()?.zip(counters_before).map(|(now, before)| now.since(before)),
         };
         Ok(Some((visited, result.err())))
     }

@@ -10,7 +10,7 @@ use linux::{KernelSetting, Root, counters, delays, swap};
 use types::Bytes;
 
 use crate::Error;
-use crate::plan::{Mode, Plan};
+use crate::plan::{Mode, Plan, Tiers};
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,17 @@ pub enum ChangeStep {
         /// The size of the swap file.
         size: Bytes,
         /// The swap priority of the swap file.
+        priority: i32,
+    },
+    /// Serves a swap area of two tiers.
+    Serve {
+        /// The tiers.
+        tiers: Tiers,
+        /// The folder of the slow tier and of swapd's files.
+        folder: PathBuf,
+        /// The size of the swap area.
+        size: Bytes,
+        /// The swap priority of the area.
         priority: i32,
     },
     /// Creates the groups for all applications, and applies their settings.
@@ -159,6 +170,11 @@ fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<ChangeSt
         steps.push(ChangeStep::Zram { compressor, size: zram_size, priority });
         priority -= 1;
     }
+    if let (Mode::Tiers, Some(tiers)) = (plan.mode, &plan.tiers) {
+        let size = plan.swap_size.unwrap_or_default();
+        let (tiers, folder) = (tiers.clone(), folder.to_owned());
+        steps.push(ChangeStep::Serve { tiers, folder, size, priority });
+    }
     if plan.mode.has_swap_file() {
         let size = plan.swap_size.unwrap_or_default();
         steps.push(ChangeStep::SwapFile { path: folder.join("swap"), size, priority });
@@ -171,13 +187,15 @@ pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
     let budget = budget(plan).unwrap_or_default();
     let has_pool = plan.mode.has_zram() || plan.mode == Mode::Zswap;
     let compressed = plan.zram_size.filter(|_| has_pool).unwrap_or_default();
-    let wanted = budget.0 + compressed.0;
+    let locked = plan.tiers.as_ref().filter(|_| plan.mode == Mode::Tiers);
+    let locked = locked.map_or(Bytes(0), |tiers| tiers.fast);
+    let wanted = budget.0 + compressed.0 + locked.0;
     if wanted <= situation.spare_bytes() {
         return None;
     }
     Some(format!(
-        "the plan may take {} of memory (budget {budget}, compressed swap {compressed}), the \
-         machine has {} available and must keep {}: make the budget smaller, or end other programs",
+        "the plan may take {} of memory (budget {budget}, compressed swap {compressed}, fast \
+         tier {locked}), the machine has {} available and must keep {}: make the budget smaller, or end other programs",
         Bytes(wanted),
         Bytes(situation.available_bytes),
         Bytes(situation.reserve_bytes()),
@@ -199,6 +217,13 @@ impl fmt::Display for ChangeStep {
             }
             ChangeStep::SwapFile { path, size, priority } => {
                 write!(f, "swap to the file {} of {size}, priority {priority}", path.display())
+            }
+            ChangeStep::Serve { tiers, size, priority, .. } => {
+                write!(
+                    f,
+                    "serve a swap area of {size} with {} in memory, policy {}, priority {priority}",
+                    tiers.fast, tiers.policy
+                )
             }
             ChangeStep::Groups { folders, settings } => {
                 write!(f, "make {} cgroups below {}", folders.len(), folders[0].display())?;

@@ -166,10 +166,24 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
 /// # Errors
 /// The program cannot be run.
 pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
+    start_until(command, Signal::KILL)
+}
+
+/// Starts `command` as the leader of a new process group; the kernel sends it SIGTERM when the calling thread
+/// ends, however that ends.
+///
+/// # Errors
+/// The program cannot be run.
+pub fn start_bound_gently(command: &mut Command) -> Result<Child, Error> {
+    start_until(command, Signal::TERM)
+}
+
+/// Starts `command`, which gets `signal` when the calling thread ends.
+fn start_until(command: &mut Command, signal: Signal) -> Result<Child, Error> {
     use rustix::process::{getpid, getppid, set_parent_process_death_signal};
     let parent = getpid();
     let bind = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
+        set_parent_process_death_signal(Some(signal))?;
         match getppid() == Some(parent) {
             true => Ok(()),
             // The parent ended before the signal was set.

@@ -41,7 +41,7 @@ impl Plan {
         let mode = self.mode;
         let sizes = [
             ("budget", self.budget, mode != Mode::NoLimit),
-            ("swap_size", self.swap_size, mode.has_swap_file()),
+            ("swap_size", self.swap_size, mode.has_swap_file() || mode == Mode::Tiers),
             ("zram_size", self.zram_size, mode.has_zram() || mode == Mode::Zswap),
         ];
         for (entry, size, is_needed) in sizes {
@@ -71,6 +71,10 @@ impl Plan {
                 Err("mode kill needs [kill] with a threshold, such as 0.4".to_owned())
             }
             (Mode::Minfree, _) => self.minfree.check(),
+            (Mode::Tiers, _) => match &self.tiers {
+                Some(tiers) => tiers.check(),
+                None => Err("mode tiers needs `tiers` with a policy and a fast tier".to_owned()),
+            },
             // Other modes ignore [kill], because plans are often copied.
             _ => Ok(()),
         }

@@ -1,0 +1,267 @@
+"""swapd beside a swap file: the times of faults, values, kills of the server, idle processor time.
+
+    python bench/swapd.py [faults] [idle] [values] [kills] [--rounds 5] [--minutes 60] [--kills 200]
+
+Needs root, FUSE, loop devices, gcc and memory cgroups of version 1, on a machine without another
+swap area. `faults` runs one program on each area in turn: 400 MiB touched at random in a group of
+100 MiB. It prints the median and the 99th percentile of its major faults, divided by those of the
+swap file of the same round. `idle` prints the processor time of a swapd that nobody asks, over
+30 s. `values` runs four such programs for --minutes on swapd and counts wrong values. `kills` does
+the same until as many servers were killed by SIGKILL as --kills says; each successor must serve
+within a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import TypedDict
+
+from relaunch import AGENT, HANGS_AFTER_S, MEMORY, MIB, ROOT, removed, swap_file
+
+FAULTS = Path(__file__).parent / "faults.c"
+AREA_MIB = 1024
+HELD_MIB = 400
+LIMIT_MIB = 100
+ACCESSES = 60_000
+IDLE_S = 30
+TARGETS = {
+    ("fast tier", "p50"): 0.6,
+    ("fast tier", "p99"): 1.0,
+    ("slow tier", "p50"): 1.4,
+}
+"""At most this multiple of the swap file's figure."""
+AREAS = {
+    "fast tier": ["--fast", f"{AREA_MIB}MiB", "--policy", "hierarchical"],
+    "slow tier": ["--fast", "4KiB", "--policy", "flash"],
+}
+
+
+class Times(TypedDict):
+    """What bench/faults.c prints: times in nanoseconds."""
+
+    wrong: int
+    faults: int
+    p50: int
+    p99: int
+    p999: int
+
+
+@contextlib.contextmanager
+def swapd(folder: Path, *words: str, mib: int = AREA_MIB) -> Iterator[subprocess.Popen[str]]:
+    """A swapd with an area in use; it ends before the folder is removed."""
+    socket = folder / "swapd.sock"
+    command = [AGENT, "swapd", "--size", f"{mib}MiB", "--slow", folder / "slow", "--only-swap"]
+    command += ["--json", "--priority", "32767", "--socket", socket, *words]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        late = time.monotonic() + HANGS_AFTER_S
+        while not socket.exists():
+            if process.poll() is not None or time.monotonic() > late:
+                raise RuntimeError("swapd did not start")
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.terminate()
+        output, _ = process.communicate(timeout=HANGS_AFTER_S)
+    errors = json.loads(output)["errors"]
+    assert not any(errors.values()), errors
+
+
+@contextlib.contextmanager
+def group(limit_mib: int) -> Iterator[Path]:
+    """A memory group with a limit, which swaps as readily as it can."""
+    folder = MEMORY / f"pagewise-bench-{os.getpid()}-{time.monotonic_ns() % 10**9}"
+    folder.mkdir()
+    try:
+        (folder / "memory.limit_in_bytes").write_text(str(limit_mib * MIB))
+        (folder / "memory.swappiness").write_text("100")
+        yield folder
+    finally:
+        removed(folder)
+
+
+def started(program: Path, inside: Path, accesses: int, seed: int) -> subprocess.Popen[str]:
+    """The program of bench/faults.c in a group."""
+    script = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
+    words = [program, str(HELD_MIB), str(accesses), str(seed)]
+    return subprocess.Popen(
+        ["sh", "-c", script, "sh", inside, *words], stdout=subprocess.PIPE, text=True
+    )
+
+
+def times(program: Path, seed: int) -> Times:
+    """One run of the program on the area in use."""
+    with group(LIMIT_MIB) as inside:
+        process = started(program, inside, ACCESSES, seed)
+        output, _ = process.communicate(timeout=HANGS_AFTER_S)
+    found: Times = json.loads(output)
+    assert found["faults"] > ACCESSES // 4, f"the area was hardly used: {found}"
+    return found
+
+
+def measure_faults(folder: Path, program: Path, rounds: int) -> bool:
+    """Prints the times of faults on each area; returns whether every target holds."""
+    runs: dict[str, list[Times]] = {"swap file": [], **{name: [] for name in AREAS}}
+    for seed in range(rounds):
+        with swap_file(folder, AREA_MIB * MIB):
+            runs["swap file"].append(times(program, seed))
+        for name, words in AREAS.items():
+            with swapd(folder, *words):
+                runs[name].append(times(program, seed))
+    print(f"{rounds} rounds in turn, load {os.getloadavg()[0]:.1f}")
+    print("area\twrong\tfaults\tp50 us\tp99 us\tp99.9 us\tp50 ratio\tp99 ratio")
+    is_reached = True
+    for name, found in runs.items():
+        cells = [str(sum(run["wrong"] for run in found)), f"{found[-1]['faults']}"]
+        cells += [f"{median(figures(found, key)) / 1000:.1f}" for key in ("p50", "p99", "p999")]
+        for key in ("p50", "p99"):
+            files = figures(runs["swap file"], key)
+            ratios = [a / b for a, b in zip(figures(found, key), files, strict=True)]
+            target = TARGETS.get((name, key))
+            is_reached &= target is None or median(ratios) <= target
+            limit = "" if target is None else f", at most {target}"
+            cells.append(f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}{limit})")
+        print("\t".join([name, *cells]), flush=True)
+    return is_reached
+
+
+def figures(runs: list[Times], key: str) -> list[int]:
+    """One figure of every run."""
+    return [int(run[key]) for run in runs]  # type: ignore[literal-required]
+
+
+def measure_idle(folder: Path) -> bool:
+    """Prints the processor time of an idle swapd; returns whether the target holds."""
+    with swapd(folder, "--fast", "64MiB", "--policy", "adaptive") as process:
+        time.sleep(5)
+        before = processor_ticks(process.pid)
+        time.sleep(IDLE_S)
+        ticks = processor_ticks(process.pid) - before
+    share = ticks / os.sysconf("SC_CLK_TCK") / IDLE_S
+    print(f"idle: {share:.2%} of a processor over {IDLE_S} s (at most 0.1 %)", flush=True)
+    return share <= 0.001
+
+
+def processor_ticks(process: int) -> int:
+    """Clock ticks of a process so far, in user and kernel mode."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def guard_of(server: int) -> int:
+    """The process that takes over if the server is killed."""
+    late = time.monotonic() + HANGS_AFTER_S
+    while time.monotonic() < late:
+        for path in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
+                if parent == str(server) and b"--guard" in (path / "cmdline").read_bytes():
+                    return int(path.name)
+        time.sleep(0.005)
+    raise TimeoutError(f"process {server} has no guard")
+
+
+def measure_kills(folder: Path, program: Path, kills: int) -> bool:
+    """Kills servers while four programs run; returns whether no value was wrong and all took over
+    in time."""
+    draw = random.Random(1)
+    errors = (folder / "errors.txt").open("w+")
+    command = [AGENT, "swapd", "--size", f"{2 * AREA_MIB}MiB", "--slow", folder / "slow"]
+    command += ["--fast", "128MiB", "--policy", "adaptive", "--verify", "--only-swap"]
+    command += ["--priority", "32767"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert server.stdout and "serving" in server.stdout.readline()
+    serving, killed, runs, wrong, waits = server.pid, 0, 0, 0, []
+    while killed < kills:
+        with group(4 * LIMIT_MIB) as inside:
+            programs = [started(program, inside, ACCESSES * 3, runs + each) for each in range(4)]
+            while killed < kills and any(each.poll() is None for each in programs):
+                successor = guard_of(serving)
+                time.sleep(draw.uniform(0.05, 0.5))
+                begun, length = time.monotonic(), (folder / "errors.txt").stat().st_size
+                os.kill(serving, signal.SIGKILL)
+                while (folder / "errors.txt").stat().st_size == length:
+                    if time.monotonic() > begun + HANGS_AFTER_S:
+                        raise TimeoutError("no successor")
+                    time.sleep(0.002)
+                waits.append(time.monotonic() - begun)
+                serving, killed = successor, killed + 1
+            outputs = [each.communicate(timeout=HANGS_AFTER_S)[0] for each in programs]
+        wrong += sum(json.loads(output)["wrong"] if output else 1 for output in outputs)
+        runs += 4
+    os.kill(serving, signal.SIGTERM)
+    server.stdout.read()
+    server.wait(HANGS_AFTER_S)
+    errors.close()
+    left = [line for line in Path("/proc/swaps").read_text().splitlines() if "/dev/loop" in line]
+    left += [str(path) for path in Path("/run/pagewise").glob("swapd-*")]
+    print(
+        f"kills: {killed} servers killed, {wrong} wrong values in {runs} runs, takeover "
+        f"{median(waits) * 1000:.0f} ms, at most {max(waits) * 1000:.0f} ms; "
+        f"left: {left or 'nothing'}"
+    )
+    return wrong == 0 and not left and max(waits) <= 1
+
+
+def measure_values(folder: Path, program: Path, minutes: float) -> bool:
+    """Runs four programs on swapd, again and again; returns whether every value was right."""
+    over = time.monotonic() + minutes * 60
+    wrong = runs = faults = 0
+    words = ["--fast", "128MiB", "--policy", "adaptive", "--verify"]
+    with swapd(folder, *words, mib=2 * AREA_MIB):
+        while time.monotonic() < over:
+            with group(4 * LIMIT_MIB) as inside:
+                programs = [
+                    started(program, inside, ACCESSES * 3, runs + each) for each in range(4)
+                ]
+                outputs = [process.communicate(timeout=HANGS_AFTER_S)[0] for process in programs]
+            found: list[Times] = [json.loads(output) for output in outputs]
+            wrong += sum(run["wrong"] for run in found)
+            faults += sum(run["faults"] for run in found)
+            runs += 4
+    print(f"values: {wrong} wrong in {runs} runs, {faults} major faults, {minutes:g} minutes")
+    return wrong == 0 and faults > 0
+
+
+def main() -> int:
+    """Runs the parts asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("parts", nargs="*", choices=["faults", "idle", "values", "kills", []])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--kills", type=int, default=200)
+    arguments = parser.parse_args()
+    parts = arguments.parts or ["faults", "idle"]
+    # Ended from outside, it still removes what it made.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as name:
+        folder = Path(name)
+        program = folder / "faults"
+        subprocess.run(["gcc", "-O2", "-Wall", "-o", program, FAULTS], check=True)
+        reached = []
+        if "faults" in parts:
+            reached.append(measure_faults(folder, program, arguments.rounds))
+        if "idle" in parts:
+            reached.append(measure_idle(folder))
+        if "values" in parts:
+            reached.append(measure_values(folder, program, arguments.minutes))
+        if "kills" in parts:
+            reached.append(measure_kills(folder, program, arguments.kills))
+    return 0 if all(reached) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
