@@ -5,9 +5,10 @@
 Needs what the plan needs, as root (`make lab-setup`), on a machine without another swap area. OUT
 gets a folder per run; a complete run is kept, so an interrupted series resumes. For each policy it
 prints the pages that the slow tier read and wrote, what simulating the swap file's recording with
-the same options foretells, the pages written to the fast tier, and the median launch. The runs of
-one policy and repeat are compared with those of another of the same repeat. Each recording of
-swapd is decided again (`pagewise simulate --as-recorded`), which must give the same moves.
+the same options foretells, and what the simulator's own rules make of the very requests that
+swapd had; the pages written to the fast tier, and the median launch. Runs of the same repeat are
+compared. Each recording of swapd is decided again (`pagewise simulate --as-recorded`), which must
+give the same moves.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+import numpy as np
 import polars
 from relaunch import AGENT, ROOT
 
 import pagewise as pw
+from pagewise import _core
 
 PLANS = ROOT / "lab" / "plans"
+DIRTY, OF_ZEROS = 1, 128
+"""Flags of events in a trace file."""
 POLICIES = ("hierarchical", "hybrid", "nvm-cache", "adaptive")
 FILE = "swap-file"
 # Where decisions weigh latencies, those of the run; the counts depend on nothing else of a device.
@@ -47,7 +52,8 @@ class Run:
     slow: int
     fast_writes: int
     launch_s: float
-    foretold: int | None
+    foretold: int | None = None
+    simulated: int | None = None
 
 
 def plan_text(base: str, policy: str, fast: str, emulate: str | None) -> str:
@@ -83,6 +89,34 @@ def launches(folder: Path) -> float:
     return float(visits.filter(~polars.col("cold"))["launch_s"].median())  # type: ignore[arg-type]
 
 
+def of_swap(folder: Path) -> Path:
+    """The page-outs and page-ins of a run on the swap file, without pages of files and of zeros.
+
+    The recording of the lab has every source. A swap area sees neither of those.
+    """
+    swapped = folder / "swapped.parquet"
+    if swapped.exists():
+        return swapped
+    trace = pw.read(folder / "recording.pgr")
+    names = np.array(_core.kinds())[trace.column("kind")]
+    flags, pages, times = (trace.column(name) for name in ("flags", "page", "time_ns"))
+    is_kept = np.isin(names, ("swap_out", "swap_in")) & (flags & OF_ZEROS == 0)
+    lines = ["time_s,event,process,page,state,kind"]
+    for time_ns, name, page, flag in zip(
+        times[is_kept].tolist(),
+        names[is_kept].tolist(),
+        pages[is_kept].tolist(),
+        flags[is_kept].tolist(),
+        strict=True,
+    ):
+        state = "" if name == "swap_in" else "D" if flag & DIRTY else "C"
+        seconds = f"{time_ns // 10**9}.{time_ns % 10**9:09}"
+        lines.append(f"{seconds},{name.removeprefix('swap_')},1,{page},{state},anon")
+    (folder / "swapped.csv").write_text("\n".join(lines) + "\n")
+    pw.import_trace([folder / "swapped.csv"], swapped)
+    return swapped
+
+
 def of_tiers(folder: Path, recording: Path) -> Run:
     """The figures of a run on swapd, and what the recording of the swap file foretells."""
     served = json.loads((folder / "swapd.json").read_text())
@@ -90,20 +124,24 @@ def of_tiers(folder: Path, recording: Path) -> Run:
     again = pw.simulate_as_recorded(folder / "swapd.pgr")
     assert again["identical"], again["first_difference"]
     times = again["latencies"]
-    foretold = pw.simulate(
-        recording,
-        architecture=served["policy"],
-        fast_tier=served["fast_bytes"],
-        fast=f"{times['fast_read_ns']}/{times['fast_write_ns']}ns",
-        slow=f"{times['slow_read_ns']}/{times['slow_write_ns']}ns",
-        option={**served["options"], "readahead": "recorded", "ranges": "no"},
-    )
-    slow = served["slow"]
+
+    def simulated(trace: Path) -> int:
+        found = pw.simulate(
+            trace,
+            architecture=served["policy"],
+            fast_tier=served["fast_bytes"],
+            fast=f"{times['fast_read_ns']}/{times['fast_write_ns']}ns",
+            slow=f"{times['slow_read_ns']}/{times['slow_write_ns']}ns",
+            option={**served["options"], "ranges": "no"},
+        )
+        return found["slow"]["reads"] + found["slow"]["writes"]
+
     return Run(
-        slow=slow["reads"] + slow["writes"],
+        slow=served["slow"]["reads"] + served["slow"]["writes"],
         fast_writes=served["fast"]["writes"],
         launch_s=launches(folder),
-        foretold=foretold["slow"]["reads"] + foretold["slow"]["writes"],
+        foretold=simulated(recording),
+        simulated=simulated(folder / "swapd.pgr"),
     )
 
 
@@ -111,7 +149,7 @@ def of_file(folder: Path) -> Run:
     """The figures of a run on the swap file."""
     visits = polars.read_parquet(folder / "visits.parquet")
     moved = visits["swap_in_bytes"].sum() + visits["swap_out_bytes"].sum()
-    return Run(slow=moved // 4096, fast_writes=0, launch_s=launches(folder), foretold=None)
+    return Run(slow=moved // 4096, fast_writes=0, launch_s=launches(folder))
 
 
 def ratios(runs: dict[str, list[Run]], name: str, other: str, what: str) -> list[float]:
@@ -140,21 +178,26 @@ def main() -> int:
             folder = made(arguments.out, f"{policy}-{repeat}", text, policy == FILE)
             print(f"{folder.name}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
             if policy == FILE:
-                recording = folder / "recording.pgr"
+                recording = of_swap(folder)
                 runs[policy].append(of_file(folder))
             else:
                 runs[policy].append(of_tiers(folder, recording))
-    print("swap\tslow I/O pages\tforetold\tfast writes\tmedian launch ms\tbeside the swap file")
+    print(
+        "swap\tslow I/O pages\tlive over foretold\tlive over simulated\tfast writes\t"
+        "median launch ms\tbeside the swap file"
+    )
     is_reached = True
     for name, found in runs.items():
         errors = [run.slow / run.foretold - 1 for run in found if run.foretold]
         is_reached &= all(abs(error) <= FORETOLD_WITHIN for error in errors)
         spread = ", ".join(f"{error:+.1%}" for error in errors) or "-"
+        alike = [run.slow / run.simulated - 1 for run in found if run.simulated]
+        same = ", ".join(f"{error:+.2%}" for error in alike) or "-"
         slow = ", ".join(str(run.slow) for run in found)
         writes = ", ".join(str(run.fast_writes) for run in found)
         times = ", ".join(f"{run.launch_s * 1000:.0f}" for run in found)
         beside = ", ".join(f"{ratio:.2f}x" for ratio in ratios(runs, name, FILE, "launch_s"))
-        print(f"{name}\t{slow}\t{spread}\t{writes}\t{times}\t{beside}", flush=True)
+        print(f"{name}\t{slow}\t{spread}\t{same}\t{writes}\t{times}\t{beside}", flush=True)
     for what, name, other, figure, most in TARGETS:
         if name in runs and other in runs:
             found = ratios(runs, name, other, figure)

@@ -252,6 +252,11 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
         ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
+        (["simulate", "TRACE", "--fast", "4/5us"], 2, "missing: --architecture, --fast-tier, --s"),
+        (["simulate", "TRACE", "--as-recorded"], 3, "expected a recording of `pagewise-agent sw"),
+        (["simulate", "absent", "--as-recorded", "--moves", "moves.csv"], 3, "absent"),
+        ([*SIMULATE, "--moves", "moves.csv"], 2, "--moves and --force need --as-recorded"),
+        ([*SIMULATE, "--as-recorded"], 2, "so it goes without --architecture, --fast-tier"),
     ],
 )
 def test_a_refusal_has_its_status_and_reason(

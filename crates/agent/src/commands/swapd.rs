@@ -26,8 +26,10 @@ use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt;
 use crate::output::{print, say};
 
-/// How often the command looks for signals and for the end of its command.
+/// How often swapd looks for signals and for the end of its command.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often it looks for signals without a command: an idle machine should stay idle.
+const LOOK_FOR_SIGNALS_EVERY: Duration = Duration::from_millis(250);
 /// How often it tries again to disable the area when memory had no room for its pages.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
@@ -420,7 +422,7 @@ fn attend(mut session: Session, signal: &AtomicUsize, mut running: Option<Runnin
                 }
             }
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(if running.is_some() { LOOK_EVERY } else { LOOK_FOR_SIGNALS_EVERY });
     }
 }
 

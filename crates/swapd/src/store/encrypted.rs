@@ -6,7 +6,10 @@
 use std::os::fd::BorrowedFd;
 
 use aes::Aes256;
-use aes::cipher::{Array, KeyInit, consts::{U32, U64}};
+use aes::cipher::{
+    Array, KeyInit,
+    consts::{U32, U64},
+};
 use linux::disk_queue::{Ended, Part};
 use xts_mode::{Xts128, get_tweak_default};
 
