@@ -35,7 +35,7 @@ enum Command {
     Lazy(commands::lazy::Arguments),
     Record(commands::record::Arguments),
     Relaunchd(commands::relaunchd::Arguments),
-    Swapd(commands::swapd::Arguments),
+    Swapd(Box<commands::swapd::Arguments>),
     Manual(commands::manual::Arguments),
     Completions(commands::completions::Arguments),
 }

@@ -278,7 +278,9 @@ impl Session {
         let guard = &mut self.guard;
         self.area.off(|device| {
             swapoff(device)?;
-            guard.take().map(Guard::finish);
+            if let Some(guard) = guard.take() {
+                guard.finish();
+            }
             Ok(())
         })
     }
@@ -288,7 +290,9 @@ impl Session {
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let disabled = self.off(swapoff);
-        self.guard.take().map(Guard::finish);
+        if let Some(guard) = self.guard.take() {
+            guard.finish();
+        }
         self.control.end();
         let served = self.serving.join().unwrap_or_else(|panic| resume_unwind(panic));
         let recorded = self.recording.map_or(Ok(()), RecordingThread::finish);

@@ -45,6 +45,7 @@ def described(result: AsRecorded, moves: str | None) -> list[Part]:
         ["slow", format_count(result["slow"]["reads"]), format_count(result["slow"]["writes"])],
     ]
     decided = [[name, format_count(count)] for name, count in result["moves"].items() if count]
+    written: list[Part] = ["", facts([("written", moves)])] if moves else []
     return [
         f"{result['policy']}, fast tier {format_size(result['fast_bytes'])} of "
         f"{format_size(result['size_bytes'])}: {verdict(result)}",
@@ -54,7 +55,7 @@ def described(result: AsRecorded, moves: str | None) -> list[Part]:
         figures(["tier", "pages read", "pages written"], tiers),
         "",
         figures(["move", "count"], decided),
-        *(["", facts([("written", moves)])] if moves else []),
+        *written,
     ]
 
 
