@@ -20,6 +20,7 @@ from pagewise.errors import UsageError
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 EXAMPLES = Path(__file__).parents[1] / "examples"
+BLOCKS = str(EXAMPLES / "kill-1g" / "kill-1g.blocks.csv.zst")
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
 SIMULATE = ["simulate", "TRACE", "--architecture", "hybrid", "--fast-tier", "4KiB", *DEVICES]
 ADVISE = ["advise", "swap", "TRACE", *DEVICES]
@@ -252,6 +253,8 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
         ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
+        (["advise", "swap", BLOCKS], 1, "not swap: block requests mix the I/O of files"),
+        (["advise", "swap", BLOCKS, "--fast", "1/1us"], 1, "record swap with pagewise-agent"),
         (["simulate", "TRACE", "--fast", "4/5us"], 2, "missing: --architecture, --fast-tier, --s"),
         (["simulate", "TRACE", "--as-recorded"], 3, "expected a recording of `pagewise-agent sw"),
         (["simulate", "absent", "--as-recorded", "--moves", "moves.csv"], 3, "absent"),

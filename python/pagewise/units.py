@@ -198,9 +198,14 @@ def format_years(years: float | None) -> str:
     if years >= YEARS_SHOWN:
         return f"over {YEARS_SHOWN:,} years"
     if years >= 1:
-        return f"{format_number(years)} years"
+        return counted(format_number(years), "year")
     days = years * DAYS_PER_YEAR
-    return f"{format_number(days)} days" if days >= 1 else "under a day"
+    return counted(format_number(days), "day") if days >= 1 else "under a day"
+
+
+def counted(number: str, unit: str) -> str:
+    """A number with its unit: ``1 day``, ``1.2 days``."""
+    return f"{number} {unit}" if number == "1" else f"{number} {unit}s"
 
 
 def format_range(value: Spread, written: Callable[[float], str]) -> str:

@@ -66,16 +66,16 @@ pub enum Task {
 /// The operating system refuses.
 pub fn wait() -> Result<Task, Error> {
     let _ = setsid();
-    let mut said = Vec::new();
+    let mut message = Vec::new();
     // An interrupted read is repeated.
-    let read = io::stdin().read_to_end(&mut said);
+    let read = io::stdin().read_to_end(&mut message);
     read.map_err(|error| Error::refused("wait for the end of the server", error))?;
-    Ok(task(&String::from_utf8_lossy(&said)))
+    Ok(task(&String::from_utf8_lossy(&message)))
 }
 
-fn task(said: &str) -> Task {
+fn task(message: &str) -> Task {
     let mut command = None;
-    for line in said.lines() {
+    for line in message.lines() {
         let mut words = line.split(' ');
         match words.next() {
             Some(OVER) => return Task::End,
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_guard_ends_with_its_server_unless_that_was_killed() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("said");
+        let path = folder.path().join("message");
         let script = format!("cat > {}", path.display());
         let mut guard = Guard::start(Command::new("sh").args(["-c", &script])).unwrap();
         guard.say_command(12, 34);

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagewise.answers import EvidenceResult
+from pagewise.errors import PagewiseError
 from pagewise.types import Events, Gap, Header
 from pagewise.units import format_count, format_number, format_seconds, format_size
 
@@ -29,6 +30,13 @@ ACTIVE_MIN_S = 60.0
 SHARE_MAX = 0.05
 """How much I/O share the size from one half may cost on the other half."""
 ENOUGH, NOT_SWAP = "enough", "not swap"
+OF_BLOCKS = "block requests mix the I/O of files and swap, so they cannot size swap"
+NOT_SWAP_REASONS: dict[str, str] = {
+    "swap": OF_BLOCKS,  # blocks read with --as swap
+    "block": OF_BLOCKS,
+    "objects": "accesses to the objects of a cache say nothing about swap",
+}
+RECORD_SWAP = "record swap with pagewise-agent record"
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,7 @@ class Evidence:
     active_s: float | None
     gaps: Sequence[Gap]
     is_swap: bool
+    kind: str
     halves: Halves
     range_bytes: tuple[int | None, int | None]
 
@@ -77,7 +86,7 @@ class Evidence:
             held += f" in {format_seconds(self.active_s)}"
         match self.verdict:
             case "not swap":
-                return "block requests mix the I/O of files and swap, so they cannot size swap"
+                return NOT_SWAP_REASONS[self.kind]
             case "too short":
                 needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(ACTIVE_MIN_S)}"
                 return f"{held}; a size needs {needed}"
@@ -95,7 +104,7 @@ class Evidence:
         if self.verdict == ENOUGH:
             return None
         if self.verdict == "not swap":
-            return "record swap with pagewise-agent record"
+            return RECORD_SWAP
         return f"record {self._how_long()} of the load that makes memory short"
 
     def _how_long(self) -> str:
@@ -206,6 +215,7 @@ def weigh(trial: Trial, architecture: str, info: Events, reaccesses: int) -> Evi
         active_s=info["active_s"],
         gaps=info["gaps"],
         is_swap=is_swap(info["header"]),
+        kind=info["header"]["kind"],
         halves=halves,
         range_bytes=slices.range_bytes(halves),
     )
@@ -218,6 +228,16 @@ SWAP_FORMATS = ("events", "recording", "pgw", "scenario")
 def is_swap(header: Header) -> bool:
     """Whether the pages are swap pages, and not blocks of a disk."""
     return header["kind"] == "swap" and header["format"] in SWAP_FORMATS
+
+
+def refuse_other_than_swap(header: Header, trace: str) -> None:
+    """Raises PagewiseError if the trace cannot size swap on any device."""
+    if not is_swap(header):
+        raise PagewiseError(
+            f"{trace}: {NOT_SWAP}: {NOT_SWAP_REASONS[header['kind']]}",
+            path=trace,
+            hint=RECORD_SWAP,
+        )
 
 
 def _size(size: int | None) -> str:

@@ -152,6 +152,8 @@ def _advised(
     """The advice on a recording; ``found`` has its numbered pages of this size."""
     held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
+    if given.fast is None or given.slow is None:
+        evidences.refuse_other_than_swap(held["header"], path)
     options = machines.completed(machine, given, path)
     refuse_times_of_small_pages(page_bytes, options.fast, options.slow)
     limit = None if options.memory is None else parse_size(options.memory)

@@ -124,12 +124,13 @@ def swap(
     tell_losses(advice["losses"])
     for default in advice["defaults"]:
         say(taken(default))
-    for sentence in advice["warnings"]:
-        say(f"warning: {sentence}")
     if json:
         show_json(advice)
     else:
         show(*described(advice))
+    # The verdict comes first: it says whether they matter.
+    for sentence in advice["warnings"]:
+        say(f"warning: {sentence}")
     if advice["evidence"]["verdict"] != ENOUGH:
         raise typer.Exit(1)
 
