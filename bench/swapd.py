@@ -5,7 +5,7 @@
 Needs root, FUSE, loop devices, gcc and memory cgroups of version 1, on a machine without another
 swap area. `faults` runs one program on each area in turn: 400 MiB touched at random in a group of
 100 MiB. It prints the median and the 99th percentile of its major faults, divided by those of the
-swap file of the same round. `idle` prints the processor time of a swapd that nobody asks, over
+swap file of the same round. `idle` prints the processor time of a swapd without requests, over
 30 s. `values` runs four such programs for --minutes on swapd and counts wrong values. `kills` does
 the same until as many servers were killed by SIGKILL as --kills says; each successor must serve
 within a second.

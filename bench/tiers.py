@@ -5,7 +5,7 @@
 Needs what the plan needs, as root (`make lab-setup`), on a machine without another swap area. OUT
 gets a folder per run; a complete run is kept, so an interrupted series resumes. For each policy it
 prints the pages that the slow tier read and wrote, what simulating the swap file's recording with
-the same options foretells, and what the simulator's own rules make of the very requests that
+the same options predicts, and what the simulator's own rules make of the very requests that
 swapd had; the pages written to the fast tier, and the median launch. Runs of the same repeat are
 compared. Each recording of swapd is decided again (`pagewise simulate --as-recorded`), which must
 give the same moves.
@@ -37,12 +37,12 @@ DIRTY, OF_ZEROS = 1, 128
 POLICIES = ("hierarchical", "hybrid", "nvm-cache", "adaptive")
 FILE = "swap-file"
 # Where decisions weigh latencies, those of the run; the counts depend on nothing else of a device.
-FORETOLD_WITHIN = 0.10
+PREDICTED_WITHIN = 0.10
 TARGETS = [
     ("slow I/O of adaptive", "adaptive", "hierarchical", "slow", 0.92),
     ("fast writes of hybrid", "hybrid", "hierarchical", "fast_writes", 0.5),
 ]
-"""What of which policy is at most how much of the other's."""
+"""A figure of the first policy is at most this multiple of the second's."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Run:
     slow: int
     fast_writes: int
     launch_s: float
-    foretold: int | None = None
+    predicted: int | None = None
     simulated: int | None = None
 
 
@@ -118,7 +118,7 @@ def of_swap(folder: Path) -> Path:
 
 
 def of_tiers(folder: Path, recording: Path) -> Run:
-    """The figures of a run on swapd, and what the recording of the swap file foretells."""
+    """The figures of a run on swapd, and what the recording of the swap file predicts."""
     served = json.loads((folder / "swapd.json").read_text())
     assert not any(served["errors"].values()), served["errors"]
     again = pw.simulate_as_recorded(folder / "swapd.pgr")
@@ -140,7 +140,7 @@ def of_tiers(folder: Path, recording: Path) -> Run:
         slow=served["slow"]["reads"] + served["slow"]["writes"],
         fast_writes=served["fast"]["writes"],
         launch_s=launches(folder),
-        foretold=simulated(recording),
+        predicted=simulated(recording),
         simulated=simulated(folder / "swapd.pgr"),
     )
 
@@ -183,13 +183,13 @@ def main() -> int:
             else:
                 runs[policy].append(of_tiers(folder, recording))
     print(
-        "swap\tslow I/O pages\tlive over foretold\tlive over simulated\tfast writes\t"
+        "swap\tslow I/O pages\tlive over predicted\tlive over simulated\tfast writes\t"
         "median launch ms\tbeside the swap file"
     )
     is_reached = True
     for name, found in runs.items():
-        errors = [run.slow / run.foretold - 1 for run in found if run.foretold]
-        is_reached &= all(abs(error) <= FORETOLD_WITHIN for error in errors)
+        errors = [run.slow / run.predicted - 1 for run in found if run.predicted]
+        is_reached &= all(abs(error) <= PREDICTED_WITHIN for error in errors)
         spread = ", ".join(f"{error:+.1%}" for error in errors) or "-"
         alike = [run.slow / run.simulated - 1 for run in found if run.simulated]
         same = ", ".join(f"{error:+.2%}" for error in alike) or "-"

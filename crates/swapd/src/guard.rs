@@ -54,7 +54,7 @@ impl Guard {
 /// What a guard has to do after the end of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
-    /// Nothing.
+    /// End: nothing is left to take over.
     End,
     /// To take over, until a command ends if there is one: its process id and start.
     TakeOver(Option<(u32, u64)>),

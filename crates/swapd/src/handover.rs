@@ -40,7 +40,7 @@ pub struct Handover {
 /// Copies of descriptors that a program inherits which is started now.
 #[derive(Debug)]
 pub struct Descriptors {
-    /// What they are; the successor reads it.
+    /// The numbers of the copies, for the successor.
     pub handover: Handover,
     _copies: Vec<OwnedFd>,
 }

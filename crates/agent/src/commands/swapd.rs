@@ -349,9 +349,9 @@ enum Running {
     Own(Child),
     /// A server that was killed started it.
     OfPredecessor {
-        /// Its process id.
+        /// Process id of the command.
         process: u32,
-        /// Its start, by which it differs from later processes with its id.
+        /// Start of the command, by which it differs from later processes with the same id.
         start: u64,
     },
 }

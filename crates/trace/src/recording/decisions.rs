@@ -12,11 +12,11 @@ use crate::{Error, ErrorKind};
 /// What happened to a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotEvent {
-    /// It was written.
+    /// The kernel wrote the slot.
     Out,
-    /// It was read.
+    /// The kernel read the slot.
     In,
-    /// It was discarded.
+    /// The kernel discarded the slot.
     Void,
 }
 
