@@ -58,8 +58,12 @@ def test_a_program_has_the_same_outcome_with_the_library(name: str, place: Path)
     stock = run(program, MODES[STOCK], place)
     assert refusal(program, stock.end, stock.outcome) is None
     for mode in list(MODES)[1:]:
-        ours = run(program, MODES[mode], place)
         must_be_served = False if mode == OFF else program.must_be_served
+        for _ in range(REPEATS):
+            ours = run(program, MODES[mode], place)
+            # A thread looks at the program meanwhile. On a busy machine it may look too rarely.
+            if ours.served > 0 or not must_be_served:
+                break
         if must_be_served is not None:
             assert (ours.served > 0) is must_be_served, f"{mode}: loaded: {ours.is_loaded}"
         if ours.outcome != stock.outcome:
