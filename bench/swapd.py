@@ -28,6 +28,7 @@ from pathlib import Path
 from statistics import median
 from typing import TypedDict
 
+from guards import guard_of
 from relaunch import AGENT, HANGS_AFTER_S, MEMORY, MIB, ROOT, removed, swap_file
 
 FAULTS = Path(__file__).parent / "faults.c"
@@ -158,19 +159,6 @@ def processor_ticks(process: int) -> int:
     """Clock ticks of a process so far, in user and kernel mode."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12])
-
-
-def guard_of(server: int) -> int:
-    """The process that takes over if the server is killed."""
-    late = time.monotonic() + HANGS_AFTER_S
-    while time.monotonic() < late:
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
-                if parent == str(server) and b"--guard" in (path / "cmdline").read_bytes():
-                    return int(path.name)
-        time.sleep(0.005)
-    raise TimeoutError(f"process {server} has no guard")
 
 
 def measure_kills(folder: Path, program: Path, kills: int) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
+from guards import guard_of
 from waiting import line_of
 
 pytestmark = pytest.mark.skipif(
@@ -139,19 +140,6 @@ def test_its_sockets_answer_while_it_serves(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def guard_of(server: int) -> int:
-    """The process that takes over if the server is killed."""
-    late = time.monotonic() + HANGS_AFTER_S
-    while time.monotonic() < late:
-        for path in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
-                if parent == str(server) and b"--guard" in (path / "cmdline").read_bytes():
-                    return int(path.name)
-        time.sleep(0.01)
-    raise TimeoutError(f"process {server} has no guard")
-
-
 @contextlib.contextmanager
 def ended_after(seconds: float, process: int) -> Iterator[None]:
     """Ends a process of another's if the block takes too long, so that reading from it ends."""
@@ -205,6 +193,17 @@ def test_programs_keep_their_pages_when_servers_are_killed(
     with ended_after(HANGS_AFTER_S, killed):
         server.communicate(timeout=2 * HANGS_AFTER_S)
     assert device not in areas() and logs() == before
+
+
+@alone
+def test_a_full_output_leaves_no_area_and_no_guard(folder: Path) -> None:
+    before = logs()
+    with open("/dev/full", "w") as full:
+        server = subprocess.Popen(words(folder), stdout=full, stderr=subprocess.PIPE, text=True)
+    # Ends only when the guard has closed it, too.
+    _, errors = server.communicate(timeout=30)
+    assert server.returncode == 3 and "standard output: cannot be written" in errors
+    assert not areas() and logs() == before and list(folder.iterdir()) == []
 
 
 @alone

@@ -323,20 +323,24 @@ impl Beginning {
         root: &Root,
         start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
     ) -> Result<Session, Error> {
+        let slow = self.slow.try_clone();
+        let slow = slow.map_err(|error| Error::refused("copy a descriptor", error))?;
+        let disk = DiskQueue::new(self.slow, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
+        let control = Arc::new(Control::new()?);
         let files = Files {
             carrier: &self.carrier,
             area: &self.area,
             frames: self.fast.file(),
-            slow: self.slow.as_fd(),
+            slow: slow.as_fd(),
         };
         let descriptors = Descriptors::of(&files, self.latencies, self.takeovers)?;
+        // Started last: a guard that is not told of the end takes over.
         let guard = start_guard(&descriptors.handover);
-        drop(descriptors);
+        drop((descriptors, slow));
         let device = self.carrier.device().to_owned();
         let statistics = Arc::new(Statistics::default());
         statistics.takeovers.set(self.takeovers);
         let [emulated_fast, emulated_slow] = self.emulated;
-        let disk = DiskQueue::new(self.slow, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
         let key = self.is_encrypted.then(|| self.fast.key());
         let parts = Parts {
             carrier: self.carrier,
@@ -348,9 +352,16 @@ impl Beginning {
             statistics: Arc::clone(&statistics),
             recorder: self.recorder,
         };
-        let control = Arc::new(Control::new()?);
         let (notes, refused) = channel();
-        let serving = serve(parts, Arc::clone(&control), notes)?;
+        let serving = match serve(parts, Arc::clone(&control), notes) {
+            Ok(serving) => serving,
+            Err(error) => {
+                if let Ok(guard) = guard {
+                    guard.finish();
+                }
+                return Err(error);
+            }
+        };
         let mut notes = protection::of_process(root);
         // The thread has protected itself once it has sent this.
         notes.extend(refused.recv().unwrap_or_default());

@@ -207,8 +207,9 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     }
     let started = start(arguments);
     tell_guard(&mut session, &started);
-    if !arguments.json {
-        print(format_args!(
+    let printed = match arguments.json {
+        true => Ok(()),
+        false => print(format_args!(
             "serving {} MiB of swap at {} through {}: {} MiB in memory, the others at {}, policy {}",
             size.0 >> 20,
             session.device.display(),
@@ -216,7 +217,12 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
             fast.0 >> 20,
             slow.display(),
             plan.policy
-        ))?;
+        )),
+    };
+    if let Err(error) = printed {
+        // The area is in use already, so it does not end with an error alone.
+        let ends = AtomicUsize::new(SIGTERM as usize);
+        return attend(session, &ends, started.ok().flatten()).and(Err(error));
     }
     serve(arguments, &plan, session, &signal, started)
 }
