@@ -334,7 +334,7 @@ impl Beginning {
             slow: slow.as_fd(),
         };
         let descriptors = Descriptors::of(&files, self.latencies, self.takeovers)?;
-        // Started last: a guard that is not told of the end takes over.
+        // Started last: after an error before that, no guard would take over.
         let guard = start_guard(&descriptors.handover);
         drop((descriptors, slow));
         let device = self.carrier.device().to_owned();
