@@ -220,6 +220,7 @@ def test_what_swapd_refuses_ends_the_run_with_its_reason(tmp_path: Path) -> None
     tiers = {"policy": "clairvoyant", "fast": "16MiB"}
     finished = launch(swapping(tmp_path, "tiers", tiers=tiers))
     assert finished.returncode == 3 and "must know the future" in finished.stderr
+    assert not (tmp_path / "plan").exists()
 
 
 @pytest.mark.usefixtures("machine")

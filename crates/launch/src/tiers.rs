@@ -120,7 +120,12 @@ impl Server {
         let late = Instant::now() + BEGINS_WITHIN;
         while Counters::now().is_err() {
             if server.has_ended() || Instant::now() > late {
-                return Err(Error::Refused(reason(&log)));
+                let reason = reason(&log);
+                // Nothing was served, so nothing is left of it.
+                for path in [&log, &folder.join(RESULT)] {
+                    let _ = std::fs::remove_file(path);
+                }
+                return Err(Error::Refused(reason));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -147,7 +152,7 @@ impl Drop for Server {
 fn reason(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
     match text.trim().strip_prefix("pagewise-agent: ").unwrap_or(text.trim()) {
-        "" => format!("swapd did not start; its output is in {}", log.display()),
+        "" => "swapd did not start, and gave no reason".to_owned(),
         words => format!("swapd: {words}"),
     }
 }
