@@ -36,6 +36,18 @@ for line in sys.stdin:
     print("done", flush=True)
 """
 
+# Writes to {mib} MiB at every visit and gives them back before it answers.
+BORROW = """
+import sys  # {mark}
+print("ready", flush=True)
+for line in sys.stdin:
+    borrowed = bytearray({mib} << 20)
+    for place in range(0, len(borrowed), 4096):
+        borrowed[place] = 1
+    del borrowed
+    print("done", flush=True)
+"""
+
 # Reports that it is ready, and never answers.
 SILENT = """
 import sys  # {mark}
@@ -225,15 +237,18 @@ def test_what_swapd_refuses_ends_the_run_with_its_reason(tmp_path: Path) -> None
 
 @pytest.mark.usefixtures("machine")
 def test_relaunchd_reads_what_a_visit_uses_before_it(tmp_path: Path) -> None:
-    # Room for both, as far as relaunchd keeps 32 MiB, and still less than both need.
-    plan = swapping(tmp_path, rounds=4, prefetch=True, budget="76MiB")
+    # Each visit of the second application swaps out most of the first, and then leaves room to
+    # read it back: relaunchd keeps 32 MiB of it free.
+    applications = {"first": line(HOLD, mib=60), "second": line(BORROW, mib=80)}
+    memory = {"mode": "swap-file", "budget": "110MiB", "swap_size": "256MiB"}
+    plan = write(tmp_path / "plan.toml", applications, rounds=4, prefetch=True, **memory)
     finished = launch(plan)
     assert finished.returncode == 0, finished.stderr
     table = visits(plan)
     assert table["answered"].all()
     pages = table["prefetched_pages"].to_list()
-    # The first warm visits teach it; a later one may find some pages in memory.
-    assert pages[:4] == [0] * 4 and sum(pages[4:]) > 0, pages
+    # Its first warm visit teaches what it uses.
+    assert pages[:4] == [0] * 4 and pages[4] > 2000 and pages[6] > 2000, pages
     log = (tmp_path / "plan" / "relaunchd.log").read_text()
     assert log.count("event=frozen") == 8 and "by=command" in log
     left = {path.name for path in (tmp_path / "plan").iterdir()}
