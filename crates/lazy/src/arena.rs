@@ -118,7 +118,7 @@ pub struct Tables {
 /// | examination (`premap::IS_LOOKING`) | no thread: others skip it | make system calls |
 /// | the arena's, by `locking::lock` | `malloc` and its relatives, `fork`, `retire`, the helper | see below |
 /// | by `lock_briefly` | `mmap` and its relatives, some microseconds | see below |
-/// | by `lock_patiently` | calls whose result must not depend on the helper, some milliseconds | see below |
+/// | by `lock_patiently` | calls whose result must not depend on the helper, until it releases the lock | see below |
 /// | by `lock_at_rest` | calls that map over free memory, until the detached span is back | see below |
 ///
 /// - **What must never wait.** `mmap` and its relatives wait for no thread that a signal may have suspended: a

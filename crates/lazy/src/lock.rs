@@ -57,6 +57,11 @@ impl<T> Lock<T> {
         None
     }
 
+    /// Whether the thread with this id from libc holds the lock.
+    pub fn is_held_by(&self, thread: usize) -> bool {
+        self.word.load(Relaxed) & !SLEEPERS == number_of(thread)
+    }
+
     /// The value, for the thread that took the lock before `fork`.
     ///
     /// # Safety
@@ -151,8 +156,11 @@ const FUTEX_WAKE: libc::c_int = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
 /// record of the thread, which is a multiple of 64 and, unlike a thread-local, exists from the start.
 fn holder() -> u32 {
     // SAFETY: always succeeds.
-    let record = unsafe { libc::pthread_self() };
-    ((record >> 6) as u32) << 1 | 2
+    number_of(unsafe { libc::pthread_self() } as usize)
+}
+
+fn number_of(thread: usize) -> u32 {
+    ((thread >> 6) as u32) << 1 | 2
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The process's arena behind its lock, and the ways to wait for that; [`Arena`] says which call uses which.
 
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use policy::retention::Rules;
 use types::Bytes;
@@ -9,6 +9,7 @@ use crate::arena::{Arena, Owner};
 use crate::deferred;
 use crate::flag::take;
 use crate::lock::{Guard, Lock};
+use crate::waking::THREAD;
 
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
@@ -45,30 +46,35 @@ pub fn count_taken(call: impl FnOnce()) -> u32 {
     TAKEN.get() - before
 }
 
-/// The arena, if the lock is free within milliseconds.
+/// The arena, if the lock is free within milliseconds, or as soon as the helper releases it.
 pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
-    let wait = || {
-        std::thread::yield_now();
-        lock_briefly()
-    };
-    lock_briefly().or_else(|| (0..REFUSALS_MAX).find_map(|_| wait()))
+    lock_when(|_| true)
 }
 
-/// The arena while no system call is under way on free memory, if the lock is free within milliseconds.
-/// If it is not, none is under way either: the thread that makes them cannot be suspended.
+/// The arena while no system call is under way on free memory, if the lock is free within milliseconds, or as
+/// soon as the helper releases it. If there is none, no system call is under way either.
 pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {
+    lock_when(|arena| !arena.is_working())
+}
+
+/// Waits longer for a thread that cannot be suspended: the helper, and one that makes system calls on free memory.
+fn lock_when(is_ready: impl Fn(&Arena) -> bool) -> Option<Guard<'static, Arena>> {
     let (mut looks, mut refusals) = (0, 0);
     while looks < LOOKS_MAX && refusals < REFUSALS_MAX {
         match lock_briefly() {
-            Some(arena) if !arena.is_working() => return Some(arena),
+            Some(arena) if is_ready(&arena) => return Some(arena),
             Some(arena) => drop(arena),
-            None if IS_WORKING.load(Acquire) => {}
+            None if IS_WORKING.load(Acquire) || is_held_by_helper() => {}
             None => refusals += 1,
         }
         looks += 1;
         std::thread::yield_now();
     }
     None
+}
+
+fn is_held_by_helper() -> bool {
+    POOL.is_held_by(THREAD.load(Relaxed))
 }
 
 const LOOKS_MAX: u32 = 1_000_000;
@@ -114,4 +120,39 @@ pub fn note_work(is_under_way: bool) {
 pub fn forget_work() {
     take(&IS_WORKING);
     deferred::forget();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::waking::ABSENT;
+
+    /// Whether another thread gets the arena while this one holds it for a tenth of a second.
+    fn is_waited_for() -> bool {
+        let (ready, go) = channel();
+        let held = lock().unwrap();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(move || {
+                ready.send(()).unwrap();
+                lock_patiently().is_some()
+            });
+            go.recv().unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            drop(held);
+            other.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn the_helper_is_waited_for_and_other_threads_are_not() {
+        assert!(!is_waited_for());
+        // SAFETY: always succeeds.
+        THREAD.store(unsafe { libc::pthread_self() } as usize, Relaxed);
+        let is_waited = is_waited_for();
+        THREAD.store(ABSENT, Relaxed);
+        assert!(is_waited);
+    }
 }
