@@ -28,7 +28,7 @@ test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
-	cargo test --release --quiet --workspace $(AGENT_FEATURES)
+	cargo test --release --quiet --workspace $(AGENT_FEATURES) -- --include-ignored
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-host test-vm
 	@tools/skipped.sh $(SKIPPED)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import ran
 from conftest import ACCESSES, EVENTS, PAGES, WRITES
-from test_evidence import rounds, write
+from scenarios import rounds, write_steps
 from waiting import killed_after, running, within
 
 import pagewise
@@ -103,7 +103,7 @@ none moves or is renamed."""
 
 def test_no_field_of_an_advice_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     steps = list(rounds(600, 100))
-    path = write(tmp_path / "steady.csv", steps, lambda number: 600 * number / len(steps))
+    path = write_steps(tmp_path / "steady.csv", steps, lambda number: 600 * number / len(steps))
     devices = ["--fast", "zram-lz4", "--slow", "ufs-3.1", "--memory", "1GiB"]
     status, output, _ = ran("advise", "swap", path, *devices, "--json", capsys=capsys)
     advice = json.loads(output)

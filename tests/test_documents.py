@@ -58,7 +58,7 @@ def test_there_are_commands_to_check() -> None:
 
 @pytest.mark.parametrize(("where", "words"), documented(), ids=lambda value: " ".join(value)[:60])
 def test_a_documented_command_parses(where: str, words: list[str]) -> None:
-    command = typer.main.get_command(cli.app)
+    command = typer.main.get_command(cli.app_of(COMMANDS))
     with command.make_context("pagewise", list(words)) as context:
         while isinstance(command, typer.core.TyperGroup):
             arguments = [*context._protected_args, *context.args]

@@ -1,36 +1,18 @@
 """The evidence of a recording for a size: verdicts, halves, ranges and idle gaps."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from scenarios import rounds, write_steps
 
 import pagewise as pw
 from pagewise.advice import evidence
 from pagewise.cli import run
 
-HEADER = "time_s,event,process,page,state,kind"
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DEVICES = ("--fast", "4/5us", "--slow", "90/40us")
 HOUR_S = 3600.0
-
-
-def rounds(pages: int, count: int) -> Iterator[tuple[str, int]]:
-    """``count`` rounds in which the same pages leave memory and come back."""
-    for _ in range(count):
-        yield from (("out", page) for page in range(pages))
-        yield from (("in", page) for page in range(pages))
-
-
-def write(path: Path, steps: list[tuple[str, int]], time_of: Callable[[int], float]) -> Path:
-    """A recording of these steps, each at its time in seconds."""
-    lines = [
-        f"{time_of(number):.6f},{event},1,{page},{'D' if event == 'out' else ''},anon"
-        for number, (event, page) in enumerate(steps)
-    ]
-    path.write_text("\n".join([HEADER, *lines]) + "\n")
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +20,7 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A load that never changes, for ten minutes."""
     steps = list(rounds(600, 100))
     path = tmp_path_factory.mktemp("steady") / "steady.csv"
-    return write(path, steps, lambda number: 600 * number / len(steps))
+    return write_steps(path, steps, lambda number: 600 * number / len(steps))
 
 
 def advise(path: Path) -> dict:
@@ -60,7 +42,7 @@ def test_seconds_of_the_same_load_are_too_short(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     steps = list(rounds(600, 100))
-    path = write(tmp_path / "brief.csv", steps, lambda number: 7 * number / len(steps))
+    path = write_steps(tmp_path / "brief.csv", steps, lambda number: 7 * number / len(steps))
     assert run(["advise", "swap", str(path), *DEVICES]) == 1
     text = capsys.readouterr().out
     assert "evidence" in text and "too short" in text and "record about" in text
@@ -73,13 +55,13 @@ def test_seconds_of_the_same_load_are_too_short(
 
 def test_few_reaccesses_are_too_short_however_long_they_took(tmp_path: Path) -> None:
     steps = list(rounds(100, 10))
-    path = write(tmp_path / "sparse.csv", steps, lambda number: HOUR_S * number / len(steps))
+    path = write_steps(tmp_path / "sparse.csv", steps, lambda number: HOUR_S * number / len(steps))
     assert advise(path)["evidence"]["verdict"] == "too short"
 
 
 def test_halves_that_choose_different_sizes_are_unstable(tmp_path: Path) -> None:
     steps = [*rounds(100, 300), *rounds(3000, 10)]
-    path = write(tmp_path / "changing.csv", steps, lambda number: 600 * number / len(steps))
+    path = write_steps(tmp_path / "changing.csv", steps, lambda number: 600 * number / len(steps))
     advice = advise(path)
     found = advice["evidence"]
     assert found["verdict"] == "unstable" and advice["settings"] == []
@@ -127,7 +109,7 @@ def test_idle_gaps_do_not_count_as_time(tmp_path: Path, steady: Path) -> None:
         half = 2 * number // len(steps)
         return 600 * number / len(steps) + half * 50 * HOUR_S
 
-    path = write(tmp_path / "nights.csv", steps, time_of)
+    path = write_steps(tmp_path / "nights.csv", steps, time_of)
     held, plain = pw.info(path), pw.info(steady)
     (gap,) = held["gaps"]
     assert gap["to_s"] - gap["from_s"] == pytest.approx(50 * HOUR_S, abs=1)
@@ -145,7 +127,9 @@ def test_info_names_gaps_and_joined_recordings(
     tmp_path: Path, capsys: pytest.CaptureFixture
 ) -> None:
     steps = list(rounds(10, 2))
-    path = write(tmp_path / "night.csv", steps, lambda number: number + number // 20 * 6 * HOUR_S)
+    path = write_steps(
+        tmp_path / "night.csv", steps, lambda number: number + number // 20 * 6 * HOUR_S
+    )
     assert run(["info", str(path)]) == 0
     text = capsys.readouterr().out
     assert "idle gaps" in text and "6 h 0 min" in text and "2 recordings" in text

@@ -10,6 +10,7 @@ import typer
 from commands import ran
 
 from pagewise import cli
+from pagewise.commands import COMMANDS
 
 TYPES = re.compile(r"<[^<>\s][^<>]*>|\b((bool|str|int|float)\b|list\[)|BOOLEAN|INTEGER")
 
@@ -21,7 +22,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
         yield from commands(command, (*path, name))
 
 
-ALL = dict(commands(typer.main.get_command(cli.app)))
+ALL = dict(commands(typer.main.get_command(cli.app_of(COMMANDS))))
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])

@@ -8,11 +8,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import pytest
 from conftest import EVENTS
+from scenarios import rounds, write_steps
 from terminals import HUNG_S, ROOT, on_a_terminal
 
 import pagewise as pw
@@ -23,7 +23,9 @@ from pagewise.commands.info import command_of
 from pagewise.wrapping import COMMAND, wrapped
 
 PAGEWISE = Path(sys.executable).with_name("pagewise")
-SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
+RECORDINGS = {"STEADY": (300, 40), "BRIEF": (200, 20)}
+"""Pages and rounds of a load that repeats: enough for a size, and too few."""
+SWAP = "advise swap STEADY --fast zram-lz4 --slow ufs-3.1"
 PAGE_SIZE = (
     "advise pagesize examples/page-size/photo.pwf --memory 80% --storage optane-ssd --target"
 )
@@ -33,36 +35,63 @@ ADVICE = {
     "pagesize": "pagesize examples/page-size/photo.pwf --storage optane-ssd --target x86-mthp",
 }
 """Commands with settings in their advice."""
+WIDTHS = [(name, 40) for name in ADVICE]
+WIDTHS += [(name, columns) for name in ("swap", "pagesize") for columns in (80, 200)]
 EXAMPLES = {line.split()[2]: line for line in study.EXAMPLES[::-1]}
 
 
-@cache
-def settings(name: str) -> list[dict[str, str]]:
-    """The settings in the JSON of an advice."""
-    command = [PAGEWISE, *ADVICE[name].split(), "--json"]
-    printed = subprocess.check_output(command, cwd=ROOT, timeout=HUNG_S)
-    answer = json.loads(printed)
-    found: list[dict[str, str]] = answer.get("advice", answer)["settings"]
+@pytest.fixture(scope="session")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The recordings, and a block trace."""
+    folder = tmp_path_factory.mktemp("recordings")
+    found = {"BLOCKS": folder / "blocks.csv"}
+    requests = [f'{number},other,"254,0",R,{number * 8},8\n' for number in range(100)]
+    found["BLOCKS"].write_text("time_us,process,device,op,sector,sectors\n" + "".join(requests))
+    for name, (pages, count) in RECORDINGS.items():
+        steps = list(rounds(pages, count))
+        seconds = 600 / len(steps)
+        found[name] = folder / f"{name.lower()}.csv"
+        write_steps(found[name], steps, lambda number, seconds=seconds: number * seconds)
     return found
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
-@pytest.mark.parametrize("name", ADVICE)
-def test_lines_to_paste_are_not_wrapped(name: str, columns: int) -> None:
-    shown = on_a_terminal([PAGEWISE, *ADVICE[name].split()], columns)
-    assert settings(name)
-    for setting in settings(name):
+def command_line(text: str, places: dict[str, Path]) -> list[str]:
+    return [str(PAGEWISE), *(str(places.get(word, word)) for word in text.split())]
+
+
+@pytest.fixture(scope="session")
+def settings(places: dict[str, Path]) -> dict[str, list[dict[str, str]]]:
+    """The settings in the JSON of each advice."""
+    found = {}
+    for name, text in ADVICE.items():
+        command = [*command_line(text, places), "--json"]
+        answer = json.loads(subprocess.check_output(command, cwd=ROOT, timeout=HUNG_S))
+        found[name] = answer.get("advice", answer)["settings"]
+        assert found[name], name
+    return found
+
+
+@pytest.mark.parametrize(("name", "columns"), WIDTHS)
+def test_lines_to_paste_are_not_wrapped(
+    name: str,
+    columns: int,
+    places: dict[str, Path],
+    settings: dict[str, list[dict[str, str]]],
+) -> None:
+    shown = on_a_terminal(command_line(ADVICE[name], places), columns)
+    for setting in settings[name]:
         assert f"\n{setting['apply']}\nTo undo:\n{setting['undo']}\n" in shown, shown
 
 
-def every_setting() -> list[tuple[str, Setting]]:
-    """The settings of each target for its largest size, and those of an advice on swap."""
+@pytest.fixture(scope="session")
+def every_setting(settings: dict[str, list[dict[str, str]]]) -> list[tuple[str, Setting]]:
+    """The settings of each target for its largest size, and those of each advice."""
     by_target = [
         (target.name, setting)
         for target in TARGETS
         for setting in target.settings(target.sizes()[-1])
     ]
-    by_command = [(name, Setting(**setting)) for name in ADVICE for setting in settings(name)]
+    by_command = [(name, Setting(**setting)) for name in ADVICE for setting in settings[name]]
     return by_target + by_command
 
 
@@ -73,19 +102,23 @@ def is_read_by_a_shell(script: str) -> bool:
     return (run.returncode, run.stderr) == (0, "")
 
 
-def test_lines_to_paste_are_scripts_that_a_shell_reads() -> None:
-    for name, setting in every_setting():
+def test_lines_to_paste_are_scripts_that_a_shell_reads(
+    every_setting: list[tuple[str, Setting]],
+) -> None:
+    for name, setting in every_setting:
         for script in (setting.apply, setting.undo):
             assert is_read_by_a_shell(script), f"{name}: {script}"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_lines_of_every_target_are_printed_as_they_are(columns: int) -> None:
+def test_lines_of_every_target_are_printed_as_they_are(
+    columns: int, every_setting: list[tuple[str, Setting]]
+) -> None:
     source = (
         "import json, sys; from pagewise.terminal import pasted, show;"
         "show(*pasted(json.load(open(sys.argv[1]))))"
     )
-    found = [dataclasses.asdict(setting) for _, setting in every_setting()]
+    found = [dataclasses.asdict(setting) for _, setting in every_setting]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(found, file)
         file.flush()
@@ -167,9 +200,8 @@ def test_the_reserve_line_of_a_guest_can_be_pasted(columns: int, tmp_path: Path)
 
 
 PROSE = {
-    "advise": "advise swap examples/phone-2g/phone-2g.pgw.zst --fast zram-lz4 --slow ufs-3.1",
-    "block trace": "advise swap examples/kill-1g/kill-1g.blocks.csv.zst "
-    "--fast zram-lz4 --slow ufs-3.1",
+    "advise": "advise swap BRIEF --fast zram-lz4 --slow ufs-3.1",
+    "block trace": "advise swap BLOCKS --fast zram-lz4 --slow ufs-3.1",
     "replay-kills": "replay-kills examples/kills/grow.pgr --policy minfree",
     "error": "simulate examples/phone-2g/phone-2g.pgw.zst --architecture hierarchical "
     "--fast-tier 64MiB --fast 4/5us --slow no-device-of-this-name",
@@ -178,22 +210,27 @@ PROSE = {
 """Commands that print sentences, in lines of their own or beside a name."""
 
 
-@cache
-def piped(name: str) -> list[str]:
-    """The lines that such a command writes to pipes, which no width limits."""
-    command = [PAGEWISE, *PROSE[name].split()]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HUNG_S)
-    return (run.stderr + run.stdout).splitlines()
+@pytest.fixture(scope="session")
+def piped(places: dict[str, Path]) -> dict[str, list[str]]:
+    """The lines that each such command writes to pipes, which no width limits."""
+    found = {}
+    for name, text in PROSE.items():
+        command = command_line(text, places)
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HUNG_S)
+        found[name] = (run.stderr + run.stdout).splitlines()
+    return found
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("name", PROSE)
-def test_prose_wraps_at_the_width_and_loses_no_word(name: str, columns: int) -> None:
-    shown = on_a_terminal([PAGEWISE, *PROSE[name].split()], columns, has_errors=True)
+def test_prose_wraps_at_the_width_and_loses_no_word(
+    name: str, columns: int, places: dict[str, Path], piped: dict[str, list[str]]
+) -> None:
+    shown = on_a_terminal(command_line(PROSE[name], places), columns, has_errors=True)
     longer = [line for line in shown.splitlines() if len(line) > columns]
     assert all(COMMAND.search(line) for line in longer), longer
     words = " ".join(shown.split())
-    for line in piped(name):
+    for line in piped[name]:
         _, tab, text = line.partition("\t")
         if "\t" not in text:  # not a row of figures
             assert " ".join((text if tab else line).split()) in words, line

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from scenarios import SMALL
-from test_evidence import HOUR_S, rounds, write
+from scenarios import SMALL, rounds, write_steps
+from test_evidence import HOUR_S
 
 import pagewise as pw
 from pagewise import _core
@@ -41,7 +41,9 @@ def test_without_evidence_the_verdict_names_no_size(kind: str, remedy: str, tmp_
 
 
 def test_idle_gaps_are_in_the_data_quality(tmp_path: Path) -> None:
-    path = write(tmp_path / "night.csv", list(rounds(10, 2)), lambda n: n + n // 20 * 6 * HOUR_S)
+    path = write_steps(
+        tmp_path / "night.csv", list(rounds(10, 2)), lambda n: n + n // 20 * 6 * HOUR_S
+    )
     pw.report([path], tmp_path / "report.html")
     inputs = gather([path])
     (quality,) = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from typer.exceptions import TyperException
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
+from pagewise.commands import Command as Row
 from pagewise.commands.help import USAGE, Command, Group
 from pagewise.commands.options import epilog
 from pagewise.errors import PagewiseError
@@ -24,23 +26,30 @@ from pagewise.terminal import leave_pipes, say
 
 UNWRITABLE = 3
 
-app = typer.Typer(
-    name="pagewise",
-    cls=Group,
-    help="Simulate, compare and recommend what a Linux machine does when memory runs short."
-    "\n\n`pagewise COMMAND --help` explains a command. `pagewise-agent record` makes recordings.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=epilog(["pagewise demo"]),
-)
 
-for _row in COMMANDS:
-    if isinstance(_row.run, typer.Typer):
-        app.add_typer(_row.run, name=_row.name, rich_help_panel=_row.panel)
-    else:
-        app.command(_row.name, rich_help_panel=_row.panel, epilog=epilog(_row.examples))(_row.run)
+def app_of(rows: Iterable[Row]) -> typer.Typer:
+    """The command line with these commands."""
+    app = typer.Typer(
+        name="pagewise",
+        cls=Group,
+        help="Simulate, compare and recommend what a Linux machine does when memory runs short."
+        "\n\n`pagewise COMMAND --help` explains a command. "
+        "`pagewise-agent record` makes recordings.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=epilog(["pagewise demo"]),
+        callback=options,
+    )
+    for row in rows:
+        if isinstance(row.run, typer.Typer):
+            app.add_typer(row.run, name=row.name, rich_help_panel=row.panel)
+        else:
+            examples = epilog(row.examples)
+            app.command(row.name, rich_help_panel=row.panel, epilog=examples)(row.run)
+    dress(app)
+    return app
 
 
 def dress(commands: typer.Typer) -> None:
@@ -52,9 +61,6 @@ def dress(commands: typer.Typer) -> None:
             dress(group.typer_instance)
 
 
-dress(app)
-
-
 def print_version(is_asked: bool) -> None:
     """Prints the version and exits, if requested."""
     if is_asked:
@@ -62,7 +68,6 @@ def print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool,
@@ -74,7 +79,11 @@ def options(
 
 def run(arguments: list[str] | None = None) -> int:
     """Runs the command in ``arguments`` (default: sys.argv) and returns its exit status."""
+    words = sys.argv[1:] if arguments is None else arguments
+    # Loading all commands takes longer than most of them run.
+    named = [row for row in COMMANDS if words[:1] == [row.name]]
     try:
+        app = app_of(named or COMMANDS)
         status = app(args=arguments, prog_name="pagewise", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0

@@ -176,6 +176,7 @@ fn replay(
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_read_returns_what_was_written_last() {
     every_form(|name, tiers| {
         let machine = replay(name, tiers, 0, |_, _| ());
@@ -185,6 +186,7 @@ fn every_read_returns_what_was_written_last() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_failed_move_lets_a_read_return_other_data() {
     every_form(|name, tiers| {
         let machine = replay(name, tiers, 400, |_, _| ());

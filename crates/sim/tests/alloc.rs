@@ -101,6 +101,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
+    #[ignore = "slow"]
     fn pools_equal_the_naive_model(
         deeds in prop::collection::vec(deed(), 1..80),
         is_tight: bool,
@@ -109,6 +110,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn a_pool_above_its_limits_equals_the_naive_model(
         sizes in prop::collection::vec(1000..3000u32, 6..12),
         pause_ns in 0..700_000_000u64,
@@ -122,6 +124,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn no_allocator_faults_more_than_none_and_none_is_killed_with_room(
         deeds in prop::collection::vec(deed(), 1..120),
     ) {

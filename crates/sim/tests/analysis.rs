@@ -26,6 +26,7 @@ fn rounded(share: f64) -> f64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn swap700_has_its_known_figures() {
     let Some(analysis) = shared("swap/swap700.pgw.zst", Some(20)) else { return };
     assert_eq!(analysis.kind, TraceKind::Swap);

@@ -92,6 +92,7 @@ fn check(architecture: &Architecture, option: Option<(&str, &str)>, frames: u64,
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_cell_holds_at_most_64_bytes_a_page() {
     let (events, turns) = (events(), turns());
     for architecture in CATALOG.iter().filter(|row| row.role != Role::Bound) {

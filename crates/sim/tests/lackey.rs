@@ -41,6 +41,7 @@ fn parsed(line: &str) -> Reference {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_real_program_is_counted_to_the_last_digit() {
     let Some(lines) = lackey(REFERENCES) else {
         testkit::skipped("valgrind is not installed");

@@ -264,6 +264,7 @@ fn refusal() -> Option<String> {
 static TURN: Mutex<()> = Mutex::new(());
 
 #[test]
+#[ignore = "slow"]
 fn programs_find_their_pages_again() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let Some((server, mut area)) = area(256) else { return };
@@ -332,6 +333,7 @@ fn a_killed_server_leaves_no_area_and_programs_never_get_other_data() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_successor_answers_what_its_predecessor_left_open() {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = refusal() {

@@ -24,6 +24,7 @@ fn served<D: Disk>(architecture: &str, load: Load, disk: D) -> u64 {
 }
 
 #[test]
+#[ignore = "slow"]
 fn serving_allocates_nothing() {
     for (seed, row) in (40..).zip(CATALOG) {
         let load = Load::new(seed, 2000, 20_000);

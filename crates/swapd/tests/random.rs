@@ -14,6 +14,7 @@ use swapd::store::{Disk, Encrypted, KEY_BYTES};
 const REQUESTS: u64 = 20_000;
 
 #[test]
+#[ignore = "slow"]
 fn every_placement_gives_back_what_was_written() {
     for (seed, row) in (1..).zip(CATALOG) {
         for frames in [1, 16, 300] {
@@ -40,6 +41,7 @@ fn a_tiny_area_with_one_frame_serves_too() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn failing_slots_cost_only_their_requests() {
     for (seed, row) in (20..).zip(CATALOG) {
         for (bad_reads, bad_writes) in [(3, 0), (0, 3), (2, 2)] {

@@ -471,6 +471,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn processes_beyond_the_first_million_count_as_the_last() {
         let mut ledger = Ledger::new(false);
         for pid in 0..NAMES_MAX as u32 + 5 {

@@ -200,6 +200,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn a_million_names_of_any_length_stay_small() {
         let mut processes = Processes::default();
         let cut = (0..1_000_000u32).filter(|&pid| processes.push(pid, &format!("{pid:0>255}")));

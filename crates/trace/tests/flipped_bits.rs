@@ -203,27 +203,32 @@ fn recording() -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_a_recording() {
     no_flip_passes("recording", &recording(), &[swap, blocks, snapshots]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_recordings_of_kills() {
     both_versions("examples/kills/grow.pgr", &[snapshots]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_recordings_of_allocations() {
     both_versions("examples/allocations/photo.pgr", &[history]);
     both_versions("examples/allocations/arrays.pgr", &[history]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_recordings_of_killtrace() {
     both_versions("tests/golden/kills-6.1.pgk", &[anatomy]);
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_a_trace_of_references() {
     let command = ["convert", "a.jpg"].map(str::to_owned).to_vec();
     for count in [100, 100_000u64] {
@@ -242,6 +247,7 @@ fn no_flip_passes_in_a_trace_of_references() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_flip_passes_in_a_trace_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

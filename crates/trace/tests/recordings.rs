@@ -63,6 +63,7 @@ fn accessed_pages(events: &[Event]) -> usize {
 }
 
 #[test]
+#[ignore = "slow"]
 fn swap_traces_have_the_known_counts() {
     for (name, outs, ins, pages) in [
         ("swap/swap700.pgw.zst", 656_824, 744_837, 401_929),
@@ -121,6 +122,7 @@ fn per_cpu_files_are_merged_by_time() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_same_run_as_ftrace_text_has_no_bad_line() {
     let Some((report, _)) = import_one("swap/swap700.ftrace.zst") else { return };
     assert_eq!((report.rejected, report.seen["block_rq_issue"]), (0, 671_587));

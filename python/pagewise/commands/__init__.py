@@ -1,32 +1,16 @@
-"""The catalog of commands: one module and one row each. Imports no slow module."""
+"""The catalog of commands: one module and one row each.
+
+A module is imported when its function or its examples are first used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 
 import typer
-
-from pagewise.commands import (
-    advise,
-    analyze,
-    capture,
-    curves,
-    demo,
-    devices,
-    import_,
-    info,
-    list_,
-    misses,
-    pagesize,
-    replay_kills,
-    report,
-    schema,
-    simulate,
-    slice_,
-    study,
-    sweep,
-)
 
 RECORDINGS = "Recordings"
 QUESTIONS = "Questions"
@@ -36,31 +20,45 @@ REFERENCE = "Reference"
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its name, its function, its heading in the help, and examples."""
+    """A command: its name, its module in this package, and its heading in the help."""
 
     name: str
-    run: Callable[..., int | None] | typer.Typer
+    module: str
     panel: str
-    examples: tuple[str, ...]
+
+    @property
+    def run(self) -> Callable[..., int | None] | typer.Typer:
+        """The function of the command, or its group of commands."""
+        module = self._loaded()
+        found: Callable[..., int | None] | typer.Typer = getattr(module, "app", None) or module.run
+        return found
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Command lines for the help."""
+        return getattr(self._loaded(), "EXAMPLES", ())
+
+    def _loaded(self) -> ModuleType:
+        return import_module(f"{__name__}.{self.module}")
 
 
 COMMANDS = [
-    Command("demo", demo.run, ANSWERS, demo.EXAMPLES),
-    Command("import", import_.run, RECORDINGS, import_.EXAMPLES),
-    Command("capture", capture.run, RECORDINGS, capture.EXAMPLES),
-    Command("info", info.run, RECORDINGS, info.EXAMPLES),
-    Command("slice", slice_.run, RECORDINGS, slice_.EXAMPLES),
-    Command("analyze", analyze.run, QUESTIONS, analyze.EXAMPLES),
-    Command("misses", misses.run, QUESTIONS, misses.EXAMPLES),
-    Command("curves", curves.run, QUESTIONS, curves.EXAMPLES),
-    Command("simulate", simulate.run, QUESTIONS, simulate.EXAMPLES),
-    Command("sweep", sweep.run, QUESTIONS, sweep.EXAMPLES),
-    Command("replay-kills", replay_kills.run, QUESTIONS, replay_kills.EXAMPLES),
-    Command("study", study.run, ANSWERS, study.EXAMPLES),
-    Command("advise", advise.app, ANSWERS, advise.EXAMPLES),
-    Command("pagesize", pagesize.app, ANSWERS, pagesize.EXAMPLES),
-    Command("report", report.run, ANSWERS, report.EXAMPLES),
-    Command("devices", devices.app, REFERENCE, ()),
-    Command("list", list_.run, REFERENCE, list_.EXAMPLES),
-    Command("schema", schema.run, REFERENCE, schema.EXAMPLES),
+    Command("demo", "demo", ANSWERS),
+    Command("import", "import_", RECORDINGS),
+    Command("capture", "capture", RECORDINGS),
+    Command("info", "info", RECORDINGS),
+    Command("slice", "slice_", RECORDINGS),
+    Command("analyze", "analyze", QUESTIONS),
+    Command("misses", "misses", QUESTIONS),
+    Command("curves", "curves", QUESTIONS),
+    Command("simulate", "simulate", QUESTIONS),
+    Command("sweep", "sweep", QUESTIONS),
+    Command("replay-kills", "replay_kills", QUESTIONS),
+    Command("study", "study", ANSWERS),
+    Command("advise", "advise", ANSWERS),
+    Command("pagesize", "pagesize", ANSWERS),
+    Command("report", "report", ANSWERS),
+    Command("devices", "devices", REFERENCE),
+    Command("list", "list_", REFERENCE),
+    Command("schema", "schema", REFERENCE),
 ]

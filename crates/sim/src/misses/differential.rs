@@ -80,6 +80,7 @@ fn counters_equal_policies_in_tiny_memories() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn counters_equal_policies_with_several_cold_frames() {
     for pages in [300, 1500, 9000, 25_000] {
         let requests = zipf(60_000, pages);

@@ -29,6 +29,7 @@ proptest! {
     })]
 
     #[test]
+    #[ignore = "slow"]
     fn bound_and_optimum_are_below_every_placement(
         events in prop::collection::vec(an_event(), 20..80),
         choices in prop::collection::vec(0usize..6, 8),
@@ -80,6 +81,7 @@ fn returning_pages(seed: u64, events: usize) -> Vec<Event> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn the_bound_is_close_to_the_optimum() {
     println!("| frames | flash ms | best placement | optimum | bound |");
     let (mut optima, mut bounds) = (0.0, 0.0);

@@ -105,6 +105,7 @@ proptest! {
     })]
 
     #[test]
+    #[ignore = "slow"]
     fn counts_are_those_of_the_naive_models(
         events in prop::collection::vec(an_event(), 1..150),
         name in prop::sample::select(&ARCHITECTURES[..]),

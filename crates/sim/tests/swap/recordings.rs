@@ -24,6 +24,7 @@ fn replay(recording: &str, requests: &[SimulateRequest]) -> Option<Vec<Outcome>>
 }
 
 #[test]
+#[ignore = "slow"]
 fn flash_only_has_the_known_counts() {
     for (recording, reads, writes) in
         [("swap700", 744_837, 656_824), ("swap1400", 110_401, 219_788)]
@@ -37,6 +38,7 @@ fn flash_only_has_the_known_counts() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn shares_of_flash_only_equal_those_of_the_reference_replay() {
     let columns = [
         ("hierarchical", ""),
@@ -83,6 +85,7 @@ fn shares_of_flash_only_equal_those_of_the_reference_replay() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn adaptive_keeps_its_documented_results() {
     let sizes = [64, 256, 768].map(|mib| mib * PAGES_PER_MIB);
     let others = [

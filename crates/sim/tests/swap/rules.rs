@@ -293,6 +293,7 @@ fn only_a_swap_in_that_follows_a_swap_in_implies_a_clean_page_out() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn ranges_equal_those_of_runs_with_low_and_high_latencies() {
     let events = alternating();
     for architecture in CATALOG {

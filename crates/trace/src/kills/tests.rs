@@ -256,6 +256,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_flipped_bit_is_detected() {
     let sound = recording(&a_kill());
     let expected = read_bytes("test.pgk", &sound).unwrap();
@@ -281,6 +282,7 @@ fn the_trace_for_viewers_has_every_step_and_the_memory() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn kills_that_never_end_take_bounded_memory() {
     let mut anatomy = anatomy();
     a_kill().iter().take(9).for_each(|event| anatomy.take(event));

@@ -53,6 +53,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
+    #[ignore = "slow"]
     fn numbers_equal_the_naive_numbering(keys in keys(), batch in 1usize..6000) {
         let (numbers, renumber) = numbered(&keys, batch);
         prop_assert_eq!(&numbers, &naive(&keys));
@@ -81,6 +82,7 @@ proptest! {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn unchecked_and_checked_probes_agree(keys in keys(), probed in keys()) {
         let (_, renumber) = numbered(&keys, 1000);
         for block in probed.chunks(BLOCK_KEYS).chain(keys.chunks(BLOCK_KEYS)) {

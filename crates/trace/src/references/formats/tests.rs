@@ -19,6 +19,7 @@ fn by_content(text: &str) -> Result<&'static str, Error> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_format_recognises_its_own_files_is_documented_and_never_panics() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let page = std::fs::read_to_string(folder.join("docs/formats.md")).unwrap();
