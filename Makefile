@@ -8,7 +8,7 @@
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
 # lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
-.PHONY: demo test test-host test-vm check build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
+.PHONY: demo test test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -29,27 +29,36 @@ test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	cargo test --release --quiet --workspace $(AGENT_FEATURES) -- --include-ignored
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-host test-vm
+	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live
 	@tools/skipped.sh $(SKIPPED)
 
-# Guests are emulated, each on one processor, so they run beside all other tests.
-test-host:
-	$(PYTHON) -m pytest -q --ignore=tests/vm
+test-desk:
+	$(PYTHON) -m pytest -q --ignore=tests/vm --ignore=tests/live
 
+# Those that change this machine, one after the other.
+test-live:
+	$(PYTHON) -m pytest -q tests/live
+
+# Guests are emulated, each on one processor, so they run beside all other tests.
 test-vm: .venv/.test-extras build
 	$(PYTHON) -m pytest -q tests/vm
 
 check: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
+	@$(MAKE) --no-print-directory --keep-going --output-sync=target --jobs=2 check-python check-rust
+	@tools/skipped.sh $(SKIPPED)
+	@$(PYTHON) tools/readability.py
+
+check-rust:
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace $(AGENT_FEATURES) -- -D warnings
+	cargo test --release --quiet --workspace $(AGENT_FEATURES)
+
+check-python:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	cargo test --release --quiet --workspace $(AGENT_FEATURES)
 	$(PYTHON) -m pytest -m "not slow" -q
-	@tools/skipped.sh $(SKIPPED)
-	@$(PYTHON) tools/readability.py
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 

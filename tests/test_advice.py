@@ -142,6 +142,7 @@ def test_zswap_and_dm_writecache_are_the_hierarchical_architecture():
     assert stock_linux.availability("hybrid", boards("zram-lz4")) is None
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_same_object_and_text(trace: Path, capsys: pytest.CaptureFixture):
     arguments = ["advise", "swap", str(trace), "--fast", "zram-lz4", "--slow", "emmc-5.1"]
     assert run([*arguments, "--json"]) == 0
@@ -233,6 +234,7 @@ def test_the_best_of_stock_linux_gets_its_own_size(advice: dict):
     assert any(size in setting["apply"] for setting in advice["settings"])
 
 
+@pytest.mark.slow
 def test_the_text_fits_80_columns_and_names_losses(clocked: Path, capsys: pytest.CaptureFixture):
     arguments = ["--fast", "zram-lz4", "--slow", "sd-a1", "--memory", "1GiB"]
     assert run(["advise", "swap", str(clocked), *arguments]) == 1  # a second is too short

@@ -196,6 +196,7 @@ def test_hostile_headers_are_a_problem_or_pass(tmp_path: Path) -> None:
     any_bytes()
 
 
+@pytest.mark.slow
 def test_a_problem_of_many_files_is_printed_once(tmp_path: Path) -> None:
     narrow = built(tmp_path / "lib0.so", 4096)
     for number in range(1, 25):
@@ -215,6 +216,7 @@ def test_a_problem_of_many_files_is_printed_once(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_names_file_and_fix(tmp_path: Path) -> None:
     narrow = built(tmp_path / "libnarrow.so", 4096)
     command = [*PAGEWISE, "pagesize", "check"]

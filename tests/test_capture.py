@@ -21,10 +21,14 @@ from pagewise.references import import_references, references_info
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 NEEDED = [name for name in ("qemu-x86_64", "qemu-aarch64", "cc") if shutil.which(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(NEEDED) or not PLUGIN.exists() or os.uname().machine != "x86_64",
-    reason=f"needs x86-64, qemu-user, cc and the capture plugin; missing: {NEEDED or PLUGIN.name}",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        bool(NEEDED) or not PLUGIN.exists() or os.uname().machine != "x86_64",
+        reason="needs x86-64, qemu-user, cc and the capture plugin; "
+        f"missing: {NEEDED or PLUGIN.name}",
+    ),
+]
 
 # Loops over 64 KiB without a library, so that all tools count the same instructions.
 BARE = """

@@ -17,10 +17,15 @@ from pagewise.capture.run import PLUGIN
 from pagewise.references import references_info
 from pagewise.signals import ENDING, status_of
 
-pytestmark = pytest.mark.skipif(
-    not PLUGIN.exists() or shutil.which("qemu-x86_64") is None or os.uname().machine != "x86_64",
-    reason="needs x86-64, qemu-user and the capture plugin",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not PLUGIN.exists()
+        or shutil.which("qemu-x86_64") is None
+        or os.uname().machine != "x86_64",
+        reason="needs x86-64, qemu-user and the capture plugin",
+    ),
+]
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 # The program touches little new memory, so it would notice a missing reader late. Its child would
 # outlive it.

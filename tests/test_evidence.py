@@ -80,6 +80,7 @@ def test_halves_that_choose_different_sizes_are_unstable(tmp_path: Path) -> None
         ("multiswap-3/multiswap-3.pgw.zst", "unstable"),
     ],
 )
+@pytest.mark.slow
 def test_the_examples_have_the_expected_verdicts(example: str, verdict: str) -> None:
     found = pw.advise(EXAMPLES / example, fast="zram-lz4", slow="ufs-2.1", memory="2GiB")
     assert found["evidence"]["verdict"] == verdict
@@ -102,6 +103,7 @@ def test_block_requests_do_not_size_swap(
     assert "swapon" not in text
 
 
+@pytest.mark.slow
 def test_idle_gaps_do_not_count_as_time(tmp_path: Path, steady: Path) -> None:
     steps = list(rounds(600, 100))
 

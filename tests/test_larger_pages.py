@@ -58,6 +58,7 @@ def test_the_page_size_of_the_recording_changes_nothing(trace: Path) -> None:
     assert pw.simulate(trace, page_size=4096, **arguments) == pw.simulate(trace, **arguments)
 
 
+@pytest.mark.slow
 def test_advice_is_on_larger_pages_beside_those_recorded() -> None:
     advice = pw.advise(EXAMPLE, page_size="16KiB", **DEVICES)
     today = advice["today"]

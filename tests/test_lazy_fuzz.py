@@ -26,6 +26,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.mark.slow
 def test_random_programs_behave_the_same_with_the_library(program: Path, tmp_path: Path) -> None:
     words = ["--seed", "1", "--count", str(SEEDS), "--settings", SETTINGS, "--keep", str(tmp_path)]
     done = subprocess.run(

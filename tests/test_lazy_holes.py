@@ -172,6 +172,7 @@ int main(void)
 """
 
 
+@pytest.mark.slow
 def test_a_mapping_grows_into_pages_that_the_helper_is_giving_back(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:

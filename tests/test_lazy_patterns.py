@@ -80,6 +80,7 @@ def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
     ("how", "size", "most"),
     [("malloc", 64, 16), ("malloc", 2000, 16), ("calloc", 64, 19), ("realloc", 64, 30)],
 )
+@pytest.mark.slow
 def test_small_blocks_take_few_more_instructions(
     how: str, size: int, most: int, tmp_path: Path
 ) -> None:

@@ -90,11 +90,13 @@ def bound(trace: Path) -> int:
     return BASE + memory.BYTES_PER_PAGE * pages * running
 
 
+@pytest.mark.slow
 def test_advice_stays_within_its_bound(game: Path) -> None:
     script = "import sys, pagewise; pagewise.advise(sys.argv[1], fast='dram', slow='ufs-3.1')"
     assert peak_of(script, game) <= bound(game)
 
 
+@pytest.mark.slow
 def test_a_sweep_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
     names = ("priority", "hierarchical", "hybrid", "nvm-cache", "adaptive")
     spec = {
@@ -106,6 +108,7 @@ def test_a_sweep_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
     assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
     names = [row["name"] for row in _core.policies() if row["name"] != "opt"]
     sizes = ["64MiB", "50%", "75%", "100%"]
@@ -115,6 +118,7 @@ def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) 
     assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
 
 
+@pytest.mark.slow
 def test_the_study_of_nvm_cache_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
     small = {name: value for name, value in SMALL.items() if name not in ("name", "memory_mib")}
     examples = Path(__file__).parents[1] / "examples"
@@ -134,6 +138,7 @@ def named_lines(count: int, length: int) -> Iterator[bytes]:
 @pytest.mark.parametrize(
     ("count", "length"), [(1_000_000, 10), (1_000_000, 64), (150_000, 255), (25_000, 4096)]
 )
+@pytest.mark.slow
 def test_import_and_info_of_very_many_process_names(
     tmp_path: Path, count: int, length: int
 ) -> None:

@@ -72,6 +72,7 @@ def settings(places: dict[str, Path]) -> dict[str, list[dict[str, str]]]:
 
 
 @pytest.mark.parametrize(("name", "columns"), WIDTHS)
+@pytest.mark.slow
 def test_lines_to_paste_are_not_wrapped(
     name: str,
     columns: int,
@@ -102,6 +103,7 @@ def is_read_by_a_shell(script: str) -> bool:
     return (run.returncode, run.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_lines_to_paste_are_scripts_that_a_shell_reads(
     every_setting: list[tuple[str, Setting]],
 ) -> None:
@@ -111,6 +113,7 @@ def test_lines_to_paste_are_scripts_that_a_shell_reads(
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.slow
 def test_lines_of_every_target_are_printed_as_they_are(
     columns: int, every_setting: list[tuple[str, Setting]]
 ) -> None:
@@ -151,6 +154,7 @@ HINTS = {
 
 @pytest.mark.parametrize("columns", [40, 200])
 @pytest.mark.parametrize("name", HINTS)
+@pytest.mark.slow
 def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path) -> None:
     folder = tmp_path / "it's a folder; of a name that is longer than 40 letters"
     folder.mkdir()
@@ -171,6 +175,7 @@ def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path
 
 @pytest.mark.parametrize("columns", [40, 200])
 @pytest.mark.parametrize("recording", ["allocations/arrays.pgr", "page-size/photo.pwf"])
+@pytest.mark.slow
 def test_a_recorded_command_can_be_pasted(recording: str, columns: int) -> None:
     path = f"examples/{recording}"
     words = command_of(pw.info(ROOT / path))
@@ -179,6 +184,7 @@ def test_a_recorded_command_can_be_pasted(recording: str, columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.slow
 def test_the_reserve_line_of_a_guest_can_be_pasted(columns: int, tmp_path: Path) -> None:
     spec, guests = tmp_path / "vms.toml", tmp_path / "a folder of guests"
     workload = ROOT / "examples" / "page-size" / "photo.pwf"
@@ -223,6 +229,7 @@ def piped(places: dict[str, Path]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("name", PROSE)
+@pytest.mark.slow
 def test_prose_wraps_at_the_width_and_loses_no_word(
     name: str, columns: int, places: dict[str, Path], piped: dict[str, list[str]]
 ) -> None:

@@ -198,6 +198,7 @@ def test_no_policy_kills_needlessly_in_any_order(
 
 
 @pytest.mark.parametrize("policy", ["minfree", "largest", "restart-cost"])
+@pytest.mark.slow
 def test_a_killer_that_does_not_wait_kills_needlessly(
     corpus: Mapping[Key | str, Life], policy: str
 ) -> None:

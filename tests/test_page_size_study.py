@@ -88,6 +88,7 @@ def table(result: dict, name: str) -> list[dict]:
     return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
 
+@pytest.mark.slow
 def test_every_check_has_a_verdict_and_every_figure_a_file(result):
     study, output = result
     names = {verdict["check"] for verdict in study["verdicts"]}
@@ -123,6 +124,7 @@ def test_a_check_names_what_its_traces_do_not_cover():
     assert photo.keys() == {"monotone", "model", "fit_trust"}
 
 
+@pytest.mark.slow
 def test_unmeasured_figures_show_those_of_the_long_run(tmp_path: Path):
     small = [program(name, dense(500)) for name in page_size.PROGRAMS]
     study = page_size.assembled(small, tmp_path, {}, tmp_path)
