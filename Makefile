@@ -1,5 +1,5 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
-# test: all tests.   test-vm: the tests in emulated guests, which are part of them.
+# test: all tests; test-desk, test-live and test-vm are its Python parts.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: runs phone-1g on swap areas of two tiers, and measures swapd and relaunchd; needs root, takes under an hour.

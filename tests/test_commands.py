@@ -49,6 +49,28 @@ def test_json_is_one_object_and_nothing_else(
         assert text and not text.startswith("{"), command
 
 
+def test_objects_of_a_cache_are_not_called_pages(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    requests = tmp_path / "requests.txt"
+    requests.write_text("a\nb\na\n")
+    for command in ("info", "analyze"):
+        status, text, _ = ran(command, requests, capsys=capsys)
+        assert status == 0 and "objects\t2\n" in text and "pages\t" not in text, text
+
+
+def test_info_of_a_file_without_a_readable_line_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("time_s,event,process,page,state,kind\nx,y\n")
+    status, text, diagnostics = ran("info", path, capsys=capsys)
+    assert status == 3 and "no line can be read as events" in diagnostics
+    assert "events\t0\n" in text
+    path.write_text("time_s,event,process,page,state,kind\n")
+    assert ran("info", path, capsys=capsys)[0] == 0
+
+
 def test_fields_that_others_rely_on(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, output, _ = ran("analyze", trace, "--json", capsys=capsys)
     analysis = json.loads(output)

@@ -105,26 +105,27 @@ def process_number(process: ProcessRow) -> str:
 
 def summary(result: Analysis) -> list[tuple[str, str]]:
     """The main figures, in about ten lines."""
-    pages = result["pages"]
-    footprint = format_size(pages * result["page_bytes"])
+    noun = "objects" if result["kind"] == questions.OF_OBJECTS else "pages"
+    count = format_count(result["pages"])
+    footprint = format_size(result["pages"] * result["page_bytes"])
     single = result["single_access"]
     rows = [
         (
             "accesses",
             f"{format_count(result['accesses'])} ({format_count(result['writes'])} writes)",
         ),
-        ("pages", f"{format_count(pages)} ({footprint})"),
+        (noun, count if noun == "objects" else f"{count} ({footprint})"),
         *larger_pages(result),
     ]
     rows += [
-        (f"busiest {float(share) * 100:g} % of pages", f"{format_share(value)} of accesses")
+        (f"busiest {float(share) * 100:g} % of {noun}", f"{format_share(value)} of accesses")
         for share, value in result["top_share"].items()
     ]
     rows += [
-        ("80 % of accesses", f"go to {format_share(result['pages_for_80_percent'])} of pages"),
+        ("80 % of accesses", f"go to {format_share(result['pages_for_80_percent'])} of {noun}"),
         (
             "accessed exactly once",
-            f"{format_share(single['pages'])} of pages, "
+            f"{format_share(single['pages'])} of {noun}, "
             f"{format_share(single['accesses'])} of accesses",
         ),
     ]

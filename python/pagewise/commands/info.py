@@ -12,7 +12,8 @@ from pagewise.commands import allocations, references
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
-from pagewise.questions import info
+from pagewise.errors import UnreadableInput
+from pagewise.questions import OF_OBJECTS, info
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
 from pagewise.types import Allocations, Events, References, ZeroPagesBesideKernel
@@ -57,6 +58,10 @@ def run(
         if is_of_events(result) and has_only_requests(result):
             show(f"To read the block requests: pagewise info {shlex.quote(trace)} --as block")
     if is_of_events(result):
+        if result["header"]["rejects"] and not any(result["events"].values()):
+            what = f"no line can be read as {result['header']['format']}"
+            hint = "if it has another format, name it: --format; pagewise list formats"
+            raise UnreadableInput(f"{trace}: {what}", hint=hint, path=trace)
         check_losses(result["header"]["losses"], result["header"]["events"], limit, trace)
     elif is_of_allocations(result):
         check_losses(result["losses"], result["pages"], limit, trace)
@@ -111,7 +116,10 @@ def summary(result: Events) -> list[tuple[str, str]]:
     rows = [
         ("kind", f"{kind}, imported from {header['format']}"),
         ("events", format_count(header["events"])),
-        ("pages", "not numbered; analyses number them" if pages is None else format_count(pages)),
+        (
+            "objects" if kind == OF_OBJECTS else "pages",
+            "not numbered; analyses number them" if pages is None else format_count(pages),
+        ),
         ("duration", format_seconds(result["duration_s"])),
         *idle(result),
         *kills(result),
