@@ -6,9 +6,10 @@ Needs what the plan needs, as root (`make lab-setup`), on a machine without anot
 gets a folder per run; a complete run is kept, so an interrupted series resumes. For each policy it
 prints the pages that the slow tier read and wrote, what simulating the swap file's recording with
 the same options predicts, and what the simulator's own rules make of the very requests that
-swapd had; the pages written to the fast tier, and the median launch. Runs of the same repeat are
-compared. Each recording of swapd is decided again (`pagewise simulate --as-recorded`), which must
-give the same moves.
+swapd had; the pages written to the fast tier, and the median launch. With --emulate the slow tier
+is as slow as that device, and launches are compared with those of the policy `flash`. Runs of the
+same repeat are compared. Each recording of swapd is decided again (`pagewise simulate
+--as-recorded`), which must give the same moves.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ PLANS = ROOT / "lab" / "plans"
 DIRTY, OF_ZEROS = 1, 128
 """Flags of events in a trace file."""
 POLICIES = ("hierarchical", "hybrid", "nvm-cache", "adaptive")
+FLASH = "flash"
+"""Everything goes to the slow tier: the swap file of a machine with the emulated device."""
 FILE = "swap-file"
 # Where decisions weigh latencies, those of the run; the counts depend on nothing else of a device.
 PREDICTED_WITHIN = 0.10
@@ -166,10 +169,11 @@ def main() -> int:
     parser.add_argument("--fast", default="256MiB")
     parser.add_argument("--emulate")
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--policy", action="append", choices=POLICIES)
+    parser.add_argument("--policy", action="append", choices=(FLASH, *POLICIES))
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    policies = arguments.policy or POLICIES
+    policies = arguments.policy or ((FLASH, *POLICIES) if arguments.emulate else POLICIES)
+    baseline = FLASH if FLASH in policies else FILE
     runs: dict[str, list[Run]] = {name: [] for name in (FILE, *policies)}
     for repeat in range(arguments.repeats):
         recording = Path()
@@ -184,7 +188,7 @@ def main() -> int:
                 runs[policy].append(of_tiers(folder, recording))
     print(
         "swap\tslow I/O pages\tlive over predicted\tlive over simulated\tfast writes\t"
-        "median launch ms\tbeside the swap file"
+        f"median launch ms\tbeside {baseline}"
     )
     is_reached = True
     for name, found in runs.items():
@@ -196,7 +200,7 @@ def main() -> int:
         slow = ", ".join(str(run.slow) for run in found)
         writes = ", ".join(str(run.fast_writes) for run in found)
         times = ", ".join(f"{run.launch_s * 1000:.0f}" for run in found)
-        beside = ", ".join(f"{ratio:.2f}x" for ratio in ratios(runs, name, FILE, "launch_s"))
+        beside = ", ".join(f"{ratio:.2f}x" for ratio in ratios(runs, name, baseline, "launch_s"))
         print(f"{name}\t{slow}\t{spread}\t{same}\t{writes}\t{times}\t{beside}", flush=True)
     for what, name, other, figure, most in TARGETS:
         if name in runs and other in runs:
