@@ -6,10 +6,10 @@ Needs what the plan needs, as root (`make lab-setup`), on a machine without anot
 gets a folder per run; a complete run is kept, so an interrupted series resumes. For each policy it
 prints the pages that the slow tier read and wrote, what simulating the swap file's recording with
 the same options predicts, and what the simulator's own rules make of the very requests that
-swapd had; the pages written to the fast tier, and the median launch. With --emulate the slow tier
-is as slow as that device, and launches are compared with those of the policy `flash`. Runs of the
-same repeat are compared. Each recording of swapd is decided again (`pagewise simulate
---as-recorded`), which must give the same moves.
+swapd had; the pages written to the fast tier, and the median launch. Runs of the same repeat are
+compared. With --emulate the slow tier and files are as slow as that device, and launches are
+compared with those of the policy `flash`. Each recording of swapd is decided again (`pagewise
+simulate --as-recorded`), which must give the same moves.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ def plan_text(base: str, policy: str, fast: str, emulate: str | None) -> str:
     if policy == FILE:
         return text
     slow = f', emulate = {{ slow = "{emulate}" }}' if emulate else ""
+    files = f'\nstorage = {{ files = "{emulate}" }}' if emulate else ""
     tiers = f'tiers = {{ policy = "{policy}", fast = "{fast}"{slow} }}'
     assert 'mode = "swap-file"' in text, f"{base} has no swap file"
-    return text.replace('mode = "swap-file"', f'mode = "tiers"\n{tiers}')
+    return text.replace('mode = "swap-file"', f'mode = "tiers"\n{tiers}{files}')
 
 
 def made(out: Path, name: str, text: str, is_recorded: bool) -> Path:

@@ -210,6 +210,22 @@ def test_applications_swap_to_two_tiers_and_the_desk_decides_the_moves_again(
         assert again[tier]["writes"] == served[tier]["writes"], tier
 
 
+@pytest.mark.usefixtures("machine")
+def test_files_are_read_as_slowly_as_from_the_storage(tmp_path: Path) -> None:
+    plan = swapping(tmp_path, storage={"files": "4/4ms"})
+    finished = launch(plan)
+    if "no cgroup hierarchy with the controller blkio" in finished.stderr:
+        pytest.skip("no blkio controller is mounted")
+    assert finished.returncode == 0, finished.stderr
+    assert visits(plan)["answered"].all()
+    about = tomllib.loads((tmp_path / "plan" / "run.toml").read_text())
+    reads = about["run"]["file_reads"]
+    assert reads["wanted_us"] == 4000 and "storage" in about["plan"]
+    # The throttle lets a few reads through at once when it begins.
+    assert reads["measured_us"] > 0.8 * 4000 and reads["unslowed_us"] < 4000
+    assert any("slow down reads of files to those of 4/4ms" in s for s in about["run"]["steps"])
+
+
 @tiered
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.usefixtures("machine")

@@ -19,6 +19,9 @@ use crate::plan::{self, Interface};
 pub(crate) struct Place<'run> {
     pub(crate) root: &'run Root,
     pub(crate) layout: &'run dyn Layout,
+    /// The file by which an application's process joins the group whose reads are slowed down, if that is a group
+    /// of its own.
+    pub(crate) slowed: Option<PathBuf>,
     /// The folder that replaces `{lab}`.
     pub(crate) lab: PathBuf,
     /// The folder of the applications' scratch folders.
@@ -101,7 +104,7 @@ impl<'run> Application<'run> {
     }
 
     fn spawn(&mut self) -> Result<(), Box<dyn Error>> {
-        let Place { root, layout, lab, data, logs } = self.place;
+        let Place { root, layout, slowed, lab, data, logs } = self.place;
         // The files that it wrote before it was killed are still there, as on a phone.
         let data = data.join(&self.name);
         fs::create_dir_all(&data)?;
@@ -114,7 +117,8 @@ impl<'run> Application<'run> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let start = Start { lab, data: &data, port, log_from: log.metadata()?.len(), log: path };
         let mut command = start.command(self.plan, log)?;
-        let entrances = groups::entrances(*layout, &self.name);
+        let mut entrances = groups::entrances(*layout, &self.name);
+        entrances.extend(slowed.clone());
         let mut child = process::start(root, &mut command, &entrances)?;
         let conversation = start.conversation(self.plan, &mut child)?;
         self.running = Some(Running { child, conversation });

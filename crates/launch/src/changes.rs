@@ -45,6 +45,9 @@ enum Undo {
     RemoveNewZram {
         others: Vec<String>,
     },
+    RemoveGroup {
+        folder: PathBuf,
+    },
     RemoveGroups {
         memory: PathBuf,
         programs: PathBuf,
@@ -132,6 +135,13 @@ impl Changes {
                 folders.iter().try_for_each(|folder| groups::create(&self.root, folder))?;
                 settings.iter().try_for_each(|setting| setting.apply(&self.root))?;
                 Ok(())
+            }
+            ChangeStep::Slow { throttle, .. } => {
+                if throttle.is_own {
+                    self.note(Undo::RemoveGroup { folder: throttle.group.clone() })?;
+                    groups::create(&self.root, &throttle.group)?;
+                }
+                Ok(throttle.settings.iter().try_for_each(|setting| setting.apply(&self.root))?)
             }
             ChangeStep::DropCaches => {
                 Ok(KernelSetting::new("/proc/sys/vm/drop_caches", 3).apply(&self.root)?)
@@ -273,6 +283,7 @@ impl Undo {
             Undo::RemoveFolder { path } => gone(path, fs::remove_dir_all(path)),
             Undo::RemoveZram { number } => Ok(zram::remove(root, *number)?),
             Undo::RemoveNewZram { others } => Ok(zram::remove_unused(root, others)?),
+            Undo::RemoveGroup { folder } => Ok(groups::remove_group(root, folder)?),
             Undo::RemoveGroups { memory, programs, is_v1 } => {
                 let layout: Box<dyn Layout> = match is_v1 {
                     true => Box::new(V1::of(memory, programs)),

@@ -22,6 +22,7 @@ mod run;
 pub mod schedule;
 mod size;
 pub mod steps;
+mod storage;
 mod text;
 mod tiers;
 mod waits;

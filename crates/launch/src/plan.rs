@@ -15,6 +15,7 @@ mod check;
 
 pub use crate::balloon::Balloon;
 pub use crate::killd::Minfree;
+pub use crate::storage::Storage;
 pub use crate::tiers::Tiers;
 
 /// The entries of a plan file, with defaults filled in.
@@ -58,6 +59,9 @@ pub struct Plan {
     /// Whether relaunchd freezes and thaws the applications, and prefetches what a visit is expected to use.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prefetch: bool,
+    /// The storage that files are read from; None for the machine's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage: Option<Storage>,
     /// The order of visits.
     #[serde(default)]
     pub schedule: Schedule,

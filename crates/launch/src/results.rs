@@ -14,6 +14,7 @@ use trace::table::{self, Column, Table, Values};
 use crate::Error;
 use crate::plan::Plan;
 use crate::steps::{ChangeStep, Situation};
+use crate::storage::FileReads;
 use crate::tiers::Counters;
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
@@ -269,6 +270,9 @@ pub(crate) struct AboutRun {
     pub(crate) reason: String,
     /// The changes for the run.
     pub(crate) steps: Vec<String>,
+    /// Reads of files from the storage of the plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) file_reads: Option<FileReads>,
 }
 
 impl AboutRun {
@@ -283,6 +287,7 @@ impl AboutRun {
             finished: false,
             reason: "running".to_owned(),
             steps: steps.iter().map(ToString::to_string).collect(),
+            file_reads: None,
         }
     }
 }

@@ -21,6 +21,8 @@ use crate::recording::RunningRecording;
 use crate::relaunchd::Relaunchd;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
+use crate::steps::ChangeStep;
+use crate::storage::{FileReads, Throttle};
 use crate::tiers::Counters;
 use crate::waits::Waits;
 use crate::watch::{Ended, Killer, Rules, Watch};
@@ -73,6 +75,7 @@ pub fn run(
     let place = Place {
         root,
         layout: preparation.layout.as_ref(),
+        slowed: throttle(preparation).and_then(Throttle::entrance),
         lab: preparation.lab.clone(),
         data: folder.join("data"),
         logs: folder.join("logs"),
@@ -101,9 +104,10 @@ fn tour(
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, Error> {
-    let Begun { mut recording, balloon, killer, relaunchd } = begun;
+    let Begun { mut recording, balloon, killer, relaunchd, file_reads } = begun;
     let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
     tour.relaunchd = relaunchd;
+    tour.about.file_reads = file_reads;
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
@@ -130,6 +134,15 @@ struct Begun {
     balloon: Option<Held>,
     killer: Option<Killer>,
     relaunchd: Option<Relaunchd>,
+    file_reads: Option<FileReads>,
+}
+
+/// How the run slows down reads of files.
+fn throttle(preparation: &Preparation) -> Option<&Throttle> {
+    preparation.steps.iter().find_map(|step| match step {
+        ChangeStep::Slow { throttle, .. } => Some(throttle),
+        _ => None,
+    })
 }
 
 /// Makes the changes of the plan, and starts the companions of the visits.
@@ -144,6 +157,13 @@ fn begin(
     for step in &preparation.steps {
         observer.note(&step.to_string());
         changes.apply(step, place.layout)?;
+    }
+    let file_reads = measured(preparation, place)?;
+    if let Some(FileReads { wanted_us, measured_us, unslowed_us }) = file_reads {
+        observer.note(&format!(
+            "a read of 4 KiB of a file takes an application {measured_us:.0} us (wanted: {wanted_us:.0} us), and \
+             other programs {unslowed_us:.0} us"
+        ));
     }
     let recording = preparation.folder.join("recording.pgr");
     let memory = place.layout.memory();
@@ -161,7 +181,17 @@ fn begin(
     };
     let start = || Relaunchd::start(plan, place.layout, folder, &place.logs);
     let relaunchd = plan.prefetch.then(start).transpose()?;
-    Ok(Begun { recording, balloon, killer, relaunchd })
+    Ok(Begun { recording, balloon, killer, relaunchd, file_reads })
+}
+
+/// Reads of files as an application finds them, if the plan has storage.
+fn measured(preparation: &Preparation, place: &Place) -> Result<Option<FileReads>, Error> {
+    let (Some(storage), Some(throttle)) = (&preparation.plan.storage, throttle(preparation)) else {
+        return Ok(None);
+    };
+    let Some(name) = preparation.plan.applications.keys().next() else { return Ok(None) };
+    let entrances = throttle.entrances(place.layout, name);
+    storage.measure(place.root, &place.data, &entrances).map(Some)
 }
 
 /// The visits of a run.

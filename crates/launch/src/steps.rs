@@ -11,6 +11,7 @@ use types::Bytes;
 
 use crate::Error;
 use crate::plan::{Mode, Plan, Tiers};
+use crate::storage::Throttle;
 
 /// A change.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,13 @@ pub enum ChangeStep {
         folders: Vec<PathBuf>,
         /// The limit, and how the group swaps.
         settings: Vec<KernelSetting>,
+    },
+    /// Slows down reads of files.
+    Slow {
+        /// How.
+        throttle: Throttle,
+        /// The device to be as slow as.
+        device: String,
     },
     /// Drops clean file pages from memory, so that all runs begin alike.
     DropCaches,
@@ -138,9 +146,20 @@ pub fn steps(
         // Applications inherit it: the adj of the visited application.
         steps.push(ChangeStep::Set(KernelSetting::new("/proc/self/oom_score_adj", 0)));
     }
+    let storage = plan.storage.as_ref().map(|storage| {
+        let throttle = storage.throttle(root, layout)?;
+        Ok::<_, Error>(ChangeStep::Slow { throttle, device: storage.files.clone() })
+    });
+    let storage = storage.transpose()?;
+    if let Some(ChangeStep::Slow { throttle, .. }) = &storage
+        && let Some((change, undo)) = throttle.preparation.clone()
+    {
+        steps.push(ChangeStep::Toggle(change, undo));
+    }
     let programs = plan.applications.keys().map(|name| layout.programs().join(name));
     let folders = std::iter::once(layout.memory().to_owned()).chain(programs).collect();
     steps.push(ChangeStep::Groups { folders, settings });
+    steps.extend(storage);
     steps.push(ChangeStep::DropCaches);
     Ok(steps)
 }
@@ -230,6 +249,12 @@ impl fmt::Display for ChangeStep {
                 settings.iter().try_for_each(|KernelSetting { path, value }| {
                     let name = path.file_name().unwrap_or_default().to_string_lossy();
                     write!(f, ", {name} {value}")
+                })
+            }
+            ChangeStep::Slow { throttle, device } => {
+                write!(f, "slow down reads of files to those of {device}")?;
+                throttle.settings.iter().try_for_each(|KernelSetting { path, value }| {
+                    write!(f, ", {} {value}", path.display())
                 })
             }
             ChangeStep::DropCaches => f.write_str("drop the page cache"),

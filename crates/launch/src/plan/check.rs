@@ -2,7 +2,7 @@
 
 use types::Bytes;
 
-use super::{Application, Balloon, Interface, Mode, Plan, Schedule};
+use super::{Application, Balloon, Interface, Mode, Plan, Schedule, Storage};
 
 /// The smallest size; smaller ones are typing errors.
 const SIZE_MIN: Bytes = Bytes(1 << 20);
@@ -59,6 +59,7 @@ impl Plan {
         if self.prefetch && !mode.has_swap() {
             return Err(format!("prefetch: mode {mode} has no swap to read from"));
         }
+        self.storage.as_ref().map_or(Ok(()), Storage::check)?;
         if self.swappiness > 200 {
             return Err(format!("swappiness: {}: expected 0 to 200", self.swappiness));
         }
