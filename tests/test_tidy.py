@@ -35,7 +35,7 @@ MAY_DEPEND_ON = {
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {
-        *("types", "policy", "trace", "linux", "recorder"),
+        *("types", "policy", "trace", "devices", "linux", "recorder"),
         *("daemon", "killer", "relaunch"),
     },
     "allocations": set(),
