@@ -22,6 +22,9 @@ from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
 from waiting import line_of
 
+from pagewise.advice import served
+from pagewise.advice.stock_linux import Place
+
 pytestmark = pytest.mark.skipif(
     refusal("fuse-loop", "memory-cgroup") is not None,
     reason=str(refusal("fuse-loop", "memory-cgroup")),
@@ -168,6 +171,44 @@ def test_tiers_need_disks_of_their_own(folder: Path) -> None:
             answer = started("16MiB", "512KiB", slow, "--only-swap", "--fast-on", device)
         assert answer.returncode == 3 and "used by another device" in answer.stderr
     assert [path.name for path in folder.iterdir()] == ["disk"] and logs() == before
+
+
+def pasted(text: str) -> None:
+    """Runs lines as a user who pastes them, with the agent on the path."""
+    path = f"{AGENT.parent}:{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-c", text], env={**os.environ, "PATH": path}, check=True, timeout=HANGS_AFTER_S
+    )
+
+
+@alone
+@pytest.mark.parametrize("policy", ["adaptive", "nvm-cache"])
+def test_advised_settings_serve_an_area_and_their_undo_removes_it(
+    group: Group, folder: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    before, swaps = logs(), Path("/proc/swaps").read_text()
+    monkeypatch.setattr(served, "SLOW", str(folder / "slow"))
+    monkeypatch.setattr(served, "LOG", str(folder / "log"))
+    with loop_device(folder, 17) as device:
+        monkeypatch.setattr(served, "FAST", device)
+        options = {"victims_in_memory": "write", "slot_on_swapin": "keep", "on_hit": "keep"}
+        known = {"adaptive": ["victims_in_memory"], "nvm-cache": ["on_hit"]}[policy]
+        chosen = {name: options[name] for name in known}
+        _, by_hand = served.settings(policy, 16 * MIB, chosen, Place(swap_bytes=200 * MIB))
+        pasted(by_hand.apply)
+        try:
+            late = time.monotonic() + HANGS_AFTER_S
+            while not areas() and time.monotonic() < late:
+                time.sleep(0.05)
+            work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+            answer = subprocess.run(work, timeout=2 * HANGS_AFTER_S)
+            assert (answer.returncode, len(areas())) == (7, 1), (folder / "log").read_text()
+        finally:
+            pasted(by_hand.undo)
+        log = (folder / "log").read_text()
+        assert f"16 MiB at {device}" in log and re.search(r"fast tier: \d+ reads, [1-9]", log), log
+    assert Path("/proc/swaps").read_text() == swaps and logs() == before
+    assert not Path("/swapfile.pagewise").exists() and not (folder / "slow").exists()
 
 
 @alone
