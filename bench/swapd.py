@@ -1,6 +1,7 @@
 """swapd beside a swap file: the times of faults, values, kills of the server, idle processor time.
 
     python bench/swapd.py [faults] [idle] [values] [kills] [--rounds 5] [--minutes 60] [--kills 200]
+        [--on-disk]
 
 Needs root, FUSE, loop devices, gcc and memory cgroups of version 1, on a machine without another
 swap area. `faults` runs one program on each area in turn: 400 MiB touched at random in a group of
@@ -8,7 +9,8 @@ swap area. `faults` runs one program on each area in turn: 400 MiB touched at ra
 swap file of the same round. `idle` prints the processor time of a swapd without requests, over
 30 s. `values` runs four such programs for --minutes on swapd and counts wrong values. `kills` does
 the same until as many servers were killed by SIGKILL as --kills says; each successor must serve
-within a second.
+within a second. With --on-disk, `values` and `kills` put the fast tier into a file of the same
+disk and encrypt both tiers.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TypedDict
@@ -45,8 +47,18 @@ TARGETS = {
 """At most this multiple of the swap file's figure."""
 AREAS = {
     "fast tier": ["--fast", f"{AREA_MIB}MiB", "--policy", "hierarchical"],
+    "fast tier on disk": [
+        "--fast",
+        f"{AREA_MIB}MiB",
+        "--policy",
+        "hierarchical",
+        "--fast-on",
+        "{}",
+    ],
     "slow tier": ["--fast", "4KiB", "--policy", "flash"],
 }
+"""The options of each area; `{}` stands for a file of the fast tier."""
+ON_DISK = ["--fast-on", "{}", "--encrypt"]
 
 
 class Times(TypedDict):
@@ -64,7 +76,7 @@ def swapd(folder: Path, *words: str, mib: int = AREA_MIB) -> Iterator[subprocess
     """A swapd with an area in use; it ends before the folder is removed."""
     socket = folder / "swapd.sock"
     command = [AGENT, "swapd", "--size", f"{mib}MiB", "--slow", folder / "slow", "--only-swap"]
-    command += ["--json", "--priority", "32767", "--socket", socket, *words]
+    command += ["--json", "--priority", "32767", "--socket", socket, *placed(folder, words)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         late = time.monotonic() + HANGS_AFTER_S
@@ -78,6 +90,11 @@ def swapd(folder: Path, *words: str, mib: int = AREA_MIB) -> Iterator[subprocess
         output, _ = process.communicate(timeout=HANGS_AFTER_S)
     errors = json.loads(output)["errors"]
     assert not any(errors.values()), errors
+
+
+def placed(folder: Path, words: Sequence[str]) -> list[str]:
+    """The options with the path of the fast tier's file."""
+    return [word.replace("{}", str(folder / "fast")) for word in words]
 
 
 @contextlib.contextmanager
@@ -161,14 +178,14 @@ def processor_ticks(process: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
-def measure_kills(folder: Path, program: Path, kills: int) -> bool:
+def measure_kills(folder: Path, program: Path, kills: int, more: Sequence[str]) -> bool:
     """Kills servers while four programs run; returns whether no value was wrong and all took over
     in time."""
     draw = random.Random(1)
     errors = (folder / "errors.txt").open("w+")
     command = [AGENT, "swapd", "--size", f"{2 * AREA_MIB}MiB", "--slow", folder / "slow"]
     command += ["--fast", "128MiB", "--policy", "adaptive", "--verify", "--only-swap"]
-    command += ["--priority", "32767"]
+    command += ["--priority", "32767", *placed(folder, more)]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
     assert server.stdout and "serving" in server.stdout.readline()
     serving, killed, runs, wrong, waits = server.pid, 0, 0, 0, []
@@ -203,11 +220,11 @@ def measure_kills(folder: Path, program: Path, kills: int) -> bool:
     return wrong == 0 and not left and max(waits) <= 1
 
 
-def measure_values(folder: Path, program: Path, minutes: float) -> bool:
+def measure_values(folder: Path, program: Path, minutes: float, more: Sequence[str]) -> bool:
     """Runs four programs on swapd, again and again; returns whether every value was right."""
     over = time.monotonic() + minutes * 60
     wrong = runs = faults = 0
-    words = ["--fast", "128MiB", "--policy", "adaptive", "--verify"]
+    words = ["--fast", "128MiB", "--policy", "adaptive", "--verify", *more]
     with swapd(folder, *words, mib=2 * AREA_MIB):
         while time.monotonic() < over:
             with group(4 * LIMIT_MIB) as inside:
@@ -230,7 +247,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--on-disk", action="store_true")
     arguments = parser.parse_args()
+    more = ON_DISK if arguments.on_disk else []
     parts = arguments.parts or ["faults", "idle"]
     # Ended from outside, it still removes what it made.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -245,9 +264,9 @@ def main() -> int:
         if "idle" in parts:
             reached.append(measure_idle(folder))
         if "values" in parts:
-            reached.append(measure_values(folder, program, arguments.minutes))
+            reached.append(measure_values(folder, program, arguments.minutes, more))
         if "kills" in parts:
-            reached.append(measure_kills(folder, program, arguments.kills))
+            reached.append(measure_kills(folder, program, arguments.kills, more))
     return 0 if all(reached) else 1
 
 

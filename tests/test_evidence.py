@@ -154,4 +154,4 @@ def test_best_is_given_at_the_size_of_today(steady: Path) -> None:
     today, best = advice["today"], advice["best"]
     assert today["can_run"] and best["fast_tier_bytes"] == today["fast_tier_bytes"]
     assert best["io_share"]["typical"] <= today["io_share"]["typical"] + 1e-9
-    assert best["can_run"] == (best["by"] is not None)
+    assert best["can_run"] == (best["by"] is not None) == (best["missing"] is None)

@@ -12,7 +12,7 @@ import pytest
 
 import pagewise as pw
 from pagewise import _core
-from pagewise.advice import stock_linux
+from pagewise.advice import served, stock_linux
 from pagewise.advice.machine import (
     FAST,
     SLOW,
@@ -27,6 +27,7 @@ from pagewise.advice.machine import (
 from pagewise.advice.memory import Board, board
 from pagewise.advice.setting import Setting
 from pagewise.advice.stock_linux import Place
+from pagewise.advice.trial import Trial
 from pagewise.cli import run
 from pagewise.commands.info import summary
 from pagewise.errors import UsageError
@@ -70,6 +71,7 @@ PHONE: dict[str, Any] = {
         "features": {
             "zswap": None,
             "has_zram": True,
+            "has_fuse_loop": True,
             "keeps_zeros_out": True,
             "has_mthp": False,
             "has_psi": True,
@@ -268,7 +270,10 @@ def test_info_says_which_machine(plain: Path):
     assert "machine: Linux 6.12.1, aarch64, 8 processors, 4 GiB of memory" in text
     assert "/dev/sda5, partition on sda (UFS 3.1, KLUDG4UHDC-B0E1), 2 GiB, priority -2" in text
     assert "zram0: zstd, 512 MiB, 3 to 1" in text
-    assert "zram, pages of zeros not written to swap, PSI, cgroup version 2" in text
+    assert (
+        "zram, FUSE and loop devices, pages of zeros not written to swap, PSI, cgroup version 2"
+        in text
+    )
 
 
 def memory_board() -> Board:
@@ -396,3 +401,59 @@ def test_settings_are_scripts(machine: Mapping[str, Any] | None, architecture: s
             ["bash", "-n"], input=text, text=True, capture_output=True, timeout=60
         )
         assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def without_carrier(machine: dict[str, Any], has_it: bool | None) -> dict[str, Any]:
+    """The machine with another answer to whether swapd can serve there."""
+    return {**machine, "features": {**machine["features"], "has_fuse_loop": has_it}}
+
+
+def test_swapd_runs_what_stock_linux_does_not_have_on_a_fast_device():
+    assert served.missing(phone(), None, 4096) is None
+    for machine in (None, without_carrier(phone(), None)):
+        assert "doctor" in str(served.missing(machine, None, 4096))
+        assert served.is_offered(machine, None, 4096)
+    for machine, tier, page_bytes, why in (
+        (without_carrier(phone(), False), None, 4096, "FUSE"),
+        (phone(), memory_board(), 4096, "compress"),
+        (phone(), None, 16384, "4 KiB"),
+    ):
+        assert why in str(served.missing(machine, tier, page_bytes))
+        assert not served.is_offered(machine, tier, page_bytes)
+
+
+@pytest.mark.parametrize("machine", [None, phone(), phone(**BARE), phone(areas=[PARTITION])])
+def test_settings_of_swapd_are_scripts_that_name_its_options(machine: Mapping[str, Any] | None):
+    options = {"victims_in_memory": "write", "window": "64"}
+    place = Place(machine, 700 * MIB, "optane-ssd")
+    service, by_hand = served.settings("adaptive", 96 * MIB + 4096, options, place)
+    for setting in (service, by_hand):
+        for text in (setting.apply, setting.undo):
+            checked = subprocess.run(
+                ["bash", "-n"], input=text, text=True, capture_output=True, timeout=60
+            )
+            assert (checked.returncode, checked.stderr) == (0, "")
+        words = setting.apply.replace("\\\n", "")
+        assert "--size 768MiB --fast 98308KiB --fast-on /dev/FAST" in words
+        assert "--policy adaptive --option victims_in_memory=write " in words
+        has_area = bool(machine and machine["areas"] and machine["areas"] != [ZRAM])
+        # swapd should not be the only area.
+        assert ("fallocate -l 256M /swapfile.pagewise" in words) != has_area
+        assert ("rm /swapfile.pagewise" in setting.undo) != has_area
+    assert "98 MiB" in service.note and "50 us" in service.note and "FUSE" in service.note
+    assert ("doctor" in service.note) == (machine is None)
+
+
+def test_advice_offers_swapd_only_where_it_runs(work: Path, monkeypatch: pytest.MonkeyPatch):
+    # At a size that holds all pages, as here, the best of all is one of stock Linux.
+    monkeypatch.setattr(Trial, "best_at", lambda self, size: "adaptive")
+    on_device = pw.advise(work, fast="optane-ssd", slow="ufs-3.1")
+    best = on_device["best"]
+    assert (best["by"], best["can_run"], best["missing"]) == ("swapd", True, None)
+    offered = [each for each in on_device["settings"] if each["title"].startswith("swapd: ")]
+    assert len(offered) == 2 and best["architecture"] in offered[0]["title"]
+    assert offered[0]["note"].startswith(best["architecture"].capitalize())
+    in_memory = pw.advise(work)
+    best = in_memory["best"]
+    assert (best["by"], best["can_run"]) == (None, False) and "compress" in best["missing"]
+    assert not any("swapd" in each["title"] for each in in_memory["settings"])

@@ -259,9 +259,11 @@ class Best(TypedDict):
     architecture: str
     """The architecture."""
     by: str | None
-    """What gives it on stock Linux; null if nothing does."""
+    """What gives it: a part of stock Linux, or `swapd`; null if nothing surely does."""
     can_run: bool
     """Whether the best choice can be run today."""
+    missing: str | None
+    """Why nothing surely gives it; null if something does."""
     fast_tier_bytes: Count
     """Size of the fast tier."""
     io_time_s: Spread

@@ -571,6 +571,9 @@ class Features(TypedDict):
     """Whether zswap is on; `None` if the kernel has no zswap."""
     has_zram: bool
     """Whether there are zram devices, or the module for them."""
+    has_fuse_loop: bool | None
+    """Whether the kernel can serve a swap area through FUSE and a loop device; `None` if the
+    recording is older than this field."""
     keeps_zeros_out: bool
     """Whether the kernel keeps pages of zeros out of swap areas."""
     has_mthp: bool

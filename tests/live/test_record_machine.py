@@ -58,6 +58,9 @@ def test_a_trace_describes_the_machine(tmp_path: Path) -> None:
     assert features["zswap"] == switched_on(SYSFS / "module/zswap/parameters/enabled")
     vmstat = Path("/proc/vmstat").read_text()
     assert features["keeps_zeros_out"] == ("swpout_zero" in vmstat)
+    # The modules may be there without their devices, but a device means the feature.
+    if all(Path("/dev", name).exists() for name in ("fuse", "loop-control")):
+        assert features["has_fuse_loop"] is True
     if root := system["root"]:
         assert (SYSFS / "block" / root["name"]).exists()
     printed = subprocess.check_output([PAGEWISE, "info", trace], text=True, timeout=300)

@@ -22,6 +22,9 @@ from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
 from waiting import line_of
 
+from pagewise.advice import served
+from pagewise.advice.stock_linux import Place
+
 pytestmark = pytest.mark.skipif(
     refusal("fuse-loop", "memory-cgroup") is not None,
     reason=str(refusal("fuse-loop", "memory-cgroup")),
@@ -103,6 +106,111 @@ def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Pa
     assert logs() == before and list(folder.iterdir()) == []
 
 
+@contextlib.contextmanager
+def loop_device(folder: Path, mebibytes: int) -> Iterator[str]:
+    """A loop device over a file."""
+    path = folder / "disk"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, mebibytes * MIB)
+    made = subprocess.run(
+        ["losetup", "--find", "--show", "--direct-io=on", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if made.returncode:
+        pytest.skip(f"losetup: {made.stderr.strip()}")
+    device = made.stdout.strip()
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True, timeout=60)
+
+
+@alone
+@pytest.mark.parametrize("place", ["file", "device"])
+def test_a_fast_tier_on_a_disk_holds_pages_that_it_encrypts(
+    group: Group, folder: Path, place: str
+) -> None:
+    before = logs()
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+    with contextlib.ExitStack() as stack:
+        device = stack.enter_context(loop_device(folder, 17)) if place == "device" else None
+        on = ["--fast-on", device or str(folder / "fast"), "--verify", "--encrypt", "--json"]
+        answer = subprocess.run(
+            words(folder, *on, "--policy", "adaptive", "--", *work),
+            capture_output=True,
+            text=True,
+            timeout=2 * HANGS_AFTER_S,
+        )
+        held = Path(device).read_bytes() if device else b""
+    assert answer.returncode == 7, answer.stderr
+    result = json.loads(answer.stdout)
+    assert result["fast_on"] == on[1] and result["fast_bytes"] == 16 * MIB
+    assert result["fast"]["writes"] > 0 and result["fast"]["reads"] > 0
+    assert 0 < result["fast_requests"]["writes"] <= result["fast"]["writes"]
+    assert result["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
+    if device:
+        # A page of the program is a number and zeros.
+        assert len(set(held[: 4096 * 4])) > 200 and bytes(1024) not in held[: 16 * MIB]
+        (folder / "disk").unlink()
+    assert logs() == before and list(folder.iterdir()) == []
+
+
+def test_tiers_need_disks_of_their_own(folder: Path) -> None:
+    before = logs()
+    slow = str(folder / "slow")
+    answer = started("16MiB", "1MiB", slow, "--only-swap", "--fast-on", f"{folder}/./slow")
+    assert answer.returncode == 2 and "a device or file each" in answer.stderr
+    answer = started("16MiB", "1MiB", slow, "--only-swap", "--fast-on", "/dev/shm/pagewise-fast")
+    assert answer.returncode == 3 and "the fast tier must be on a disk" in answer.stderr
+    with loop_device(folder, 1) as device:
+        answer = started("16MiB", "1MiB", slow, "--only-swap", "--fast-on", device)
+        assert answer.returncode == 3 and "of the fast tier; lower --fast" in answer.stderr
+        with open(os.open(device, os.O_RDWR | os.O_EXCL), "rb"):
+            answer = started("16MiB", "512KiB", slow, "--only-swap", "--fast-on", device)
+        assert answer.returncode == 3 and "used by another device" in answer.stderr
+    assert [path.name for path in folder.iterdir()] == ["disk"] and logs() == before
+
+
+def pasted(text: str) -> None:
+    """Runs lines as a user who pastes them, with the agent on the path."""
+    path = f"{AGENT.parent}:{os.environ['PATH']}"
+    subprocess.run(
+        ["bash", "-c", text], env={**os.environ, "PATH": path}, check=True, timeout=HANGS_AFTER_S
+    )
+
+
+@alone
+@pytest.mark.parametrize("policy", ["adaptive", "nvm-cache"])
+def test_advised_settings_serve_an_area_and_their_undo_removes_it(
+    group: Group, folder: Path, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    before, swaps = logs(), Path("/proc/swaps").read_text()
+    monkeypatch.setattr(served, "SLOW", str(folder / "slow"))
+    monkeypatch.setattr(served, "LOG", str(folder / "log"))
+    with loop_device(folder, 17) as device:
+        monkeypatch.setattr(served, "FAST", device)
+        options = {"victims_in_memory": "write", "slot_on_swapin": "keep", "on_hit": "keep"}
+        known = {"adaptive": ["victims_in_memory"], "nvm-cache": ["on_hit"]}[policy]
+        chosen = {name: options[name] for name in known}
+        _, by_hand = served.settings(policy, 16 * MIB, chosen, Place(swap_bytes=200 * MIB))
+        pasted(by_hand.apply)
+        try:
+            late = time.monotonic() + HANGS_AFTER_S
+            while not areas() and time.monotonic() < late:
+                time.sleep(0.05)
+            work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+            answer = subprocess.run(work, timeout=2 * HANGS_AFTER_S)
+            assert (answer.returncode, len(areas())) == (7, 1), (folder / "log").read_text()
+        finally:
+            pasted(by_hand.undo)
+        log = (folder / "log").read_text()
+        assert f"16 MiB at {device}" in log and re.search(r"fast tier: \d+ reads, [1-9]", log), log
+    assert Path("/proc/swaps").read_text() == swaps and logs() == before
+    assert not Path("/swapfile.pagewise").exists() and not (folder / "slow").exists()
+
+
 @alone
 def test_a_signal_ends_it_and_leaves_nothing(folder: Path) -> None:
     before = logs()
@@ -158,13 +266,16 @@ def used(device: str) -> int:
 
 
 @alone
-@pytest.mark.parametrize("policy", ["hierarchical", "adaptive"])
+@pytest.mark.parametrize(
+    ("policy", "on"), [("hierarchical", []), ("adaptive", []), ("adaptive", ["--encrypt"])]
+)
 def test_programs_keep_their_pages_when_servers_are_killed(
-    group: Group, folder: Path, policy: str
+    group: Group, folder: Path, policy: str, on: list[str]
 ) -> None:
     before = logs()
+    fast = [*on, "--fast-on", str(folder / "fast")] if on else []
     server = subprocess.Popen(
-        words(folder, "--verify", "--policy", policy),
+        words(folder, "--verify", "--policy", policy, *fast),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

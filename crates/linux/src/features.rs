@@ -1,4 +1,4 @@
-//! Features of the kernel for memory shortage: zswap, zram, mTHP, PSI.
+//! Features of the kernel for memory shortage: zswap, zram, FUSE and loop devices, mTHP, PSI.
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::{Error, Root, counters, pressure, zram};
@@ -10,6 +10,8 @@ pub struct Features {
     pub zswap: Option<bool>,
     /// Whether there are zram devices, or the zram module.
     pub has_zram: bool,
+    /// Whether there are FUSE and loop devices, or modules for them, as a served swap area needs.
+    pub has_fuse_loop: bool,
     /// Whether pages of zeros are kept out of swap areas, as since Linux 6.12.
     pub keeps_zeros_out: bool,
     /// Whether transparent huge pages of several sizes are supported.
@@ -27,6 +29,7 @@ pub fn features(root: &Root, kernel: &str) -> Features {
     Features {
         zswap: zswap(root).ok().flatten(),
         has_zram: has_zram(root, kernel),
+        has_fuse_loop: has_fuse_loop(root, kernel),
         keeps_zeros_out: keeps_zeros_out(root).unwrap_or_default(),
         has_mthp: sizes.iter().any(|name| name.starts_with("hugepages-")),
         has_psi: matches!(pressure::of_machine(root, "memory"), Ok(Some(_))),
@@ -56,14 +59,29 @@ pub fn keeps_zeros_out(root: &Root) -> Result<bool, Error> {
 }
 
 fn has_zram(root: &Root, kernel: &str) -> bool {
-    let lists_it = |file| {
-        let text = root.read(format!("/lib/modules/{kernel}/{file}")).ok().flatten();
-        text.is_some_and(|text| text.contains("/zram.ko"))
-    };
     !zram::devices(root).unwrap_or_default().is_empty()
         || root.exists("/sys/class/zram-control")
-        || lists_it("modules.dep")
-        || lists_it("modules.builtin")
+        || has_module(root, kernel, "zram")
+}
+
+/// Whether the kernel has a module, or has it built in.
+fn has_module(root: &Root, kernel: &str, name: &str) -> bool {
+    ["modules.dep", "modules.builtin"].into_iter().any(|file| {
+        let text = root.read(format!("/lib/modules/{kernel}/{file}")).ok().flatten();
+        text.is_some_and(|text| text.contains(&format!("/{name}.ko")))
+    })
+}
+
+/// The first Linux whose loop devices are set up with direct I/O in one call (LOOP_CONFIGURE).
+const LOOP_CONFIGURE_SINCE: (u32, u32) = (5, 8);
+
+fn has_fuse_loop(root: &Root, kernel: &str) -> bool {
+    let is_there = |path, module| root.exists(path) || has_module(root, kernel, module);
+    let mut numbers = kernel.split(['.', '-']).map_while(|number| number.parse().ok());
+    let version = numbers.next().zip(numbers.next());
+    version >= Some(LOOP_CONFIGURE_SINCE)
+        && is_there("/dev/fuse", "fuse")
+        && is_there("/dev/loop-control", "loop")
 }
 
 #[cfg(test)]
@@ -82,7 +100,11 @@ mod tests {
         let root = Root::at(folder.path());
         for (path, text) in [
             ("/sys/module/zswap/parameters/enabled", "N\n"),
-            ("/lib/modules/6.18.0/modules.dep", "kernel/drivers/block/zram/zram.ko.xz:\n"),
+            (
+                "/lib/modules/6.18.0/modules.dep",
+                "kernel/drivers/block/zram/zram.ko.xz:\nkernel/drivers/block/loop.ko:\n",
+            ),
+            ("/dev/fuse", ""),
             ("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", "never\n"),
             ("/proc/vmstat", "pswpout 7\nswpout_zero 0\n"),
             ("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"),
@@ -96,12 +118,17 @@ mod tests {
         let all = Features {
             zswap: Some(false),
             has_zram: true,
+            has_fuse_loop: true,
             keeps_zeros_out: true,
             has_mthp: true,
             has_psi: true,
             cgroup_version: Some(2),
         };
         assert_eq!(features(&root, "6.18.0"), all);
-        assert!(!features(&root, "6.19.0").has_zram);
+        let other = features(&root, "6.19.0");
+        assert!(!other.has_zram && !other.has_fuse_loop);
+        std::fs::write(root.path("/dev/loop-control"), "").unwrap();
+        assert!(["5.8.0", "5.10.1-rc1", "6.1"].iter().all(|kernel| has_fuse_loop(&root, kernel)));
+        assert!(["5.7.9", "4.19", "x"].iter().all(|kernel| !has_fuse_loop(&root, kernel)));
     }
 }

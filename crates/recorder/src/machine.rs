@@ -76,6 +76,7 @@ fn feature_words(features: features::Features) -> Features {
     Features {
         zswap: features.zswap,
         has_zram: features.has_zram,
+        has_fuse_loop: Some(features.has_fuse_loop),
         keeps_zeros_out: features.keeps_zeros_out,
         has_mthp: features.has_mthp,
         has_psi: features.has_psi,

@@ -1,7 +1,7 @@
 //! What a server leaves to its successor: the descriptors that keep its area alive, and what it cannot find out again.
 //!
 //! Contract: a guard process holds copies of the descriptors from before the area is in use until the server has
-//! ended. So if the server is killed, the kernel keeps its requests, the frames and the slow tier, and the guard goes
+//! ended. So if the server is killed, the kernel keeps its requests, the frames and the disks of the tiers, and the guard goes
 //! on as the next server.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,6 +26,7 @@ pub struct Handover {
     mount: i32,
     frames: i32,
     slow: i32,
+    fast: Option<i32>,
     device: i32,
     log: i32,
     file_name: String,
@@ -51,6 +52,8 @@ pub(crate) struct Files<'a> {
     pub(crate) area: &'a ServedArea,
     pub(crate) frames: BorrowedFd<'a>,
     pub(crate) slow: BorrowedFd<'a>,
+    /// The disk of the fast tier, if it has one.
+    pub(crate) fast: Option<BorrowedFd<'a>>,
 }
 
 impl Descriptors {
@@ -77,6 +80,7 @@ impl Descriptors {
             mount: copy(mount)?,
             frames: copy(files.frames)?,
             slow: copy(files.slow)?,
+            fast: files.fast.map(&mut copy).transpose()?,
             device: copy(device.as_fd())?,
             log: copy(log.as_fd())?,
             file_name: files.carrier.file().name.clone(),
@@ -95,6 +99,7 @@ pub(crate) struct Inherited {
     pub(crate) mount: OwnedFd,
     pub(crate) frames: OwnedFd,
     pub(crate) slow: OwnedFd,
+    pub(crate) fast: Option<OwnedFd>,
     pub(crate) device: PathBuf,
     pub(crate) area: ServedArea,
     pub(crate) file: ServedFile,
@@ -129,6 +134,7 @@ impl Handover {
             mount: inherited::take(self.mount)?,
             frames: inherited::take(self.frames)?,
             slow: inherited::take(self.slow)?,
+            fast: self.fast.map(inherited::take).transpose()?,
             area: ServedArea::adopt(root, device, file.clone(), log),
             device: self.device_path.clone(),
             file,

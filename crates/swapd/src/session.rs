@@ -36,18 +36,18 @@ use crate::guard::Guard;
 use crate::handover::{Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
-use crate::store::{Encrypted, FastStore, KEY_BYTES, open_slow};
+use crate::store::{self, Encrypted, FastStore, KEY_BYTES, Room, Tier};
 use crate::{Error, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
 const SPARE_FRAMES: usize = 256;
-/// Buffers for requests to the slow tier.
+/// Buffers for requests to a tier on a disk.
 const DISK_BUFFERS: usize = 32;
-/// Requests to the slow tier in flight.
+/// Requests to a tier on a disk in flight.
 const DISK_REQUESTS: usize = 64;
 /// Memory that has to stay available beside the fast tier.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Reads and writes that measure the slow tier.
+/// Reads and writes that measure a tier on a disk.
 const PROBES: usize = 64;
 /// Latencies below those of every device.
 const UNMEASURED: Latencies =
@@ -62,6 +62,8 @@ pub struct AreaPlan {
     pub slots: u32,
     /// Bytes of the fast tier.
     pub fast_bytes: u64,
+    /// The file or block device of the fast tier; none if it is memory.
+    pub fast_on: Option<PathBuf>,
     /// The file or block device of the slow tier.
     pub slow: PathBuf,
     /// The name of the policy.
@@ -72,7 +74,7 @@ pub struct AreaPlan {
     pub priority: i32,
     /// Whether to check each page's checksum.
     pub has_checksums: bool,
-    /// Whether to encrypt the slow tier.
+    /// Whether to encrypt what lies on a disk.
     pub is_encrypted: bool,
     /// Whether the area may be the only one of the machine.
     pub may_be_alone: bool,
@@ -95,7 +97,7 @@ pub struct TierDevices {
     pub slow: Option<Device>,
 }
 
-/// The disk of the slow tier, the carrier of this kernel.
+/// The disks of the tiers, the carrier of this kernel.
 type Served = Parts<FuseCarrier, Encrypted<DiskQueue>>;
 /// The thread that serves.
 type Serving = JoinHandle<Result<(), Error>>;
@@ -144,13 +146,17 @@ impl Session {
         build(plan, frames, unknown)?;
         undo::left(root)?;
         check_machine(root, plan)?;
-        let slow = open_slow(&plan.slow, plan.slots, false)?;
-        let measured = probe(&slow.file, plan.slots)?;
+        let slots = u64::from(plan.slots);
+        let slow = store::open(&plan.slow, slots, Tier::Slow)?;
+        let fast_file = plan.fast_on.as_ref();
+        let fast_file =
+            fast_file.map(|path| store::open(path, frames + SPARE_FRAMES as u64, Tier::Fast));
+        let fast_file = fast_file.transpose()?;
+        let measured = measured(&slow, slots, fast_file.as_ref(), frames)?;
         let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
         let (tiers, about) = tiers(plan, frames, latencies)?;
-        let slots = plan.slots as usize;
-        let fast = FastStore::new(slots, frames as usize + SPARE_FRAMES, plan.has_checksums)?;
+        let fast = FastStore::new(room(plan, frames))?;
         if plan.is_encrypted {
             fast.set_key(&random_key()?);
         }
@@ -173,7 +179,8 @@ impl Session {
         let beginning = Beginning {
             carrier,
             area,
-            slow: slow.file,
+            slow,
+            fast_file,
             fast,
             tiers,
             about,
@@ -206,10 +213,10 @@ impl Session {
         start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
-        let Inherited { channel, mount, frames: file, slow, device, area, file: served, latencies } =
-            handover.take(root, plan.slots)?;
-        let slots = plan.slots as usize;
-        let fast = FastStore::of(file, slots, frames as usize + SPARE_FRAMES, plan.has_checksums)?;
+        let inherited = handover.take(root, plan.slots)?;
+        let Inherited { channel, mount, device, area, file: served, latencies, .. } = inherited;
+        let (slow, fast_file) = (inherited.slow, inherited.fast);
+        let fast = FastStore::of(inherited.frames, room(plan, frames))?;
         let (mut tiers, about) = tiers(plan, frames, latencies)?;
         for slot in 0..plan.slots {
             let copies = fast.copies(slot);
@@ -224,6 +231,7 @@ impl Session {
             carrier,
             area,
             slow,
+            fast_file,
             fast,
             tiers,
             about,
@@ -305,6 +313,8 @@ struct Beginning {
     carrier: FuseCarrier,
     area: ServedArea,
     slow: OwnedFd,
+    /// The disk of the fast tier, if it has one.
+    fast_file: Option<OwnedFd>,
     fast: FastStore,
     tiers: Box<dyn Live>,
     about: About,
@@ -323,20 +333,25 @@ impl Beginning {
         root: &Root,
         start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
     ) -> Result<Session, Error> {
-        let slow = self.slow.try_clone();
-        let slow = slow.map_err(|error| Error::refused("copy a descriptor", error))?;
-        let disk = DiskQueue::new(self.slow, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS)?;
+        let queue = |file: &OwnedFd| {
+            let file = file.try_clone();
+            let file = file.map_err(|error| Error::refused("copy a descriptor", error))?;
+            DiskQueue::new(file, DISK_BUFFERS, CLUSTER_BYTES, DISK_REQUESTS).map_err(Error::from)
+        };
+        let disk = queue(&self.slow)?;
+        let fast_disk = self.fast_file.as_ref().map(queue).transpose()?;
         let control = Arc::new(Control::new()?);
         let files = Files {
             carrier: &self.carrier,
             area: &self.area,
             frames: self.fast.file(),
-            slow: slow.as_fd(),
+            slow: self.slow.as_fd(),
+            fast: self.fast_file.as_ref().map(AsFd::as_fd),
         };
         let descriptors = Descriptors::of(&files, self.latencies, self.takeovers)?;
         // Started last: after an error before that, no guard would take over.
         let guard = start_guard(&descriptors.handover);
-        drop((descriptors, slow));
+        drop(descriptors);
         let device = self.carrier.device().to_owned();
         let statistics = Arc::new(Statistics::default());
         statistics.takeovers.set(self.takeovers);
@@ -344,7 +359,8 @@ impl Beginning {
         let key = self.is_encrypted.then(|| self.fast.key());
         let parts = Parts {
             carrier: self.carrier,
-            disk: Encrypted::new(disk, key.as_ref()),
+            disk: Encrypted::new(disk, Tier::Slow, key.as_ref()),
+            fast_disk: fast_disk.map(|disk| Encrypted::new(disk, Tier::Fast, key.as_ref())),
             fast: self.fast,
             tiers: self.tiers,
             emulated_fast,
@@ -369,6 +385,15 @@ impl Beginning {
         let (area, recording) = (self.area, self.recording);
         let about = About { refused: notes, ..self.about };
         Ok(Session { area, control, serving, recording, guard, statistics, about, device })
+    }
+}
+
+fn room(plan: &AreaPlan, frames: u64) -> Room {
+    Room {
+        slots: plan.slots as usize,
+        frames: frames as usize + SPARE_FRAMES,
+        has_checksums: plan.has_checksums,
+        is_on_disk: plan.fast_on.is_some(),
     }
 }
 
@@ -398,6 +423,7 @@ fn tiers(
         options: options.collect(),
         size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,
         fast_bytes: frames * SLOT_BYTES as u64,
+        fast_on: plan.fast_on.as_ref().map(|path| path.display().to_string()),
         refused: Vec::new(),
     };
     Ok((tiers, about))
@@ -431,6 +457,12 @@ fn build(plan: &AreaPlan, frames: u64, latencies: Latencies) -> Result<Built, Er
 }
 
 fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
+    if plan.fast_on.as_ref().is_some_and(|fast| store::is_same(fast, &plan.slow)) {
+        return Err(Error::Usage(format!(
+            "{}: both tiers are here; --fast-on and --slow need a device or file each",
+            plan.slow.display()
+        )));
+    }
     if !process::is_root() {
         return Err(Error::Refused("swapd needs root: it makes a swap area".to_owned()));
     }
@@ -438,12 +470,13 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
         return Err(Error::Refused(ALONE.to_owned()));
     }
     protection::check_groups(root)?;
-    let wanted = plan.fast_bytes + SPARE_BYTES;
+    let fast_bytes = if plan.fast_on.is_some() { 0 } else { plan.fast_bytes };
+    let wanted = fast_bytes + SPARE_BYTES;
     match Gauge::open(root, None)?.read(false) {
         Some(memory) if memory.available < wanted => Err(Error::Refused(format!(
             "a fast tier of {} MiB does not fit: {} MiB of memory are available, and {} MiB should stay; \
              choose a smaller --fast",
-            plan.fast_bytes >> 20,
+            fast_bytes >> 20,
             memory.available >> 20,
             SPARE_BYTES >> 20
         ))),
@@ -456,13 +489,29 @@ const ALONE: &str = "this would be the machine's only swap area. Through fuse, t
     server: if no page is free and no other area takes pages, the machine can stall; and if the server is killed, \
     the pages it held are lost. Add another area (a swap file or zram), or accept this with --only-swap";
 
-/// The median times of reads and writes of a page, spread over the slow tier. Its content is void.
-fn probe(file: &OwnedFd, slots: u32) -> Result<Latencies, Error> {
+/// The times of both tiers; those of memory without a disk of the fast tier.
+fn measured(
+    slow: &OwnedFd,
+    slots: u64,
+    fast: Option<&OwnedFd>,
+    frames: u64,
+) -> Result<Latencies, Error> {
+    let [slow_read, slow_write] = probe(slow, slots, Tier::Slow)?;
+    let [fast_read, fast_write] = match fast {
+        Some(file) => probe(file, frames, Tier::Fast)?,
+        None => [FAST_NS; 2],
+    };
+    Ok(Latencies { slow_read, slow_write, fast_read, fast_write })
+}
+
+/// The median times of reads and writes of a page, spread over the blocks of a tier, whose content is void.
+fn probe(file: &OwnedFd, blocks: u64, tier: Tier) -> Result<[f64; 2], Error> {
     let mut page = PageBuffers::new(1, SLOT_BYTES)?;
-    let refused = |error: Errno| Error::refused("measure the slow tier", error);
+    let what = format!("measure the {} tier", tier.name());
+    let refused = |error: Errno| Error::refused(&what, error);
     let offset = |number: usize| {
-        let step = (u64::from(slots) / PROBES as u64).max(1);
-        (number as u64 * step % u64::from(slots)) * SLOT_BYTES as u64
+        let step = (blocks / PROBES as u64).max(1);
+        (number as u64 * step % blocks) * SLOT_BYTES as u64
     };
     let (mut reads, mut writes) = ([0.0; PROBES], [0.0; PROBES]);
     for number in 0..PROBES {
@@ -477,8 +526,7 @@ fn probe(file: &OwnedFd, slots: u32) -> Result<Latencies, Error> {
         times.sort_by(f64::total_cmp);
         times[PROBES / 2]
     };
-    let (slow_read, slow_write) = (median(&mut reads), median(&mut writes));
-    Ok(Latencies { slow_read, slow_write, fast_read: FAST_NS, fast_write: FAST_NS })
+    Ok([median(&mut reads), median(&mut writes)])
 }
 
 /// Each tier as slow as the device that was named for it.

@@ -106,6 +106,8 @@ pub struct Statistics {
     pub fast: TierCounts,
     /// Pages that the slow tier read and wrote.
     pub slow: TierCounts,
+    /// Requests that the fast tier's disk read and wrote, if it has one.
+    pub fast_requests: TierCounts,
     /// Requests that the slow tier's disk read and wrote; each has one page or more.
     pub slow_requests: TierCounts,
     /// Pages moved from the slow to the fast tier after a read.
@@ -147,6 +149,8 @@ pub struct Serving {
     pub size_bytes: u64,
     /// Size of the fast tier.
     pub fast_bytes: u64,
+    /// The file or device of the fast tier; none if it is memory.
+    pub fast_on: Option<String>,
     /// What the kernel refused at the start; the server works without it.
     pub refused: Vec<String>,
 }
@@ -186,6 +190,7 @@ struct Report<'a> {
     serving: &'a Serving,
     fast: Operations,
     slow: Operations,
+    fast_requests: Option<Operations>,
     slow_requests: Operations,
     promotions: u64,
     demotions: u64,
@@ -217,6 +222,7 @@ impl Statistics {
             serving,
             fast: self.fast.operations(),
             slow: self.slow.operations(),
+            fast_requests: serving.fast_on.as_ref().map(|_| self.fast_requests.operations()),
             slow_requests: self.slow_requests.operations(),
             promotions: self.promotions.get(),
             demotions: self.demotions.get(),
@@ -243,11 +249,23 @@ impl Statistics {
     }
 
     fn write_metrics(&self, serving: &Serving, text: &mut String) -> std::fmt::Result {
-        let metrics: [(&str, &str, &str, u64); 16] = [
+        let metrics: [(&str, &str, &str, u64); 18] = [
             ("fast_reads", "counter", "Pages read from the fast tier.", self.fast.reads.get()),
             ("fast_writes", "counter", "Pages written to the fast tier.", self.fast.writes.get()),
             ("slow_reads", "counter", "Pages read from the slow tier.", self.slow.reads.get()),
             ("slow_writes", "counter", "Pages written to the slow tier.", self.slow.writes.get()),
+            (
+                "fast_read_requests",
+                "counter",
+                "Reads of the fast tier's disk.",
+                self.fast_requests.reads.get(),
+            ),
+            (
+                "fast_write_requests",
+                "counter",
+                "Writes of the fast tier's disk.",
+                self.fast_requests.writes.get(),
+            ),
             (
                 "slow_read_requests",
                 "counter",
@@ -335,6 +353,8 @@ mod tests {
             "options",
             "size_bytes",
             "fast_bytes",
+            "fast_on",
+            "fast_requests",
             "slow",
             "promotions",
             "demotions",

@@ -5,17 +5,20 @@ mod support;
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
 use support::kernel::Load;
-use support::parts;
+use support::{SPARE, parts_with};
 use swapd::engine::{Engine, Settings};
-use swapd::store::{Disk, Encrypted, KEY_BYTES};
+use swapd::store::{Disk, Encrypted, KEY_BYTES, Tier};
 use testkit::counting::{Counting, allocations};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// Frames of the fast tier.
+const FRAMES: usize = 200;
+
 /// Serves, and returns how often it allocated.
-fn served<D: Disk>(architecture: &str, load: Load, disk: D) -> u64 {
-    let (parts, control) = parts(architecture, load, 200, disk, true);
+fn served<D: Disk>(architecture: &str, load: Load, disks: (D, Option<D>)) -> u64 {
+    let (parts, control) = parts_with(architecture, load, FRAMES, disks, true);
     let settings = Settings { requests: 24, moves: 64, ..Settings::default() };
     let mut engine = Engine::new(parts, &settings);
     let before = allocations();
@@ -29,9 +32,13 @@ fn serving_allocates_nothing() {
     for (seed, row) in (40..).zip(CATALOG) {
         let load = Load::new(seed, 2000, 20_000);
         let disk = TestDisk::new(seed, load.slots, 8);
-        assert_eq!(served(row.name, load, disk), 0, "{}", row.name);
+        assert_eq!(served(row.name, load, (disk, None)), 0, "{}", row.name);
+        let disk = TestDisk::new(seed, load.slots, 8);
+        let fast = TestDisk::new(seed, (FRAMES + SPARE) as u32, 8).failing(2, 2);
+        let load = Load { expects_errors: true, ..load };
+        assert_eq!(served(row.name, load, (disk, Some(fast))), 0, "{} on a disk", row.name);
     }
     let load = Load::new(70, 2000, 500);
-    let disk = Encrypted::new(TestDisk::new(70, load.slots, 8), Some(&[1; KEY_BYTES]));
-    assert_eq!(served("hierarchical", load, disk), 0, "encrypted");
+    let disk = Encrypted::new(TestDisk::new(70, load.slots, 8), Tier::Slow, Some(&[1; KEY_BYTES]));
+    assert_eq!(served("hierarchical", load, (disk, None)), 0, "encrypted");
 }

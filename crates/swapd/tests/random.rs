@@ -6,9 +6,9 @@ use linux::disk_queue::Part;
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
 use support::kernel::Load;
-use support::{parts, run};
+use support::{SPARE, parts, parts_with, run};
 use swapd::carrier::SLOT_BYTES;
-use swapd::store::{Disk, Encrypted, KEY_BYTES};
+use swapd::store::{Disk, Encrypted, KEY_BYTES, Tier};
 
 /// Requests per case, of about ten slots each.
 const REQUESTS: u64 = 20_000;
@@ -64,7 +64,7 @@ fn an_encrypted_disk_gives_back_what_was_written_and_failing_slots_cost_only_the
             // Without optimization, encryption takes most of the time.
             let load = Load { expects_errors: bad > 0, ..Load::new(seed, 500, REQUESTS / 60) };
             let disk = TestDisk::new(seed, load.slots, 6).failing(bad, bad);
-            let disk = Encrypted::new(disk, Some(&[7; KEY_BYTES]));
+            let disk = Encrypted::new(disk, Tier::Slow, Some(&[7; KEY_BYTES]));
             let (parts, control) = parts(row.name, load, 50, disk, true);
             let parts = run(parts, &control);
             assert_eq!(parts.statistics.errors_checksum.get(), 0, "{}", row.name);
@@ -75,8 +75,6 @@ fn an_encrypted_disk_gives_back_what_was_written_and_failing_slots_cost_only_the
 
 #[test]
 fn a_reader_of_the_disk_sees_no_content() {
-    let mut plain = TestDisk::new(1, 4, 2);
-    let mut disk = Encrypted::new(TestDisk::new(1, 4, 2), Some(&[7; KEY_BYTES]));
     let page = [5; SLOT_BYTES];
     let write = |disk: &mut dyn Disk| {
         for slot in [0, 1] {
@@ -86,11 +84,106 @@ fn a_reader_of_the_disk_sees_no_content() {
         disk.write(0, part, SLOT_BYTES as u64);
         while disk.ended().is_none() {}
     };
+    let mut plain = TestDisk::new(1, 4, 2);
     write(&mut plain);
-    write(&mut disk);
     assert_eq!(plain.at(1), page);
-    let disk = disk.into_inner();
-    assert!(disk.at(1) != page && disk.at(1) != disk.at(2), "equal pages look equal on the disk");
+    let [fast, slow] = Tier::ALL.map(|tier| {
+        let mut disk = Encrypted::new(TestDisk::new(1, 4, 2), tier, Some(&[7; KEY_BYTES]));
+        write(&mut disk);
+        disk.into_inner()
+    });
+    for disk in [&fast, &slow] {
+        assert!(
+            disk.at(1) != page && disk.at(1) != disk.at(2),
+            "equal pages look equal on the disk"
+        );
+    }
+    assert!(fast.at(1) != slow.at(1), "equal pages look equal on both disks");
+}
+
+/// Disks for both tiers; blocks of the fast one fail, in percent.
+fn disks(
+    load: Load,
+    frames: usize,
+    buffers: usize,
+    bad: (u32, u32),
+) -> (TestDisk, Option<TestDisk>) {
+    let fast = TestDisk::new(load.seed + 1000, (frames + SPARE) as u32, buffers);
+    (TestDisk::new(load.seed, load.slots, buffers), Some(fast.failing(bad.0, bad.1)))
+}
+
+#[test]
+fn a_fast_tier_on_a_disk_gives_back_what_was_written() {
+    for (seed, row) in (100..).zip(CATALOG) {
+        for (frames, slots, open) in [(1, 4, 20), (1, 1000, 12), (16, 1000, 12), (300, 1000, 12)] {
+            for buffers in [2, 12] {
+                let load = Load { open, ..Load::new(seed, slots, REQUESTS / 6) };
+                let disks = disks(load, frames, buffers, (0, 0));
+                let (parts, control) = parts_with(row.name, load, frames, disks, false);
+                let parts = run(parts, &control);
+                let case = format!("{} {frames} {buffers}", row.name);
+                assert!(parts.carrier.slots_checked > load.requests / 4, "{case}");
+                assert!(parts.tiers.frames_used() <= frames as u64, "{case}");
+                let statistics = &parts.statistics;
+                let fast = &statistics.fast_requests;
+                assert!(fast.writes.get() <= statistics.fast.writes.get(), "{case}");
+                // Victims are read as well.
+                assert!(fast.reads.get() > 0 || statistics.fast.reads.get() == 0, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn failing_frames_cost_only_what_no_slow_copy_has() {
+    for (seed, row) in (120..).zip(CATALOG) {
+        for bad in [(4, 0), (0, 4), (3, 3), (0, 100)] {
+            let load = Load { expects_errors: true, ..Load::new(seed, 500, REQUESTS / 3) };
+            let disks = disks(load, 100, 6, bad);
+            let (parts, control) = parts_with(row.name, load, 100, disks, true);
+            let parts = run(parts, &control);
+            let case = format!("{} {bad:?}", row.name);
+            let statistics = &parts.statistics;
+            let uses_frames = statistics.fast.writes.get() + statistics.errors_fast.get() > 0;
+            assert_eq!(statistics.errors_fast.get() > 0, uses_frames, "{case}");
+            assert_eq!(statistics.errors_slow.get(), 0, "{case}");
+            assert_eq!(statistics.errors_checksum.get(), 0, "{case}");
+            if bad.0 == 0 {
+                // A page that no frame takes goes to the slow tier.
+                assert_eq!(parts.carrier.errors, 0, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn failing_blocks_of_both_tiers_and_encryption_give_no_other_data() {
+    for (seed, row) in (140..).zip(CATALOG) {
+        let load = Load { expects_errors: true, ..Load::new(seed, 500, REQUESTS / 30) };
+        let (slow, fast) = disks(load, 50, 6, (3, 3));
+        let key = Some(&[7; KEY_BYTES]);
+        let slow = Encrypted::new(slow.failing(2, 2), Tier::Slow, key);
+        let fast = fast.map(|fast| Encrypted::new(fast, Tier::Fast, key));
+        let (parts, control) = parts_with(row.name, load, 50, (slow, fast), true);
+        let parts = run(parts, &control);
+        assert_eq!(parts.statistics.errors_checksum.get(), 0, "{}", row.name);
+        assert!(parts.carrier.slots_checked > load.requests, "{}", row.name);
+    }
+}
+
+#[test]
+fn a_frame_that_cannot_be_read_is_retired_and_the_slow_copy_answers() {
+    // A page read from the slow tier gets a frame and keeps its copy there.
+    let load = Load { expects_errors: true, ..Load::new(160, 1000, 4000) };
+    let (slow, fast) = disks(load, 300, 6, (100, 0));
+    let (parts, control) = parts_with("hierarchical", load, 300, (slow, fast), true);
+    let parts = run(parts, &control);
+    let statistics = &parts.statistics;
+    let promotions = statistics.promotions.get();
+    assert!(promotions > 0 && statistics.fast.reads.get() == 0, "{promotions} promotions");
+    assert!(parts.carrier.errors < statistics.errors_fast.get(), "no slow copy answered");
+    let (free, used) = (parts.fast.free(), parts.tiers.frames_used() as usize);
+    assert!(free + used < 300 + SPARE, "{free} free and {used} used: none is retired");
 }
 
 #[test]

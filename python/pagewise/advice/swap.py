@@ -21,7 +21,7 @@ from pagewise.advice import evidence as evidences
 from pagewise.advice import machine as machines
 from pagewise.advice import memory as memories
 from pagewise.advice import reference as references
-from pagewise.advice import stock_linux
+from pagewise.advice import served, stock_linux
 from pagewise.advice.costs import (
     AT,
     WRITE_AMPLIFICATION,
@@ -128,9 +128,9 @@ def advise_swap(
     ``progress(done, total)`` counts thousandths of cells.
 
     ``today`` is the best on stock Linux at its size, or null; ``worth`` the best of all at its
-    size; ``best`` the least I/O time at the size of ``today``. ``settings`` are for ``today``, each
-    with undo, and empty without evidence. Raises NothingRecorded for a recording without accesses,
-    and UsageError if a device is unknown.
+    size; ``best`` the least I/O time at the size of ``today``. ``settings`` are for ``today``, and
+    with swapd for ``best``, each with undo, and empty without evidence. Raises NothingRecorded for
+    a recording without accesses, and UsageError if a device is unknown.
     """
     recording = read(trace)
     given = machines.Options(fast, slow, memory, compression)
@@ -178,6 +178,9 @@ def _advised(
     place = _place(machine, analysis, devices)
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
     settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
+    best = _best(trial, chosen, taken[stock] or taken[chosen], (machine, page_bytes))
+    if is_enough and best and served.is_offered(machine, board, page_bytes):
+        settings += _served(trial, best, place)
     today = _today(trial, stock, costs[stock])
     advice: Advice = {
         "schema": SCHEMA,
@@ -198,7 +201,7 @@ def _advised(
         "architecture": trial.described(chosen, stock),
         "worth": costs[chosen],
         "today": today,
-        "best": _best(trial, chosen, taken[stock] or taken[chosen]),
+        "best": best,
         "reference": trial.against(goal, chosen) if goal else None,
         "candidates": [
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
@@ -267,20 +270,37 @@ def _today(trial: Trial, stock: str, cost: AtSize | None) -> Today | None:
     return {"architecture": stock, "by": by, "can_run": True, **cost}
 
 
-def _best(trial: Trial, chosen: str, size: int | None) -> Best | None:
+def _served(trial: Trial, best: Best, place: stock_linux.Place) -> list[Setting]:
+    """Settings for swapd, if the best choice is none of stock Linux."""
+    name, size = best["architecture"], best["fast_tier_bytes"]
+    if trial.availability(name):
+        return []
+    options = trial.outcomes[name][size]["options"]
+    found = served.settings(name, size, options, place)
+    return [_with_cost(setting, trial, size) for setting in found]
+
+
+def _best(
+    trial: Trial, chosen: str, size: int | None, place: tuple[Machine | None, int]
+) -> Best | None:
     """The least I/O time at today's size, whether it can run or not.
 
     Without a size for today, the architecture that is best over all sizes, at its own size.
+    ``place`` is the recorded machine and the size of its pages.
     """
     if size is None:
         return None
     name = trial.best_at(size)
     outcome = trial.outcomes[name][size]
+    machine, page_bytes = place
     by = trial.availability(name)
+    missing = None if by else served.missing(machine, trial.board, page_bytes)
+    by = by or (None if missing else served.NAME)
     return {
         "architecture": name,
         "by": by,
         "can_run": by is not None,
+        "missing": missing,
         "fast_tier_bytes": size,
         "io_time_s": trial.devices.io_time(outcome),
         "io_share": trial.devices.io_share(outcome, trial.alone),

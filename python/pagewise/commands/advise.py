@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from pagewise.advice.evidence import ENOUGH, NOT_SWAP
+from pagewise.advice.served import runs
 from pagewise.answers import Advice, Moved, Spread, TakenMemory, Today
 from pagewise.commands import pagesize_choose
 from pagewise.commands.help import Group
@@ -195,10 +196,9 @@ def best(advice: Advice) -> list[tuple[str, str]]:
     size = format_size(found["fast_tier_bytes"])
     if today and found["architecture"] == today["architecture"]:
         return [("best at this size", "the same")]
-    by = f"by {found['by']}" if found["can_run"] else "not available on stock Linux"
     share = format_range(found["io_share"], format_share)
     return [
-        (f"best at {size}", f"{found['architecture']}, {by}"),
+        (f"best at {size}", f"{found['architecture']}, {runs(found)}"),
         ("  of the slow device alone", share),
     ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from pagewise import catalog
+from pagewise.advice.served import runs
 from pagewise.commands.options import Force, examples_folder, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
@@ -238,7 +239,8 @@ def taken(advice: Advice) -> list[tuple[str, str]]:
         of_all = f", {format_range(share, format_share)} of all" if share else ""
         lines.append(("which takes", f"up to {taken} of memory{of_all}"))
     if best and best["architecture"] != today["architecture"]:
-        runs = "" if best["can_run"] else ", not available on stock Linux"
         share_of_best = format_range(best["io_share"], format_share)
-        lines.append(("best at this size", f"{best['architecture']}{runs}: {share_of_best}"))
+        lines.append(
+            ("best at this size", f"{best['architecture']}, {runs(best)}: {share_of_best}")
+        )
     return [*lines, ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)")]

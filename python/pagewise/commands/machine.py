@@ -49,6 +49,7 @@ def features(found: Features) -> Iterator[str]:
         yield f"zswap ({'on' if found['zswap'] else 'off'})"
     words = {
         "zram": found["has_zram"],
+        "FUSE and loop devices": bool(found["has_fuse_loop"]),
         "pages of zeros not written to swap": found["keeps_zeros_out"],
         "mTHP": found["has_mthp"],
         "PSI": found["has_psi"],

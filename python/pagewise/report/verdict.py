@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from pagewise import answers, catalog
+from pagewise.advice.served import NAME as SWAPD
 from pagewise.advice.setting import Setting
 from pagewise.answers import Advice, Today
 from pagewise.grids.results import SimulatedCell
@@ -130,6 +131,7 @@ def advised(advice: Advice, panel: str) -> Finding:
     best = advice.get("best")
     if best and best["architecture"] != today["architecture"]:
         runs = "" if best["can_run"] else ", which stock Linux does not have"
+        runs = ", by swapd" if best.get("by") == SWAPD else runs
         share_of_best = format_share(best["io_share"]["typical"])
         text += f" At that size {best['architecture']} comes to {share_of_best}{runs}."
     return Finding(

@@ -36,24 +36,31 @@ const TRY_EVERY: Duration = Duration::from_secs(1);
 /// What swapd does instead of serving.
 const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
 
-/// Serve a swap area of two tiers: a policy keeps some pages in locked memory and the others on a disk.
+/// Serve a swap area of two tiers: a policy keeps some pages in locked memory, or on a fast device, and the others on
+/// a disk.
 #[derive(Args)]
 #[command(after_help = "\
 The area is in use until swapd gets SIGINT, SIGTERM or SIGHUP, or until COMMAND exits. Then swapd disables the area \
 and leaves nothing behind; while memory has no room for the pages, it goes on serving and tries again. If swapd is \
-killed by SIGKILL, the pages in its area are lost: programs that need them get SIGBUS. Needs root.
+killed by SIGKILL, its guard takes over (Linux 6.9); if both are killed, the pages in its area are lost: programs that \
+need them get SIGBUS. Needs root.
 
 Examples:
   pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd --policy adaptive
   pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp --policy hierarchical -- make -j4
+  pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 --slow /dev/sda2 --policy adaptive
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
     #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
     size: Option<Bytes>,
-    /// The size of the fast tier, which is locked memory.
+    /// The size of the fast tier, which is locked memory unless --fast-on names a place for it.
     #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
     fast: Option<Bytes>,
+    /// The fast tier on a disk: a block device, which is overwritten, or a path where swapd makes a file without a
+    /// name; 1 MiB larger than --fast.
+    #[arg(long, value_name = "PATH")]
+    fast_on: Option<PathBuf>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
     #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
@@ -73,7 +80,7 @@ pub struct Arguments {
     /// Keep a checksum of each page, and fail a read rather than return other data.
     #[arg(long)]
     verify: bool,
-    /// Encrypt the slow tier (AES-256-XTS) with a key that exists only in locked memory.
+    /// Encrypt what lies on disks (AES-256-XTS) with a key that exists only in locked memory.
     #[arg(long)]
     encrypt: bool,
     /// Serve even if the machine has no other swap area.
@@ -102,7 +109,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its loop device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -179,6 +186,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     let plan = AreaPlan {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
+        fast_on: arguments.fast_on.clone(),
         slow: slow.clone(),
         policy: policy.clone(),
         options: arguments.option.iter().cloned().collect(),
@@ -207,14 +215,19 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     }
     let started = start(arguments);
     tell_guard(&mut session, &started);
+    let fast_place = match &plan.fast_on {
+        Some(path) => format!("at {}", path.display()),
+        None => "in memory".to_owned(),
+    };
     let printed = match arguments.json {
         true => Ok(()),
         false => print(format_args!(
-            "serving {} MiB of swap at {} through {}: {} MiB in memory, the others at {}, policy {}",
+            "serving {} MiB of swap at {} through {}: {} MiB {}, the others at {}, policy {}",
             size.0 >> 20,
             session.device.display(),
             session.about.through,
             fast.0 >> 20,
+            fast_place,
             slow.display(),
             plan.policy
         )),

@@ -1,5 +1,6 @@
-//! Disk requests of the slow tier: neighbouring slots that are read or written together are one request, in one
-//! buffer of the disk. If such a request fails, each slot is tried by itself, so only a bad slot fails.
+//! Disk requests of a tier: neighbouring blocks that are read or written together are one request, in one buffer of
+//! the disk. If such a request fails, each block is tried by itself, so only a bad one fails. A block of the slow
+//! tier is a slot; one of the fast tier is a frame.
 
 use linux::disk_queue::{Ended, Part};
 use rustix::io::Errno;
@@ -14,7 +15,7 @@ pub const CLUSTER_SLOTS: usize = 64;
 /// Bytes of a buffer.
 pub const CLUSTER_BYTES: usize = CLUSTER_SLOTS * SLOT_BYTES;
 
-/// What a disk request is for. Only slots of the same kind share one.
+/// What a disk request is for. Only moves of the same kind share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Reads for requests of the carrier.
@@ -23,15 +24,21 @@ pub(super) enum Kind {
     Write,
     /// Writes that make room in the fast tier.
     Demotion,
+    /// Reads of what a demotion will write.
+    Victim,
 }
 
 impl Kind {
     pub fn direction(self) -> Direction {
-        if self == Kind::Read { Direction::Read } else { Direction::Write }
+        if self.is_read() { Direction::Read } else { Direction::Write }
+    }
+
+    pub fn is_read(self) -> bool {
+        matches!(self, Kind::Read | Kind::Victim)
     }
 }
 
-/// The slots in a buffer.
+/// The blocks in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cluster {
     pub kind: Kind,
@@ -39,14 +46,14 @@ pub(super) struct Cluster {
     pub count: u32,
     /// The moves that wait for it.
     pub moves: [u32; CLUSTER_SLOTS],
-    /// Bit of each slot that failed.
+    /// Bit of each block that failed.
     pub failed: u64,
     pub error: Errno,
     /// Moves that still need the content after the end of the disk request.
     pub users: u32,
     /// When an emulated disk would have ended.
     pub due_ns: u64,
-    /// The slot that is tried by itself, or `NONE` for all together.
+    /// The block that is tried by itself, or `NONE` for all together.
     single: u32,
 }
 
@@ -57,7 +64,7 @@ pub(super) struct Clusters {
     free_reads: Vec<u32>,
     free_writes: Vec<u32>,
     /// Clusters that were not given to the disk yet, by kind; or `NONE`.
-    open: [u32; 3],
+    open: [u32; 4],
     /// Disk requests that have not ended.
     in_flight: usize,
 }
@@ -81,7 +88,7 @@ impl Clusters {
             list: vec![cluster; buffers],
             free_reads: (0..half).rev().collect(),
             free_writes: (half..buffers as u32).rev().collect(),
-            open: [NONE; 3],
+            open: [NONE; 4],
             in_flight: 0,
         }
     }
@@ -99,16 +106,16 @@ impl Clusters {
     }
 
     fn free(&mut self, kind: Kind) -> &mut Vec<u32> {
-        if kind == Kind::Read { &mut self.free_reads } else { &mut self.free_writes }
+        if kind.is_read() { &mut self.free_reads } else { &mut self.free_writes }
     }
 
-    /// Adds a move of `slot` to the open cluster of its kind, or to a new one in a free buffer. Returns the buffer
+    /// Adds a move of a block to the open cluster of its kind, or to a new one in a free buffer. Returns the buffer
     /// and the place in it; none if no buffer is free. The second value is a cluster that was closed for it, or `NONE`.
-    pub fn join(&mut self, kind: Kind, slot: u32, moving: u32) -> (Option<(u32, u32)>, u32) {
+    pub fn join(&mut self, kind: Kind, block: u32, moving: u32) -> (Option<(u32, u32)>, u32) {
         let open = self.open[kind as usize];
         if open != NONE {
             let cluster = &mut self.list[open as usize];
-            if cluster.first + cluster.count == slot && (cluster.count as usize) < CLUSTER_SLOTS {
+            if cluster.first + cluster.count == block && (cluster.count as usize) < CLUSTER_SLOTS {
                 let place = cluster.count;
                 cluster.moves[place as usize] = moving;
                 cluster.count += 1;
@@ -118,7 +125,7 @@ impl Clusters {
         let closed = std::mem::replace(&mut self.open[kind as usize], NONE);
         let Some(buffer) = self.free(kind).pop() else { return (None, closed) };
         let cluster = &mut self.list[buffer as usize];
-        (cluster.kind, cluster.first, cluster.count) = (kind, slot, 1);
+        (cluster.kind, cluster.first, cluster.count) = (kind, block, 1);
         (cluster.failed, cluster.users, cluster.single) = (0, 1, NONE);
         cluster.moves[0] = moving;
         self.open[kind as usize] = buffer;
@@ -146,12 +153,12 @@ impl Clusters {
         };
         let offset = u64::from(cluster.first + place) * SLOT_BYTES as u64;
         match cluster.kind {
-            Kind::Read => disk.read(u64::from(buffer), part, offset),
+            Kind::Read | Kind::Victim => disk.read(u64::from(buffer), part, offset),
             Kind::Write | Kind::Demotion => disk.write(u64::from(buffer), part, offset),
         }
     }
 
-    /// Takes the end of a disk request. Returns the buffer once all its slots are read or written, or failed.
+    /// Takes the end of a disk request. Returns the buffer once all its blocks are read or written, or failed.
     pub fn ended(&mut self, ended: Ended, disk: &mut impl Disk) -> Option<u32> {
         self.in_flight -= 1;
         let buffer = ended.token as u32;

@@ -7,7 +7,7 @@
 //! or writes are done; promotions and demotions go on afterwards.
 //!
 //! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
-//! back, or for a frame. The fast tier has spare frames beyond what the placement fills, so while a move waits for
+//! back, or for a frame ([`lanes`] says why no two buffers wait for each other). The fast tier has spare frames beyond what the placement fills, so while a move waits for
 //! a frame, some slot without a move holds none, or a demotion is in flight. If failed demotions use up the spare
 //! frames, the move fails, and the placement puts the slot elsewhere.
 //!
@@ -16,6 +16,7 @@
 
 mod clusters;
 mod control;
+mod lanes;
 mod orders;
 mod perform;
 mod requests;
@@ -35,10 +36,10 @@ use crate::carrier::{Carrier, Operation};
 use crate::emulation::Emulated;
 use crate::record::Recorder;
 use crate::statistics::Statistics;
-use crate::store::{Copies, Disk, FastStore};
-use clusters::Clusters;
+use crate::store::{Copies, Disk, FastStore, Tier};
 pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
 pub use control::Control;
+use lanes::Lane;
 use orders::{Moving, NONE, Orders, Rest, is_waited_for};
 use requests::{OpenRequest, Requests};
 use timers::{Due, Timers};
@@ -75,7 +76,9 @@ pub struct Parts<C, D> {
     pub carrier: C,
     /// The slow tier.
     pub disk: D,
-    /// The fast tier. It has more frames than `tiers` fill.
+    /// The disk of the fast tier; none if its frames are memory.
+    pub fast_disk: Option<D>,
+    /// The fast tier: its map, and its frames unless a disk has them. It has more frames than `tiers` fill.
     pub fast: FastStore,
     /// Decides what moves; grown to the slots of `fast`.
     pub tiers: Box<dyn Live>,
@@ -89,6 +92,23 @@ pub struct Parts<C, D> {
     pub recorder: Option<Recorder>,
 }
 
+impl<C, D: Disk> Parts<C, D> {
+    /// The disk of a tier that has one.
+    fn disk(&mut self, tier: Tier) -> &mut D {
+        match tier {
+            Tier::Slow => &mut self.disk,
+            Tier::Fast => self.fast_disk.as_mut().expect("only a fast tier on a disk has requests"),
+        }
+    }
+
+    fn emulated(&mut self, tier: Tier) -> Option<&mut Emulated> {
+        match tier {
+            Tier::Slow => self.emulated_slow.as_mut(),
+            Tier::Fast => self.emulated_fast.as_mut(),
+        }
+    }
+}
+
 /// Serves requests of a carrier.
 pub struct Engine<C, D> {
     parts: Parts<C, D>,
@@ -98,7 +118,8 @@ pub struct Engine<C, D> {
     event: u64,
     requests: Requests,
     orders: Orders,
-    clusters: Clusters,
+    /// By [`Tier`].
+    lanes: [Lane; 2],
     timers: Timers,
     decided: Moves,
     /// Requests with slots to decide, in order.
@@ -106,15 +127,14 @@ pub struct Engine<C, D> {
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
-    wait_for_read: VecDeque<u32>,
-    wait_for_write: VecDeque<u32>,
 }
 
 impl<C: Carrier, D: Disk> Engine<C, D> {
     /// Reserves all memory. `settings.moves` is at least 16.
     pub fn new(parts: Parts<C, D>, settings: &Settings) -> Engine<C, D> {
         let moves = settings.moves.max(2 * ROOM_FOR_DECISION);
-        let buffers = parts.disk.buffers();
+        let (slow_buffers, fast_buffers) =
+            (parts.disk.buffers(), parts.fast_disk.as_ref().map_or(0, Disk::buffers));
         let queue = || VecDeque::with_capacity(moves);
         Engine {
             poll_ns: settings.poll.as_nanos() as u64,
@@ -122,14 +142,12 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             event: 0,
             requests: Requests::new(settings.requests),
             orders: Orders::new(parts.fast.slots(), moves, settings.requests),
-            clusters: Clusters::new(buffers),
-            timers: Timers::new(moves + buffers),
+            lanes: [Lane::new(fast_buffers, moves), Lane::new(slow_buffers, moves)],
+            timers: Timers::new(moves + fast_buffers + slow_buffers),
             decided: Moves::default(),
             ready_requests: VecDeque::with_capacity(settings.requests),
             ready_moves: queue(),
             wait_for_frame: queue(),
-            wait_for_read: queue(),
-            wait_for_write: queue(),
             parts,
         }
     }
@@ -139,7 +157,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     /// # Errors
     /// The carrier ended or refused; the disk refuses to take requests.
     pub fn serve(&mut self, control: &Control) -> Result<(), Error> {
-        self.parts.disk.start()?;
+        for tier in self.disks() {
+            self.parts.disk(*tier).start()?;
+        }
         let mut last_work_ns = self.now_ns();
         loop {
             if self.turn()? {
@@ -161,6 +181,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     /// What the engine worked with, after it has ended.
     pub fn into_parts(self) -> Parts<C, D> {
         self.parts
+    }
+
+    /// The tiers that have a disk.
+    fn disks(&self) -> &'static [Tier] {
+        if self.parts.fast_disk.is_some() { &Tier::ALL } else { &[Tier::Slow] }
     }
 
     /// Whether nothing is in progress.
@@ -200,10 +225,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let carrier_flags =
             if self.requests.has_room() { PollFlags::IN } else { PollFlags::empty() };
         let carrier = self.parts.carrier.descriptor();
+        let slow = self.parts.disk.descriptor();
+        // Without a disk of its own, the fast tier adds nothing to wait for.
+        let fast = self.parts.fast_disk.as_ref().map_or(slow, Disk::descriptor);
         let mut files = [
             PollFd::from_borrowed_fd(control.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(carrier, carrier_flags),
-            PollFd::from_borrowed_fd(self.parts.disk.descriptor(), PollFlags::IN),
+            PollFd::from_borrowed_fd(slow, PollFlags::IN),
+            PollFd::from_borrowed_fd(fast, PollFlags::IN),
         ];
         self.parts.statistics.sleeps.add(1);
         match poll(&mut files, time.as_ref()) {
@@ -242,14 +271,17 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     fn take_ended(&mut self) -> Result<bool, Error> {
         let mut has_worked = false;
-        while let Some(ended) = self.parts.disk.ended() {
-            has_worked = true;
-            let Some(buffer) = self.clusters.ended(ended, &mut self.parts.disk) else { continue };
-            let due_ns = self.clusters.get(buffer).due_ns;
-            if due_ns > self.now_ns() {
-                self.timers.add(due_ns, Due::Buffer(buffer));
-            } else {
-                self.end_cluster(buffer)?;
+        for &tier in self.disks() {
+            while let Some(ended) = self.parts.disk(tier).ended() {
+                has_worked = true;
+                let clusters = &mut self.lanes[tier as usize].clusters;
+                let Some(buffer) = clusters.ended(ended, self.parts.disk(tier)) else { continue };
+                let due_ns = clusters.get(buffer).due_ns;
+                if due_ns > self.now_ns() {
+                    self.timers.add(due_ns, Due::Buffer(tier, buffer));
+                } else {
+                    self.end_cluster(tier, buffer)?;
+                }
             }
         }
         Ok(has_worked)
@@ -264,7 +296,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             has_worked = true;
             match due {
                 Due::Move(moving) => self.end_move(moving, Ok(()))?,
-                Due::Buffer(buffer) => self.end_cluster(buffer)?,
+                Due::Buffer(tier, buffer) => self.end_cluster(tier, buffer)?,
             }
         }
         Ok(has_worked)
@@ -279,15 +311,20 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 self.decide(request)?;
                 continue;
             }
-            while let Some(buffer) = self.clusters.close() {
-                self.submit(buffer);
+            for &tier in self.disks() {
+                while let Some(buffer) = self.lanes[tier as usize].clusters.close() {
+                    self.submit(tier, buffer);
+                }
             }
             if !self.fail_without_frames()? {
                 break;
             }
         }
         self.parts.statistics.fast_pages_used.set(self.parts.tiers.frames_used());
-        self.parts.disk.submit()
+        for &tier in self.disks() {
+            self.parts.disk(tier).submit()?;
+        }
+        Ok(())
     }
 
     fn begin_moves(&mut self) -> Result<(), Error> {
@@ -299,7 +336,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// If moves wait for frames and nothing is in flight that could free one, lets the first of them fail.
     fn fail_without_frames(&mut self) -> Result<bool, Error> {
-        if self.clusters.in_flight() > 0 || self.timers.next_ns().is_some() {
+        let in_flight: usize = self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum();
+        if in_flight > 0 || self.timers.next_ns().is_some() {
             return Ok(false);
         }
         let Some(moving) = self.wait_for_frame.pop_front() else { return Ok(false) };

@@ -19,9 +19,12 @@ pub(super) struct Moving {
     pub event: u64,
     /// The frame that it holds and no slot names yet, or `NONE`.
     pub frame: u32,
-    /// For a promotion: the buffer with the data, and the place in it; or `NONE`.
+    /// The buffer with the data that it read, and the place in it; or `NONE`. For a promotion, a buffer of the slow
+    /// tier; for a demotion, one of the fast tier.
     pub buffer: u32,
     pub place: u32,
+    /// For a promotion: whether there is data to promote.
+    pub has_data: bool,
     /// The next move of the slot, or `NONE`.
     next: u32,
 }
@@ -167,7 +170,7 @@ impl Orders {
 impl Moving {
     pub fn new(step: Step, slot: u32, request: u32, event: u64) -> Moving {
         let (frame, buffer, place, next) = (NONE, NONE, 0, NONE);
-        Moving { step, slot, request, event, frame, buffer, place, next }
+        Moving { step, slot, request, event, frame, buffer, place, has_data: false, next }
     }
 }
 

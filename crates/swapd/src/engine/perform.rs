@@ -8,12 +8,13 @@ use types::PageId;
 
 use super::Engine;
 use super::clusters::Kind;
+use super::lanes::kind_of;
 use super::orders::{Moving, NONE};
 use super::timers::Due;
 use crate::Error;
 use crate::carrier::{Carrier, Operation, SLOT_BYTES};
 use crate::emulation::Direction;
-use crate::store::{Copies, Disk};
+use crate::store::{Copies, Disk, Tier};
 
 fn bytes_at(place: u32) -> std::ops::Range<usize> {
     place as usize * SLOT_BYTES..(place as usize + 1) * SLOT_BYTES
@@ -23,24 +24,22 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     /// Begins the first move of a slot.
     pub(super) fn begin(&mut self, index: u32) -> Result<(), Error> {
         let Moving { step, slot, .. } = *self.orders.get(index);
-        let frame = self.parts.fast.copies(slot).frame;
-        match (step, frame) {
+        let copies = self.parts.fast.copies(slot);
+        let is_on_disk = self.parts.fast_disk.is_some();
+        match (step, copies.frame) {
+            (Step::ReadFast, Some(_)) if is_on_disk => self.join(index, Tier::Fast),
             (Step::ReadFast, Some(frame)) => self.read_frame(index, frame),
             (Step::ReadFast, None) => self.end_move(index, Err(Errno::IO)),
             (Step::WriteFast, _) => self.write_frame(index),
-            (Step::Promote, _) if self.orders.get(index).buffer != NONE => self.write_frame(index),
+            (Step::Promote, _) if self.orders.get(index).has_data => self.write_frame(index),
             // The read failed, so there is nothing to promote.
             (Step::Promote, _) => self.end_move(index, Ok(())),
-            (Step::ReadSlow, _) => self.join(index, Kind::Read),
-            (Step::WriteSlow, _) => self.join(index, Kind::Write),
-            (Step::Demote { writes }, Some(_)) => {
-                if writes || !self.parts.fast.copies(slot).is_slow {
-                    return self.join(index, Kind::Demotion);
-                }
-                self.end_move(index, Ok(()))
+            (Step::ReadSlow | Step::WriteSlow, _) => self.join(index, Tier::Slow),
+            (Step::Demote { writes }, Some(_)) if writes || !copies.is_slow => {
+                self.join(index, if is_on_disk { Tier::Fast } else { Tier::Slow })
             }
-            // The slot lost its frame to a failure.
-            (Step::Demote { .. }, None) | (Step::Free, _) => self.end_move(index, Ok(())),
+            // Another copy is valid, or the slot lost its frame to a failure.
+            (Step::Demote { .. }, _) | (Step::Free, _) => self.end_move(index, Ok(())),
         }
     }
 
@@ -69,11 +68,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             self.wait_for_frame.push_back(index);
             return Ok(());
         };
+        if self.parts.fast_disk.is_some() {
+            return self.join(index, Tier::Fast);
+        }
         let target = self.parts.fast.frame_mut(frame);
         if step == Step::Promote {
             let content = &self.parts.disk.buffer(buffer as usize)[bytes_at(place)];
             target.copy_from_slice(content);
-            self.release(buffer)?;
+            self.let_go(index, Tier::Slow)?;
         } else {
             let open = self.requests.get(request);
             let bytes = open.bytes_of(slot);
@@ -84,7 +86,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         self.end_fast(index, Direction::Write)
     }
 
-    /// Ends a move of the fast tier, at once or when the emulated device would have.
+    /// Ends a move of a fast tier in memory, at once or when the emulated device would have.
     fn end_fast(&mut self, index: u32, direction: Direction) -> Result<(), Error> {
         if self.parts.emulated_fast.is_some() {
             let now_ns = self.now_ns();
@@ -96,132 +98,193 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         self.end_move(index, Ok(()))
     }
 
-    /// Adds a move to a request of the disk, or lets it wait for a buffer.
-    fn join(&mut self, index: u32, kind: Kind) -> Result<(), Error> {
-        let waiting = self.waiting(kind);
-        if !waiting.is_empty() {
-            waiting.push_back(index);
+    /// Adds a move to a request of a tier's disk, or lets it wait for a buffer.
+    fn join(&mut self, index: u32, tier: Tier) -> Result<(), Error> {
+        let kind = kind_of(self.orders.get(index).step, tier);
+        let lane = &mut self.lanes[tier as usize];
+        if !lane.waiting(kind).is_empty() {
+            lane.waiting(kind).push_back(index);
             return Ok(());
         }
-        if !self.try_join(index, kind) {
-            self.waiting(kind).push_back(index);
+        if !self.try_join(index, tier)? {
+            self.lanes[tier as usize].waiting(kind).push_back(index);
         }
         Ok(())
     }
 
-    fn waiting(&mut self, kind: Kind) -> &mut std::collections::VecDeque<u32> {
-        if kind == Kind::Read { &mut self.wait_for_read } else { &mut self.wait_for_write }
-    }
-
-    fn try_join(&mut self, index: u32, kind: Kind) -> bool {
-        let Moving { slot, request, .. } = *self.orders.get(index);
-        let (joined, closed) = self.clusters.join(kind, slot, index);
+    /// Adds a move to a request, and copies what will be written; returns whether a buffer was there for it.
+    fn try_join(&mut self, index: u32, tier: Tier) -> Result<bool, Error> {
+        let moving = *self.orders.get(index);
+        let Moving { step, slot, request, .. } = moving;
+        let copies = self.parts.fast.copies(slot);
+        let block = match tier {
+            Tier::Slow => slot,
+            Tier::Fast => copies.frame.unwrap_or(moving.frame),
+        };
+        let kind = kind_of(step, tier);
+        let (joined, closed) = self.lanes[tier as usize].clusters.join(kind, block, index);
         if closed != NONE {
-            self.submit(closed);
+            self.submit(tier, closed);
         }
-        let Some((buffer, place)) = joined else { return false };
+        let Some((buffer, place)) = joined else { return Ok(false) };
+        let (buffer, bytes) = (buffer as usize, bytes_at(place));
         let parts = &mut self.parts;
         match kind {
-            Kind::Read => self.requests.get_mut(request).was_slow = true,
+            Kind::Read if tier == Tier::Slow => self.requests.get_mut(request).was_slow = true,
+            Kind::Read | Kind::Victim => {}
+            Kind::Write if step == Step::Promote => {
+                let content = &parts.disk.buffer(moving.buffer as usize)[bytes_at(moving.place)];
+                let fast = parts.fast_disk.as_mut().expect("it has a buffer");
+                fast.buffer_mut(buffer)[bytes].copy_from_slice(content);
+                self.let_go(index, Tier::Slow)?;
+            }
             Kind::Write => {
                 let open = self.requests.get(request);
                 let content = &parts.carrier.data(open.request.tag)[open.bytes_of(slot)];
-                parts.disk.buffer_mut(buffer as usize)[bytes_at(place)].copy_from_slice(content);
+                let disk = match (tier, &mut parts.fast_disk) {
+                    (Tier::Fast, Some(disk)) => disk,
+                    _ => &mut parts.disk,
+                };
+                disk.buffer_mut(buffer)[bytes].copy_from_slice(content);
                 parts.fast.set_checksum(slot, content);
             }
             Kind::Demotion => {
-                let frame = parts.fast.copies(slot).frame.expect("the move began with a frame");
-                let target = &mut parts.disk.buffer_mut(buffer as usize)[bytes_at(place)];
-                target.copy_from_slice(parts.fast.frame(frame));
+                let target = &mut parts.disk.buffer_mut(buffer)[bytes];
+                match &parts.fast_disk {
+                    Some(fast) => {
+                        let content = &fast.buffer(moving.buffer as usize)[bytes_at(moving.place)];
+                        target.copy_from_slice(content);
+                        self.let_go(index, Tier::Fast)?;
+                    }
+                    None => {
+                        let frame = copies.frame.expect("the move began with a frame");
+                        target.copy_from_slice(parts.fast.frame(frame));
+                    }
+                }
             }
         }
-        true
+        Ok(true)
     }
 
-    /// Gives a cluster to the disk.
-    pub(super) fn submit(&mut self, buffer: u32) {
-        let cluster = self.clusters.get(buffer);
-        let (direction, count) = (cluster.kind.direction(), cluster.count);
-        let requests = &self.parts.statistics.slow_requests;
+    /// Gives a cluster to its disk.
+    pub(super) fn submit(&mut self, tier: Tier, buffer: u32) {
+        let clusters = &self.lanes[tier as usize].clusters;
+        let (direction, count) =
+            (clusters.get(buffer).kind.direction(), clusters.get(buffer).count);
+        let requests = match tier {
+            Tier::Fast => &self.parts.statistics.fast_requests,
+            Tier::Slow => &self.parts.statistics.slow_requests,
+        };
         match direction {
             Direction::Read => requests.reads.add(1),
             Direction::Write => requests.writes.add(1),
         }
         let now_ns = self.now_ns();
-        let device = self.parts.emulated_slow.as_mut();
+        let device = self.parts.emulated(tier);
         let due_ns = device.map_or(0, |device| device.ends_ns(now_ns, direction, count));
-        self.clusters.get_mut(buffer).due_ns = due_ns;
-        self.clusters.submit(buffer, &mut self.parts.disk);
+        let clusters = &mut self.lanes[tier as usize].clusters;
+        clusters.get_mut(buffer).due_ns = due_ns;
+        clusters.submit(buffer, self.parts.disk(tier));
     }
 
     /// Ends the moves of a cluster.
-    pub(super) fn end_cluster(&mut self, buffer: u32) -> Result<(), Error> {
-        let cluster = *self.clusters.get(buffer);
+    pub(super) fn end_cluster(&mut self, tier: Tier, buffer: u32) -> Result<(), Error> {
+        let cluster = *self.lanes[tier as usize].clusters.get(buffer);
         for place in 0..cluster.count {
             let index = cluster.moves[place as usize];
             let has_failed = cluster.failed & 1 << place != 0;
-            let outcome = if has_failed { Err(cluster.error) } else { Ok(()) };
             match cluster.kind {
-                Kind::Read if outcome.is_ok() => self.end_read(index, buffer, place)?,
-                _ => self.end_move(index, outcome)?,
+                _ if has_failed => self.end_on(index, tier, Err(cluster.error))?,
+                Kind::Read => self.end_read(index, tier, buffer, place)?,
+                Kind::Victim => {
+                    self.keep(index, tier, buffer, place);
+                    self.join(index, Tier::Slow)?;
+                }
+                Kind::Write | Kind::Demotion => self.end_move(index, Ok(()))?,
             }
         }
-        self.release(buffer)
+        self.release(tier, buffer)
     }
 
     /// Hands over what was read, and keeps it for the promotion behind.
-    fn end_read(&mut self, index: u32, buffer: u32, place: u32) -> Result<(), Error> {
+    fn end_read(&mut self, index: u32, tier: Tier, buffer: u32, place: u32) -> Result<(), Error> {
         let Moving { slot, request, event, .. } = *self.orders.get(index);
-        let content = &self.parts.disk.buffer(buffer as usize)[bytes_at(place)];
-        if !self.parts.fast.is_right(slot, content) {
-            self.parts.statistics.errors_checksum.add(1);
+        let parts = &mut self.parts;
+        let disk = match (tier, &parts.fast_disk) {
+            (Tier::Fast, Some(disk)) => disk,
+            _ => &parts.disk,
+        };
+        let content = &disk.buffer(buffer as usize)[bytes_at(place)];
+        if !parts.fast.is_right(slot, content) {
+            parts.statistics.errors_checksum.add(1);
             return self.end_move(index, Err(Errno::IO));
         }
         let open = self.requests.get(request);
         let bytes = open.bytes_of(slot);
-        self.parts.carrier.data(open.request.tag)[bytes].copy_from_slice(content);
+        parts.carrier.data(open.request.tag)[bytes].copy_from_slice(content);
         let behind = self.orders.behind(index);
-        if behind != NONE {
-            let behind = self.orders.get_mut(behind);
-            if behind.step == Step::Promote && behind.event == event {
-                (behind.buffer, behind.place) = (buffer, place);
-                self.clusters.get_mut(buffer).users += 1;
+        if tier == Tier::Slow && behind != NONE {
+            let Moving { step, event: cause, .. } = *self.orders.get(behind);
+            if step == Step::Promote && cause == event {
+                self.keep(behind, tier, buffer, place);
             }
         }
         self.end_move(index, Ok(()))
     }
 
+    /// Keeps a buffer for a move that will copy what was read into it.
+    fn keep(&mut self, index: u32, tier: Tier, buffer: u32, place: u32) {
+        let moving = self.orders.get_mut(index);
+        (moving.buffer, moving.place, moving.has_data) = (buffer, place, true);
+        self.lanes[tier as usize].clusters.get_mut(buffer).users += 1;
+    }
+
+    /// Ends a move's use of the buffer that was kept for it, if there is one.
+    fn let_go(&mut self, index: u32, tier: Tier) -> Result<(), Error> {
+        match std::mem::replace(&mut self.orders.get_mut(index).buffer, NONE) {
+            NONE => Ok(()),
+            buffer => self.release(tier, buffer),
+        }
+    }
+
     /// Ends a use of a buffer, and lets moves that wait for one go on.
-    fn release(&mut self, buffer: u32) -> Result<(), Error> {
-        if !self.clusters.release(buffer) {
+    fn release(&mut self, tier: Tier, buffer: u32) -> Result<(), Error> {
+        let clusters = &mut self.lanes[tier as usize].clusters;
+        let kind = clusters.get(buffer).kind;
+        if !clusters.release(buffer) {
             return Ok(());
         }
-        let is_read = self.clusters.get(buffer).kind == Kind::Read;
         loop {
-            let waiting = if is_read { &mut self.wait_for_read } else { &mut self.wait_for_write };
-            let Some(&index) = waiting.front() else { return Ok(()) };
-            let kind = match self.orders.get(index).step {
-                Step::ReadSlow => Kind::Read,
-                Step::WriteSlow => Kind::Write,
-                _ => Kind::Demotion,
+            let Some(&index) = self.lanes[tier as usize].waiting(kind).front() else {
+                return Ok(());
             };
-            if !self.try_join(index, kind) {
+            if !self.try_join(index, tier)? {
                 return Ok(());
             }
-            self.waiting(kind).pop_front();
+            self.lanes[tier as usize].waiting(kind).pop_front();
         }
     }
 
     /// Ends the first move of its slot: changes the map and tells the tiers.
     pub(super) fn end_move(&mut self, index: u32, outcome: Result<(), Errno>) -> Result<(), Error> {
+        // Reads and writes of frames, and promotions, fail in the fast tier only.
+        let tier = match self.orders.get(index).step {
+            Step::ReadFast | Step::WriteFast | Step::Promote => Tier::Fast,
+            _ => Tier::Slow,
+        };
+        self.end_on(index, tier, outcome)
+    }
+
+    /// Ends a move, which fails on this tier if it does.
+    fn end_on(&mut self, index: u32, tier: Tier, outcome: Result<(), Errno>) -> Result<(), Error> {
         match outcome {
             Ok(()) => self.end_done(index),
-            Err(error) => self.end_failed(index, error),
+            Err(error) => self.end_failed(index, tier, error),
         }
     }
 
     fn end_done(&mut self, index: u32) -> Result<(), Error> {
-        let Moving { step, slot, request, event, frame, buffer, .. } = *self.orders.get(index);
+        let Moving { step, slot, request, event, frame, has_data, .. } = *self.orders.get(index);
         let (fast, statistics) = (&mut self.parts.fast, &self.parts.statistics);
         let copies = fast.copies(slot);
         let held = copies.frame.or((frame != NONE).then_some(frame));
@@ -239,7 +302,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 freed = copies.frame;
                 fast.set_copies(slot, Copies { is_slow: true, ..Copies::NONE });
             }
-            Step::Promote if buffer != NONE => {
+            Step::Promote if has_data => {
                 statistics.fast.writes.add(1);
                 statistics.promotions.add(1);
                 fast.set_copies(slot, Copies { frame: held, ..copies });
@@ -284,29 +347,30 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         }
     }
 
-    /// A frame that failed is never used again. Content without a valid copy is lost: reads of it fail.
-    fn end_failed(&mut self, index: u32, error: Errno) -> Result<(), Error> {
-        let Moving { step, slot, request, event, buffer, .. } = *self.orders.get(index);
+    /// A frame that failed is never used again, except that a page which cannot be demoted keeps its own. Content
+    /// without a valid copy is lost: reads of it fail.
+    fn end_failed(&mut self, index: u32, tier: Tier, error: Errno) -> Result<(), Error> {
+        let Moving { step, slot, request, event, frame, .. } = *self.orders.get(index);
         let (fast, statistics) = (&mut self.parts.fast, &self.parts.statistics);
         let copies = fast.copies(slot);
         let lost = Copies { is_lost: true, ..Copies::NONE };
+        let without_frame = Copies { frame: None, ..copies };
+        match tier {
+            Tier::Fast => statistics.errors_fast.add(1),
+            Tier::Slow if step == Step::Free => {}
+            Tier::Slow => statistics.failed_slow(slot),
+        }
         match step {
             Step::ReadFast => {
-                statistics.errors_fast.add(1);
-                let slow = Copies { frame: None, ..copies };
-                fast.set_copies(slot, if copies.is_slow { slow } else { lost });
+                fast.set_copies(slot, if copies.is_slow { without_frame } else { lost });
             }
-            Step::WriteFast => {
-                statistics.errors_fast.add(1);
-                fast.set_copies(slot, lost);
-            }
-            Step::Promote => statistics.errors_fast.add(1),
-            Step::ReadSlow | Step::Demote { .. } => statistics.failed_slow(slot),
-            Step::WriteSlow => {
-                statistics.failed_slow(slot);
-                fast.set_copies(slot, lost);
-            }
-            Step::Free => {}
+            Step::WriteFast | Step::WriteSlow => fast.set_copies(slot, lost),
+            Step::Promote if copies.frame.is_some() => fast.set_copies(slot, without_frame),
+            Step::Promote | Step::ReadSlow | Step::Demote { .. } | Step::Free => {}
+        }
+        if matches!(step, Step::ReadFast | Step::WriteFast | Step::Promote) {
+            let held = copies.frame.or((frame != NONE).then_some(frame));
+            held.into_iter().for_each(|frame| fast.retire(frame));
         }
         let failed = Move { step, page: PageId(slot) };
         let moves = &mut self.decided;
@@ -315,9 +379,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             recorder.ended(event, failed, false);
             recorder.replaced(event, moves);
         }
-        if step == Step::Promote && buffer != NONE {
-            self.release(buffer)?;
-        }
+        // A promotion without a frame still has what was read for it.
+        self.let_go(index, Tier::Slow)?;
         let mut is_replaced = false;
         for number in 0..self.decided.len() {
             let Move { step: next, page } = self.decided[number];

@@ -3,13 +3,15 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::store::Tier;
+
 /// What becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
     /// The end of a move.
     Move(u32),
     /// The end of the disk request of a buffer.
-    Buffer(u32),
+    Buffer(Tier, u32),
 }
 
 /// Times in order. Equal times become due in the order in which they were added.
@@ -53,11 +55,16 @@ mod tests {
     #[test]
     fn the_earliest_comes_first_and_none_before_its_time() {
         let mut timers = Timers::new(3);
-        for (time_ns, due) in [(50, Due::Move(1)), (20, Due::Buffer(9)), (20, Due::Move(0))] {
+        for (time_ns, due) in
+            [(50, Due::Move(1)), (20, Due::Buffer(Tier::Slow, 9)), (20, Due::Move(0))]
+        {
             timers.add(time_ns, due);
         }
         assert_eq!((timers.next_ns(), timers.pop(19)), (Some(20), None));
-        assert_eq!([timers.pop(20), timers.pop(20)], [Some(Due::Buffer(9)), Some(Due::Move(0))]);
+        assert_eq!(
+            [timers.pop(20), timers.pop(20)],
+            [Some(Due::Buffer(Tier::Slow, 9)), Some(Due::Move(0))]
+        );
         assert_eq!((timers.pop(49), timers.pop(60)), (None, Some(Due::Move(1))));
         assert_eq!(timers.next_ns(), None);
     }

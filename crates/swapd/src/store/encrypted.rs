@@ -1,6 +1,7 @@
-//! A disk whose content is encrypted: AES-256-XTS, with the slot as the sector, and a key that dies with the server.
+//! A disk whose content is encrypted: AES-256-XTS, with the tier and the block as the sector, and a key that dies with
+//! the server.
 //!
-//! A reader of the disk learns which slots changed and nothing else. There is no authentication: `--verify` finds
+//! A reader of the disk learns which blocks changed and nothing else. There is no authentication: `--verify` finds
 //! changed pages.
 
 use std::os::fd::BorrowedFd;
@@ -13,7 +14,7 @@ use aes::cipher::{
 use linux::disk_queue::{Ended, Part};
 use xts_mode::{Xts128, get_tweak_default};
 
-use super::Disk;
+use super::{Disk, Tier};
 use crate::Error;
 use crate::carrier::SLOT_BYTES;
 
@@ -24,6 +25,7 @@ pub const KEY_BYTES: usize = 64;
 pub struct Encrypted<D> {
     disk: D,
     cipher: Option<Xts128<Aes256>>,
+    tier: Tier,
     buffers: Vec<State>,
 }
 
@@ -41,14 +43,14 @@ enum State {
 }
 
 impl<D: Disk> Encrypted<D> {
-    /// `disk` with a key, or as it is.
-    pub fn new(disk: D, key: Option<&[u8; KEY_BYTES]>) -> Encrypted<D> {
+    /// The disk of a tier with a key, or as it is. Tiers with the same key encrypt equal pages in other ways.
+    pub fn new(disk: D, tier: Tier, key: Option<&[u8; KEY_BYTES]>) -> Encrypted<D> {
         let cipher = key.map(|key| {
             let (first, second) = Array::<u8, U64>(*key).split::<U32>();
             Xts128::new(Aes256::new(&first), Aes256::new(&second))
         });
         let buffers = vec![State::Plain; disk.buffers()];
-        Encrypted { disk, cipher, buffers }
+        Encrypted { disk, cipher, tier, buffers }
     }
 
     /// The disk below.
@@ -57,8 +59,12 @@ impl<D: Disk> Encrypted<D> {
     }
 }
 
-fn sector(offset: u64) -> u128 {
-    u128::from(offset / SLOT_BYTES as u64)
+fn sector(tier: Tier, offset: u64) -> u128 {
+    let first = match tier {
+        Tier::Slow => 0,
+        Tier::Fast => 1 << 64,
+    };
+    first + u128::from(offset / SLOT_BYTES as u64)
 }
 
 impl<D: Disk> Disk for Encrypted<D> {
@@ -76,7 +82,7 @@ impl<D: Disk> Disk for Encrypted<D> {
     }
 
     fn read(&mut self, token: u64, part: Part, offset: u64) {
-        self.buffers[part.buffer] = State::Reading { part, sector: sector(offset) };
+        self.buffers[part.buffer] = State::Reading { part, sector: sector(self.tier, offset) };
         self.disk.read(token, part, offset);
     }
 
@@ -86,7 +92,7 @@ impl<D: Disk> Disk for Encrypted<D> {
             && self.buffers[part.buffer] == State::Plain
         {
             let content = &mut self.disk.buffer_mut(part.buffer)[part.begin..][..part.bytes];
-            cipher.encrypt_area(content, SLOT_BYTES, sector(offset), get_tweak_default);
+            cipher.encrypt_area(content, SLOT_BYTES, sector(self.tier, offset), get_tweak_default);
         }
         self.buffers[part.buffer] = State::Encrypted;
         self.disk.write(token, part, offset);

@@ -1,4 +1,5 @@
-//! The fast tier in locked memory, and the map of all slots beside it in the same memory file.
+//! The frames of the fast tier, and the map of all slots. The map lies in a locked memory file, and so do the frames
+//! unless the fast tier has a disk: then a frame is a block of it.
 //!
 //! A word of the map changes with a single store after the data that it names is in place, so a successor process
 //! that finds the file in any state finds each slot before or after a move, never between.
@@ -56,58 +57,84 @@ const KEY: usize = KEY_BYTES / 4;
 /// Words before the map.
 const HEAD: usize = DESCRIPTION + KEY;
 /// The first word; its last byte is the version of the layout.
-const MAGIC: u32 = u32::from_be_bytes(*b"pgs\x02");
+const MAGIC: u32 = u32::from_be_bytes(*b"pgs\x03");
+
+/// What a store has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Slots of the area.
+    pub slots: usize,
+    /// Frames.
+    pub frames: usize,
+    /// Whether a checksum of each slot is kept.
+    pub has_checksums: bool,
+    /// Whether a disk has the content of the frames.
+    pub is_on_disk: bool,
+}
+
+impl Room {
+    /// Where the bits of the retired frames begin.
+    fn retired(self) -> usize {
+        HEAD + self.slots * if self.has_checksums { 2 } else { 1 }
+    }
+
+    fn words(self) -> usize {
+        self.retired() + self.frames.div_ceil(u32::BITS as usize)
+    }
+
+    fn frames_in_memory(self) -> usize {
+        if self.is_on_disk { 0 } else { self.frames }
+    }
+
+    fn head(self) -> [u32; DESCRIPTION] {
+        let flags = u32::from(self.has_checksums) | u32::from(self.is_on_disk) << 1;
+        [MAGIC, self.slots as u32, self.frames as u32, flags]
+    }
+}
 
 /// Frames with their map.
 ///
 /// Invariant: each frame is named by one slot of the map, free, retired, or held by one move in flight.
 #[derive(Debug)]
 pub struct FastStore {
-    frames: Frames,
-    slots: usize,
-    has_checksums: bool,
+    memory: Frames,
+    room: Room,
     free: Vec<u32>,
 }
 
 impl FastStore {
-    /// Empty frames for an area of `slots` slots, with room for a checksum of each slot if asked.
+    /// Empty frames.
     ///
     /// # Errors
     /// The operating system refuses the memory.
-    pub fn new(slots: usize, frames: usize, has_checksums: bool) -> Result<FastStore, Error> {
-        let words = words(slots, has_checksums);
-        let store = Frames::new("pagewise-swapd", words, frames)?;
-        let head = [MAGIC, slots as u32, frames as u32, u32::from(has_checksums)];
-        for (word, value) in store.words().iter().zip(head) {
+    pub fn new(room: Room) -> Result<FastStore, Error> {
+        let memory = Frames::new("pagewise-swapd", room.words(), room.frames_in_memory())?;
+        for (word, value) in memory.words().iter().zip(room.head()) {
             word.store(value, Relaxed);
         }
-        FastStore::over(store, slots, has_checksums)
+        FastStore::over(memory, room)
     }
 
     /// The frames and map that a process left in `file`.
     ///
     /// # Errors
     /// The file was made with other sizes, or is none of a swap server.
-    pub fn of(
-        file: OwnedFd,
-        slots: usize,
-        frames: usize,
-        has_checksums: bool,
-    ) -> Result<FastStore, Error> {
-        let store = Frames::of(file, words(slots, has_checksums), frames)?;
-        let expected = [MAGIC, slots as u32, frames as u32, u32::from(has_checksums)];
-        let head = store.words().iter().map(|word| word.load(Relaxed));
-        if !head.take(DESCRIPTION).eq(expected) {
+    pub fn of(file: OwnedFd, room: Room) -> Result<FastStore, Error> {
+        let memory = Frames::of(file, room.words(), room.frames_in_memory())?;
+        let head = memory.words().iter().map(|word| word.load(Relaxed));
+        if !head.take(DESCRIPTION).eq(room.head()) {
             return Err(Error::Refused(
                 "cannot take over: the frames are those of a server with other options".to_owned(),
             ));
         }
-        FastStore::over(store, slots, has_checksums)
+        FastStore::over(memory, room)
     }
 
-    fn over(frames: Frames, slots: usize, has_checksums: bool) -> Result<FastStore, Error> {
-        let mut is_used = vec![false; frames.count()];
-        for word in &frames.words()[HEAD..HEAD + slots] {
+    fn over(memory: Frames, room: Room) -> Result<FastStore, Error> {
+        let retired = memory.words()[room.retired()..].iter().map(|word| word.load(Relaxed));
+        let bits = retired.flat_map(|word| (0..u32::BITS).map(move |bit| word & 1 << bit != 0));
+        let mut is_used: Vec<bool> = bits.take(room.frames).collect();
+        for word in &memory.words()[HEAD..HEAD + room.slots] {
             let Some(frame) = Copies::of_word(word.load(Relaxed)).frame else { continue };
             match is_used.get_mut(frame as usize) {
                 Some(is_used) if !*is_used => *is_used = true,
@@ -117,25 +144,25 @@ impl FastStore {
                 }
             }
         }
-        let mut free = Vec::with_capacity(frames.count());
-        free.extend((0..frames.count() as u32).rev().filter(|&frame| !is_used[frame as usize]));
-        Ok(FastStore { frames, slots, has_checksums, free })
+        let mut free = Vec::with_capacity(room.frames);
+        free.extend((0..room.frames as u32).rev().filter(|&frame| !is_used[frame as usize]));
+        Ok(FastStore { memory, room, free })
     }
 
     /// Slots of the area.
     pub fn slots(&self) -> usize {
-        self.slots
+        self.room.slots
     }
 
     /// The memory file, which a successor needs.
     pub fn file(&self) -> BorrowedFd<'_> {
         use std::os::fd::AsFd;
-        self.frames.as_fd()
+        self.memory.as_fd()
     }
 
     /// Keeps the key of the slow tier for a successor.
     pub fn set_key(&self, key: &[u8; KEY_BYTES]) {
-        let words = &self.frames.words()[DESCRIPTION..HEAD];
+        let words = &self.memory.words()[DESCRIPTION..HEAD];
         for (word, bytes) in words.iter().zip(key.as_chunks().0) {
             word.store(u32::from_le_bytes(*bytes), Relaxed);
         }
@@ -144,7 +171,7 @@ impl FastStore {
     /// The key of the slow tier; zeros if none was kept.
     pub fn key(&self) -> [u8; KEY_BYTES] {
         let mut key = [0; KEY_BYTES];
-        let words = &self.frames.words()[DESCRIPTION..HEAD];
+        let words = &self.memory.words()[DESCRIPTION..HEAD];
         for (word, bytes) in words.iter().zip(key.as_chunks_mut().0) {
             *bytes = word.load(Relaxed).to_le_bytes();
         }
@@ -152,8 +179,8 @@ impl FastStore {
     }
 
     fn map(&self, slot: u32) -> &AtomicU32 {
-        assert!((slot as usize) < self.slots, "slot {slot} of {}", self.slots);
-        &self.frames.words()[HEAD + slot as usize]
+        assert!((slot as usize) < self.slots(), "slot {slot} of {}", self.slots());
+        &self.memory.words()[HEAD + slot as usize]
     }
 
     /// The valid copies of a slot.
@@ -176,41 +203,44 @@ impl FastStore {
         self.free.push(frame);
     }
 
+    /// Never hands out a frame again, nor does a successor. No slot names it.
+    pub fn retire(&self, frame: u32) {
+        assert!((frame as usize) < self.room.frames, "frame {frame} of {}", self.room.frames);
+        let word = &self.memory.words()[self.room.retired() + (frame / u32::BITS) as usize];
+        word.fetch_or(1 << (frame % u32::BITS), Relaxed);
+    }
+
     /// Frames that are free.
     pub fn free(&self) -> usize {
         self.free.len()
     }
 
-    /// The content of a frame.
+    /// The content of a frame in memory.
     pub fn frame(&self, frame: u32) -> &[u8; FRAME_BYTES] {
-        self.frames.frame(frame as usize)
+        self.memory.frame(frame as usize)
     }
 
-    /// The content of a frame, to be changed.
+    /// The content of a frame in memory, to be changed.
     pub fn frame_mut(&mut self, frame: u32) -> &mut [u8; FRAME_BYTES] {
-        self.frames.frame_mut(frame as usize)
+        self.memory.frame_mut(frame as usize)
     }
 
     /// Keeps the checksum of a slot's new content, if checksums are kept.
     pub fn set_checksum(&self, slot: u32, content: &[u8]) {
-        if self.has_checksums {
+        if self.room.has_checksums {
             self.checksum(slot).store(checksum(content), Relaxed);
         }
     }
 
     /// Whether `content` is that of the slot, as far as checksums are kept.
     pub fn is_right(&self, slot: u32, content: &[u8]) -> bool {
-        !self.has_checksums || self.checksum(slot).load(Relaxed) == checksum(content)
+        !self.room.has_checksums || self.checksum(slot).load(Relaxed) == checksum(content)
     }
 
     fn checksum(&self, slot: u32) -> &AtomicU32 {
-        assert!((slot as usize) < self.slots, "slot {slot} of {}", self.slots);
-        &self.frames.words()[HEAD + self.slots + slot as usize]
+        assert!((slot as usize) < self.slots(), "slot {slot} of {}", self.slots());
+        &self.memory.words()[HEAD + self.slots() + slot as usize]
     }
-}
-
-fn words(slots: usize, has_checksums: bool) -> usize {
-    HEAD + slots * if has_checksums { 2 } else { 1 }
 }
 
 fn checksum(content: &[u8]) -> u32 {
@@ -236,9 +266,11 @@ mod tests {
         }
     }
 
+    const ROOM: Room = Room { slots: 10, frames: 3, has_checksums: true, is_on_disk: false };
+
     #[test]
     fn a_successor_finds_the_map_and_frees_what_no_slot_names() {
-        let mut store = FastStore::new(10, 3, true).unwrap();
+        let mut store = FastStore::new(ROOM).unwrap();
         let (first, second) = (store.take().unwrap(), store.take().unwrap());
         store.frame_mut(first).fill(5);
         store.set_checksum(9, &[5; 4096]);
@@ -249,14 +281,31 @@ mod tests {
         assert_eq!((first, second, store.free()), (0, 1, 1));
         let file = store.file().try_clone_to_owned().unwrap();
         drop(store);
-        is_refused(&FastStore::of(file.try_clone().unwrap(), 10, 4, true).unwrap_err(), "bytes");
-        is_refused(&FastStore::of(file.try_clone().unwrap(), 20, 3, false).unwrap_err(), "options");
-        let mut store = FastStore::of(file.try_clone().unwrap(), 10, 3, true).unwrap();
+        let of = |room: Room| FastStore::of(file.try_clone().unwrap(), room);
+        is_refused(&of(Room { frames: 4, ..ROOM }).unwrap_err(), "bytes");
+        let other = Room { slots: 20, has_checksums: false, ..ROOM };
+        is_refused(&of(other).unwrap_err(), "options");
+        let mut store = of(ROOM).unwrap();
         assert_eq!((store.copies(9).frame, store.free(), store.take()), (Some(0), 2, Some(1)));
         assert_eq!(store.key(), key);
         assert!(store.is_right(9, store.frame(0)) && !store.is_right(9, &[4; 4096]));
         store.set_copies(3, Copies { frame: Some(0), ..Copies::NONE });
         drop(store);
-        is_refused(&FastStore::of(file, 10, 3, true).unwrap_err(), "damaged");
+        is_refused(&of(ROOM).unwrap_err(), "damaged");
+    }
+
+    #[test]
+    fn a_successor_does_not_use_retired_frames_of_a_disk() {
+        let room = Room { frames: 70, is_on_disk: true, ..ROOM };
+        let store = FastStore::new(room).unwrap();
+        [0, 31, 32, 69].into_iter().for_each(|frame| store.retire(frame));
+        let file = store.file().try_clone_to_owned().unwrap();
+        drop(store);
+        let mut store = FastStore::of(file, room).unwrap();
+        let free: Vec<u32> = std::iter::from_fn(|| store.take()).collect();
+        assert_eq!(
+            free,
+            (0..70).filter(|frame| ![0, 31, 32, 69].contains(frame)).collect::<Vec<_>>()
+        );
     }
 }

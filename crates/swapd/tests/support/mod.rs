@@ -12,7 +12,7 @@ use policy::placement::Latencies;
 use policy::tiers::{Live, LiveRequest, serve};
 use swapd::engine::{Control, Engine, Parts, Settings};
 use swapd::statistics::Statistics;
-use swapd::store::{Disk, FastStore};
+use swapd::store::{Disk, FastStore, Room};
 
 use kernel::{Kernel, Load};
 
@@ -41,12 +41,26 @@ pub fn parts<D: Disk>(
     disk: D,
     has_checksums: bool,
 ) -> (Parts<Kernel, D>, Arc<Control>) {
+    parts_with(architecture, load, frames, (disk, None), has_checksums)
+}
+
+/// An engine whose fast tier may lie on the second disk, which has a block for each frame and spare frame.
+pub fn parts_with<D: Disk>(
+    architecture: &str,
+    load: Load,
+    frames: usize,
+    (disk, fast_disk): (D, Option<D>),
+    has_checksums: bool,
+) -> (Parts<Kernel, D>, Arc<Control>) {
     let slots = load.slots as usize;
+    let is_on_disk = fast_disk.is_some();
+    let room = Room { slots, frames: frames + SPARE, has_checksums, is_on_disk };
     let control = Arc::new(Control::new().unwrap());
     let parts = Parts {
         carrier: Kernel::new(load, Arc::clone(&control)),
         disk,
-        fast: FastStore::new(slots, frames + SPARE, has_checksums).unwrap(),
+        fast_disk,
+        fast: FastStore::new(room).unwrap(),
         tiers: tiers(architecture, frames as u64, slots),
         emulated_fast: None,
         emulated_slow: None,

@@ -80,6 +80,9 @@ pub struct Features {
     pub zswap: Option<bool>,
     /// Whether there are zram devices, or the module for them.
     pub has_zram: bool,
+    /// Whether the kernel can serve a swap area through FUSE and a loop device; `None` if the recording is older than
+    /// this field.
+    pub has_fuse_loop: Option<bool>,
     /// Whether the kernel keeps pages of zeros out of swap areas.
     pub keeps_zeros_out: bool,
     /// Whether the kernel has mTHP.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pagewise.advice.served import NAME as SWAPD
 from pagewise.answers import Advice
 from pagewise.report.inputs import Inputs, recording_name, taken
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
@@ -95,7 +96,8 @@ def sentence(advice: Advice) -> str:
         if best and best["architecture"] != today["architecture"]:
             share = format_share(best["io_share"]["typical"])
             text += f" At that size {best['architecture']} comes to {share}"
-            text += "." if best["can_run"] else ", which stock Linux does not have."
+            runs = "" if best["can_run"] else ", which stock Linux does not have"
+            text += ", by swapd." if best.get("by") == SWAPD else f"{runs}."
     if reference is None:
         return text
     size = reference["fast_tier_bytes"]

@@ -1,16 +1,18 @@
-//! The file or block device of the slow tier. Slot `i` lies at byte `i * 4096`.
+//! The file or block device of a tier. Block `i` lies at byte `i * 4096`; a block of the slow tier is a slot, and one
+//! of the fast tier is a frame.
 //!
 //! A file is made by the server, readable by its owner only, and written once with zeros: a write to space that was
 //! allocated but never written changes the file system's metadata, which takes memory when there is none.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, fstatfs, fstatvfs, seek};
 use rustix::io::{Errno, pwrite};
 
+use super::Tier;
 use crate::Error;
 use crate::carrier::SLOT_BYTES;
 
@@ -19,36 +21,45 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 /// Bytes of zeros written at a time.
 const ZEROS: usize = 1 << 20;
 
-/// An open slow tier.
-#[derive(Debug)]
-pub struct SlowStore {
-    /// The file or device, open with O_DIRECT.
-    pub file: OwnedFd,
-    /// Whether the file is a block device.
-    pub is_device: bool,
-}
-
-/// Opens the block device at `path`, or makes a file there that has `slots` slots. With `is_kept` the file keeps
-/// its name, for a server that takes over; otherwise it has none, and the kernel frees it with its last user.
+/// Opens the block device at `path`, or makes a file there, with O_DIRECT. It has `blocks` blocks for a tier. A file
+/// has no name afterwards, and the kernel frees it with its last user.
 ///
 /// # Errors
 /// The path is in use, or a file that exists; the file system has too little space, lies in memory, or has no
-/// O_DIRECT; the device is smaller than the area.
-pub fn open(path: &Path, slots: u32, is_kept: bool) -> Result<SlowStore, Error> {
-    let bytes = u64::from(slots) * SLOT_BYTES as u64;
+/// O_DIRECT; the device is smaller than the tier.
+pub fn open(path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
+    let bytes = blocks * SLOT_BYTES as u64;
     match std::fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_symlink() => match std::fs::canonicalize(path) {
-            Ok(target) => open(&target, slots, is_kept),
+            Ok(target) => open(&target, blocks, tier),
             Err(error) => Err(refused(path, &error)),
         },
-        Ok(found) if found.file_type().is_block_device() => open_device(path, bytes),
+        Ok(found) if found.file_type().is_block_device() => open_device(path, bytes, tier),
         Ok(_) => Err(Error::Refused(format!(
-            "{}: exists; the slow tier is a block device, or a file that swapd makes: name a path \
+            "{}: exists; the {} tier is a block device, or a file that swapd makes: name a path \
              that does not exist",
-            path.display()
+            path.display(),
+            tier.name()
         ))),
-        Err(_) => make_file(path, bytes, is_kept),
+        Err(_) => make_file(path, bytes, tier),
     }
+}
+
+/// Whether two paths name the same block device, or the same file that may not exist yet.
+pub fn is_same(first: &Path, second: &Path) -> bool {
+    if let (Ok(first), Ok(second)) = (std::fs::metadata(first), std::fs::metadata(second)) {
+        let are_devices = [&first, &second].iter().all(|found| found.file_type().is_block_device());
+        return match are_devices {
+            true => first.rdev() == second.rdev(),
+            false => (first.dev(), first.ino()) == (second.dev(), second.ino()),
+        };
+    }
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| *folder != Path::new(""));
+        let folder = std::fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+        Some(folder.join(path.file_name()?))
+    };
+    whole(first).is_some_and(|first| whole(second) == Some(first))
 }
 
 fn refused(path: &Path, error: &dyn std::fmt::Display) -> Error {
@@ -62,7 +73,7 @@ fn options() -> OpenOptions {
     options
 }
 
-fn open_device(path: &Path, bytes: u64) -> Result<SlowStore, Error> {
+fn open_device(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
     let flags = OFlags::DIRECT | OFlags::EXCL;
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(flags.bits() as i32);
@@ -74,11 +85,12 @@ fn open_device(path: &Path, bytes: u64) -> Result<SlowStore, Error> {
     })?;
     let size = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
     if size < bytes {
+        let (name, option) = (tier.name(), tier.size_option());
         let what =
-            format!("has {size} bytes, fewer than the {bytes} of the swap area; lower --size");
+            format!("has {size} bytes, fewer than the {bytes} of the {name} tier; lower {option}");
         return Err(refused(path, &what));
     }
-    Ok(SlowStore { file: file.into(), is_device: true })
+    Ok(file.into())
 }
 
 /// Removes a file that could not be completed.
@@ -92,7 +104,7 @@ impl Drop for Incomplete<'_> {
     }
 }
 
-fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowStore, Error> {
+fn make_file(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
     let file = options().create_new(true).mode(0o600).open(path).map_err(|error| {
         match error.raw_os_error() {
             Some(code) if code == Errno::INVAL.raw_os_error() => {
@@ -106,21 +118,25 @@ fn make_file(path: &Path, bytes: u64, is_kept: bool) -> Result<SlowStore, Error>
     let mut incomplete = Incomplete(Some(path));
     let kind = fstatfs(&file).map_err(|error| refused(path, &error))?.f_type;
     if IN_MEMORY.contains(&kind) {
-        return Err(refused(path, &"lies in memory; the slow tier must be on a disk"));
+        return Err(refused(
+            path,
+            &format!("lies in memory; the {} tier must be on a disk", tier.name()),
+        ));
     }
     // A refused fallocate would first take all that is free, from every other program.
     let free = fstatvfs(&file).map_or(u64::MAX, |found| found.f_bavail * found.f_frsize);
     if free < bytes {
-        let what = format!("{free} bytes are free there, fewer than the {bytes} of the swap area");
+        let what = format!(
+            "{free} bytes are free there, fewer than the {bytes} of the {} tier",
+            tier.name()
+        );
         return Err(refused(path, &what));
     }
     fallocate(&file, FallocateFlags::empty(), 0, bytes).map_err(|error| refused(path, &error))?;
     write_zeros(&file, bytes).map_err(|error| refused(path, &format!("cannot write: {error}")))?;
-    if !is_kept {
-        std::fs::remove_file(path).map_err(|error| refused(path, &error))?;
-    }
+    std::fs::remove_file(path).map_err(|error| refused(path, &error))?;
     incomplete.0 = None;
-    Ok(SlowStore { file: file.into(), is_device: false })
+    Ok(file.into())
 }
 
 fn write_zeros(file: &File, bytes: u64) -> Result<(), Errno> {
@@ -141,8 +157,6 @@ fn write_zeros(file: &File, bytes: u64) -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
-
     use super::*;
 
     fn folder() -> tempfile::TempDir {
@@ -154,30 +168,36 @@ mod tests {
     fn a_file_is_whole_private_and_without_a_name() {
         let folder = folder();
         let path = folder.path().join("slow");
-        let tier = open(&path, 300, false).unwrap();
-        let found = File::from(tier.file).metadata().unwrap();
+        let file = open(&path, 300, Tier::Slow).unwrap();
+        let found = File::from(file).metadata().unwrap();
         assert_eq!((found.len(), found.mode() & 0o777), (300 * 4096, 0o600));
-        assert!(found.blocks() * 512 >= found.len() && !path.exists() && !tier.is_device);
-        let kept = open(&path, 300, true).unwrap();
-        assert!(path.exists());
-        let error = open(&path, 300, true).unwrap_err().to_string();
-        assert!(error.contains("exists"), "{error}");
-        drop(kept);
+        assert!(found.blocks() * 512 >= found.len() && !path.exists());
     }
 
     #[test]
-    fn what_cannot_be_a_slow_tier_is_refused_and_leaves_nothing() {
+    fn two_names_of_a_file_are_the_same_and_two_files_are_not() {
+        let folder = folder();
+        let path = |name: &str| folder.path().join(name);
+        assert!(is_same(&path("new"), &path("./new")) && !is_same(&path("new"), &path("newer")));
+        assert!(is_same(Path::new("new"), Path::new("./new")));
+        std::fs::write(path("made"), "data").unwrap();
+        std::os::unix::fs::symlink("made", path("link")).unwrap();
+        assert!(is_same(&path("made"), &path("link")) && !is_same(&path("made"), &path("new")));
+    }
+
+    #[test]
+    fn what_cannot_be_a_tier_is_refused_and_leaves_nothing() {
         let folder = folder();
         let path = folder.path().join("slow");
-        let error = open(&path, u32::MAX, false).unwrap_err().to_string();
+        let error = open(&path, u32::MAX.into(), Tier::Slow).unwrap_err().to_string();
         assert!(error.contains("bytes are free there"), "{error}");
         assert!(!path.exists());
         let nowhere = folder.path().join("absent/slow");
-        assert!(open(&nowhere, 1, false).unwrap_err().to_string().contains("absent/slow"));
-        let error = open(folder.path(), 1, false).unwrap_err().to_string();
-        assert!(error.contains("exists"), "{error}");
+        assert!(open(&nowhere, 1, Tier::Slow).unwrap_err().to_string().contains("absent/slow"));
+        let error = open(folder.path(), 1, Tier::Fast).unwrap_err().to_string();
+        assert!(error.contains("exists; the fast tier"), "{error}");
         let memory = Path::new("/dev/shm/pagewise-test-slow");
-        let error = open(memory, 1, false).unwrap_err().to_string();
+        let error = open(memory, 1, Tier::Slow).unwrap_err().to_string();
         assert!(error.contains("memory") || error.contains("direct"), "{error}");
         assert!(!memory.exists());
     }

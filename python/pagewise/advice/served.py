@@ -1,0 +1,140 @@
+"""Settings for `pagewise-agent swapd`, which runs what stock Linux does not have.
+
+It serves a swap area of two tiers through FUSE and a loop device. Its fast tier is a device here:
+a tier in memory of `advise swap` is compressed, and swapd compresses nothing (docs/swapd.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pagewise.advice.memory import Board
+from pagewise.advice.setting import Setting
+from pagewise.advice.slow_area import FILE_MIB, slow_area
+from pagewise.advice.stock_linux import Place
+from pagewise.answers import Best, Machine
+from pagewise.units import MIB, PAGE_BYTES
+
+NAME = "swapd"
+BY_DEVICE = ("victims_in_memory", "slot_on_swapin", "on_hit")
+"""Options with a value that a block device cannot do; swapd refuses that value."""
+SPARE_MIB = 1
+"""swapd's spare frames, which the fast device needs beside the tier."""
+FAST = "/dev/FAST"
+SLOW = "/var/lib/pagewise/swapd"
+CONF = "/etc/pagewise.d/swapd.conf"
+LOG = "/var/log/pagewise-swapd.log"
+COST = (
+    "The I/O time counts devices only: each fault also takes the way through FUSE, which took "
+    "50 us from a fast tier in memory (docs/bench-swapd.md) and more on a busy machine"
+)
+
+
+def missing(machine: Machine | None, board: Board | None, page_bytes: int) -> str | None:
+    """Why swapd cannot surely run an architecture there; None if it can."""
+    if board is not None:
+        return "swapd does not compress its fast tier"
+    if page_bytes != PAGE_BYTES:
+        return "swapd moves pages of 4 KiB only"
+    match _has_carrier(machine):
+        case True:
+            return None
+        case False:
+            return "swapd needs FUSE and loop devices, which the recorded kernel lacks"
+        case _:
+            return "swapd runs it where `pagewise-agent doctor` grants fuse-loop"
+
+
+def is_offered(machine: Machine | None, board: Board | None, page_bytes: int) -> bool:
+    """Whether settings are of use: swapd runs there, or nothing is known against it."""
+    could_run = board is None and page_bytes == PAGE_BYTES
+    return could_run and _has_carrier(machine) is not False
+
+
+def _has_carrier(machine: Machine | None) -> bool | None:
+    """Whether the recorded kernel has what swapd needs; None if the recording does not say."""
+    return machine["features"].get("has_fuse_loop") if machine else None
+
+
+def runs(best: Best) -> str:
+    """What runs the best choice, or why nothing does."""
+    if best["by"] is not None:
+        return f"by {best['by']}"
+    return f"not on stock Linux; {best['missing']}"
+
+
+def settings(
+    architecture: str, fast_tier_bytes: int, options: Mapping[str, str], place: Place
+) -> list[Setting]:
+    """swapd as a service, and by hand until the next restart.
+
+    ``options`` are those of the architecture, with their values.
+    """
+    area = slow_area(place.machine, 0)
+    tier_mib = -(-fast_tier_bytes // MIB)
+    size_mib = max(-(-place.swap_bytes // (FILE_MIB * MIB)) * FILE_MIB, tier_mib)
+    chosen = [f"--option {name}={options[name]}" for name in BY_DEVICE if name in options]
+    words = (
+        f"--size {size_mib}MiB --fast {_size(fast_tier_bytes)} --fast-on {FAST}",
+        f"--slow {SLOW} {' '.join(['--policy', architecture, *chosen])}",
+        f"--priority {area.first_priority} --verify",
+    )
+    places = (
+        f"{FAST} stands for a partition of {tier_mib + SPARE_MIB} MiB on the fast device, whose "
+        "contents are lost, or for a new file on it. swapd makes a file of "
+        f"{size_mib} MiB at {SLOW}; name a device or another new file if another disk is to be "
+        "the slow tier. swapd should not be the only swap area."
+    )
+    if _has_carrier(place.machine) is None:
+        places += " Needs FUSE and loop devices: `pagewise-agent doctor` says fuse-loop."
+    return [
+        Setting(
+            title=f"swapd: {architecture}, as a service",
+            note=f"{COST}. {places} {area.note} Needs the unit that `make install` installs.",
+            apply=_lines(
+                area.apply,
+                f"""\
+mkdir -p {CONF.rpartition("/")[0]} && {{ test ! -e {CONF} || cp -p {CONF} {CONF}.before; }}
+echo 'OPTIONS={" ".join(words)}' > {CONF}
+systemctl enable --now pagewise-swapd""",
+            ),
+            undo=_lines(
+                f"""\
+systemctl disable --now pagewise-swapd && rm {CONF}
+test ! -e {CONF}.before || mv {CONF}.before {CONF}""",
+                area.undo,
+            ),
+            architecture=architecture,
+        ),
+        Setting(
+            title=f"swapd: {architecture}, by hand, until the next restart",
+            note=f"Without systemd; swapd writes to {LOG}. The undo waits until every page is "
+            "back in memory.",
+            apply=_lines(
+                area.apply,
+                f"""\
+mkdir -p {SLOW.rpartition("/")[0]}
+setsid pagewise-agent swapd {words[0]} \\
+  {words[1]} \\
+  {words[2]} > {LOG} 2>&1 < /dev/null &""",
+            ),
+            undo=_lines(
+                f"""\
+pkill -TERM -f 'swapd --size [0-9].* --fast-on {FAST} '
+while pgrep -f 'swapd --size [0-9].* --fast-on {FAST} ' > /dev/null; do sleep 1; done""",
+                area.undo,
+            ),
+        ),
+    ]
+
+
+def _lines(*parts: str) -> str:
+    return "\n".join(filter(None, parts))
+
+
+def _size(size_bytes: int) -> str:
+    """A size without rounding, for swapd."""
+    for unit, name in ((MIB, "MiB"), (1024, "KiB")):
+        if size_bytes % unit == 0:
+            return f"{size_bytes // unit}{name}"
+    return f"{size_bytes}B"
