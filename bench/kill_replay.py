@@ -48,8 +48,8 @@ def main() -> None:
         f"{same} of {len(outcomes)} squeezes: the replay names killd's victims and no other process"
     )
     print(
-        f"{len(reconsidered)} squeezes in which killd searched for what holds the memory, which "
-        f"its policy does not do: {sum(run.is_same for run in reconsidered)} of them the same"
+        f"{len(reconsidered)} squeezes in which killd found another holder of the memory than a "
+        f"process, or killed in vain: {sum(run.is_same for run in reconsidered)} of them the same"
     )
     print(f"{victims} victims; load of the machine {load}")
 

@@ -120,12 +120,13 @@ class SqueezeOutcome:
     lines: list[str] = field(default_factory=list)
 
 
-def drawn(seed: int, number: int) -> Squeeze:
-    """The squeeze of this number."""
+def drawn(seed: int, number: int, limit_mib: int | None = None) -> Squeeze:
+    """The squeeze of this number; without ``limit_mib`` the limit is drawn, too."""
     dice = random.Random(f"{seed}/{number}")
     is_rare = number % RARE == RARE - 1
     kind = "thousands" if is_rare else KINDS[number % len(KINDS)]
     limit = THOUSANDS_MIB if is_rare else dice.choice((200, 300, 400))
+    limit = limit_mib or limit
     idle, hog, files_max = MAKERS[kind](dice, limit)
     protected = Program(("hog", str(limit // 16)), is_protected=True)
     policy = dice.choice(list(POLICIES))

@@ -235,8 +235,9 @@ def settled(log: str) -> int:
 
 
 def replay(recording: Path, squeeze: Squeeze) -> dict[str, Any]:
-    """The result of ``pagewise replay-kills`` with killd's own policy and options."""
+    """The result of ``pagewise replay-kills`` with the policy and the settings of killd."""
     given = [f"--option={squeeze.policy}.{name}={text}" for name, text in squeeze.options.items()]
+    given.append(f"--kills={squeeze.kills}")
     command = [BIN / "pagewise", "replay-kills", recording, "--policy", squeeze.policy, "--json"]
     ran = subprocess.run(
         [*command, *given], capture_output=True, text=True, check=True, timeout=HANGS_AFTER_S

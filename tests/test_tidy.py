@@ -139,9 +139,6 @@ def together(folder: str, *names: str) -> frozenset[str]:
 
 # The other circles that stay, each with exactly its files.
 HARMLESS_CIRCLES = {
-    together("killer/src", "driver", "driver/holder"): (
-        "the search for the holder of memory is a step of the killer and uses its fields"
-    ),
     together("lazy/src", "bins", "spans"): (
         "the lists of free spans are threaded through the tags of the spans"
     ),

@@ -12,6 +12,8 @@ from pagewise.recording import PathLike, Progress
 from pagewise.types import ReplayKills
 from pagewise.units import parse_time
 
+KILLS = ("serial", "batch")
+
 
 def replay_kills(
     recording: PathLike,
@@ -21,6 +23,7 @@ def replay_kills(
     freeze_share: float = 0.5,
     freeze_time: str | float = "1s",
     window: str | float = "10s",
+    kills: str = "serial",
     progress: Progress | None = None,
 ) -> ReplayKills:
     """Which processes kill policies would have killed in a recording, when and why, and why not.
@@ -29,7 +32,8 @@ def replay_kills(
     kill-policies``; ``options``: {policy: {option: value}}. A freeze is a time of at least
     ``freeze_time`` (seconds, or text such as ``500ms``) in which every task stalled for memory for
     at least ``freeze_share`` of it (0 to 1), or a kill by the kernel. A decision is a false alarm
-    if the recording has neither a freeze nor a kill within ``window`` after it.
+    if the recording has neither a freeze nor a kill within ``window`` after it. ``kills``: as in
+    the settings of ``killd``, ``serial`` or ``batch``.
 
     Raises UnreadableInput, UsageError, NothingRecorded.
     """
@@ -41,6 +45,8 @@ def replay_kills(
         raise UsageError(
             f"--freeze-share {freeze_share:g}: not a share of time", hint="above 0, at most 1"
         )
+    if kills not in KILLS:
+        raise UsageError(f"--kills {kills}: unknown", hint=f"one of {', '.join(KILLS)}")
     freeze_ns, window_ns = parse_time(freeze_time), parse_time(window)
     request = {
         "policies": [
@@ -53,6 +59,7 @@ def replay_kills(
         "freeze_share": freeze_share,
         "freeze_ns": freeze_ns,
         "window_ns": window_ns,
+        "is_batch": kills == "batch",
     }
     path = os.fspath(recording)
     result = _core.replay_kills(path, json.dumps(request), progress=progress)

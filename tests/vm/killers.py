@@ -11,7 +11,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,8 +59,11 @@ PROGRAMS = (
 )
 # The names in the guest of the programs that mislead a killer (bench/squeeze.c).
 MISLEADING = ("sharer", "vforker", "restarter", "crowd", "writer")
+# The right victim of a random squeeze, programs beside it, and protected ones
+# (bench/squeezes_vm.py).
+SQUEEZED = ("right", "idle", "guarded")
 # These programs, among them the shell that runs the cases, must not be killed.
-PROTECTED = ("keeper", "watcher", "steady", "sh")
+PROTECTED = ("keeper", "watcher", "steady", "guarded", "sh")
 # The number of cached applications, which leaves the guest above the threshold.
 CACHED = 8
 # The memory need of each application, in KiB (S2, table 1).
@@ -298,23 +301,27 @@ def refusal() -> str | None:
 
 
 def run(
-    folder: Path, machine: guest.Machine = MACHINE, cases: Iterable[str] = tuple(CASES)
+    folder: Path,
+    machine: guest.Machine = MACHINE,
+    cases: Iterable[str] | None = None,
+    scripts: Mapping[str, str] = CASES,
 ) -> Findings:
-    """Boots the guest and runs the cases. Raises RuntimeError if the script fails."""
+    """Boots the guest and runs the cases of these names, by default all ``scripts``. Raises
+    RuntimeError if the script fails."""
     pressure = guest.compiled(folder / "pressure", SOURCE, "-static", "-pthread")
     squeeze = guest.compiled(folder / "squeeze", SQUEEZE, "-static")
     files: dict[str, Path | str] = {
         **guest.with_libraries(AGENT),
         **guest.with_libraries(earlyoom()),
         **{f"bin/{name}": pressure for name in PROGRAMS},
-        **{f"bin/{name}": squeeze for name in MISLEADING},
+        **{f"bin/{name}": squeeze for name in (*MISLEADING, *SQUEEZED)},
         "killd.toml": KILLD,
     }
-    script = HEAD + "".join(CASES[name] for name in cases)
+    script = HEAD + "".join(scripts[name] for name in cases or scripts)
     words = {"LOW": LOW, "RECOVERED": RECOVERED, "SECONDS": SECONDS, "CACHED": CACHED}
     for word, number in words.items():
         script = script.replace(word, str(number))
-    script = script.replace("MISLEADING", " ".join(MISLEADING))
+    script = script.replace("MISLEADING", " ".join((*MISLEADING, *SQUEEZED)))
     answer = guest.boot(machine, script, files, folder, timeout_s=HANGS_AFTER_S)
     if answer.status != 0:
         raise RuntimeError(answer.output[-2000:])

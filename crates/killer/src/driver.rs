@@ -11,6 +11,7 @@ use daemon::{Control, Notify, Output};
 use linux::cgroup::MemoryGroup;
 use linux::weigher::Weigher;
 use linux::{Root, system};
+use policy::kill::search::{Holder, HolderSearch, is_near};
 use policy::kill::{Decision, KillPolicy, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
@@ -31,8 +32,6 @@ mod act;
 mod holder;
 mod log;
 
-use holder::HolderSearch;
-
 const REAPERS: usize = 2;
 /// The priority of the weigher's thread: that of the killer's thread, which waits for it.
 const WEIGHER_NICE: i32 = -10;
@@ -46,8 +45,6 @@ const SETTLE_EVERY: Duration = Duration::from_millis(1);
 const REFRESH_FAR: Nanos = Nanos(60_000_000_000);
 const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
-/// The threshold is near when the margin above it is less than one part in this many of all memory.
-const NEAR: u64 = 8;
 /// How often the killer logs that it kills nothing although memory is short.
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
 /// How often a dry run logs its victim: it kills nothing, so memory stays short.
@@ -74,6 +71,8 @@ pub struct Killer {
     victims: Victims,
     weigher: Weigher,
     search: HolderSearch,
+    /// The holder that was logged last, and when.
+    reconsidered: Option<(Nanos, Holder)>,
     began: Instant,
     is_near: bool,
     /// The time of the last refresh of the table, and the last logged reason to kill nothing.
@@ -134,7 +133,8 @@ impl Killer {
             pace: Pace::new(config.poll.0, config.poll.1),
             victims: Victims::with_room(VICTIMS_MAX),
             weigher: Weigher::start(Some(WEIGHER_NICE))?,
-            search: HolderSearch::default(),
+            search: HolderSearch::with_room(config.candidates_max),
+            reconsidered: None,
             began: Instant::now(),
             is_near: true,
             refreshed: None,
@@ -202,7 +202,7 @@ impl Killer {
             return Some(if is_over { Duration::ZERO } else { SETTLE_EVERY });
         }
         let margin = self.policy.margin(&memory);
-        self.is_near = margin.0 < memory.total.0 / NEAR;
+        self.is_near = is_near(margin, &memory);
         self.pace.note(now, memory.available);
         self.update(now, &memory, margin);
         self.decide(now, woken, memory);
@@ -273,7 +273,7 @@ impl Killer {
         self.statistics.overlooked.store(self.table.overlooked.0 as u64, Relaxed);
         self.say_overlooked(now);
         if margin.0 > 0 {
-            self.reset_holder();
+            self.search.end();
         }
         if self.is_near {
             self.weigh(now, memory, margin.0 == 0);

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use linux::weigher::AT_ONCE;
-
-/// Victims of one decision.
-pub(crate) const VICTIMS_MAX: usize = 32;
+pub(crate) use policy::kill::search::VICTIMS_MAX;
 
 /// Descriptors besides those of candidates: two clones of two for each victim, one clone of two for each
 /// candidate that is weighed, and other files that are open always or briefly.

@@ -12,6 +12,7 @@ use linux::held_process::{HeldProcess, each_process, open_processes, read_unheld
 use linux::kernel_file::bytes;
 use linux::stat::Stat;
 use linux::{Root, cgroup};
+use policy::kill::search::Sharer;
 use policy::kill::{Candidate, CandidateIndex, Standing};
 use types::Nanos;
 
@@ -28,7 +29,6 @@ use entry::{Context, OpenError, Scale};
 pub(crate) use entry::{Entry, Seen};
 pub(crate) use name::Name;
 use others::Others;
-pub(crate) use sharing::Family;
 
 /// Kernel threads that are remembered; others are opened again at each refresh.
 const IGNORED_MAX: usize = 4096;
@@ -56,7 +56,9 @@ pub(crate) struct Table {
     /// Kernel threads, sorted, so that they are not opened again.
     ignored: Vec<u32>,
     others: Others,
-    /// Indexes of entries, sorted by size to find the largest, or by family to add up families.
+    /// How each candidate shares memory, in their order.
+    sharers: Vec<Sharer>,
+    /// Indexes of entries, sorted by size to find the largest.
     order: Vec<(u64, CandidateIndex)>,
     room: usize,
     scale: Scale,
@@ -88,6 +90,7 @@ impl Table {
             candidates: Vec::with_capacity(room),
             ignored: Vec::with_capacity(IGNORED_MAX),
             others: Others::new(),
+            sharers: Vec::with_capacity(room),
             order: Vec::with_capacity(room),
             room,
             scale: Scale {
@@ -244,11 +247,6 @@ impl Table {
                 true
             })
         });
-    }
-
-    /// Whether a process is ending by itself, or because others killed it, and `bytes` or more come back by that.
-    pub(crate) fn is_freeing(&self, now: Nanos, bytes: u64) -> bool {
-        self.entries.iter().any(|entry| entry.freeing(now) >= bytes)
     }
 
     /// Measures a process once more before the kill; returns whether it may still be killed.

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use linux::held_process::HeldProcess;
+use policy::kill::search::{Batch, VAIN_PART};
 use types::Nanos;
 
 use crate::table::{Name, Seen};
@@ -23,8 +24,6 @@ const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
 /// has been taken since the kill.
 const FALLEN_PART: u64 = 16;
 const PATIENCE: u32 = 10;
-/// A kill is in vain if less than one part in this many of what the victims had was gained.
-const VAIN_PART: u64 = 8;
 /// How much more than it had a victim accounts for: one part in `EXTRA_PART`, and at least `EXTRA_MIN`. The kernel
 /// also frees page tables and stacks, and a victim may grow until it dies.
 const EXTRA_PART: u64 = 2;
@@ -64,21 +63,6 @@ pub(crate) struct Settled {
     /// What the group or the machine gained since the kill, without the parts of other victims of the batch.
     pub gained_bytes: u64,
     pub time: Nanos,
-}
-
-/// The totals of a batch of kills.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Batch {
-    pub victims: u32,
-    pub had: u64,
-    pub gained: u64,
-}
-
-impl Batch {
-    /// Whether the kills gained less than `least` bytes, or little of what was expected.
-    pub(crate) fn is_vain(&self, least: u64) -> bool {
-        self.gained < least.max(self.had / VAIN_PART)
-    }
 }
 
 /// The victims of one batch.
@@ -137,7 +121,7 @@ impl Victims {
     pub(crate) fn push(&mut self, victim: Victim) {
         if !self.is_full() {
             self.batch.victims += 1;
-            self.batch.had += victim.had;
+            self.batch.had.0 += victim.had;
             self.last = Some((victim.name, victim.seen.resident));
             self.list.push(victim);
         }
@@ -187,10 +171,10 @@ impl Victims {
             let Some((is_back, time)) = victim.settled(now, left, timeout) else { return true };
             *given += victim.given();
             waited_for -= 1;
-            let gained = risen.saturating_sub(batch.gained);
+            let gained = risen.saturating_sub(batch.gained.0);
             // The last victim accounts for the rest.
             let gained_bytes = if waited_for > 0 { gained.min(victim.given()) } else { gained };
-            batch.gained += gained_bytes;
+            batch.gained.0 += gained_bytes;
             let gave = match victim.is_joint {
                 true => joint_had,
                 false => victim.had.saturating_sub(left),
@@ -291,6 +275,7 @@ mod tests {
     use linux::Root;
     use linux::held_process::open_processes;
     use testkit::Sleeper;
+    use types::Bytes;
 
     const MIB: u64 = 1 << 20;
     const NOT: Option<Duration> = None;
@@ -406,9 +391,12 @@ mod tests {
             let [report] = reports[..] else { panic!("{reports:?}") };
             assert_eq!((report.gained_bytes, report.freed_bytes), (gained * MIB, freed * MIB));
             assert!(report.is_back);
-            assert_eq!(batch, Batch { victims: 1, had: 100 * MIB, gained: gained * MIB });
-            assert_eq!(batch.is_vain(MIB), gained == 0);
-            assert!(batch.is_vain(400 * MIB), "not worth a kill");
+            assert_eq!(
+                batch,
+                Batch { victims: 1, had: Bytes(100 * MIB), gained: Bytes(gained * MIB) }
+            );
+            assert_eq!(batch.is_vain(Bytes(MIB)), gained == 0);
+            assert!(batch.is_vain(Bytes(400 * MIB)), "not worth a kill");
         }
     }
 
@@ -417,7 +405,7 @@ mod tests {
         let (reports, batch) = settled(vec![victim(None, true), victim(None, true)], 150 * MIB);
         let gained: Vec<u64> = reports.iter().map(|report| report.gained_bytes).collect();
         assert_eq!(gained, [100 * MIB, 50 * MIB]);
-        assert_eq!((batch.victims, batch.gained), (2, 150 * MIB));
+        assert_eq!((batch.victims, batch.gained), (2, Bytes(150 * MIB)));
     }
 
     #[test]

@@ -45,6 +45,8 @@ pub struct ProcessState {
     pub start: u64,
     /// The PID of its parent.
     pub parent: u32,
+    /// The ID of its process group.
+    pub process_group: u32,
     /// `oom_score_adj`.
     pub adj: i16,
     /// Bytes in memory.
@@ -61,6 +63,7 @@ pub struct ProcessState {
 
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 const PARENT: usize = 4;
+const PROCESS_GROUP: usize = 5;
 const MAJOR_FAULTS: usize = 12;
 
 /// The most descendants that are searched.
@@ -76,6 +79,7 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
         name: String::from_utf8_lossy(stat.name()).into_owned(),
         start: stat.start_ticks()?,
         parent: stat.number(PARENT)?,
+        process_group: stat.number(PROCESS_GROUP)?,
         adj: file("oom_score_adj")?.trim().parse().ok()?,
         resident: bytes(status.as_bytes(), b"VmRSS")?,
         swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),

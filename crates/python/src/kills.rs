@@ -21,6 +21,7 @@ struct Wanted {
     freeze_share: f64,
     freeze_ns: i64,
     window_ns: i64,
+    is_batch: bool,
 }
 
 /// A policy with its options.
@@ -53,6 +54,7 @@ pub fn replay_kills(
         freeze_share: wanted.freeze_share,
         freeze_time: Nanos(wanted.freeze_ns),
         window: Nanos(wanted.window_ns),
+        is_batch: wanted.is_batch,
     };
     let (outcome, about, is_cut) = detached(py, progress, |progress| {
         let mut replayer = Replayer::new(policies, settings);

@@ -19,6 +19,9 @@ use crate::scene::Look;
 /// moment of a hundred processes costs about 6 ms of CPU time.
 const BURST: u64 = 32;
 const PER_SECOND: u64 = 20;
+/// The error of a count in a notice: 32 pages of 4 KiB on each of eight processors (percpu_counter_batch in
+/// lib/percpu_counter.c).
+const COUNT_ERROR: u64 = 1 << 20;
 /// A killed process that does not end is forgotten after this time.
 const FORGET_AFTER_NS: u64 = 30_000_000_000;
 
@@ -120,6 +123,7 @@ impl Moments {
                 // Figures that the notice lacks are those of the last look.
                 let known = known.into_iter().find(|state| state.start == victim.start);
                 let before = self.last.get(&process).filter(|state| state.start == victim.start);
+                let victim = &before.map_or_else(|| victim.clone(), |state| exact(victim, state));
                 ProcessState {
                     process,
                     name: victim.name.clone(),
@@ -133,6 +137,8 @@ impl Moments {
                     group: known.map_or(0, |state| state.group),
                     life: Liveness::Living,
                     weight: before.and_then(|before| weight_at_kill(before, victim)),
+                    parent: known.map_or(0, |state| state.parent),
+                    process_group: known.map_or(0, |state| state.process_group),
                 }
             }
             // It had more memory before it began to die.
@@ -171,6 +177,9 @@ impl Moments {
                 weight: had.weight.map(|weight| Weight {
                     memory: share(weight.memory),
                     swapped: share(weight.swapped),
+                    share: weight.share.map(share),
+                    shared: share(weight.shared),
+                    ..weight
                 }),
                 life,
                 ..had.clone()
@@ -253,10 +262,27 @@ impl Killed {
 fn weight_at_kill(before: &ProcessState, victim: &Victim) -> Option<Weight> {
     let weight = before.weight?;
     let since = |now: u64, then: u64, weight: u64| (now + weight).saturating_sub(then);
+    if weight.is_borrowed {
+        return Some(weight);
+    }
     Some(Weight {
         memory: since(victim.anonymous, before.own?, weight.memory),
         swapped: since(victim.swapped, before.swapped, weight.swapped),
+        share: weight.share.zip(before.own).map(|(share, own)| since(victim.anonymous, own, share)),
+        ..weight
     })
+}
+
+/// The memory of `victim`, as in the state `before` it where the two counts differ by no more than the kernel's error. A
+/// notice has the kernel's sum of a counter without the parts that its processors have not added yet.
+fn exact(victim: &Victim, before: &ProcessState) -> Victim {
+    let counted = |now: u64, then: u64| if now.abs_diff(then) <= COUNT_ERROR { then } else { now };
+    Victim {
+        resident: counted(victim.resident, before.resident),
+        anonymous: before.own.map_or(victim.anonymous, |own| counted(victim.anonymous, own)),
+        swapped: counted(victim.swapped, before.swapped),
+        ..victim.clone()
+    }
 }
 
 /// `bytes` in the proportion of `part` to `whole`.

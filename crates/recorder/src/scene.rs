@@ -61,8 +61,7 @@ impl<'a> Scene<'a> {
         let free_by_zones = zones.map(|pages| pages * rustix::param::page_size() as u64);
         let time_ns = system::monotonic_ns();
         let subject = |number| {
-            let (state, parent) = self.state(number)?;
-            Some(Subject { state, parent, is_dying: (deaths.is_dying)(number) })
+            Some(Subject { state: self.state(number)?, is_dying: (deaths.is_dying)(number) })
         };
         let mut subjects: Vec<Subject> = processes.into_iter().filter_map(subject).collect();
         if let Some(weights) = &mut self.weights {
@@ -75,11 +74,11 @@ impl<'a> Scene<'a> {
         Some(Look { moment, free_by_zones })
     }
 
-    /// The state of a process, and the PID of its parent; None for kernel threads and for processes that have ended.
-    fn state(&mut self, number: u32) -> Option<(ProcessState, u32)> {
+    /// The state of a process; None for kernel threads and for processes that have ended.
+    fn state(&mut self, number: u32) -> Option<ProcessState> {
         let seen = process::state(self.root, number)?;
         let group = self.groups.number(self.root, number, &seen);
-        let state = ProcessState {
+        Some(ProcessState {
             process: number,
             name: seen.name,
             start: seen.start,
@@ -92,8 +91,9 @@ impl<'a> Scene<'a> {
             group,
             life: Liveness::Living,
             weight: None,
-        };
-        Some((state, seen.parent))
+            parent: seen.parent,
+            process_group: seen.process_group,
+        })
     }
 
     fn memory(&mut self) -> Option<MemoryState> {
@@ -110,6 +110,7 @@ impl<'a> Scene<'a> {
             swap_free: state.swap_free,
             disk_swap_total: state.disk_swap_total,
             disk_swap_free: state.disk_swap_free,
+            shared: self.gauge.shared(),
             reserved: state.zones.map_or(0, |zones| zones.reserved_bytes),
             watermarks: state
                 .zones
@@ -173,7 +174,8 @@ mod tests {
         let own = moment.processes.iter().find(|state| state.process == process).unwrap();
         assert!(own.resident > 1 << 18);
         assert!(own.own.is_some_and(|bytes| bytes > 0 && bytes < own.resident));
-        assert!(own.group > 0);
+        assert!(own.group > 0 && own.parent > 0);
+        assert!(moment.memory.shared.is_some());
         // The weights that this look requested go into a later one.
         let weighed = |moment: &Moment| {
             moment.processes.iter().filter(|state| state.weight.is_some()).count()

@@ -39,8 +39,6 @@ const AGAIN: u32 = 2;
 pub struct Subject {
     /// The state of the process in the moment.
     pub state: ProcessState,
-    /// The PID of its parent.
-    pub parent: u32,
     /// Whether the process got SIGKILL: a read would hold its memory.
     pub is_dying: bool,
 }
@@ -73,6 +71,8 @@ struct Known {
     time_ns: u64,
     /// The CPU time of the process when it was weighed.
     ticks: u64,
+    /// Bytes of the process in swap when it was weighed.
+    swapped: u64,
     weighed: Weighed,
     /// Whether a sharer has ended since then.
     is_old: bool,
@@ -130,9 +130,9 @@ impl Weights {
 
 /// The jobs that weigh `subjects`.
 fn jobs<'a>(processes: &'a OwnedFd, subjects: Vec<&'a Subject>) -> impl Iterator<Item = Job> + 'a {
-    subjects.into_iter().filter_map(|Subject { state, parent, .. }| {
+    subjects.into_iter().filter_map(|Subject { state, .. }| {
         let process = HeldProcess::open(processes, state.process).ok()?;
-        Some(Job { process, serial: state.start, parent: *parent })
+        Some(Job { process, serial: state.start, parent: state.parent })
     })
 }
 
@@ -143,8 +143,9 @@ fn keep(known: &mut HashMap<u32, Known>, subjects: &[Subject], found: &Weighing)
         |subject: &&Subject| (subject.state.process, subject.state.start) == (number, serial);
     if let Some(Subject { state, .. }) = subjects.iter().find(is_it) {
         let (start, name) = (state.start, state.name.clone());
-        let ticks = state.ticks;
-        known.insert(number, Known { start, name, time_ns, ticks, weighed, is_old: false });
+        let (ticks, swapped) = (state.ticks, state.swapped);
+        known
+            .insert(number, Known { start, name, time_ns, ticks, swapped, weighed, is_old: false });
     }
 }
 
@@ -162,7 +163,7 @@ fn due<'a>(
     let is_eligible = |subject: &&Subject| size(&subject.state) >= least && !subject.is_dying;
     let is_new = |subject: &&Subject| !known.contains_key(&subject.state.process);
     let new = subjects.iter().filter(is_eligible).filter(is_new);
-    let parents: HashSet<u32> = new.map(|subject| subject.parent).collect();
+    let parents: HashSet<u32> = new.map(|subject| subject.state.parent).collect();
     let has_run = |subject: &Subject| {
         let known = known.get(&subject.state.process);
         known.is_some_and(|known| known.is_sharer() && known.ticks != subject.state.ticks)
@@ -204,9 +205,24 @@ impl Known {
 
 /// The weight of a process now: its last weight, and its growth since then.
 fn weight(known: &Known, state: &ProcessState) -> Option<Weight> {
-    known.weighed.weight?;
-    let memory = known.weighed.own(state.own?);
-    Some(Weight { memory, swapped: known.weighed.own_swapped(state.swapped) })
+    let (weighed, own) = (known.weighed, state.own?);
+    let measured = weighed.weight?;
+    let share = (own + measured.proportional).saturating_sub(weighed.anonymous);
+    let shares = !weighed.is_borrowed;
+    // What a sharer had in memory is shared in swap, too.
+    let moved = match measured.is_shared() {
+        true => weighed.anonymous.saturating_sub(own),
+        false => 0,
+    };
+    let moved = moved.min(state.swapped.saturating_sub(known.swapped));
+    Some(Weight {
+        memory: weighed.own(own),
+        swapped: weighed.own_swapped(state.swapped - moved),
+        share: (shares && measured.is_shared()).then_some(share),
+        shared: if shares { measured.shared } else { 0 },
+        is_borrowed: weighed.is_borrowed,
+        time_ns: known.time_ns,
+    })
 }
 
 #[cfg(test)]
@@ -223,9 +239,10 @@ mod tests {
             resident: mib * MIB,
             own: Some(mib * MIB),
             swapped: 2 * MIB,
+            parent: 900,
             ..ProcessState::default()
         };
-        Subject { state, parent: 900, is_dying: false }
+        Subject { state, is_dying: false }
     }
 
     fn at(ms: u64) -> Occasion {
@@ -244,8 +261,15 @@ mod tests {
         };
         let weighed = Weighed::new(Some(weight), (anonymous, anonymous), false);
         let time_ns = ms * MS;
-        let known =
-            Known { start: 7, name: String::new(), time_ns, ticks: 0, weighed, is_old: false };
+        let known = Known {
+            start: 7,
+            name: String::new(),
+            time_ns,
+            ticks: 0,
+            swapped: subject.state.swapped,
+            weighed,
+            is_old: false,
+        };
         (subject.state.process, known)
     }
 
@@ -309,10 +333,29 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_that_goes_to_swap_stays_shared() {
+        let mut sharer = subject(1, 100);
+        let (_, measured) = known(&sharer, 0, 5);
+        let first = weight(&measured, &sharer.state).unwrap();
+        assert_eq!(
+            (first.memory, first.swapped, first.share),
+            (5 * MIB, MIB, Some(52 * MIB + MIB / 2))
+        );
+        assert!(!first.is_borrowed && first.time_ns == 0);
+        // 30 MiB went to swap; 2 MiB in swap are new.
+        (sharer.state.own, sharer.state.swapped) = (Some(70 * MIB), 34 * MIB);
+        let now = weight(&measured, &sharer.state).unwrap();
+        assert_eq!((now.memory, now.swapped), (0, 3 * MIB));
+        // Memory of a process that shares none is its own in swap, too.
+        let (_, alone) = known(&subject(2, 100), 0, 100);
+        assert_eq!(weight(&alone, &sharer.state).unwrap().swapped, 33 * MIB);
+    }
+
+    #[test]
     fn a_server_that_has_forked_is_weighed_again() {
         let mut subjects: Vec<Subject> = (1..=10).map(|number| subject(number, 112)).collect();
         let mut all = HashMap::from([known(&subjects[9], 0, 112)]);
-        subjects[..9].iter_mut().for_each(|child| child.parent = 10);
+        subjects[..9].iter_mut().for_each(|child| child.state.parent = 10);
         assert_eq!(numbers(&subjects, &all, at(200)), [10, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         all.extend(subjects[..9].iter().map(|child| known(child, 200, 0)));
         assert!(numbers(&subjects, &all, at(400)).is_empty());
@@ -332,9 +375,16 @@ mod tests {
         subjects[0].state.own = Some(107 * MIB);
         subjects[1].state.name = "other program".to_owned();
         weights.update(&mut subjects, at(5_000));
-        let some = |mib: u64| Some(Weight { memory: mib * MIB, swapped: MIB });
+        let some = |mib: u64, share_mib: Option<u64>| {
+            let share = share_mib.map(|mib| mib * MIB);
+            let time_ns = 4_900 * MS;
+            Some(Weight { memory: mib * MIB, swapped: MIB, share, time_ns, ..Weight::default() })
+        };
         // The last weight, and the growth since then.
-        assert_eq!(subjects.map(|subject| subject.state.weight), [some(12), None, some(80)]);
+        assert_eq!(
+            subjects.map(|subject| subject.state.weight),
+            [some(12, Some(59)), None, some(80, None)]
+        );
         assert!(weights.known[&1].is_old && !weights.known[&3].is_old);
         // The end of a process that shares no memory changes nothing.
         weights.known.get_mut(&1).expect("it is known").is_old = false;
@@ -371,7 +421,7 @@ mod tests {
         let mut subject = subject(std::process::id(), 0);
         (subject.state.start, subject.state.name) = (own.start, own.name);
         (subject.state.resident, subject.state.own) = (own.resident, own.anonymous);
-        subject.parent = own.parent;
+        subject.state.parent = own.parent;
         let mut weights = Weights::start(&root).unwrap();
         let mut weight = None;
         // The result goes into a later moment.

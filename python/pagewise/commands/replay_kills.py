@@ -69,6 +69,15 @@ def run(
             "time.",
         ),
     ] = "10s",
+    kills: Annotated[
+        str,
+        typer.Option(
+            metavar="serial|batch",
+            help="Whether a killer waits for the memory of its victims before the next decision, "
+            "or counts that memory as free and makes several decisions at once; `kills` in the "
+            "settings of killd.",
+        ),
+    ] = "serial",
     json: Json = False,
 ) -> None:
     """Show which processes kill policies would have killed in a recording, when and why.
@@ -83,6 +92,7 @@ def run(
             freeze_share=freeze_share,
             freeze_time=freeze_time,
             window=window,
+            kills=kills,
             progress=progress,
         )
     if result["is_cut"]:

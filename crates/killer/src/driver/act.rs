@@ -2,12 +2,12 @@
 
 use daemon::log::{put, put_words};
 use linux::process::Finished;
-use policy::kill::{Candidate, CandidateIndex, Memory, Ranked, Standing};
+use policy::kill::search::{Chosen, Part};
+use policy::kill::{Candidate, CandidateIndex, Memory};
 use rustix::io::Errno;
 use types::Nanos;
 
-use super::holder::Holder;
-use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
+use super::{Cause, Killer, WOULD_AGAIN};
 use crate::hooks::Occasion;
 use crate::notes::VictimNotes;
 use crate::victims::Victim;
@@ -16,44 +16,13 @@ use crate::{Config, Statistics, Unit};
 /// How long the killer waits for the weight of a victim.
 const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
 
-/// Why a process is a victim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// The policy named it, or it is in the group of a process that the policy named.
-    Chosen,
-    /// A member of a family that holds the memory.
-    OfFamily,
-    /// A process that uses the memory of this candidate.
-    Borrower(CandidateIndex),
-}
-
-/// The victims of one decision, without duplicates.
-struct Chosen {
-    victims: [(CandidateIndex, Part); VICTIMS_MAX],
-    count: usize,
-}
-
-impl Chosen {
-    fn add(&mut self, index: CandidateIndex, part: Part) {
-        let is_new = !self.all().iter().any(|&(chosen, _)| chosen == index);
-        if is_new && self.count < VICTIMS_MAX {
-            self.victims[self.count] = (index, part);
-            self.count += 1;
-        }
-    }
-
-    fn all(&self) -> &[(CandidateIndex, Part)] {
-        &self.victims[..self.count]
-    }
-}
-
 impl Killer {
     /// Kills the first `count` of the ranking, and with unit "group" also the other processes of their groups.
     /// Returns the memory as it will be once theirs is back.
     pub(super) fn act(&mut self, cause: Cause, count: usize) -> Memory {
         let chosen = self.choose(cause.now, count);
         let mut memory = cause.memory;
-        for &(index, part) in chosen.all() {
+        for &(index, part) in chosen.victims() {
             let Candidate { resident, swapped, .. } = *self.table.candidate(index);
             if self.kill(index, part, cause) {
                 memory = memory.once_back(resident, swapped);
@@ -67,56 +36,29 @@ impl Killer {
 
     fn choose(&mut self, now: Nanos, count: usize) -> Chosen {
         let Killer { table, ranking, config, search, .. } = self;
-        let mut chosen =
-            Chosen { victims: [(CandidateIndex(0), Part::Chosen); VICTIMS_MAX], count: 0 };
-        for &Ranked { candidate: index, .. } in &ranking.ranked()[..count] {
-            if table.borrowers(index).any(|other| !table.candidate(other).may_die()) {
-                // A protected process uses its memory, too.
-                table.mark_refused(index, now);
-                continue;
-            }
-            chosen.add(index, Part::Chosen);
-            if let Holder::Family(family) = search.holder
-                && family.root == index
-            {
-                chosen.victims[chosen.count - 1].1 = Part::OfFamily;
-                table
-                    .rows()
-                    .filter(|(_, entry, _)| entry.family == family.key)
-                    .for_each(|(member, ..)| chosen.add(member, Part::OfFamily));
-            }
-            if config.unit == Unit::Group {
-                let group = table.candidate(index).group;
-                table
-                    .rows()
-                    .filter(|(.., other)| other.group == group && other.is_eligible())
-                    .for_each(|(other, ..)| chosen.add(other, Part::Chosen));
-            }
-            table.borrowers(index).for_each(|other| chosen.add(other, Part::Borrower(index)));
-        }
+        let (candidates, sharers) = table.with_sharers(now);
+        let named = &ranking.ranked()[..count];
+        let chosen = search.choose(named, candidates, sharers, config.unit == Unit::Group);
+        // A protected process uses their memory, too.
+        chosen.refused().iter().for_each(|&index| table.mark_refused(index, now));
         chosen
     }
 
     /// Measures a victim once more; returns whether its end frees what it was chosen for.
     fn confirm(&mut self, index: CandidateIndex, part: Part, now: Nanos) -> bool {
         let Killer { table, weigher, .. } = self;
-        let promised = table.candidate(index).bytes().0;
-        if part == Part::Chosen {
+        let promised = table.candidate(index).bytes();
+        if part == Part::Named {
             table.weigh_one(weigher, now, WAIT_VICTIM, index);
         }
         weigher.wait_while_reading(table.candidate(index).process, WAIT_VICTIM);
         if !table.confirm(index, now) {
             return false;
         }
-        let bytes = table.candidate(index).bytes().0;
-        match part {
-            Part::Chosen => bytes > 0 && bytes >= promised / 2,
-            Part::OfFamily => {
-                table.count_share(index);
-                true
-            }
-            Part::Borrower(lender) => table.candidate(lender).standing == Standing::Dying,
+        if part == Part::OfFamily {
+            table.count_share(index);
         }
+        part.is_worth_it(promised, index, table.candidates())
     }
 
     /// Kills a process, if it may still be killed; returns whether it did.
@@ -177,7 +119,7 @@ impl Killer {
         if let Ok(process) = watched {
             let killed = Nanos(self.began.elapsed().as_nanos() as i64);
             let mut victim = Victim::new(process, occasion.name, cause.why, killed, had, seen);
-            victim.is_joint = part != Part::Chosen || self.table.borrowers(index).next().is_some();
+            victim.is_joint = part != Part::Named || self.table.has_borrower(index);
             victim.grow();
             self.victims.push(victim);
         }

@@ -42,14 +42,12 @@ pub(crate) struct Entry {
     pub start: u64,
     pub parent: u32,
     /// The ID of the process group.
-    pub process_group: u32,
+    process_group: u32,
     /// Whether the process will not die soon: it is in uninterruptible sleep, or has a low priority.
     pub is_slow: bool,
     pub seen: Seen,
     /// The time and the result of its last weighing.
     weighed: Option<(Nanos, Weighed)>,
-    /// The number of the family with which it shares memory; 0 if it shares none.
-    pub family: u32,
     /// Whether the last list of processes included it.
     pub is_listed: bool,
     user: u32,
@@ -145,7 +143,6 @@ impl Entry {
             is_slow: is_slow(&stat),
             seen: Seen::default(),
             weighed: None,
-            family: 0,
             is_listed: true,
             user: 0,
             group: 0,

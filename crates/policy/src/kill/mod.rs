@@ -11,6 +11,7 @@ mod minfree;
 mod pressure;
 mod ranking;
 mod restart_cost;
+pub mod search;
 
 pub use importance::{adj_by_use, start_cost, used_longest_ago};
 pub use ranking::{CandidateIndex, Ranked, Ranking, Score};

@@ -174,7 +174,7 @@ fn the_number_of_moments_at_kills_is_limited() {
 fn a_victim_has_its_weight_from_before_the_kill_and_its_growth_since() {
     let mut moments = Moments::default();
     let weighed = |number, mib, own_mib: u64| ProcessState {
-        weight: Some(Weight { memory: own_mib * MIB, swapped: MIB }),
+        weight: Some(Weight { memory: own_mib * MIB, swapped: MIB, ..Weight::default() }),
         ..process(number, mib)
     };
     moments.take(&[], look(0, 90, &[weighed(10, 200, 5), weighed(11, 200, 0)]));
@@ -187,11 +187,30 @@ fn a_victim_has_its_weight_from_before_the_kill_and_its_growth_since() {
     let weights = |moment: &Moment| -> Vec<Option<Weight>> {
         moment.processes.iter().map(|state| state.weight).collect()
     };
-    let some = |mib: u64, swapped| Some(Weight { memory: mib * MIB, swapped });
+    let some = |mib: u64, swapped| Some(Weight { memory: mib * MIB, swapped, ..Weight::default() });
     assert_eq!(weights(at_kill), [some(12, MIB), some(0, MIB)]);
     // 10 of its 208 MiB have become free.
     let share = |bytes: u64| bytes * 198 / 208;
-    let expected = Weight { memory: share(12 * MIB), swapped: share(MIB) };
+    let expected = Weight { memory: share(12 * MIB), swapped: share(MIB), ..Weight::default() };
     assert_eq!(weights(after), [Some(expected), some(0, MIB)]);
     assert_eq!(after.processes[0].life, Liveness::Dying);
+}
+
+#[test]
+fn a_victims_count_within_the_kernels_error_is_that_of_the_last_look() {
+    for (error_kib, is_exact) in [(100, true), (1024, true), (1025, false)] {
+        let mut moments = Moments::default();
+        let weight = Some(Weight { memory: 64 << 10, share: Some(MIB), ..Weight::default() });
+        let fork =
+            ProcessState { weight, parent: 9, process_group: 8, swapped: 0, ..process(11, 200) };
+        moments.take(&[], look(0, 90, std::slice::from_ref(&fork)));
+        let mut notice = notice(150, 11, 200, 480);
+        let victim = notice.victim.as_mut().unwrap();
+        victim.anonymous -= error_kib << 10;
+        victim.swapped = 0;
+        let at_kill = moments.take(&[notice], look(151, 91, &[])).remove(0);
+        let [seen] = &at_kill.processes[..] else { panic!("one process") };
+        assert_eq!(seen.weight == weight && seen.own == fork.own, is_exact, "{error_kib}");
+        assert_eq!((seen.parent, seen.process_group), (9, 8));
+    }
 }

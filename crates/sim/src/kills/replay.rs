@@ -2,33 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use policy::kill::{
-    self, Candidate, KillPolicy, Memory, PressureShares, Ranked, Ranking, Snapshot, Stall,
-    Watermarks,
-};
-use trace::recording::moments::{Found, Liveness, MemoryState, Moment, ProcessState};
+use policy::kill::{self, Candidate, KillPolicy, Memory, PressureShares, Stall, Watermarks};
+use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
 
-use super::Settings;
 use super::freezes::{Finder, Trailing};
-use super::outcome::{
-    Decision, Freeze, Judgement, Point, Reason, RecordedKill, Replay, ReplayOutcome, Victim,
-};
+use super::killer::{ReplayedKiller, SeenMoment};
+use super::outcome::{Decision, Freeze, Judgement, Point, RecordedKill, Replay, ReplayOutcome};
+use super::{Settings, Who};
 
-/// Candidates for which a ranking has room.
-const CANDIDATES_MAX: usize = 1 << 16;
-/// Candidates listed after the victims of a decision.
-const SPARED_KEPT: usize = 5;
-/// Rows of reasons kept per policy.
-const REASONS_KEPT: usize = 10_000;
 /// Points of memory kept at most; once full, at least half as many.
 const POINTS_KEPT: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
 /// A tick of processor times (USER_HZ): the same on every Linux.
 const TICK_NS: i64 = 10_000_000;
-
-/// A process: its id, and its start, which distinguishes it from later processes with that id.
-type Who = (u32, u64);
 
 /// Replays a recording moment by moment.
 pub struct Replayer {
@@ -50,36 +37,14 @@ pub struct Replayer {
     recorded: Vec<(u64, u32, bool, Option<String>)>,
     /// Moments of kills: time in nanoseconds, and process.
     at_kills: BTreeSet<(u64, u32)>,
-    policies: Vec<ReplayedPolicy>,
-}
-
-/// A policy under replay, with the processes that it killed.
-struct ReplayedPolicy {
-    policy: Box<dyn KillPolicy>,
-    ranking: Ranking,
-    dead: BTreeSet<Who>,
-    replay: Replay,
+    /// The sender of the last signal to each process that got one.
+    senders: BTreeMap<u32, u32>,
+    policies: Vec<ReplayedKiller>,
 }
 
 impl Replayer {
     /// A replayer for policies with their names.
     pub fn new(policies: Vec<(String, Box<dyn KillPolicy>)>, settings: Settings) -> Replayer {
-        let replayed = |(name, policy)| ReplayedPolicy {
-            policy,
-            ranking: Ranking::with_room(CANDIDATES_MAX),
-            dead: BTreeSet::new(),
-            replay: Replay {
-                policy: name,
-                decisions: Vec::new(),
-                reasons: Vec::new(),
-                reasons_left_out: 0,
-                false_alarms: 0,
-                missed_freezes: 0,
-                victims_named: 0,
-                victims_not_named: 0,
-                victims_unknown: 0,
-            },
-        };
         Replayer {
             settings,
             begin_ns: None,
@@ -96,7 +61,11 @@ impl Replayer {
             names: BTreeMap::new(),
             recorded: Vec::new(),
             at_kills: BTreeSet::new(),
-            policies: policies.into_iter().map(replayed).collect(),
+            senders: BTreeMap::new(),
+            policies: policies
+                .into_iter()
+                .map(|(name, policy)| ReplayedKiller::new(name, policy, settings.is_batch))
+                .collect(),
         }
     }
 
@@ -104,7 +73,8 @@ impl Replayer {
     pub fn take(&mut self, found: Found) {
         match found {
             Found::Moment(moment) => self.moment(&moment),
-            Found::Kill { time_ns, process, is_of_kernel } => {
+            Found::Kill { time_ns, process, sender, is_of_kernel } => {
+                self.senders.insert(process, sender);
                 let name = self.names.get(&process).cloned();
                 self.recorded.push((time_ns, process, is_of_kernel, name));
             }
@@ -134,8 +104,17 @@ impl Replayer {
         let memory = self.memory(&moment.memory);
         let candidates = self.candidates(time_ns, &moment.processes);
         let time = Nanos(time_ns as i64);
+        let killer = moment.victim.and_then(|victim| self.senders.get(&victim));
+        let is_same_killer =
+            &|process: u32| killer.is_some() && self.senders.get(&process) == killer;
         for policy in &mut self.policies {
-            policy.moment(time, memory, &moment.processes, &candidates);
+            policy.moment(SeenMoment {
+                time,
+                memory,
+                moment,
+                candidates: &candidates,
+                is_same_killer,
+            });
         }
     }
 
@@ -227,7 +206,8 @@ impl Replayer {
         let freezes = self.finder.finish();
         let window_s = self.settings.window.0 as f64 / 1e9;
         let judge = Judge { freezes: &freezes, recorded: &recorded, window_s, end_s: self.end_s };
-        let policies = self.policies.into_iter().map(|policy| judge.judge(policy.replay)).collect();
+        let policies =
+            self.policies.into_iter().map(|policy| judge.judge(policy.into_replay())).collect();
         ReplayOutcome {
             moments: self.moments,
             duration_s: self.end_s,
@@ -242,92 +222,12 @@ impl Replayer {
     }
 }
 
-impl ReplayedPolicy {
-    fn moment(
-        &mut self,
-        time: Nanos,
-        memory: Memory,
-        processes: &[ProcessState],
-        candidates: &[Candidate],
-    ) {
-        let time_s = time.0 as f64 / 1e9;
-        let mut memory = memory;
-        let mut alive = Vec::with_capacity(candidates.len());
-        // The processes of the candidates in `alive`, in the same order.
-        let mut living = Vec::with_capacity(candidates.len());
-        for (state, candidate) in processes.iter().zip(candidates) {
-            let is_dead = self.dead.contains(&(state.process, state.start));
-            match state.life {
-                // The killer waits for its memory, for a limited time.
-                Liveness::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
-                Liveness::Stuck => {}
-                Liveness::Living if is_dead => {
-                    memory = memory.once_back(candidate.resident, candidate.swapped);
-                }
-                Liveness::Living => {
-                    alive.push(*candidate);
-                    living.push(state);
-                }
-            }
-        }
-        let snapshot = Snapshot { time, memory, candidates: &alive };
-        match self.policy.decide(&snapshot, &mut self.ranking) {
-            kill::Decision::Spare { why } => self.spare(time_s, why),
-            kill::Decision::Kill { why, victims } => {
-                let state = |ranked: &Ranked| living[ranked.candidate.0];
-                let as_victim = |ranked: &Ranked| victim(state(ranked), ranked);
-                let ranked = self.ranking.ranked();
-                let (dying, others) = ranked.split_at(victims.min(ranked.len()));
-                self.dead.extend(dying.iter().map(|ranked| {
-                    let state = state(ranked);
-                    (state.process, state.start)
-                }));
-                self.replay.decisions.push(Decision {
-                    time_s,
-                    why,
-                    available_bytes: memory.available.0,
-                    victims: dying.iter().map(as_victim).collect(),
-                    spared: others.iter().take(SPARED_KEPT).map(as_victim).collect(),
-                    judgement: Judgement::Undecided,
-                });
-            }
-        }
-    }
-
-    fn spare(&mut self, time_s: f64, why: &'static str) {
-        let last_kill_s = self.replay.decisions.last().map_or(-1.0, |decision| decision.time_s);
-        if let Some(reason) = self.replay.reasons.last_mut()
-            && reason.why == why
-            && reason.to_s > last_kill_s
-        {
-            reason.to_s = time_s;
-        } else if self.replay.reasons.len() < REASONS_KEPT {
-            self.replay.reasons.push(Reason { from_s: time_s, to_s: time_s, why });
-        } else {
-            self.replay.reasons_left_out += 1;
-        }
-    }
-}
-
 /// A number for the memory cgroup of a process. If groups were not recorded, each process is
 /// a group of its own, with a number that no cgroup has.
 fn group_of(state: &ProcessState) -> u64 {
     match state.group {
         0 => u64::from(state.process) | 1 << 32,
         group => u64::from(group),
-    }
-}
-
-fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
-    Victim {
-        process: state.process,
-        name: state.name.clone(),
-        adj: state.adj,
-        resident_bytes: state.resident,
-        swapped_bytes: state.swapped,
-        own_bytes: state.own,
-        weight_bytes: state.weight.map(|weight| weight.memory),
-        score: (ranked.score.0, ranked.score.1),
     }
 }
 

@@ -132,7 +132,7 @@ fn decisions_are_compared_with_freezes_and_kills() {
 
     // A kill by the kernel is a freeze that no policy foresaw.
     found.truncate(50);
-    found.push(Found::Kill { time_ns: 9_000_000_000, process: 11, is_of_kernel: true });
+    found.push(Found::Kill { time_ns: 9_000_000_000, process: 11, sender: 11, is_of_kernel: true });
     let outcome = replay("minfree", LEVELS, found);
     assert_eq!(outcome.recorded[0].name.as_deref(), Some("p11"));
     assert_eq!(outcome.recorded[0].time_s, 4.0);
@@ -171,7 +171,7 @@ fn killed(with_moment: bool) -> Vec<Found> {
     at_kill.victim = Some(11);
     at_kill.processes[0].adj = 0;
     let time_ns = at_kill.time_ns;
-    let kill = Found::Kill { time_ns, process: 11, is_of_kernel: false };
+    let kill = Found::Kill { time_ns, process: 11, sender: 1, is_of_kernel: false };
     let mut found = vec![moment(0, 500, 0), kill];
     if with_moment {
         found.push(Found::Moment(at_kill));
@@ -239,7 +239,8 @@ fn a_policy_ranks_by_freed_memory_and_by_group() {
 /// A server with 300 MiB that it shares with eight forks, and a hog with 200 MiB.
 fn server_with_forks(has_weights: bool) -> Vec<Found> {
     let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
-    let weight = |mib: u64| has_weights.then_some(Weight { memory: mib * MIB, swapped: 0 });
+    let weight =
+        |mib: u64| has_weights.then_some(Weight { memory: mib * MIB, ..Weight::default() });
     let process = |number, mib: u64, own_mib: u64| ProcessState {
         process: number,
         resident: (mib + 2) * MIB,
@@ -280,5 +281,115 @@ fn only_the_weight_of_a_dying_sharer_counts_as_free() {
         !outcome.policies[0].decisions.is_empty()
     };
     assert!(!died(None), "all of its 300 MiB will be free");
-    assert!(died(Some(Weight { memory: MIB, swapped: 0 })));
+    assert!(died(Some(Weight { memory: MIB, ..Weight::default() })));
+}
+
+/// A server with 300 MiB that it shares with its eight forks, as killd's search sees it, and a process of its own
+/// memory; 50 of 1000 MiB are available.
+fn family(tenths: u64, other_mib: u64) -> Moment {
+    let Found::Moment(mut moment) = server_with_forks(true).remove(0) else { panic!("a moment") };
+    moment.time_ns += tenths * 100_000_000;
+    for state in &mut moment.processes {
+        (state.parent, state.process_group) = (11, 11);
+        let weight = state.weight.as_mut().unwrap();
+        weight.share = Some(33 * MIB);
+    }
+    (moment.processes[0].parent, moment.processes[9].parent) = (1, 1);
+    let other = &mut moment.processes[9];
+    other.own = Some(other_mib * MIB);
+    other.weight = Some(Weight { memory: other_mib * MIB, ..Weight::default() });
+    *moment
+}
+
+fn victims(outcome: &ReplayOutcome) -> Vec<Vec<u32>> {
+    let numbers = |made: &Decision| made.victims.iter().map(|victim| victim.process).collect();
+    outcome.policies[0].decisions.iter().map(numbers).collect()
+}
+
+fn found(moments: impl IntoIterator<Item = Moment>) -> Vec<Found> {
+    moments.into_iter().map(|moment| Found::Moment(Box::new(moment))).collect()
+}
+
+#[test]
+fn a_family_dies_as_one_victim_if_no_process_has_much_memory() {
+    // Nine shares of 33 MiB are more than four times 74 MiB, but not than 75 MiB.
+    let outcome = replay("largest", &[], found([family(0, 74)]));
+    assert_eq!(victims(&outcome), [(11..=19).collect::<Vec<u32>>()]);
+    assert_eq!(victims(&replay("largest", &[], found([family(0, 75)]))), [[20]]);
+}
+
+#[test]
+fn shared_memory_of_no_process_kills_none() {
+    let mut moment = family(0, 75);
+    moment.memory.shared = Some(1201 * MIB);
+    let outcome = replay("largest", &[], found([moment]));
+    assert!(victims(&outcome).is_empty());
+    assert!(outcome.policies[0].reasons[0].why.starts_with("memory is held by shared memory"));
+}
+
+/// Kills of two forks by process 7, looks right after each, and a kill by the kernel in between.
+fn kills_of_forks(second_sender: u32) -> Vec<Found> {
+    let at = |ms: u64, victim: Option<u32>, dying: &[u32]| {
+        let mut moment = family(0, 200);
+        moment.time_ns += ms * 1_000_000;
+        moment.victim = victim;
+        for state in &mut moment.processes {
+            // Only forks have an adj that may die.
+            state.adj = if state.process == 20 { 0 } else { 900 };
+            if dying.contains(&state.process) {
+                state.life = Liveness::Dying;
+            }
+        }
+        moment
+    };
+    let moments =
+        [at(0, Some(19), &[]), at(1, None, &[19]), at(5, Some(18), &[19]), at(6, None, &[19, 18])];
+    let kill = |moment: &Moment, process, sender| Found::Kill {
+        time_ns: moment.time_ns,
+        process,
+        sender,
+        is_of_kernel: false,
+    };
+    let kills = [kill(&moments[0], 19, 7), kill(&moments[2], 18, second_sender)];
+    let mut all = found(moments);
+    let [first, second] = kills;
+    all.insert(2, second);
+    all.insert(0, first);
+    all
+}
+
+const FORKS_ONLY: &[(&str, &str)] =
+    &[("minfree_levels", "51200:900"), ("file_cache_counts", "false")];
+
+#[test]
+fn a_killer_waits_for_its_victims_until_the_recorded_killer_kills_again() {
+    let outcome = replay("minfree", FORKS_ONLY, kills_of_forks(7));
+    assert_eq!(victims(&outcome), [[19], [18]]);
+    assert!(outcome.policies[0].reasons.iter().all(|reason| reason.why.contains("come back")));
+    // Another process kills: the killer still waits.
+    assert_eq!(victims(&replay("minfree", FORKS_ONLY, kills_of_forks(8))), [[19]]);
+}
+
+#[test]
+fn a_batch_makes_its_decisions_at_once() {
+    let built = kill::find("minfree").unwrap().build(FORKS_ONLY).unwrap();
+    let settings = Settings { is_batch: true, ..Settings::default() };
+    let mut replayer = Replayer::new(vec![("minfree".to_owned(), built)], settings);
+    kills_of_forks(7).into_iter().for_each(|found| replayer.take(found));
+    let all: Vec<Vec<u32>> = (11..=19).rev().map(|process| vec![process]).collect();
+    assert_eq!(victims(&replayer.finish()), all);
+}
+
+#[test]
+fn a_weight_stays_valid_for_ten_seconds_while_the_size_stays() {
+    // The other process frees nothing when it is measured, and later all of its memory.
+    let at = |tenths: u64, weight_mib: u64| {
+        let mut moment = family(tenths, 200);
+        moment.processes[9].weight = Some(Weight { memory: weight_mib * MIB, ..Weight::default() });
+        moment.processes.drain(..9);
+        moment
+    };
+    let spared = |tenths| victims(&replay("largest", &[], found([at(0, 0), at(tenths, 200)])));
+    assert!(spared(99).is_empty());
+    assert_eq!(spared(100), [[20]]);
 }

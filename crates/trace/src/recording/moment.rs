@@ -36,6 +36,9 @@ pub struct MemoryState {
     pub disk_swap_total: u64,
     /// Free part of the swap areas outside compressed memory.
     pub disk_swap_free: u64,
+    /// Shared memory and files in memory; absent if not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<u64>,
     /// Free memory that the kernel reserves for itself; unknown if `watermarks` are absent.
     pub reserved: u64,
     /// The watermarks min, low and high: free memory below which only the kernel allocates, below which
@@ -87,10 +90,16 @@ pub struct ProcessState {
     /// What the end of the process frees; `None` if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<Weight>,
+    /// Pid of its parent; 0 if not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parent: u32,
+    /// Id of its process group; 0 if not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub process_group: u32,
 }
 
 /// The bytes that the end of a process frees while all other processes live: memory and swap that it does
-/// not share.
+/// not share. Older recordings do not have what it shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Weight {
     /// Freed memory.
@@ -99,13 +108,27 @@ pub struct Weight {
     /// Freed swap.
     #[serde(default, skip_serializing_if = "is_default")]
     pub swapped: u64,
+    /// Proportional share of memory that comes back with the last process that uses it; absent if the
+    /// process shares none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<u64>,
+    /// The part of its proportional share that is shared memory without a name.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub shared: u64,
+    /// Whether the process uses its parent's memory: it is between vfork and exec.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub is_borrowed: bool,
+    /// CLOCK_MONOTONIC in nanoseconds when it was measured; 0 if not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub time_ns: u64,
 }
 
 impl ProcessState {
     /// What the end of the process frees. Without a weight, all its anonymous memory and swap, which
     /// is an upper bound.
     pub fn freed(&self) -> Weight {
-        let most = Weight { memory: self.own.unwrap_or(self.resident), swapped: self.swapped };
+        let memory = self.own.unwrap_or(self.resident);
+        let most = Weight { memory, swapped: self.swapped, ..Weight::default() };
         self.weight.unwrap_or(most)
     }
 }
@@ -141,16 +164,18 @@ mod tests {
             r#"{"process":7,"name":"x","start":1,"adj":0,"resident":90,"swapped":5,"ticks":0"#;
         let old: ProcessState = serde_json::from_str(&format!("{text}}}")).unwrap();
         assert_eq!(old.weight, None);
-        assert_eq!(old.freed(), Weight { memory: 90, swapped: 5 });
+        let freed = |memory| Weight { memory, swapped: 5, ..Weight::default() };
+        assert_eq!(old.freed(), freed(90));
         let with_own: ProcessState = serde_json::from_str(&format!("{text},\"own\":80}}")).unwrap();
-        assert_eq!(with_own.freed(), Weight { memory: 80, swapped: 5 });
+        assert_eq!(with_own.freed(), freed(80));
         assert_eq!(serde_json::to_string(&old).unwrap(), format!("{text}}}"));
     }
 
     #[test]
     fn a_weight_is_read_as_written_and_replaces_other_figures() {
         let nothing = Weight::default();
-        for weight in [nothing, Weight { memory: 3, swapped: 4 }] {
+        let shared = Weight { share: Some(0), shared: 2, is_borrowed: true, ..nothing };
+        for weight in [nothing, Weight { memory: 3, swapped: 4, ..nothing }, shared] {
             let state = ProcessState { own: Some(80), weight: Some(weight), ..Default::default() };
             let text = serde_json::to_string(&state).unwrap();
             assert_eq!(serde_json::from_str::<ProcessState>(&text).unwrap(), state, "{text}");

@@ -25,6 +25,8 @@ pub enum Found {
         time_ns: u64,
         /// Pid of the process.
         process: u32,
+        /// Process or thread that sent the signal.
+        sender: u32,
         /// Whether the kernel's OOM killer chose the process.
         is_of_kernel: bool,
     },
@@ -60,6 +62,7 @@ pub fn walk(
                     take(Found::Kill {
                         time_ns: record.time_ns,
                         process: record.process,
+                        sender: record.auxiliary,
                         is_of_kernel: record.flags & flag::OOM_KILL != 0,
                     });
                 });

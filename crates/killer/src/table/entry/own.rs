@@ -1,12 +1,10 @@
 //! What the end of a process frees: its weight as last measured, and its growth since then.
 
 use linux::weight::Weighed;
+use policy::kill::search::{Sharer, is_weight_valid};
 use types::{Bytes, Nanos};
 
 use super::Entry;
-
-/// A weight is valid for this long even if the process changes.
-const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
 
 impl Entry {
     /// The memory that the end of the process frees: its own memory as last measured, and its growth since then.
@@ -23,8 +21,23 @@ impl Entry {
         self.weighed.map(|(_, weighed)| weighed).unwrap_or_default()
     }
 
+    /// How the process shares memory.
+    pub(crate) fn sharer(&self, now: Nanos) -> Sharer {
+        Sharer {
+            parent: self.parent,
+            process_group: self.process_group,
+            name: self.name.0,
+            mapped: Bytes(self.seen.resident),
+            is_weighed: self.has_weight(),
+            share: self.share().map(Bytes),
+            shared: Bytes(self.shared_part()),
+            is_borrowed: self.is_borrowed(),
+            ending: Bytes(self.freeing(now)),
+        }
+    }
+
     /// The process's share of shared memory without a name.
-    pub(crate) fn shared_part(&self) -> u64 {
+    fn shared_part(&self) -> u64 {
         let weight = self.last_weighed().weight;
         weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
     }
@@ -50,9 +63,8 @@ impl Entry {
     /// Whether the weight is valid: for a second in any case, and for `longest` while the size stays the same.
     pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
         self.weighed.is_some_and(|(at, weighed)| {
-            let age = now.0 - at.0;
-            age < WEIGHED_FOR.0
-                || (age < longest.0 && weighed.has_similar_size(self.seen.anonymous))
+            let age = Nanos(now.0 - at.0);
+            is_weight_valid(age, longest, weighed.has_similar_size(self.seen.anonymous))
         })
     }
 
