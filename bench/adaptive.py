@@ -384,7 +384,8 @@ the fast tier and six pairs of latencies. `60/20us and 10/20us` is a slow tier t
   {chosen_on}.
   They count only as tuned. The targets are judged on the other recordings, each with the candidate
   that the rest of the recordings choose.
-- Recordings that are not in examples/ do not ship.
+- Recordings that are not in examples/ do not ship: swap700 and swap1400, the swap of ten programs
+  in a memory cgroup of 700 and 1400 MB, and those named *_exec, block requests of a Pixel 6a.
 {skipped}
 """
 
