@@ -20,6 +20,7 @@ import subprocess
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -282,6 +283,7 @@ def document(
     parts = [
         INTRODUCTION.format(
             commit=commit,
+            day=datetime.now(UTC).date(),
             count=len(cells),
             skipped=skipped,
             candidates=candidates_in_words(len(cells[0].ours)),
@@ -362,20 +364,28 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 INTRODUCTION = """# `adaptive` beside the other architectures
 
-`python bench/run.py adaptive` replays {count} cells (bench/adaptive.toml) and writes this page:
-every recording with nine sizes of the fast tier and six pairs of latencies (slow read/write and
-fast read/write). [architectures.md](architectures.md#adaptive) sums it up. Commit {commit}.
+`adaptive` is the swap architecture that learns where to keep each page. This page shows by how
+much its I/O time exceeds that of the best other architecture, cell by cell.
+[architectures.md](architectures.md#adaptive) describes it and sums this page up.
+
+    .venv/bin/python bench/run.py adaptive
+
+replays {count} cells (bench/adaptive.toml) and writes this page: every recording with nine sizes of
+the fast tier and six pairs of latencies. `60/20us and 10/20us` is a slow tier that reads a page in
+60 us and writes it in 20, and a fast tier of 10 and 20. Commit {commit}, {day}.
 
 - The cost of a cell is its I/O time, plus the time to write every page that only the fast tier
   holds at the end to the slow tier.
 - The best other is the cheapest of all other architectures, in all the forms of the grid.
+  *Flash-only* is the slow tier without a fast one.
 - `adaptive` writes its victims, as a block device must (`victims_in_memory=write`).
   {candidates}
 - The constants in the code were chosen on some of the recordings:
   {chosen_on}.
   They count only as tuned. The targets are judged on the other recordings, each with the candidate
   that the rest of the recordings choose.
-- Recordings that are not in examples/ do not ship.
+- Recordings that are not in examples/ do not ship: swap700 and swap1400, the swap of ten programs
+  in a memory cgroup of 700 and 1400 MB, and those named *_exec, block requests of a Pixel 6a.
 {skipped}
 """
 

@@ -140,7 +140,7 @@ SCENARIOS = (
         background,
     ),
     KillScenario("quota", "2 ms of a processor in 100", "-", (SMALL, MANY), no_words, throttle),
-    KillScenario("frozen", "frozen, version 1", "not never", (SMALL, MANY), no_words, freeze),
+    KillScenario("frozen", "frozen, version 1", "freed at all", (SMALL, MANY), no_words, freeze),
     KillScenario(
         "waiting",
         f"a thread in a read that stalls for {STALL_MS} ms",
@@ -309,7 +309,7 @@ Command, as root on a machine with memory cgroups of version 1:
 {day}, Linux {kernel}, {processors} processors, load {load:.1f} at the start. The two ways to kill
 take turns, {rounds} kills each.
 
-| victim is | victim has | SIGKILL only, ms | as killd, ms | ratio | to reach |
+| victim is | victim has | SIGKILL only, ms | as killd, ms | ratio | target |
 |---|---|---|---|---|---|
 {table}
 

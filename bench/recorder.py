@@ -25,6 +25,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -263,18 +264,19 @@ def main() -> None:
         f"    python bench/recorder.py --blocks {counts[0]} --applications {counts[1]} "
         "-o docs/bench-recorder.md",
         "",
-        f"Linux {uname.release}, {uname.machine}, {os.cpu_count()} processors, "
-        f"load average {os.getloadavg()[0]:.1f}.",
+        f"{datetime.now(UTC).date()}, Linux {uname.release}, {uname.machine}, "
+        f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}.",
         "",
-        "| what | to reach | measured |",
+        "A program does fixed work that swaps to zram, which is the *swap storm* below. One block",
+        "runs the work without the recorder, twice with it, and without it again. CPU times are",
+        "medians over the blocks; brackets hold their 95 % interval. Where the target lies inside",
+        "the brackets, this run does not decide whether it is reached. The CPU time added to the",
+        "workload includes the recorder's BPF programs in the kernel. The three applications are",
+        "the launch lab's.",
+        "",
+        "| what | target | measured |",
         "|---|---|---|",
         *(f"| {what} | {target} | {measured} |" for what, target, measured in rows),
-        "",
-        "A program does fixed work that swaps to zram. One block runs the work without the",
-        "recorder, twice with it, and without it again. CPU times are medians over the blocks;",
-        "brackets hold their 95 % interval. Where the target lies inside the brackets, this run",
-        "does not decide whether it is reached. The CPU time added to the workload includes the",
-        "recorder's BPF programs in the kernel. The three applications are the launch lab's.",
     ]
     text = "\n".join(lines) + "\n"
     if arguments.output:

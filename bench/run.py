@@ -31,7 +31,10 @@ NAMED_ONLY = (
 INTRODUCTION = """# Measured beside other tools
 
 How fast pagewise is beside libcachesim, and how good its page sizes and its low-memory killer are.
-`make bench` measures the first four sections and `python bench/run.py NAME` each of the others:
+Each section says when and on which machine it was measured, and how many of its targets were
+reached. `make bench` installs libcachesim, a library of cache simulators in C with a Python
+package, and measures the first four sections. `.venv/bin/python bench/run.py NAME` measures each
+of the others:
 
 | section | compares |
 |---|---|
@@ -56,8 +59,10 @@ oracleGeneral file as libcachesim; *from our own trace*, that it reads a trace f
 libcachesim maps the file of 480 MB, so the rows of peak memory also give anonymous memory, of the
 process and of what the call added.
 
-`page_size_choices` runs on the traces of `make traces`, which do not ship. `killers_vm` launches
-a filler, not an application.
+`curves` needs valgrind. `page_size_choices` runs on the traces of `make traces`, which do not ship;
+its *regret* is the time that a size costs beyond the best one. `pagesize_verify` needs root.
+`killers_vm` boots guests under QEMU; it launches a filler, not an application, in short memory,
+and compares the launch with one in ample memory.
 """
 DOCUMENT = Path(__file__).parent.parent / "docs" / "bench.md"
 
