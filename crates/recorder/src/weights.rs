@@ -375,15 +375,15 @@ mod tests {
         subjects[0].state.own = Some(107 * MIB);
         subjects[1].state.name = "other program".to_owned();
         weights.update(&mut subjects, at(5_000));
-        let some = |mib: u64, share_mib: Option<u64>| {
-            let share = share_mib.map(|mib| mib * MIB);
+        let some = |mib: u64, share_kib: Option<u64>| {
+            let share = share_kib.map(|kib| kib << 10);
             let time_ns = 4_900 * MS;
             Some(Weight { memory: mib * MIB, swapped: MIB, share, time_ns, ..Weight::default() })
         };
         // The last weight, and the growth since then.
         assert_eq!(
             subjects.map(|subject| subject.state.weight),
-            [some(12, Some(59)), None, some(80, None)]
+            [some(12, Some(59 * 1024 + 512)), None, some(80, None)]
         );
         assert!(weights.known[&1].is_old && !weights.known[&3].is_old);
         // The end of a process that shares no memory changes nothing.
