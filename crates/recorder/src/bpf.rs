@@ -16,7 +16,7 @@ use trace::recording::{FileName, Missing};
 
 use crate::batch::Batch;
 use crate::notices::Notice;
-use crate::refusals::{keep_prints, refused};
+use crate::refusals::{check_page_size, keep_prints, refused};
 use crate::rings::{RingSizes, Rings};
 use crate::sources::Source;
 use crate::zeros::Zeros;
@@ -78,10 +78,12 @@ impl<'object> Programs<'object> {
     ) -> Result<Programs<'object>, Error> {
         let root = Root::system();
         probe::btf(&root).map_err(Error::Bpf)?;
+        let machine = Machine::this(&root)?;
+        check_page_size(machine.page_bytes)?;
         keep_prints();
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
         load_only(&mut open, &programs_of(sources, &root)?);
-        let processors = Machine::this(&root)?.processors as usize;
+        let processors = machine.processors as usize;
         let sizes = RingSizes::of(buffer_bytes as usize, processors);
         let zeros = Zeros::here(&root, "bpf", sources)?;
         set_constants(&mut open, filter, noted, sizes, zeros == Zeros::Marked)?;

@@ -7,6 +7,9 @@ use linux::{Root, process};
 
 use crate::Error;
 
+/// Bytes of a page in the BPF programs.
+const PAGE_BYTES: u64 = 4096;
+
 /// The output of libbpf since the last call of [`keep_prints`].
 static PRINTED: Mutex<String> = Mutex::new(String::new());
 
@@ -16,6 +19,20 @@ pub fn keep_prints() {
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
         PRINTED.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
     })));
+}
+
+/// Refuses kernels whose pages the BPF programs do not know: they count in pages of 4 KiB.
+///
+/// # Errors
+/// The pages are larger; the text has their size.
+pub fn check_page_size(page_bytes: u64) -> Result<(), Error> {
+    match page_bytes {
+        PAGE_BYTES => Ok(()),
+        larger => Err(Error::Bpf(format!(
+            "its programs count in pages of 4 KiB, and this kernel has pages of {} KiB",
+            larger / 1024
+        ))),
+    }
 }
 
 /// The error for a refusal by libbpf or the kernel, with advice.
@@ -65,6 +82,13 @@ mod tests {
         processed 410 insns (limit 1000000) max_states_per_insn 3\n\
         -- END PROG LOAD LOG --\n\
         libbpf: prog 'kill': failed to load: -22\n";
+
+    #[test]
+    fn larger_pages_are_refused() {
+        assert!(check_page_size(4096).is_ok());
+        let error = check_page_size(16 << 10).unwrap_err().to_string();
+        assert!(error.contains("this kernel has pages of 16 KiB"), "{error}");
+    }
 
     #[test]
     fn the_last_line_of_the_verifiers_log_is_the_reason() {

@@ -12,7 +12,7 @@ use trace::recording::Missing;
 
 use crate::Error;
 use crate::bpf::Object;
-use crate::refusals::{keep_prints, refused};
+use crate::refusals::{check_page_size, keep_prints, refused};
 use skeleton::{KillsSkel, KillsSkelBuilder};
 
 #[allow(
@@ -47,6 +47,7 @@ impl<'object> Programs<'object> {
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
         probe::btf(root).map_err(Error::Bpf)?;
+        check_page_size(linux::system::page_bytes())?;
         keep_prints();
         let mut open = KillsSkelBuilder::default().open(object).map_err(refused)?;
         let symbols = Symbols::read(root)?;
