@@ -50,6 +50,8 @@ pub(super) struct SeenMoment<'a> {
     pub candidates: &'a [Candidate],
     /// Whether the process got its signal from the process that kills at this moment.
     pub is_same_killer: &'a dyn Fn(u32) -> bool,
+    /// Whether the process was killed so shortly before that its killer may not have waited for it.
+    pub is_of_batch: &'a dyn Fn(u32) -> bool,
 }
 
 impl SeenMoment<'_> {
@@ -109,8 +111,9 @@ impl ReplayedKiller {
 
     /// Decides at the next moment.
     pub(super) fn moment(&mut self, seen: SeenMoment<'_>) {
-        let SeenMoment { time, moment, is_same_killer, .. } = seen;
-        if let Some((batch, last)) = self.waiting.settle(At { time, moment, is_same_killer }) {
+        let SeenMoment { time, moment, is_same_killer, is_of_batch, .. } = seen;
+        let at = At { time, moment, is_same_killer, is_of_batch };
+        if let Some((batch, last)) = self.waiting.settle(at) {
             self.search.note_batch(&batch, last, &seen.memory);
         }
         if !self.waiting.is_over() {

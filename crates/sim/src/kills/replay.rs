@@ -16,6 +16,8 @@ const POINTS_KEPT: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
 /// A tick of processor times (USER_HZ): the same on every Linux.
 const TICK_NS: i64 = 10_000_000;
+/// Kills that are less apart than this can be a batch, whose killer does not wait for the first victim.
+const BATCH_NS: u64 = 20_000_000;
 
 /// Replays a recording moment by moment.
 pub struct Replayer {
@@ -105,6 +107,9 @@ impl Replayer {
         let candidates = self.candidates(time_ns, &moment.processes);
         let time = Nanos(time_ns as i64);
         let killer = moment.victim.and_then(|victim| self.senders.get(&victim));
+        let batch = (moment.time_ns.saturating_sub(BATCH_NS), 0)..;
+        let is_of_batch =
+            |process: u32| self.at_kills.range(batch.clone()).any(|(_, victim)| *victim == process);
         let is_same_killer =
             &|process: u32| killer.is_some() && self.senders.get(&process) == killer;
         for policy in &mut self.policies {
@@ -114,6 +119,7 @@ impl Replayer {
                 moment,
                 candidates: &candidates,
                 is_same_killer,
+                is_of_batch: &is_of_batch,
             });
         }
     }

@@ -327,8 +327,8 @@ fn shared_memory_of_no_process_kills_none() {
     assert!(outcome.policies[0].reasons[0].why.starts_with("memory is held by shared memory"));
 }
 
-/// Kills of two forks by process 7, looks right after each, and a kill by the kernel in between.
-fn kills_of_forks(second_sender: u32) -> Vec<Found> {
+/// Kills of two forks, `apart_ms` apart, the first by process 7; and looks right after each.
+fn kills_of_forks(second_sender: u32, apart_ms: u64) -> Vec<Found> {
     let at = |ms: u64, victim: Option<u32>, dying: &[u32]| {
         let mut moment = family(0, 200);
         moment.time_ns += ms * 1_000_000;
@@ -342,8 +342,12 @@ fn kills_of_forks(second_sender: u32) -> Vec<Found> {
         }
         moment
     };
-    let moments =
-        [at(0, Some(19), &[]), at(1, None, &[19]), at(5, Some(18), &[19]), at(6, None, &[19, 18])];
+    let moments = [
+        at(0, Some(19), &[]),
+        at(1, None, &[19]),
+        at(apart_ms, Some(18), &[19]),
+        at(apart_ms + 1, None, &[19, 18]),
+    ];
     let kill = |moment: &Moment, process, sender| Found::Kill {
         time_ns: moment.time_ns,
         process,
@@ -363,11 +367,13 @@ const FORKS_ONLY: &[(&str, &str)] =
 
 #[test]
 fn a_killer_waits_for_its_victims_until_the_recorded_killer_kills_again() {
-    let outcome = replay("minfree", FORKS_ONLY, kills_of_forks(7));
+    let outcome = replay("minfree", FORKS_ONLY, kills_of_forks(7, 30));
     assert_eq!(victims(&outcome), [[19], [18]]);
     assert!(outcome.policies[0].reasons.iter().all(|reason| reason.why.contains("come back")));
     // Another process kills: the killer still waits.
-    assert_eq!(victims(&replay("minfree", FORKS_ONLY, kills_of_forks(8))), [[19]]);
+    assert_eq!(victims(&replay("minfree", FORKS_ONLY, kills_of_forks(8, 30))), [[19]]);
+    // Both kills may be a batch, whose killer waits for neither.
+    assert_eq!(victims(&replay("minfree", FORKS_ONLY, kills_of_forks(7, 5))), [[19]]);
 }
 
 #[test]
@@ -375,7 +381,7 @@ fn a_batch_makes_its_decisions_at_once() {
     let built = kill::find("minfree").unwrap().build(FORKS_ONLY).unwrap();
     let settings = Settings { is_batch: true, ..Settings::default() };
     let mut replayer = Replayer::new(vec![("minfree".to_owned(), built)], settings);
-    kills_of_forks(7).into_iter().for_each(|found| replayer.take(found));
+    kills_of_forks(7, 30).into_iter().for_each(|found| replayer.take(found));
     let all: Vec<Vec<u32>> = (11..=19).rev().map(|process| vec![process]).collect();
     assert_eq!(victims(&replayer.finish()), all);
 }

@@ -50,6 +50,8 @@ pub(super) struct At<'a> {
     pub moment: &'a Moment,
     /// Whether the process got its signal from the process that kills at this moment.
     pub is_same_killer: &'a dyn Fn(u32) -> bool,
+    /// Whether the process was killed so shortly before that its killer may not have waited for it.
+    pub is_of_batch: &'a dyn Fn(u32) -> bool,
 }
 
 impl Waiting {
@@ -109,7 +111,7 @@ impl Pending {
         let is_settled = match life {
             Some(Liveness::Living) => !self.has_died && is_late(self.decided),
             Some(Liveness::Stuck) => true,
-            Some(Liveness::Dying) => is_over_for_its_killer(),
+            Some(Liveness::Dying) => is_over_for_its_killer() && !(at.is_of_batch)(process),
             None => !is_missed || is_late(self.seen) || is_over_for_its_killer(),
         };
         if life.is_some() {
