@@ -24,10 +24,10 @@ Answer = Callable[[], Any]
 def ours_misses(path: str, format: str | None, policy: str, frames: list[int]) -> Answer:
     import pagewise as pw
 
-    trace = pw.read(path, format=format)
+    trace, misses = pw.read(path, format=format), pw.misses  # imported here, not in the call
 
     def call() -> Any:
-        counts = pw.misses(trace, policy=policy, frames=frames)["misses"][policy]
+        counts = misses(trace, policy=policy, frames=frames)["misses"][policy]
         return [counts[str(size)] for size in frames]
 
     return call
@@ -45,8 +45,10 @@ def ours_simulate(
 ) -> Answer:
     import pagewise as pw
 
+    simulate = pw.simulate  # imported here, not in the call
+
     def call() -> Any:
-        result = pw.simulate(
+        result = simulate(
             path,
             architecture=architecture,
             fast_tier=fast_tier,
