@@ -83,6 +83,18 @@ def test_a_family_that_holds_the_memory_is_killed_as_one(program: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
+def test_memory_that_children_only_map_is_not_the_parents_own(program: Path, policy: str) -> None:
+    """The children have touched no page, so no page table but the parent's shows the memory."""
+    parent, hog = "shared 170 2", "hog 600 128"
+
+    def is_done(text: str, _: int) -> bool:
+        return "event=back " in text
+
+    text, started, left = run_until(is_done, program, policy, [parent], hog)
+    assert killed(text) == [started[hog]] and started[parent] in left, text
+
+
+@pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
 def test_a_hog_whose_main_thread_has_ended_dies_first(program: Path, policy: str) -> None:
     """The kernel shows such a process as a zombie without memory."""
     idle, hog = ["hog 20", "hog 21"], "headless 600 128"

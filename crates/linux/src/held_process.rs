@@ -139,6 +139,34 @@ impl HeldProcess {
         open_at(folder, name, OFlags::empty())
     }
 
+    /// Opens `maps` of another process.
+    ///
+    /// # Errors
+    /// It has ended, or its map may not be read.
+    pub fn open_map_of(&self, other: u32) -> Result<OwnedFd, Errno> {
+        let number = DecInt::new(other);
+        let folder = open_at(&self.folder, c"..", OFlags::DIRECTORY | OFlags::PATH)?;
+        let folder = open_at(&folder, number.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)?;
+        open_at(&folder, c"maps", OFlags::empty())
+    }
+
+    /// The first children of its main thread, as many as `buffer` holds as text; none if the kernel does not list
+    /// them.
+    pub fn first_children<'a>(&self, buffer: &'a mut [u8]) -> impl Iterator<Item = u32> + 'a {
+        let number = DecInt::new(self.number);
+        let children = open_at(&self.folder, c"task", OFlags::DIRECTORY | OFlags::PATH)
+            .and_then(|threads| {
+                open_at(&threads, number.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)
+            })
+            .and_then(|thread| open_at(&thread, c"children", OFlags::empty()))
+            .and_then(|file| read(&file, &mut *buffer));
+        let length = children.unwrap_or(0);
+        // The last number is complete only if a blank follows it.
+        let end = buffer[..length].iter().rposition(|&byte| byte == b' ').unwrap_or(0);
+        let words = buffer[..end].split(|&byte| byte == b' ');
+        words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+    }
+
     /// Whether process `other` uses the same address space, as a child does between vfork and exec
     /// (`kcmp(2)`); None if the kernel does not report it.
     pub fn shares_map_with(&self, other: u32) -> Option<bool> {
@@ -350,7 +378,7 @@ mod tests {
         let statm = statm.read(c"statm", &mut buffer).unwrap();
         let memory = crate::weight::resident_and_anonymous(statm, 4096);
         assert!(memory.is_some_and(|(resident, _)| resident > 1 << 20), "{memory:?}");
-        let weight = crate::weight::Weight::of(&held).unwrap();
+        let weight = crate::weight::Weight::of(&held, 1).unwrap();
         assert!(weight.own > 1 << 18, "{weight:?}");
         assert!(!held.has_ended(Duration::ZERO));
         held.kill().unwrap();

@@ -5,6 +5,7 @@
 //! holds it, and its time grows with the number of pages. The memory of a process that dies meanwhile
 //! stays until the read ends. A caller that must not wait reads in another thread.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use rustix::io::{Errno, read};
@@ -16,6 +17,12 @@ use crate::kernel_file::bytes;
 const SHARED_MIN: u64 = 1 << 20;
 /// The most bytes of `maps` that are read.
 const MAPS_MAX: usize = 1 << 20;
+/// The most shared mappings of a process that are looked for in its relatives; memory in others does not count as
+/// its own.
+const SHARED_MAPPINGS_MAX: usize = 16;
+/// The most children whose `maps` are read. A server and its forks map the same memory, so the first child
+/// shows it.
+const CHILDREN_MAX: usize = 8;
 
 /// Memory of a process in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,19 +50,23 @@ impl Weight {
         self.proportional >= self.own + SHARES_MIN
     }
 
-    /// The weight of `process`.
+    /// The weight of `process`; `parent` is the PID of its parent.
     ///
     /// # Errors
     /// The process has ended, or its map may not be read.
-    pub fn of(process: &HeldProcess) -> Result<Weight, Errno> {
+    pub fn of(process: &HeldProcess, parent: u32) -> Result<Weight, Errno> {
         let mut buffer = [0; 2048];
         let rollup = Rollup::parse(process.read(c"smaps_rollup", &mut buffer)?);
         let rollup = rollup.ok_or(Errno::SRCH)?;
-        let nameless = match rollup.pss_shared {
-            few if few < SHARED_MIN => 0,
-            _ => nameless_shared(process)?,
-        };
-        Ok(rollup.weight(nameless))
+        if rollup.pss_shared < SHARED_MIN {
+            return Ok(rollup.weight(Nameless::default()));
+        }
+        let mut mappings = SharedMappings::of(process)?;
+        // A page that only this process has touched may be mapped by others, who keep it.
+        if rollup.weight(mappings.nameless()).own_shared >= SHARED_MIN {
+            mappings.look_in_relatives(process, parent);
+        }
+        Ok(rollup.weight(mappings.nameless()))
     }
 }
 
@@ -87,7 +98,7 @@ impl Weighed {
         // A read would hold the memory of a dying process.
         let weight = match process.has_ended(Duration::ZERO) {
             true => None,
-            false => Weight::of(process).ok(),
+            false => Weight::of(process, parent).ok(),
         };
         let is_borrowed = process.shares_map_with(parent) == Some(true);
         Weighed::new(weight, (before, counted()), is_borrowed)
@@ -168,39 +179,111 @@ impl Rollup {
     /// private anonymous memory P has only bounds. From `anonymous` = P + S and `pss_anonymous` = P + S / n with
     /// n >= 2 sharers follows P >= 2 `pss_anonymous` - `anonymous`; and P >= `private` - `pss_file` - `pss_shared`.
     /// The larger of the two lower bounds is exact if nothing is shared, or if only anonymous memory is private.
-    fn weight(&self, nameless: u64) -> Weight {
+    fn weight(&self, nameless: Nameless) -> Weight {
         let by_share = (2 * self.pss_anonymous).saturating_sub(self.anonymous);
         let by_kind = self.private.saturating_sub(self.pss_file + self.pss_shared);
         let most = self.private.min(self.pss_anonymous);
         let own_anonymous = by_share.max(by_kind).min(most);
-        let own_shared = (self.private - own_anonymous).min(self.pss_shared).min(nameless);
+        let own_shared = (self.private - own_anonymous).min(self.pss_shared).min(nameless.own);
         Weight {
             own: own_anonymous + own_shared,
             own_shared,
-            proportional: self.pss_anonymous + self.pss_shared.min(nameless),
-            shared: self.pss_shared.min(nameless),
+            proportional: self.pss_anonymous + self.pss_shared.min(nameless.all),
+            shared: self.pss_shared.min(nameless.all),
             // As for anonymous memory: the lower bound for two sharers.
             shared_swapped: 2 * self.swap.saturating_sub(self.swap_pss).min(self.swap / 2),
         }
     }
 }
 
-/// Bytes of address space in which the process maps shared memory without a name, which comes back with the last
-/// process that maps it. System V memory does not count: it stays until it is removed explicitly.
-fn nameless_shared(process: &HeldProcess) -> Result<u64, Errno> {
-    let file = process.open_file(c"maps")?;
+/// Bytes of address space in which a process maps shared memory without a name. It comes back with the last process
+/// that maps it. System V memory does not count: it stays until it is removed explicitly.
+#[derive(Clone, Copy, Debug, Default)]
+struct Nameless {
+    all: u64,
+    /// The part that no relative is known to map.
+    own: u64,
+}
+
+/// Identifies shared memory: its device and its inode.
+type MemoryId = (u64, u64);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct SharedMapping {
+    memory: MemoryId,
+    bytes: u64,
+    is_elsewhere: bool,
+}
+
+/// The mappings of shared memory without a name of one process.
+#[derive(Debug, Default)]
+struct SharedMappings {
+    rows: [SharedMapping; SHARED_MAPPINGS_MAX],
+    length: usize,
+    all: u64,
+}
+
+impl SharedMappings {
+    fn of(process: &HeldProcess) -> Result<SharedMappings, Errno> {
+        let mut found = SharedMappings::default();
+        each_nameless(&process.open_file(c"maps")?, |memory, bytes| found.add(memory, bytes))?;
+        Ok(found)
+    }
+
+    fn add(&mut self, memory: MemoryId, bytes: u64) {
+        self.all += bytes;
+        if let Some(row) = self.rows[..self.length].iter_mut().find(|row| row.memory == memory) {
+            row.bytes += bytes;
+        } else if let Some(row) = self.rows.get_mut(self.length) {
+            *row = SharedMapping { memory, bytes, is_elsewhere: false };
+            self.length += 1;
+        }
+    }
+
+    fn nameless(&self) -> Nameless {
+        let own = self.rows.iter().filter(|row| !row.is_elsewhere).map(|row| row.bytes).sum();
+        Nameless { all: self.all, own }
+    }
+
+    /// Looks for the mappings in the parent and in children, which have them from a fork. A process that uses the
+    /// same address space does not count.
+    fn look_in_relatives(&mut self, process: &HeldProcess, parent: u32) {
+        let mut buffer = [0; 128];
+        let children = process.first_children(&mut buffer).take(CHILDREN_MAX);
+        for relative in std::iter::once(parent).chain(children) {
+            if process.shares_map_with(relative) == Some(true) {
+                continue;
+            }
+            let maps = process.open_map_of(relative);
+            let rows = &mut self.rows[..self.length];
+            // A relative that has ended or may not be read shows nothing.
+            let _ = maps.and_then(|maps| {
+                each_nameless(&maps, |memory, _| {
+                    let same = rows.iter_mut().filter(|row| row.memory == memory);
+                    same.for_each(|row| row.is_elsewhere = true);
+                })
+            });
+            if self.rows[..self.length].iter().all(|row| row.is_elsewhere) {
+                return;
+            }
+        }
+    }
+}
+
+/// Calls `found` with each mapping of shared memory without a name, and its size in bytes.
+fn each_nameless(maps: &OwnedFd, mut found: impl FnMut(MemoryId, u64)) -> Result<(), Errno> {
     let mut buffer = [0; 4096];
-    let (mut kept, mut sum, mut seen) = (0, 0_u64, 0);
+    let (mut kept, mut seen) = (0, 0);
     loop {
-        let length = read(&file, &mut buffer[kept..])?;
+        let length = read(maps, &mut buffer[kept..])?;
         seen += length;
         let filled = kept + length;
         let text = &buffer[..filled];
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let lines = text[..end].split(|&byte| byte == b'\n');
-        sum += lines.filter_map(nameless_bytes).sum::<u64>();
+        lines.filter_map(nameless_mapping).for_each(|(memory, bytes)| found(memory, bytes));
         if length == 0 || seen >= MAPS_MAX {
-            return Ok(sum);
+            return Ok(());
         }
         // A line longer than the buffer has a path with a name; the rest of such a line is skipped.
         kept = if end == 0 && filled == buffer.len() { 0 } else { filled - end };
@@ -208,17 +291,20 @@ fn nameless_shared(process: &HeldProcess) -> Result<u64, Errno> {
     }
 }
 
-/// The size of the mapping in a line of `maps`, if it is shared memory without a name.
-fn nameless_bytes(line: &[u8]) -> Option<u64> {
+/// The memory and the size of the mapping in a line of `maps`, if it is shared memory without a name.
+fn nameless_mapping(line: &[u8]) -> Option<(MemoryId, u64)> {
     let text = std::str::from_utf8(line).ok()?;
     let mut fields = text.split_ascii_whitespace();
     let (begin, end) = fields.next()?.split_once('-')?;
     let is_shared = fields.next()?.ends_with('s');
-    let path = fields.nth(3)?;
+    let (major, minor) = fields.nth(1)?.split_once(':')?;
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next()?;
     let is_nameless = text.ends_with(" (deleted)") && !path.starts_with("/SYSV");
     let number = |hexadecimal| u64::from_str_radix(hexadecimal, 16).ok();
     let size = number(end)?.checked_sub(number(begin)?)?;
-    (is_shared && is_nameless).then_some(size)
+    let device = number(major)? << 32 | number(minor)?;
+    (is_shared && is_nameless).then_some(((device, inode), size))
 }
 
 #[cfg(test)]
@@ -238,46 +324,49 @@ mod tests {
     #[test]
     fn private_memory_is_own_and_shared_memory_is_not() {
         let hog = rollup(&[("Anonymous", 200), ("Private_Dirty", 201), ("Pss_Anon", 200)]);
-        assert_eq!(hog.weight(0).own, 200 * MIB);
+        assert_eq!(hog.weight(Nameless::default()).own, 200 * MIB);
         // A server that shares 153 of 158 MiB with eight forks.
         let server = [("Anonymous", 158), ("Private_Dirty", 5), ("Pss_Anon", 5 + 17)];
-        let server = rollup(&server).weight(0);
+        let server = rollup(&server).weight(Nameless::default());
         assert_eq!((server.own, server.proportional), (5 * MIB, 22 * MIB));
         // A fork that shares all with its parent.
         let fork = rollup(&[("Anonymous", 158), ("Pss_Anon", 79), ("Private_Clean", 1)]);
-        assert_eq!(fork.weight(0).own, MIB);
+        assert_eq!(fork.weight(Nameless::default()).own, MIB);
         // A private file mapping is not anonymous memory.
         let file =
             rollup(&[("Private_Clean", 500), ("Pss_File", 500), ("Anonymous", 3), ("Pss_Anon", 3)]);
-        assert_eq!(file.weight(0).own, 3 * MIB);
+        assert_eq!(file.weight(Nameless::default()).own, 3 * MIB);
         let swapped = rollup(&[("Swap", 100), ("SwapPss", 60)]);
-        assert_eq!(swapped.weight(0).shared_swapped, 80 * MIB);
+        assert_eq!(swapped.weight(Nameless::default()).shared_swapped, 80 * MIB);
     }
 
     #[test]
     fn nameless_shared_memory_is_own_if_only_one_process_maps_it() {
         let rows = [("Private_Dirty", 302), ("Pss_Shmem", 300), ("Anonymous", 2), ("Pss_Anon", 2)];
         let shared = rollup(&rows);
-        let weight = shared.weight(400 * MIB);
+        let nameless = |all, own| Nameless { all: all * MIB, own: own * MIB };
+        let weight = shared.weight(nameless(400, 400));
         assert_eq!((weight.own, weight.own_shared), (302 * MIB, 300 * MIB));
-        assert_eq!(shared.weight(0).own, 2 * MIB, "a file of tmpfs stays");
+        assert_eq!(shared.weight(nameless(0, 0)).own, 2 * MIB, "a file of tmpfs stays");
+        let kept = shared.weight(nameless(400, 0));
+        assert_eq!((kept.own, kept.proportional), (2 * MIB, 302 * MIB), "a child maps it too");
         let half = [("Pss_Shmem", 150), ("Private_Dirty", 2), ("Anonymous", 2), ("Pss_Anon", 2)];
-        let half = rollup(&half).weight(400 * MIB);
+        let half = rollup(&half).weight(nameless(400, 400));
         assert_eq!((half.own, half.proportional), (2 * MIB, 152 * MIB));
     }
 
     #[test]
     fn only_shared_mappings_that_vanish_are_counted() {
         for (line, expected) in [
-            ("1000-3000 rw-s 00000000 00:01 9 /dev/zero (deleted)", Some(0x2000)),
-            ("1000-3000 rw-s 00000000 00:01 9 /memfd:a b (deleted)", Some(0x2000)),
+            ("1000-3000 rw-s 00000000 00:01 9 /dev/zero (deleted)", Some(((1, 9), 0x2000))),
+            ("1000-3000 rw-s 00000000 00:01 9 /memfd:a b (deleted)", Some(((1, 9), 0x2000))),
             ("1000-3000 rw-s 00000000 00:1a 9 /dev/shm/x", None),
             ("1000-3000 rw-s 00000000 00:01 9 /SYSV00000000 (deleted)", None),
             ("1000-3000 rw-p 00000000 00:01 9 /dev/zero (deleted)", None),
             ("1000-3000 rw-p 00000000 00:00 0", None),
             ("", None),
         ] {
-            assert_eq!(nameless_bytes(line.as_bytes()), expected, "{line}");
+            assert_eq!(nameless_mapping(line.as_bytes()), expected, "{line}");
         }
     }
 
@@ -291,7 +380,7 @@ mod tests {
         let processes = crate::held_process::open_processes(&crate::Root::system()).unwrap();
         let held = HeldProcess::open(&processes, std::process::id()).unwrap();
         let block = std::hint::black_box(vec![1_u8; 32 << 20]);
-        let weight = Weight::of(&held).unwrap();
+        let weight = Weight::of(&held, 1).unwrap();
         assert!(weight.own >= block.len() as u64, "{weight:?}");
         assert!(weight.proportional >= weight.own - weight.own_shared, "{weight:?}");
     }
