@@ -1,10 +1,12 @@
 """Programs that a library with its own thread and lock could break: they end the main thread, enter
 namespaces, forbid system calls, cancel threads, or fork with handlers."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
-from lazy_programs import NEEDED, compiled, status
+from lazy_programs import AGENT, HUNG_S, NEEDED, compiled, status
 
 pytestmark = NEEDED
 
@@ -277,3 +279,55 @@ def test_handlers_of_forks_may_allocate_and_wait_for_threads_that_allocate(
     found = [f"-L{tmp_path}", f"-Wl,-rpath,{tmp_path}", f"-l{library.stem.removeprefix('lib')}"]
     program = compiled(FREES + FORKS, tmp_path / "forks", *found)
     assert status(program, MODE=mode) == (0, "")
+
+
+# What a caller may do before it starts a command.
+CALLERS = {
+    "nothing": ":",
+    "no SIGPIPE": "trap '' PIPE",
+    "no input": "exec <&-",
+    "no output": "exec >&-",
+    "no errors": "exec 2>&-",
+    "nothing open": "trap '' PIPE; exec <&- >&- 2>&-",
+}
+# The fourth digit from the right has the bit of SIGPIPE.
+REPORT = """
+grep -c 'SigIgn.*1...$' /proc/$$/status >report
+for stream in 0 1 2; do test ! -e /proc/$$/fd/$stream || echo $stream >>report; done
+"""
+STARTS = [
+    ["lazy", "--"],
+    ["lazy", "--mode", "guarded", "--"],
+    ["record", "--allocations", "-o", "recorded", "--"],
+    ["record", "--allocations", "--json", "-o", "recorded", "--"],
+]
+
+
+def report_of(folder: Path, caller: str, start: list[str], switch: str = "on") -> list[str]:
+    """Whether a command ignores SIGPIPE (0 or 1), and its standard streams, if started so."""
+    script = f'{CALLERS[caller]}; exec "$@" sh -c "$REPORT"'
+    subprocess.run(
+        ["sh", "-c", script, "sh", *start],
+        cwd=folder,
+        env={**os.environ, "REPORT": REPORT, "PAGEWISE_LAZY_SWITCH": switch},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=True,
+        timeout=HUNG_S,
+    )
+    return (folder / "report").read_text().split()
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("start", STARTS, ids=" ".join)
+@pytest.mark.parametrize("switch", ["on", "off"])
+def test_a_command_gets_sigpipe_and_streams_as_its_caller_left_them(
+    tmp_path: Path, caller: str, start: list[str], switch: str
+) -> None:
+    expected = report_of(tmp_path, caller, ["env"])
+    assert (expected == report_of(tmp_path, "nothing", ["env"])) == (caller == "nothing")
+    given = report_of(tmp_path, caller, [str(AGENT), *start], switch)
+    if "--json" in start:
+        # The report needs standard output, so the command has standard error in its place.
+        expected = [expected[0], *sorted({*expected[1:], "1"})]
+    assert given == expected

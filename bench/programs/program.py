@@ -25,6 +25,8 @@ class Program:
     """The command; `FOLDER`, `SOURCES`, `INPUTS` and `BIN` in it stand for folders."""
     expects: str
     """A regular expression that must match the outcome of a stock run, as proof of its work."""
+    caller: Sequence[str] = ()
+    """A prefix before that of the mode, such as a shell that closes streams."""
     family: str = ""
     version: Sequence[str] = ()
     """A command that prints the version on one of its first lines."""

@@ -62,7 +62,7 @@ def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
     with streams["output"].open("wb") as output, streams["errors"].open("wb") as errors:
         started = time.monotonic()
         process = subprocess.Popen(
-            [*group.entering(), *mode.prefix, *command(program, folder)],
+            [*group.entering(), *program.caller, *mode.prefix, *command(program, folder)],
             cwd=folder,
             env=environment(str(folder)) | dict(program.variables) | dict(mode.variables),
             stdin=subprocess.DEVNULL,

@@ -147,6 +147,22 @@ PROGRAMS = (
         allocates_large=True,
     ),
     Program(
+        name="SIGPIPE ignored",
+        what="a writer to a closed pipe, started by a shell that ignores SIGPIPE",
+        caller=["sh", "-c", "trap '' PIPE; exec \"$@\"", "sh"],
+        words=["sh", "-c", "(cat /dev/zero; echo status $? >&2) | true"],
+        expects="status 1",
+        is_quick=True,
+    ),
+    Program(
+        name="closed streams",
+        what="a list of descriptors, started by a shell that closes standard input and error",
+        caller=["sh", "-c", 'exec "$@" <&- 2>&-', "sh"],
+        words=["sh", "-c", "ls /proc/$$/fd"],
+        expects="^1$",
+        is_quick=True,
+    ),
+    Program(
         name="two phases",
         what="200 blocks of 1 MiB, all freed, then 200 MiB in blocks of 1,000 bytes",
         words=["BIN/phases", "200"],

@@ -64,6 +64,7 @@ impl Stop for Ending {
             if self.is_json {
                 command.stdout(std::io::stderr());
             }
+            linux::passed_on::to(&mut command);
             self.child = Some(command.args(rest).spawn()?);
         }
         Ok(())

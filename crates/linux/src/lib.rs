@@ -32,6 +32,7 @@ pub mod loop_device;
 pub mod membership;
 pub mod mounts;
 pub mod page_buffers;
+pub mod passed_on;
 pub mod polling;
 pub mod pressure;
 pub mod private_folder;

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::kernel_file::bytes;
 use crate::stat::Stat;
-use crate::{Error, Root, kernel_file, membership};
+use crate::{Error, Root, kernel_file, membership, passed_on};
 
 /// The PIDs of all processes, in order.
 ///
@@ -209,13 +209,14 @@ pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
 }
 
 /// Starts `command` in the process group of this program, so that it may use the terminal, with priority 0 and adj 0
-/// instead of those of this program.
+/// instead of those of this program, and as [`passed_on::to`] describes.
 ///
 /// # Errors
 /// The program cannot be run.
 pub fn start_in_foreground(command: &mut Command) -> std::io::Result<Child> {
     // SAFETY: it only makes system calls, and allocates nothing.
     unsafe { command.pre_exec(make_ordinary) };
+    passed_on::to(command);
     command.spawn()
 }
 

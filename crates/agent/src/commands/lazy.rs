@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use clap::{Args, ValueEnum};
-use linux::{Root, process, program};
+use linux::{Root, passed_on, process, program};
 use serde_json::{Map, Value, json};
 use types::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, PAGE_BYTES};
 
@@ -100,6 +100,7 @@ fn execute(arguments: &Arguments) -> ExitOutcome {
             Ok(Some(_)) | Err(_) => {}
         }
     }
+    passed_on::to(&mut command);
     Err(Exit::of_command(name, &command.exec()))
 }
 
