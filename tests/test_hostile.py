@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -239,6 +240,47 @@ def test_an_input_without_an_end_is_refused(command: str, tmp_path: Path) -> Non
     run = ran(command, spec if command == "sweep" else "/dev/zero", "-o", output)
     status = 2 if command == "sweep" else 3
     assert "/dev/zero: not a regular file" in run.stderr and run.returncode == status, run.stderr
+
+
+def in_little_memory(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """Runs the command with 4 GB of address space, which no endless file then exceeds."""
+    return shell(f"ulimit -v 4000000; $P {shlex.join(map(str, arguments))}")
+
+
+def test_a_description_without_an_end_is_refused(trace: Path, tmp_path: Path) -> None:
+    endless, run, pipe = tmp_path / "z.toml", tmp_path / "run", tmp_path / "pipe.toml"
+    endless.symlink_to("/dev/zero")
+    os.mkfifo(pipe)
+    run.mkdir()
+    (run / "run.toml").symlink_to("/dev/zero")
+    simulate = ["simulate", trace, "--architecture", "flash", "--fast-tier", "0"]
+    for command in (
+        ["sweep", "/dev/zero", "-o", tmp_path / "q.parquet"],
+        ["sweep", pipe, "-o", tmp_path / "q.parquet"],
+        ["pagesize", "apply", "/dev/zero", "-o", tmp_path / "guests"],
+        ["advise", "swap", trace, *DEVICES, "--reference", run],
+        ["advise", "swap", trace, *DEVICES, "--reference", pipe],
+        [*simulate, "--fast", endless, "--slow", "90/40us"],
+        [*simulate, "--fast", "4/5us", "--slow", pipe],
+    ):
+        refused = in_little_memory(*command)
+        assert refused.returncode in (2, 3), (command, refused.stderr)
+        assert "not a regular file" in refused.stderr, (command, refused.stderr)
+    assert {path.name for path in tmp_path.iterdir()} == {"z.toml", "run", "pipe.toml"}
+
+
+def test_a_description_of_many_megabytes_is_refused(trace: Path, tmp_path: Path) -> None:
+    large = tmp_path / "large.toml"
+    with large.open("wb") as file:
+        file.truncate(1 << 40)
+    simulate = ["simulate", trace, "--architecture", "flash", "--fast-tier", "0"]
+    for command in (
+        ["sweep", large, "-o", tmp_path / "q.parquet"],
+        [*simulate, "--fast", large, "--slow", "90/40us"],
+    ):
+        refused = in_little_memory(*command)
+        assert refused.returncode in (2, 3), (command, refused.stderr)
+        assert "larger than 4" in refused.stderr, (command, refused.stderr)
 
 
 def test_a_terminal_without_a_character_gets_an_escape(recording: Path, tmp_path: Path) -> None:

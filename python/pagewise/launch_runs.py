@@ -17,6 +17,7 @@ from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
 from pagewise.grids.key import digest
 from pagewise.recording import Progress, Trace, import_trace, read
+from pagewise.storage import read_text
 from pagewise.types import Loss
 from pagewise.units import LIMIT, parse_size
 
@@ -280,9 +281,9 @@ LATER_COLUMNS = (
 
 def _about(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
+        return tomllib.loads(read_text(path))
+    except UnreadableInput as error:
+        raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     except ValueError as error:
         raise UnreadableInput(f"{path}: not TOML: {error}", path=str(path), hint=AGAIN) from error
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+from pagewise.errors import PagewiseError, UsageError
+from pagewise.storage import read_text
 
 
 class Problems:
@@ -43,9 +44,7 @@ class Problems:
 def read_toml(path: Path) -> dict[str, object]:
     """The content of a file. Raises UnreadableInput if unreadable, UsageError if not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
+        return tomllib.loads(read_text(path))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{path}: not a TOML file: {error}", path=str(path)) from error
 

@@ -13,8 +13,11 @@ from typing import Any
 
 from pagewise.errors import OF_CLUSTERS, Missing, UnreadableInput, UnwritableOutput, UsageError
 from pagewise.scratch import BESIDE, scratch
+from pagewise.units import MIB
 
 FILE = "file://"
+TEXT_BYTES_MAX = 4 * MIB
+"""The largest file that is read as a spec or a description; those are written by hand, or small."""
 
 
 def is_remote(address: str) -> bool:
@@ -61,6 +64,26 @@ def refuse_endless(path: str | Path) -> None:
             path=str(path),
             hint="save what comes from a pipe to a file, and give that file",
         )
+
+
+def read_text(path: Path) -> str:
+    """The text of a small file, such as a spec.
+
+    Raises UnreadableInput for a pipe, a device, a file larger than `TEXT_BYTES_MAX`, and a file
+    that the system does not read; UnicodeDecodeError if it is not UTF-8.
+    """
+    refuse_endless(path)
+    try:
+        with open(path, "rb") as file:
+            content = file.read(TEXT_BYTES_MAX + 1)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
+    if len(content) > TEXT_BYTES_MAX:
+        raise UnreadableInput(
+            f"{path}: larger than {TEXT_BYTES_MAX // MIB} MiB, the limit for such a file",
+            path=str(path),
+        )
+    return content.decode("utf-8")
 
 
 def refuse_special(path: Path) -> None:

@@ -1,6 +1,8 @@
 //! Simulations of swap architectures. Requests are JSON text.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
@@ -16,6 +18,9 @@ use crate::opening::RecordingArguments;
 use crate::results::{
     self, ArchitectureRow, AsRecorded, DescribedRequest, Devices, Simulate, Simulated,
 };
+
+/// The largest file of a device that is read.
+const DEVICE_FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// One request as Python writes it.
 #[derive(Clone, Deserialize)]
@@ -242,8 +247,23 @@ fn resolve_device(text: &str) -> Result<Device, sim::Error> {
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return Ok(Device::resolve(text)?);
     }
-    let content = std::fs::read_to_string(text).map_err(|error| {
+    let content = device_file(Path::new(text)).map_err(|error| {
         sim::Error::new(sim::ErrorKind::Device, format!("{text}: cannot be read: {error}"))
     })?;
     Ok(Device::from_toml(&content, text)?)
+}
+
+/// The text of a regular file of moderate size: a device such as /dev/zero has no end, and a pipe
+/// waits for its writer.
+fn device_file(path: &Path) -> io::Result<String> {
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    if about.len() > DEVICE_FILE_BYTES_MAX {
+        return Err(io::Error::other(format!("larger than {} MiB", DEVICE_FILE_BYTES_MAX >> 20)));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(DEVICE_FILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }

@@ -11,6 +11,7 @@ from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import read_run
 from pagewise.report.shape import COUNT, Maybe, Shape, departure
+from pagewise.storage import refuse_endless
 from pagewise.types import TierCounts
 from pagewise.units import PAGE_BYTES, parse_size
 
@@ -43,6 +44,7 @@ def parse(text: str) -> Reference:
         run = read_run(path)
         what = f"all storage I/O of the run {run.name}, which had {run.kills} kills"
         return Reference(run.io_bytes, what)
+    refuse_endless(path)
     found = _json(path)
     if found is None:
         accesses = questions.analyze(path)["accesses"]
