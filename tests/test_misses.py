@@ -7,8 +7,8 @@ import pytest
 from commands import ran
 
 import pagewise as pw
-from pagewise.commands.misses import fitting
 from pagewise.policies import policies_in
+from pagewise.table_layout import fitting
 
 
 @pytest.fixture
@@ -148,6 +148,6 @@ def test_traces_of_objects_and_of_pages_are_not_compared(
 
 
 def test_columns_that_do_not_fit_go_to_the_next_table() -> None:
-    assert fitting([10, 10, 10], 0, 25) == 2
-    assert fitting([10, 10, 10], 2, 25) == 3
+    assert fitting([8, 8, 8], 0, 25) == 2
+    assert fitting([8, 8, 8], 2, 25) == 3
     assert fitting([90, 10], 0, 25) == 1

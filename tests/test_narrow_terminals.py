@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from pagewise.advice.page_size import TARGETS
 from pagewise.advice.setting import Setting
 from pagewise.commands import COMMANDS, study
 from pagewise.commands.info import command_of
+from pagewise.table_layout import Column, layout, lines
 from pagewise.wrapping import COMMAND, wrapped
 
 PAGEWISE = Path(sys.executable).with_name("pagewise")
@@ -241,6 +243,72 @@ def test_prose_wraps_at_the_width_and_loses_no_word(
         _, tab, text = line.partition("\t")
         if "\t" not in text:  # not a row of figures
             assert " ".join((text if tab else line).split()) in words, line
+
+
+TABLES = {
+    "devices": (2, "devices"),
+    "processes": (1, "analyze examples/phone-1g/phone-1g.pgw.zst --by process"),
+    "misses": (1, "misses STEADY --policy lru,lru-k:k=3,s3-fifo,arc,lirs --frames 16MiB,1GiB"),
+    "advice": (1, SWAP),
+}
+"""Commands with tables, and how many columns at the left are words."""
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.slow
+def test_figures_are_not_broken_across_lines(
+    name: str, columns: int, places: dict[str, Path]
+) -> None:
+    words, text = TABLES[name]
+    command = command_line(text, places)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=HUNG_S)
+    shown = on_a_terminal(command, columns)
+    _, *rows = [line.split("\t") for line in run.stdout.splitlines() if line.count("\t") > 1]
+    assert rows, run.stdout
+    for row in rows:
+        for figure in row[words:]:
+            whole = re.compile(rf"{re.escape(row[0])}(?!\S).*(?<!\S){re.escape(figure)}(?!\S)")
+            found = [line for line in shown.splitlines() if whole.match(line)]
+            assert found and max(map(len, found)) <= columns, (row, shown)
+
+
+def test_columns_of_any_table_fit_and_lose_nothing() -> None:
+    draws = random.Random(seed := 20261126)
+    for _ in range(500):
+        rows = draws.randint(0, 4)
+        columns = [
+            Column(
+                draws.choice(["", "a", "two words", "lru-k\nk=3"]),
+                [
+                    " ".join("x" * draws.randint(1, 9) for _ in range(draws.randint(1, 3)))
+                    for _ in range(rows)
+                ],
+                number < draws.randint(0, 3),
+            )
+            for number in range(draws.randint(1, 6))
+        ]
+        width = draws.randint(41, 90)
+        tables = list(layout(columns, width))
+        assert [column for table in tables for column, _ in table[1:]] == columns[1:], seed
+        for table in tables:
+            assert table[0][0] is columns[0], seed
+            shown = [line for line, _ in lines(table)]
+            assert all(len(line) <= width for line in shown), (seed, width, shown)
+            for column, _ in table[1:]:
+                for text in [] if column.is_words else column.cells:
+                    assert any(text in line for line in shown), (seed, width, shown)
+
+
+def test_a_long_name_leaves_room_for_its_figures() -> None:
+    columns = [Column("process", ["n" * 100], True), Column("count", ["1,234,567"], False)]
+    [table] = layout(columns, 40)
+    assert [line for line, _ in lines(table)] == [
+        "process" + " " * 28 + "count",
+        "n" * 29 + "  1,234,567",
+        *["n" * 29] * 2,
+        "n" * 13,
+    ]
 
 
 def test_a_path_with_blanks_is_not_wrapped(tmp_path: Path) -> None:

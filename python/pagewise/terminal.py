@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
-from rich.table import Table as Grid
 from rich.text import Text
 
 from pagewise.recording import Progress
+from pagewise.table_layout import Column, layout
+from pagewise.table_layout import lines as lines_of
 from pagewise.wrapping import columns as beside
 from pagewise.wrapping import unbroken, wrapped
 
@@ -119,7 +120,8 @@ def _print(output: Console, parts: Iterable[Part]) -> None:
             for fact in part.facts(room(output.file)):
                 output.print(fact, soft_wrap=True)
         elif isinstance(part, Table):
-            output.print(part.grid())
+            for row in part.text(int(room(output.file))):
+                output.print(row, soft_wrap=True)
         else:
             output.print(part)
 
@@ -188,20 +190,23 @@ class Table:
         for row in filter(None, [headings, *self.rows]):
             yield "\t".join(cell(text).strip() for text in row)
 
-    def grid(self) -> Grid:
-        """The rows in columns, with figures aligned right."""
-        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for number, column in enumerate(self.columns):
-            grid.add_column(
-                column if isinstance(column, Text) else Text(cell(column)),
-                justify="left" if number < self.words else "right",
-                no_wrap=number == 0,
-                overflow="fold",  # on a narrow terminal, no figure is cut
-                header_style="bold",
+    def text(self, width: int) -> Iterator[Text]:
+        """The lines in columns, with figures aligned right, as several tables if it is narrow."""
+        cells = zip(*self.rows, strict=True) if self.rows else [[]] * len(self.columns)
+        columns = [
+            Column(str(heading) if isinstance(heading, Text) else cell(heading), texts, is_words)
+            for heading, texts, is_words in zip(
+                self.columns,
+                [[cell(text) for text in column] for column in cells],
+                [number < self.words for number in range(len(self.columns))],
+                strict=True,
             )
-        for row in self.rows:
-            grid.add_row(*(Text(cell(text)) for text in row))
-        return grid
+        ]
+        for number, placed in enumerate(layout(columns, width)):
+            if number:
+                yield Text()
+            for line, is_heading in lines_of(placed):
+                yield Text(line, "bold" if is_heading else "")
 
     def facts(self, width: float) -> Iterator[Text]:
         """The lines of a table without headings on a terminal: names, and figures beside them."""

@@ -12,7 +12,7 @@ from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
 from pagewise.questions import OF_OBJECTS
 from pagewise.report.inputs import recording_name
-from pagewise.terminal import Part, figures, room, show, show_json, watched
+from pagewise.terminal import Part, figures, show, show_json, watched
 from pagewise.types import Misses
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
@@ -22,8 +22,6 @@ EXAMPLES = (
     "--frames 64MiB --ratio",
     "pagewise misses trace.parquet --policy arc --frames 64MiB,256MiB --json",
 )
-GAP = 2
-"""How many blank columns follow each column."""
 
 
 def run(
@@ -113,12 +111,12 @@ def pivots(
     if len(results) == 1:
         rows = [row(room_for(results[0], size), results[0], size) for size in sizes]
         first = "objects" if is_of_objects(results[0]) else "frames"
-        yield [f"{what}, of requests", *table(first, policies, rows)]
+        yield [f"{what}, of requests", table(first, policies, rows)]
         return
     for size in sizes:
         rows = [row(name, result, size) for name, result in zip(names, results, strict=True)]
         title = f"{what}, of requests, with {room_for(results[0], size, is_named=True)}"
-        yield [title, *table("trace", policies, rows)]
+        yield [title, table("trace", policies, rows)]
 
 
 def room_for(result: Misses, size: str, *, is_named: bool = False) -> str:
@@ -138,33 +136,11 @@ def share(result: Misses, policy: str, size: str, *, is_hits: bool) -> str:
     return format_share(counted / requests if requests else None)
 
 
-def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Iterator[Part]:
-    """The rows under their headings, as several tables if one would be too wide."""
-    names, *columns = zip([first, *map(heading, policies)], *rows, strict=True)
-    widths = [GAP + max(map(text_width, column)) for column in columns]
-    start = 0
-    while start < len(columns):
-        end = fitting(widths, start, room() - max(map(text_width, names)))
-        headings = [Text(first), *(Text(column[0]) for column in columns[start:end])]
-        figured = [[row[0], *row[1 + start : 1 + end]] for row in rows]
-        yield from ([""] if start else [])
-        yield figures(headings, figured)
-        start = end
-
-
-def fitting(widths: Sequence[int], start: int, width: float) -> int:
-    """The end of the columns from ``start`` on that fit, at least one column."""
-    end = start + 1
-    while end < len(widths) and sum(widths[start : end + 1]) <= width:
-        end += 1
-    return end
+def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Part:
+    """The rows under their headings."""
+    return figures([first, *(Text(heading(policy)) for policy in policies)], rows)
 
 
 def heading(policy: str) -> str:
     """A policy with each of its options on a separate line."""
     return policy.replace(":", "\n").replace(",", "\n")
-
-
-def text_width(text: str) -> int:
-    """Columns of the terminal that a text takes."""
-    return max(map(len, text.splitlines()))
