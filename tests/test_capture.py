@@ -316,9 +316,14 @@ def test_only_a_whole_trace_replaces_a_trace(
     assert run.returncode == 3 and "QEMU could not run" in run.stderr, run.stderr
     assert trace.read_bytes() == before
     monkeypatch.delenv("QEMU_CPU")
+    # A link is replaced, and what it names stays, as for the results of other commands.
     assert captured("--force", "-o", link, "--", "/bin/true", "word")["trace"] == str(link)
-    assert references_info(trace)["origin"]["command"] == ["/bin/true", "word"]
-    assert link.is_symlink() and set(tmp_path.iterdir()) == {link, trace}
+    assert references_info(link)["origin"]["command"] == ["/bin/true", "word"]
+    assert not link.is_symlink() and trace.read_bytes() == before
+    link.unlink()
+    link.symlink_to(tmp_path / "absent")
+    captured("--force", "-o", link, "--", "/bin/true")
+    assert not link.is_symlink() and set(tmp_path.iterdir()) == {link, trace}
 
 
 def test_an_unwritable_trace_is_refused_before_the_program_starts(

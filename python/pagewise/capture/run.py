@@ -57,9 +57,9 @@ def capture(
     settings = [f"max={max_references}"] if max_references else []
     settings += ["threads=on"] if threads else []
     with ExitStack() as stack:
-        # An existing file stays until the new trace is complete.
-        is_replaced = os.path.isfile(output)
-        trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
+        # An existing file stays until the new trace is complete. A link is replaced, not followed.
+        is_replaced = os.path.isfile(output) or (force and os.path.islink(output))
+        trace = stack.enter_context(replacing(os.path.abspath(output))) if is_replaced else output
         options = {"follows_threads": threads, "force": force, "progress": progress}
         try:
             report = emulated(program, settings, stdout, command, trace, options)
