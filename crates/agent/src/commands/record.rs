@@ -209,8 +209,9 @@ fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
     let has_none = linux::swap::areas(root).is_ok_and(|areas| areas.is_empty());
     (is_of_swap && has_none).then_some(
         "warning: no swap area is active, so no swap events can occur; `swapon --show` lists areas\n\
-         To add one of 2 GiB: sudo sh -c 'fallocate -l 2G /swapfile && chmod 600 /swapfile && \
-         mkswap /swapfile && swapon /swapfile'",
+         To add one of 2 GiB: sudo sh -c 'fallocate -l 2G /swapfile.pagewise && \
+         chmod 600 /swapfile.pagewise && mkswap /swapfile.pagewise && swapon /swapfile.pagewise'\n\
+         To undo: sudo sh -c 'swapoff /swapfile.pagewise && rm /swapfile.pagewise'",
     )
 }
 
@@ -243,5 +244,20 @@ mod tests {
             assert_eq!(swap_warning(&root, &sources::defaults()).is_some(), is_warned);
             assert_eq!(swap_warning(&root, &other), None);
         }
+    }
+
+    #[test]
+    fn the_swap_file_of_the_warning_has_an_undo_and_a_name_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir(root.path("/proc")).unwrap();
+        std::fs::write(root.path("/proc/swaps"), "Filename\tType\tSize\tUsed\tPriority\n").unwrap();
+        let warning = swap_warning(&root, &sources::defaults()).unwrap();
+        // The user may have a /swapfile, which mkswap would erase.
+        assert_eq!(warning.matches("/swapfile").count(), warning.matches(".pagewise").count());
+        assert!(
+            warning.ends_with("swapoff /swapfile.pagewise && rm /swapfile.pagewise'"),
+            "{warning}"
+        );
     }
 }
