@@ -276,7 +276,11 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
         (["advise", "swap", BLOCKS], 1, "not swap: block requests mix the I/O of files"),
-        (["advise", "swap", BLOCKS, "--fast", "1/1us"], 1, "record swap with pagewise-agent"),
+        (
+            ["advise", "swap", BLOCKS, "--fast", "1/1us"],
+            1,
+            "record at least 60 s of the load that makes",
+        ),
         (["simulate", "TRACE", "--fast", "4/5us"], 2, "missing: --architecture, --fast-tier, --s"),
         (["simulate", "TRACE", "--as-recorded"], 3, "expected a recording of `pagewise-agent sw"),
         (["simulate", "absent", "--as-recorded", "--moves", "moves.csv"], 3, "absent"),

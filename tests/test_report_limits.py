@@ -18,7 +18,10 @@ BLOCKS = Path(__file__).parents[1] / "examples/kill-1g/kill-1g.blocks.csv.zst"
 
 @pytest.mark.parametrize(
     ("kind", "remedy"),
-    [("not swap", "record swap with pagewise-agent record"), ("too short", "record twice as much")],
+    [
+        ("not swap", "record at least 60 s of the load that makes memory short"),
+        ("too short", "record twice as much"),
+    ],
 )
 @pytest.mark.slow
 def test_without_evidence_the_verdict_names_no_size(kind: str, remedy: str, tmp_path: Path) -> None:

@@ -36,7 +36,10 @@ NOT_SWAP_REASONS: dict[str, str] = {
     "block": OF_BLOCKS,
     "objects": "accesses to the objects of a cache say nothing about swap",
 }
-RECORD_SWAP = "record swap with pagewise-agent record"
+RECORD_SWAP = (
+    f"record at least {format_seconds(ACTIVE_MIN_S)} of the load that makes memory short, "
+    "with pagewise-agent record"
+)
 
 
 @dataclass(frozen=True)
