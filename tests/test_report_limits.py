@@ -44,6 +44,27 @@ def test_without_evidence_the_verdict_names_no_size(kind: str, remedy: str, tmp_
     assert f"The evidence is {kind}" in html and "swapon" not in html
 
 
+@pytest.mark.slow
+def test_idle_gaps_of_advice_are_in_the_data_quality(tmp_path: Path) -> None:
+    path = write_steps(
+        tmp_path / "night.csv", list(rounds(10, 2)), lambda n: n + n // 20 * 6 * HOUR_S
+    )
+    advice = tmp_path / "advice.json"
+    advice.write_text(json.dumps(pw.advise(path, fast="zram-lz4", slow="ufs-3.1")))
+    for inputs, title in (([advice], "Idle gaps"), ([advice, path], "")):
+        gathered = gather(inputs)
+        (quality,) = (
+            panel
+            for make in PANELS
+            if (panel := make(gathered)) and panel.identifier == "data-quality"
+        )
+        found = {table.caption: table.rows for table in quality.tables}
+        assert not title or found == {title: [("night", "1, 6 h 0 min")]}
+        assert title or list(found) == ["Recordings"]
+    pw.report([advice], tmp_path / "report.html")
+    assert "1, 6 h 0 min" in (tmp_path / "report.html").read_text()
+
+
 def test_idle_gaps_are_in_the_data_quality(tmp_path: Path) -> None:
     path = write_steps(
         tmp_path / "night.csv", list(rounds(10, 2)), lambda n: n + n // 20 * 6 * HOUR_S

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pagewise.report.inputs import Inputs, ReadAnalysis
+from pagewise.report.inputs import Inputs, recording_name
 from pagewise.report.kinds import nouns
 from pagewise.report.model import Column, Panel, Table, TableCell
-from pagewise.types import Header
+from pagewise.types import Gap, Header
 from pagewise.units import format_count, format_seconds, format_share
 
 COLUMNS = (
@@ -30,10 +31,24 @@ LOSSES = (
 )
 
 
+IDLE = (Column("recording", "recording"), Column("idle", "idle gaps"))
+
+
 def panel(inputs: Inputs) -> Panel | None:
-    """A table of the recordings, and a table of what each lost."""
+    """A table of the recordings, and a table of what each lost.
+
+    Of a recording that only advice names, the idle gaps.
+    """
+    advised = idle_of_advice(inputs)
     if not inputs.headers:
-        return None
+        if not advised:
+            return None
+        return Panel(
+            "data-quality",
+            "Data quality",
+            "The advice leaves out the time in which nothing was recorded.",
+            tables=[Table("idle", "Idle gaps", IDLE, advised, is_open=True)],
+        )
     rows = [row(name, header, inputs) for name, header in inputs.headers.items()]
     losses = [
         (name, loss["what"], loss["count"])
@@ -45,6 +60,8 @@ def panel(inputs: Inputs) -> Panel | None:
     tables = [Table("recordings", "Recordings", columns, rows, is_open=True)]
     if losses:
         tables.append(Table("losses", "What was lost or skipped", LOSSES, losses))
+    if advised:
+        tables.append(Table("idle", "Idle gaps of other recordings", IDLE, advised))
     return Panel("data-quality", "Data quality", finding(inputs), tables=tables)
 
 
@@ -69,14 +86,25 @@ def row(name: str, header: Header, inputs: Inputs) -> list[TableCell]:
         len(header["processes"]),
         zeros["outs"] if zeros else None,
         lost(header),
-        idle(inputs.analyses[name]),
+        idle(analysis.get("gaps") or [], analysis.get("recordings") or 1),
         ", ".join(absent) or "nothing",
     ]
 
 
-def idle(analysis: ReadAnalysis) -> str:
+def idle_of_advice(inputs: Inputs) -> list[tuple[TableCell, ...]]:
+    """The idle gaps of recordings that only advice names, without recordings that have none."""
+    found = {
+        recording_name(advice["trace"]): advice["evidence"].get("gaps") or []
+        for advice in inputs.advice
+        if advice.get("evidence")
+    }
+    return [
+        (name, idle(gaps)) for name, gaps in found.items() if gaps and name not in inputs.headers
+    ]
+
+
+def idle(gaps: Sequence[Gap], count: int = 1) -> str:
     """The number and length of idle gaps, and how many recordings the recording joins."""
-    gaps, count = analysis.get("gaps") or [], analysis.get("recordings") or 1
     if not gaps:
         return "none"
     seconds = sum(gap["to_s"] - gap["from_s"] for gap in gaps)
