@@ -6,6 +6,9 @@
  *   server MIB FORKS          private memory, then forks that share it
  *   crew MIB FORKS            takes its memory in FORKS steps, and forks after each
  *   shared MIB FORKS          shared memory without a name, then forks that map it
+ *   pieces MIB KIB_PER_MS     shared memory without a name, in pieces of 1 MiB
+ *   pool MIB FORKS            as shared, but a thread forks, after 8 children that run another program, and
+ *                             half a GiB of shared memory stays untouched
  *   vfork MIB                 private memory, then a child between vfork and exec
  *   siblings MIB COUNT        private memory, and siblings that share the address space
  *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; restarts a killed child
@@ -105,6 +108,36 @@ static void idle_forks(int count)
     }
 }
 
+static void *fork_in_thread(void *count)
+{
+    idle_forks(*(int *)count);
+    wait_forever();
+    return NULL;
+}
+
+static void pool(size_t bytes, int count)
+{
+    static int forks;
+    pthread_t thread;
+    fill(mapped(bytes, MAP_SHARED), bytes, 0);
+    for (int i = 0; i < 8; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            fail("fork");
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            execlp("sleep", "sleep", "1000", NULL);
+            fail("sleep");
+        }
+    }
+    forks = count;
+    if (pthread_create(&thread, NULL, fork_in_thread, &forks) != 0)
+        fail("pthread_create");
+    mapped(512 << 20, MAP_SHARED);
+    /* The programs have started, and the forks wait. */
+    usleep(300000);
+}
+
 static int sibling(void *unused)
 {
     (void)unused;
@@ -173,6 +206,11 @@ int main(int count, char **words)
     } else if (!strcmp(role, "shared")) {
         fill(mapped(mib << 20, MAP_SHARED), mib << 20, more ? 0 : 8192);
         idle_forks((int)more);
+    } else if (!strcmp(role, "pieces")) {
+        for (size_t piece = 0; piece < mib; piece++)
+            fill(mapped(1 << 20, MAP_SHARED), 1 << 20, more);
+    } else if (!strcmp(role, "pool")) {
+        pool(mib << 20, (int)more);
     } else if (!strcmp(role, "vfork")) {
         hold(mib << 20, 0);
         ready();

@@ -83,15 +83,47 @@ def test_a_family_that_holds_the_memory_is_killed_as_one(program: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
-def test_memory_that_children_only_map_is_not_the_parents_own(program: Path, policy: str) -> None:
+@pytest.mark.parametrize("parent", ["shared 170 2", "pool 160 2"])
+def test_memory_that_children_only_map_is_not_the_parents_own(
+    program: Path, policy: str, parent: str
+) -> None:
     """The children have touched no page, so no page table but the parent's shows the memory."""
-    parent, hog = "shared 170 2", "hog 600 128"
+    hog = "hog 600 128"
 
     def is_done(text: str, _: int) -> bool:
         return "event=back " in text
 
     text, started, left = run_until(is_done, program, policy, [parent], hog)
     assert killed(text) == [started[hog]] and started[parent] in left, text
+
+
+@pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
+def test_a_parent_with_children_that_only_map_its_memory_dies_as_a_family(
+    program: Path, policy: str
+) -> None:
+    """Together they hold 240 of 300 MiB; the others are small."""
+    idle, parent, last = ["hog 4", "hog 3"], "shared 240 2", "hog 40 128"
+
+    def is_done(text: str, _: int) -> bool:
+        return (
+            "holder=family" in text and text.count("event=back ") == text.count("event=kill ") > 1
+        )
+
+    text, started, left = run_until(is_done, program, policy, [*idle, parent], last)
+    others = {pid for line, pid in started.items() if line != parent}
+    assert started[parent] in killed(text) and others <= set(left), text
+
+
+@pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
+def test_all_pieces_of_a_hogs_shared_memory_count(program: Path, policy: str) -> None:
+    """More pieces than killd compares with those of relatives."""
+    idle, hog = ["hog 40"], "pieces 600 128"
+
+    def is_done(text: str, _: int) -> bool:
+        return "event=back " in text
+
+    text, started, left = run_until(is_done, program, policy, idle, hog)
+    assert killed(text) == [started[hog]] and started["hog 40"] in left, text
 
 
 @pytest.mark.parametrize("policy", killer_squeezes.POLICIES)

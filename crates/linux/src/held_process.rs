@@ -7,10 +7,11 @@
 #![allow(unsafe_code, reason = "process_mrelease and kcmp have no wrapper")]
 
 use std::ffi::CStr;
+use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::fs::{OFlags, RawDir, fstat};
+use rustix::fs::{AtFlags, OFlags, RawDir, fstat, statat};
 use rustix::io::{Errno, read};
 use rustix::path::DecInt;
 use rustix::process::{
@@ -142,7 +143,7 @@ impl HeldProcess {
     /// Opens `maps` of another process.
     ///
     /// # Errors
-    /// It has ended, or its map may not be read.
+    /// Process `other` has ended, or its map may not be read.
     pub fn open_map_of(&self, other: u32) -> Result<OwnedFd, Errno> {
         let number = DecInt::new(other);
         let folder = open_at(&self.folder, c"..", OFlags::DIRECTORY | OFlags::PATH)?;
@@ -150,21 +151,45 @@ impl HeldProcess {
         open_at(&folder, c"maps", OFlags::empty())
     }
 
-    /// The first children of its main thread, as many as `buffer` holds as text; none if the kernel does not list
-    /// them.
-    pub fn first_children<'a>(&self, buffer: &'a mut [u8]) -> impl Iterator<Item = u32> + 'a {
-        let number = DecInt::new(self.number);
-        let children = open_at(&self.folder, c"task", OFlags::DIRECTORY | OFlags::PATH)
-            .and_then(|threads| {
-                open_at(&threads, number.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)
-            })
-            .and_then(|thread| open_at(&thread, c"children", OFlags::empty()))
-            .and_then(|file| read(&file, &mut *buffer));
-        let length = children.unwrap_or(0);
-        // The last number is complete only if a blank follows it.
-        let end = buffer[..length].iter().rposition(|&byte| byte == b' ').unwrap_or(0);
-        let words = buffer[..end].split(|&byte| byte == b' ');
-        words.filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
+    /// The newest children of its threads, 0 for none; none if the kernel does not list them.
+    pub fn newest_children<const COUNT: usize>(&self) -> [u32; COUNT] {
+        let mut found = [0; COUNT];
+        let Ok(threads) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return found };
+        let (mut buffer, mut place) = ([0; 1024], 0);
+        self.threads(TRIED_MAX, |thread| {
+            let name = DecInt::new(thread);
+            let children = open_at(&threads, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)
+                .and_then(|folder| open_at(&folder, c"children", OFlags::empty()));
+            let Ok(children) = children else { return false };
+            // The oldest come first. Each number is followed by a blank.
+            let mut number = 0_u32;
+            while let Ok(length @ 1..) = read(&children, &mut buffer) {
+                for &byte in &buffer[..length] {
+                    match byte {
+                        b'0'..=b'9' => number = number.wrapping_mul(10) + u32::from(byte - b'0'),
+                        _ if number > 0 => {
+                            (found[place % COUNT], place) = (number, place + 1);
+                            number = 0;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            false
+        });
+        found
+    }
+
+    /// The bytes that the kernel has allocated for the file which the process maps at `addresses`, their first and the
+    /// first after them; None if it does not say.
+    pub fn allocated_bytes(&self, addresses: (u64, u64)) -> Option<u64> {
+        let folder = open_at(&self.folder, c"map_files", OFlags::DIRECTORY | OFlags::PATH).ok()?;
+        let mut name = [0; 40];
+        let mut rest = name.as_mut_slice();
+        write!(rest, "{:x}-{:x}\0", addresses.0, addresses.1).ok()?;
+        let name = CStr::from_bytes_until_nul(&name).ok()?;
+        let file = statat(&folder, name, AtFlags::empty()).ok()?;
+        u64::try_from(file.st_blocks).ok()?.checked_mul(512)
     }
 
     /// Whether process `other` uses the same address space, as a child does between vfork and exec

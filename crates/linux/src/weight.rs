@@ -17,11 +17,10 @@ use crate::kernel_file::bytes;
 const SHARED_MIN: u64 = 1 << 20;
 /// The most bytes of `maps` that are read.
 const MAPS_MAX: usize = 1 << 20;
-/// The most shared mappings of a process that are looked for in its relatives; memory in others does not count as
-/// its own.
+/// The most pieces of shared memory of a process that are compared with those of its relatives. The rest is its own
+/// if these are: a fork maps all of them.
 const SHARED_MAPPINGS_MAX: usize = 16;
-/// The most children whose `maps` are read. A server and its forks map the same memory, so the first child
-/// shows it.
+/// The most children whose `maps` are read, the newest first: older ones may run another program by now.
 const CHILDREN_MAX: usize = 8;
 
 /// Memory of a process in bytes.
@@ -64,7 +63,8 @@ impl Weight {
         let mut mappings = SharedMappings::of(process)?;
         // A page that only this process has touched may be mapped by others, who keep it.
         if rollup.weight(mappings.nameless()).own_shared >= SHARED_MIN {
-            mappings.look_in_relatives(process, parent);
+            mappings.count_allocated(process);
+            mappings.look_in_relatives(process, parent)?;
         }
         Ok(rollup.weight(mappings.nameless()))
     }
@@ -78,6 +78,8 @@ pub struct Weighed {
     pub weight: Option<Weight>,
     /// Bytes of anonymous memory at that instant.
     pub anonymous: u64,
+    /// All bytes in memory at that instant.
+    pub resident: u64,
     /// Whether the process uses the address space of its parent: it is between vfork and exec.
     pub is_borrowed: bool,
 }
@@ -92,7 +94,7 @@ impl Weighed {
         let counted = || {
             let mut buffer = [0; 128];
             let statm = process.read(c"statm", &mut buffer).unwrap_or_default();
-            resident_and_anonymous(statm, page).map_or(0, |(_, anonymous)| anonymous)
+            resident_and_anonymous(statm, page).unwrap_or_default()
         };
         let before = counted();
         // A read would hold the memory of a dying process.
@@ -101,15 +103,16 @@ impl Weighed {
             false => Weight::of(process, parent).ok(),
         };
         let is_borrowed = process.shares_map_with(parent) == Some(true);
-        Weighed::new(weight, (before, counted()), is_borrowed)
+        Weighed::new(weight, [before, counted()], is_borrowed)
     }
 
-    /// A result of a read; `counted` is its anonymous memory by `statm` before and after the read.
-    pub fn new(weight: Option<Weight>, counted: (u64, u64), is_borrowed: bool) -> Weighed {
+    /// A result of a read; `counted` are its resident and its anonymous memory by `statm` before and after the read.
+    pub fn new(weight: Option<Weight>, counted: [(u64, u64); 2], is_borrowed: bool) -> Weighed {
         // Growth during the read is the process's own memory.
         let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
-        let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
-        Weighed { weight, anonymous: own.clamp(before, after), is_borrowed }
+        let [(resident, first), (_, second)] = counted;
+        let anonymous = own.clamp(first.min(second), first.max(second));
+        Weighed { weight, anonymous, resident, is_borrowed }
     }
 
     /// The memory that its end frees, if it has `anonymous` bytes of anonymous memory now. Without a weight, all
@@ -130,9 +133,13 @@ impl Weighed {
         }
     }
 
-    /// Whether `anonymous` bytes of anonymous memory are close to those that were there when the process was weighed.
-    pub fn has_similar_size(&self, anonymous: u64) -> bool {
-        anonymous.abs_diff(self.anonymous) <= self.anonymous / CHANGED_PART
+    /// Whether a process of this size has changed little since it was weighed: its anonymous memory, and if it had
+    /// shared memory without a name, all its memory, which shows whether that grew.
+    pub fn has_similar_size(&self, resident: u64, anonymous: u64) -> bool {
+        let is_similar = |now: u64, then: u64| now.abs_diff(then) <= then / CHANGED_PART;
+        let has_shared = self.weight.is_some_and(|weight| weight.shared > 0);
+        is_similar(anonymous, self.anonymous)
+            && (!has_shared || is_similar(resident, self.resident))
     }
 }
 
@@ -211,6 +218,8 @@ type MemoryId = (u64, u64);
 #[derive(Clone, Copy, Debug, Default)]
 struct SharedMapping {
     memory: MemoryId,
+    /// Addresses of one of its mappings, by which the kernel names its file.
+    addresses: (u64, u64),
     bytes: u64,
     is_elsewhere: bool,
 }
@@ -220,58 +229,80 @@ struct SharedMapping {
 struct SharedMappings {
     rows: [SharedMapping; SHARED_MAPPINGS_MAX],
     length: usize,
-    all: u64,
+    /// Bytes of address space of memory that has no row.
+    others: u64,
 }
 
 impl SharedMappings {
     fn of(process: &HeldProcess) -> Result<SharedMappings, Errno> {
         let mut found = SharedMappings::default();
-        each_nameless(&process.open_file(c"maps")?, |memory, bytes| found.add(memory, bytes))?;
+        each_nameless(&process.open_file(c"maps")?, |mapping| found.add(mapping))?;
         Ok(found)
     }
 
-    fn add(&mut self, memory: MemoryId, bytes: u64) {
-        self.all += bytes;
-        if let Some(row) = self.rows[..self.length].iter_mut().find(|row| row.memory == memory) {
-            row.bytes += bytes;
+    fn add(&mut self, mapping: SharedMapping) {
+        let rows = &mut self.rows[..self.length];
+        if let Some(row) = rows.iter_mut().find(|row| row.memory == mapping.memory) {
+            row.bytes += mapping.bytes;
         } else if let Some(row) = self.rows.get_mut(self.length) {
-            *row = SharedMapping { memory, bytes, is_elsewhere: false };
+            *row = mapping;
             self.length += 1;
+        } else {
+            self.others += mapping.bytes;
         }
     }
 
     fn nameless(&self) -> Nameless {
-        let own = self.rows.iter().filter(|row| !row.is_elsewhere).map(|row| row.bytes).sum();
-        Nameless { all: self.all, own }
+        let rows = &self.rows[..self.length];
+        let is_elsewhere = rows.iter().any(|row| row.is_elsewhere);
+        let own = rows.iter().filter(|row| !row.is_elsewhere).map(|row| row.bytes).sum::<u64>();
+        let all = rows.iter().map(|row| row.bytes).sum::<u64>() + self.others;
+        Nameless { all, own: own + if is_elsewhere { 0 } else { self.others } }
+    }
+
+    /// Replaces address space by memory: the pages that the kernel has allocated. More rows may be mapped in part.
+    fn count_allocated(&mut self, process: &HeldProcess) {
+        for row in &mut self.rows[..self.length] {
+            // Without the privilege to ask, address space is the bound.
+            if let Some(allocated) = process.allocated_bytes(row.addresses) {
+                row.bytes = row.bytes.min(allocated);
+            }
+        }
     }
 
     /// Looks for the mappings in the parent and in children, which have them from a fork. A process that uses the
     /// same address space does not count.
-    fn look_in_relatives(&mut self, process: &HeldProcess, parent: u32) {
-        let mut buffer = [0; 128];
-        let children = process.first_children(&mut buffer).take(CHILDREN_MAX);
+    ///
+    /// # Errors
+    /// Descriptors ran out.
+    fn look_in_relatives(&mut self, process: &HeldProcess, parent: u32) -> Result<(), Errno> {
+        let children = process.newest_children::<CHILDREN_MAX>();
         for relative in std::iter::once(parent).chain(children) {
-            if process.shares_map_with(relative) == Some(true) {
+            if relative == 0 || process.shares_map_with(relative) == Some(true) {
                 continue;
             }
-            let maps = process.open_map_of(relative);
             let rows = &mut self.rows[..self.length];
-            // A relative that has ended or may not be read shows nothing.
-            let _ = maps.and_then(|maps| {
-                each_nameless(&maps, |memory, _| {
-                    let same = rows.iter_mut().filter(|row| row.memory == memory);
+            let seen = process.open_map_of(relative).and_then(|maps| {
+                each_nameless(&maps, |mapping| {
+                    let same = rows.iter_mut().filter(|row| row.memory == mapping.memory);
                     same.for_each(|row| row.is_elsewhere = true);
                 })
             });
+            // A relative that has ended or may not be read shows nothing.
+            if let Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) = seen {
+                return Err(error);
+            }
             if self.rows[..self.length].iter().all(|row| row.is_elsewhere) {
-                return;
+                break;
             }
         }
+        Ok(())
     }
 }
 
-/// Calls `found` with each mapping of shared memory without a name, and its size in bytes.
-fn each_nameless(maps: &OwnedFd, mut found: impl FnMut(MemoryId, u64)) -> Result<(), Errno> {
+/// Calls `found` with each mapping of shared memory without a name.
+fn each_nameless(maps: &OwnedFd, found: impl FnMut(SharedMapping)) -> Result<(), Errno> {
+    let mut found = found;
     let mut buffer = [0; 4096];
     let (mut kept, mut seen) = (0, 0);
     loop {
@@ -281,7 +312,7 @@ fn each_nameless(maps: &OwnedFd, mut found: impl FnMut(MemoryId, u64)) -> Result
         let text = &buffer[..filled];
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let lines = text[..end].split(|&byte| byte == b'\n');
-        lines.filter_map(nameless_mapping).for_each(|(memory, bytes)| found(memory, bytes));
+        lines.filter_map(nameless_mapping).for_each(&mut found);
         if length == 0 || seen >= MAPS_MAX {
             return Ok(());
         }
@@ -291,20 +322,23 @@ fn each_nameless(maps: &OwnedFd, mut found: impl FnMut(MemoryId, u64)) -> Result
     }
 }
 
-/// The memory and the size of the mapping in a line of `maps`, if it is shared memory without a name.
-fn nameless_mapping(line: &[u8]) -> Option<(MemoryId, u64)> {
-    let text = std::str::from_utf8(line).ok()?;
-    let mut fields = text.split_ascii_whitespace();
-    let (begin, end) = fields.next()?.split_once('-')?;
-    let is_shared = fields.next()?.ends_with('s');
-    let (major, minor) = fields.nth(1)?.split_once(':')?;
-    let inode = fields.next()?.parse().ok()?;
-    let path = fields.next()?;
-    let is_nameless = text.ends_with(" (deleted)") && !path.starts_with("/SYSV");
+/// The mapping in a line of `maps`, if it is shared memory without a name. A name of bytes that are not UTF-8 is allowed.
+fn nameless_mapping(line: &[u8]) -> Option<SharedMapping> {
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let mut field = || std::str::from_utf8(fields.next()?).ok();
+    let (begin, end) = field()?.split_once('-')?;
+    let is_shared = field()?.ends_with('s');
+    field()?;
+    let (major, minor) = field()?.split_once(':')?;
+    let inode = field()?.parse().ok()?;
+    let path = fields.next()?.trim_ascii_start();
+    let is_nameless = path.ends_with(b" (deleted)") && !path.starts_with(b"/SYSV");
     let number = |hexadecimal| u64::from_str_radix(hexadecimal, 16).ok();
-    let size = number(end)?.checked_sub(number(begin)?)?;
-    let device = number(major)? << 32 | number(minor)?;
-    (is_shared && is_nameless).then_some(((device, inode), size))
+    let addresses = (number(begin)?, number(end)?);
+    let bytes = addresses.1.checked_sub(addresses.0)?;
+    let memory = (number(major)? << 32 | number(minor)?, inode);
+    let mapping = SharedMapping { memory, addresses, bytes, is_elsewhere: false };
+    (is_shared && is_nameless).then_some(mapping)
 }
 
 #[cfg(test)]
@@ -358,15 +392,17 @@ mod tests {
     #[test]
     fn only_shared_mappings_that_vanish_are_counted() {
         for (line, expected) in [
-            ("1000-3000 rw-s 00000000 00:01 9 /dev/zero (deleted)", Some(((1, 9), 0x2000))),
-            ("1000-3000 rw-s 00000000 00:01 9 /memfd:a b (deleted)", Some(((1, 9), 0x2000))),
+            ("1000-3000 rw-s 00000000 00:01 9 /dev/zero (deleted)", Some(0x2000)),
+            ("1000-3000 rw-s 00000000 00:01 9 /memfd:a b (deleted)", Some(0x2000)),
             ("1000-3000 rw-s 00000000 00:1a 9 /dev/shm/x", None),
             ("1000-3000 rw-s 00000000 00:01 9 /SYSV00000000 (deleted)", None),
             ("1000-3000 rw-p 00000000 00:01 9 /dev/zero (deleted)", None),
             ("1000-3000 rw-p 00000000 00:00 0", None),
             ("", None),
         ] {
-            assert_eq!(nameless_mapping(line.as_bytes()), expected, "{line}");
+            let found = nameless_mapping(line.as_bytes());
+            assert_eq!(found.map(|mapping| mapping.bytes), expected, "{line}");
+            assert!(found.is_none_or(|mapping| mapping.memory == (1, 9)), "{line}");
         }
     }
 

@@ -194,7 +194,8 @@ fn due<'a>(
 impl Known {
     fn is_valid(&self, state: &ProcessState, longest_ns: u64, occasion: Occasion) -> bool {
         let age_ns = occasion.time_ns.saturating_sub(self.time_ns);
-        let is_similar = state.own.is_some_and(|own| self.weighed.has_similar_size(own));
+        let is_similar =
+            state.own.is_some_and(|own| self.weighed.has_similar_size(state.resident, own));
         is_similar && !self.is_old && age_ns < longest_ns
     }
 
@@ -259,7 +260,7 @@ mod tests {
             shared_swapped: MIB,
             ..linux::weight::Weight::default()
         };
-        let weighed = Weighed::new(Some(weight), (anonymous, anonymous), false);
+        let weighed = Weighed::new(Some(weight), [(anonymous, anonymous); 2], false);
         let time_ns = ms * MS;
         let known = Known {
             start: 7,

@@ -64,7 +64,11 @@ impl Entry {
     pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
         self.weighed.is_some_and(|(at, weighed)| {
             let age = Nanos(now.0 - at.0);
-            is_weight_valid(age, longest, weighed.has_similar_size(self.seen.anonymous))
+            is_weight_valid(
+                age,
+                longest,
+                weighed.has_similar_size(self.seen.resident, self.seen.anonymous),
+            )
         })
     }
 
@@ -108,7 +112,7 @@ mod tests {
             shared_swapped: 4 * MIB,
             ..Weight::default()
         };
-        server.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 100 * MIB), false));
+        server.weigh(Nanos(0), Weighed::new(Some(weight), [(120 * MIB, 100 * MIB); 2], false));
         assert_eq!((server.own(), server.share()), (Bytes(5 * MIB), Some(20 * MIB)));
         assert_eq!(server.own_swapped(), Bytes(6 * MIB));
         server.seen.anonymous += 7 * MIB;
@@ -125,7 +129,10 @@ mod tests {
         // A hog that grows during the read.
         let mut hog = entry();
         let weight = Weight { own: 130 * MIB, proportional: 130 * MIB, ..Weight::default() };
-        hog.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 140 * MIB), false));
+        hog.weigh(
+            Nanos(0),
+            Weighed::new(Some(weight), [(120 * MIB, 100 * MIB), (160 * MIB, 140 * MIB)], false),
+        );
         hog.seen.anonymous = 150 * MIB;
         assert_eq!((hog.own(), hog.share()), (Bytes(150 * MIB), None));
     }
@@ -134,7 +141,7 @@ mod tests {
     fn a_child_that_borrows_its_parents_memory_frees_nothing() {
         let mut child = entry();
         let weight = Weight { own: 100 * MIB, proportional: 100 * MIB, ..Weight::default() };
-        child.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 100 * MIB), true));
+        child.weigh(Nanos(0), Weighed::new(Some(weight), [(120 * MIB, 100 * MIB); 2], true));
         assert_eq!((child.own(), child.own_swapped(), child.share()), (Bytes(0), Bytes(0), None));
         child.forget_weight();
         assert_eq!(child.own(), Bytes(100 * MIB));

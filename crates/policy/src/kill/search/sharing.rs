@@ -12,6 +12,8 @@ const SAME_MAP: u64 = 256 << 10;
 const LIKE_PART: u64 = 16;
 /// Candidates that free less than one part in this many of a victim are too small to be chosen in its place.
 const BEST_PART: u64 = 8;
+/// Shared memory below this does not make a child a member of a family.
+const LENT_MIN: u64 = 1 << 20;
 /// Ancestors that are followed.
 const DEPTH_MAX: usize = 16;
 
@@ -118,18 +120,31 @@ fn family(
 /// The family of a process: the process group of its topmost ancestor that shares memory, too, so
 /// that orphans of one server stay together. 0 if it shares nothing.
 fn family_of(index: usize, candidates: &[Candidate], sharers: &[Sharer]) -> u32 {
+    let parent_of = |sharer: &Sharer| {
+        let found = candidates.binary_search_by_key(&sharer.parent, |candidate| candidate.process);
+        found.ok().map(|parent| &sharers[parent])
+    };
     let mut top = &sharers[index];
-    if top.share.is_none() {
+    if top.share.is_none() && !parent_of(top).is_some_and(|parent| parent.lends_to(top)) {
         return 0;
     }
     for _ in 0..DEPTH_MAX {
-        let parent = candidates.binary_search_by_key(&top.parent, |candidate| candidate.process);
-        match parent.map(|parent| &sharers[parent]) {
-            Ok(parent) if parent.share.is_some() => top = parent,
+        match parent_of(top) {
+            Some(parent) if parent.share.is_some() => top = parent,
             _ => break,
         }
     }
     top.process_group
+}
+
+impl Sharer {
+    /// Whether `child` is a fork that maps the shared memory of this process, as forks do even if they have touched no
+    /// page of it, and so have no share.
+    fn lends_to(&self, child: &Sharer) -> bool {
+        self.share.is_some()
+            && self.shared.0 >= LENT_MIN
+            && (self.name, self.process_group) == (child.name, child.process_group)
+    }
 }
 
 /// Assumes that the end of candidates with the name and the size of `victim` frees nothing, as it did for the

@@ -76,6 +76,22 @@ fn a_family_holds_the_memory_if_it_has_four_times_what_the_best_process_frees() 
 }
 
 #[test]
+fn forks_that_only_map_the_memory_of_their_parent_die_with_it() {
+    let mut search = HolderSearch::with_room(8);
+    let parent = row(10, 1, 0, 90);
+    let mut rows: (Vec<Candidate>, Vec<Sharer>) =
+        [parent, row(11, 10, 0, 0), row(12, 10, 0, 0), row(13, 1, 5, 0)].into_iter().unzip();
+    assert_eq!(find(&mut search, &rows, 0), Holder::Processes, "it shares no memory by name");
+    rows.1[0].shared = mib(90);
+    let family = Family { key: 10, root: CandidateIndex(0), processes: 3, bytes: mib(90) };
+    assert_eq!(find(&mut search, &rows, 0), Holder::Family(family));
+    // A child that runs another program maps none of it.
+    rows.1[1].name[0] = b'x';
+    let family = Family { processes: 2, ..family };
+    assert_eq!(find(&mut search, &rows, 0), Holder::Family(family));
+}
+
+#[test]
 fn shared_memory_of_no_process_spares_all() {
     let mut search = HolderSearch::default();
     let mut rows = server(30);
