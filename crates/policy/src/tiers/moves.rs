@@ -81,6 +81,12 @@ pub struct Move {
     pub page: PageId,
 }
 
+/// Receives the moves that follow from one request, in the order in which they take effect.
+pub trait MoveSink {
+    /// Receives the next move.
+    fn push(&mut self, step: Step, page: PageId);
+}
+
 /// Most moves that follow from one request: a read, two demotions and a promotion.
 const MOVES_MAX: usize = 4;
 
@@ -105,9 +111,11 @@ impl Moves {
     pub fn clear(&mut self) {
         self.length = 0;
     }
+}
 
+impl MoveSink for Moves {
     #[inline(always)]
-    pub(super) fn push(&mut self, step: Step, page: PageId) {
+    fn push(&mut self, step: Step, page: PageId) {
         self.moves[self.length] = Move { step, page };
         self.length += 1;
     }

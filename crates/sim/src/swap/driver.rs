@@ -7,7 +7,7 @@ use super::owners::Owners;
 use super::tally::Tally;
 use crate::error::Error;
 use policy::placement::Placement;
-use policy::tiers::{Moves, PageState, Request, Rules, Step, TwoTiers};
+use policy::tiers::{MoveSink, PageState, Request, Rules, Step, TwoTiers};
 use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId, Progress};
 
 /// One run in progress: receives the trace batch by batch, and then returns its counts.
@@ -58,15 +58,61 @@ pub struct Driver<P> {
     owners: Owners,
     rules: ReplayRules,
     tally: Tally,
-    moves: Moves,
+}
+
+/// Counts the moves of a page-out or page-in.
+struct Counter<'a> {
+    owners: &'a Owners,
+    tally: &'a mut Tally,
+    process: ProcessId,
+    /// Whether a page fault waits for the moves, as in a page-in.
+    stalls: bool,
+    /// Whether the page was known before and had no frame.
+    enters: bool,
+    has_demoted: bool,
+}
+
+impl MoveSink for Counter<'_> {
+    #[inline(always)]
+    fn push(&mut self, step: Step, page: PageId) {
+        let account = self.tally.of(self.process);
+        match step {
+            Step::ReadFast => account.fast_reads += 1,
+            Step::ReadSlow => account.slow_reads += 1,
+            Step::WriteFast => {
+                account.fast_writes += 1;
+                account.promotions += u64::from(self.enters);
+            }
+            Step::WriteSlow => account.slow_writes += 1,
+            Step::Promote => {
+                account.fast_writes += 1;
+                account.promotions += 1;
+                self.tally.fast_writes_stalling += 1;
+            }
+            Step::Demote { writes } => {
+                let account = self.tally.of(self.owners.of(page));
+                account.demotions += 1;
+                account.slow_writes += u64::from(writes);
+                self.tally.slow_writes_stalling += u64::from(writes && self.stalls);
+                self.has_demoted = true;
+            }
+            Step::Free => account.demotions += u64::from(!self.stalls),
+        }
+    }
+}
+
+/// Ignores the moves of a request whose moves cost nothing.
+struct Uncounted;
+
+impl MoveSink for Uncounted {
+    fn push(&mut self, _step: Step, _page: PageId) {}
 }
 
 impl<P: Placement> Driver<P> {
     /// A run that starts with both tiers empty.
     pub fn new(placement: P, tier_rules: Rules, rules: ReplayRules) -> Driver<P> {
         let tiers = TwoTiers::new(placement, tier_rules);
-        let (owners, tally, moves) = (Owners::default(), Tally::default(), Moves::default());
-        Driver { tiers, owners, rules, tally, moves }
+        Driver { tiers, owners: Owners::default(), rules, tally: Tally::default() }
     }
 
     fn grow(&mut self, events: &Events) {
@@ -90,28 +136,8 @@ impl<P: Placement> Driver<P> {
             self.adopt(page, process, kind);
         }
         self.tally.clean_page_outs += u64::from(!is_dirty);
-        self.tiers.on(Request::Out { is_dirty }, page, &mut self.moves);
         let enters = is_known && !before.has(PageState::FAST);
-        for moved in self.moves.iter() {
-            let account = self.tally.of(process);
-            match moved.step {
-                Step::WriteFast => {
-                    account.fast_writes += 1;
-                    account.promotions += u64::from(enters);
-                }
-                Step::WriteSlow => account.slow_writes += 1,
-                Step::Free => account.demotions += 1,
-                Step::Demote { writes } => {
-                    let account = self.tally.of(self.owners.of(moved.page));
-                    account.demotions += 1;
-                    account.slow_writes += u64::from(writes);
-                    if let Some(page) = self.tiers.prefetch_victim() {
-                        self.owners.prefetch(page);
-                    }
-                }
-                Step::ReadFast | Step::ReadSlow | Step::Promote => {}
-            }
-        }
+        self.move_pages(Request::Out { is_dirty }, page, process, enters);
     }
 
     #[inline(always)]
@@ -127,29 +153,20 @@ impl<P: Placement> Driver<P> {
             // To the slow tier: the replay cannot know whether a frame was free at that time.
             self.tally.of(process).slow_writes += 1;
         }
-        self.tiers.on(Request::In, page, &mut self.moves);
-        for moved in self.moves.iter() {
-            let account = self.tally.of(process);
-            match moved.step {
-                Step::ReadFast => account.fast_reads += 1,
-                Step::ReadSlow => account.slow_reads += 1,
-                // The page's fault waits for its promotion, and for the write that makes room.
-                Step::Promote => {
-                    account.fast_writes += 1;
-                    account.promotions += 1;
-                    self.tally.fast_writes_stalling += 1;
-                }
-                Step::Demote { writes } => {
-                    let account = self.tally.of(self.owners.of(moved.page));
-                    account.demotions += 1;
-                    account.slow_writes += u64::from(writes);
-                    self.tally.slow_writes_stalling += u64::from(writes);
-                    if let Some(page) = self.tiers.prefetch_victim() {
-                        self.owners.prefetch(page);
-                    }
-                }
-                Step::WriteFast | Step::WriteSlow | Step::Free => {}
-            }
+        self.move_pages(Request::In, page, process, false);
+    }
+
+    /// Moves pages for a page-out or page-in. `enters` as in [`Counter`].
+    #[inline(always)]
+    fn move_pages(&mut self, request: Request, page: PageId, process: ProcessId, enters: bool) {
+        let Driver { tiers, owners, tally, .. } = self;
+        let stalls = request == Request::In;
+        let mut counter = Counter { owners, tally, process, stalls, enters, has_demoted: false };
+        tiers.decide(request, page, &mut counter);
+        if counter.has_demoted
+            && let Some(victim) = tiers.prefetch_victim()
+        {
+            owners.prefetch(victim);
         }
     }
 
@@ -176,7 +193,7 @@ impl<P: Placement> Driver<P> {
         if !self.tiers.state(page).has(PageState::KNOWN) {
             self.adopt(page, process, kind);
         }
-        self.tiers.on(Request::Void, page, &mut self.moves);
+        self.tiers.decide(Request::Void, page, &mut Uncounted);
     }
 
     /// Makes the copies of a page void: its slot was discarded. The page may live on in memory, and is
@@ -188,7 +205,7 @@ impl<P: Placement> Driver<P> {
         if state.has(PageState::KNOWN) {
             let process = self.owners.of(page);
             self.tally.of(process).slow_writes += u64::from(self.is_written_late(state));
-            self.tiers.on(Request::Void, page, &mut self.moves);
+            self.tiers.decide(Request::Void, page, &mut Uncounted);
         }
     }
 
