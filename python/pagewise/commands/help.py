@@ -113,7 +113,7 @@ def term(param: Any) -> str:
     names = "/".join(", ".join(names) for names in both)
     if param.is_flag or param.count:
         return names
-    choices = param.type_descriptor.choices or ()
+    choices = getattr(param.type, "choices", ())
     return f"{names} {param.metavar or '|'.join(map(str, choices)) or param.name.upper()}"
 
 
