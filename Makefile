@@ -28,7 +28,7 @@ test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
-	cargo test --release --quiet --workspace $(AGENT_FEATURES) -- --include-ignored
+	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
 	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live
 	@tools/skipped.sh $(SKIPPED)
 
@@ -52,7 +52,7 @@ check: .venv/.test-extras build
 check-rust:
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace $(AGENT_FEATURES) -- -D warnings
-	cargo test --release --quiet --workspace $(AGENT_FEATURES)
+	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES)
 
 check-python:
 	$(PYTHON) -m ruff format --check .

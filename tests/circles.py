@@ -7,6 +7,7 @@ private imports. A re-export counts as no use by itself; test modules do not cou
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 Segments = tuple[str, ...]
@@ -18,7 +19,9 @@ WORDS = re.compile(
 TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{")
 MODULE = re.compile(r"((?:#\[[^\]]*\]\s*)*)(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;")
 USE = re.compile(r"(?<!\w)((?:pub(?:\([^)]*\))?\s+)?)use\s+([^;]+);")
-DEFINES = r"\b(?:fn|struct|enum|trait|type|const|static|union|mod|macro_rules!)\s+(?:mut\s+)?{}\b"
+DEFINED = re.compile(
+    r"\b(?:fn|struct|enum|trait|type|const|static|union|mod|macro_rules!)\s+(?:mut\s+)?(\w+)"
+)
 
 
 @dataclass(eq=False)
@@ -31,9 +34,14 @@ class Module:
     children: dict[str, "Module"] = field(default_factory=dict)
     uses: list[tuple[Segments, str, bool]] = field(default_factory=list)
 
+    @cached_property
+    def defined(self) -> set[str]:
+        """The names of the items that are written in the file."""
+        return set(DEFINED.findall(self.code))
+
     def defines(self, name: str) -> bool:
         """Whether an item of this name is written in the file."""
-        return re.search(DEFINES.format(name), self.code) is not None
+        return name in self.defined
 
     def root(self) -> "Module":
         """The file that the crate begins with."""

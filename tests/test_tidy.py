@@ -6,7 +6,9 @@ import json
 import re
 import subprocess
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,12 @@ def tracked_files() -> list[Path]:
 
 def files(*suffixes: str) -> list[Path]:
     return [path for path in tracked_files() if path.suffix in suffixes]
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Every node of a Python file's syntax tree, from its root."""
+    return list(ast.walk(ast.parse(path.read_text())))
 
 
 def relative(path: Path) -> str:
@@ -198,18 +206,22 @@ def is_below(path: Path, catalog: Path) -> bool:
 
 def test_every_rust_file_is_compiled() -> None:
     texts = {path: path.read_text() for path in files(".rs") if "src" in path.parts}
+    # By folder, the files that may declare its modules.
+    parents_of = defaultdict(list)
+    for path in texts:
+        parents_of[path.parent].append(path)
+        parents_of[path.with_suffix("")].append(path)
     for path in texts:
         module = path.parent if path.stem == "mod" else path.with_suffix("")
         declared = re.compile(rf'\bmod {module.name};|path = "[\w/]*{module.name}\.rs"')
-        parents = [file for file in texts if module.parent in (file.parent, file.with_suffix(""))]
         assert module.name in ("lib", "main") or any(
-            declared.search(texts[parent]) for parent in parents
+            declared.search(texts[parent]) for parent in parents_of[module.parent]
         ), f"{relative(path)}: no `mod {module.name};` names it"
 
 
 def test_pagewise_imports_no_study() -> None:
     for path in (ROOT / "python").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
             back = [name for name in names if name.split(".")[0] == "pagewise_studies"]
@@ -279,9 +291,9 @@ def test_names_in_rust_are_nouns() -> None:
         assert not found, f"{relative(path)}: {found and found[0]}: which noun is it?"
 
 
-def names_in_python(tree: ast.AST) -> Iterator[tuple[int, str | None]]:
+def names_in_python(path: Path) -> Iterator[tuple[int, str | None]]:
     """The names that a file gives: to variables, parameters, functions, classes and imports."""
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.lineno, node.id
         elif isinstance(node, ast.arg):
@@ -294,7 +306,7 @@ def names_in_python(tree: ast.AST) -> Iterator[tuple[int, str | None]]:
 
 def test_names_in_python_are_nouns() -> None:
     for path in files(".py"):
-        for line, name in names_in_python(ast.parse(path.read_text())):
+        for line, name in names_in_python(path):
             assert name not in ("one", "told", "said"), f"{relative(path)}:{line}: which noun?"
 
 
@@ -317,7 +329,7 @@ def openings_in_rust(path: Path) -> Iterator[tuple[int, str]]:
 
 def openings_in_python(path: Path) -> Iterator[tuple[int, str]]:
     """The doc comments of a file: of modules, classes, functions and fields."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             yield node.lineno, str(node.value.value)
 
@@ -476,7 +488,7 @@ def waits_without_limit(call: ast.Call) -> bool:
 
 def test_no_test_waits_for_a_command_without_a_limit() -> None:
     for path in (path for path in files(".py") if relative(path).startswith("tests/")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path):
             if isinstance(node, ast.Call) and waits_without_limit(node):
                 pytest.fail(f"{relative(path)}:{node.lineno}: timeout= is missing")
 

