@@ -47,6 +47,16 @@ EXAMPLES = (
     "--slow ufs-3.1 --page-size 16KiB",
     "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
 )
+REQUEST = ("architecture", "fast_tier", "fast", "slow")
+"""What a simulation needs beside the recording, unless --as-recorded takes it from there."""
+
+
+def require_request(context: typer.Context, is_as_recorded: bool) -> bool:
+    """Makes `REQUEST` required without --as-recorded, so that one message names all missing."""
+    for param in context.command.params:
+        if param.name in REQUEST and not is_as_recorded:
+            param.required = True
+    return is_as_recorded
 
 
 def run(
@@ -82,6 +92,8 @@ def run(
         bool,
         typer.Option(
             "--as-recorded",
+            is_eager=True,
+            callback=require_request,
             help="Decide a recording of `pagewise-agent swapd` again, with its own policy, sizes "
             "and latencies. The exit status is 1 if other pages move.",
         ),
@@ -110,14 +122,12 @@ def run(
     inside the device. The wear in --json is the share of the rated writes used per day, without
     write amplification.
     """
-    needed = {
-        "--architecture": architecture,
-        "--fast-tier": fast_tier,
-        "--fast": fast,
-        "--slow": slow,
-    }
     if as_recorded_:
         others = {
+            "--architecture": architecture,
+            "--fast-tier": fast_tier,
+            "--fast": fast,
+            "--slow": slow,
             "--option": option,
             "--profile": profile,
             "--page-size": page_size,
@@ -125,14 +135,14 @@ def run(
             "--as": as_,
             "--map": map_,
         }
-        refuse_beside_recorded({**needed, **others})
+        refuse_beside_recorded(others)
         as_recorded.run(trace, moves, force=force, json=json)
         return
     if moves is not None or force:
         raise UsageError("--moves and --force need --as-recorded")
-    if architecture is None or fast_tier is None or fast is None or slow is None:
-        missing = ", ".join(name for name, value in needed.items() if value is None)
-        raise UsageError(f"missing: {missing}", hint="see: pagewise simulate --help")
+    # `require_request` has refused what is missing.
+    assert architecture is not None and fast_tier is not None
+    assert fast is not None and slow is not None
     source = opened(trace, format, as_, map_)
     values = name_values(option)
     with watched("simulating") as progress:
