@@ -1,9 +1,13 @@
 """The journal of a grid survives a kill at any byte."""
 
+import errno
 import itertools
 import multiprocessing
+import os
 import resource
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -84,6 +88,70 @@ def test_a_journal_without_cells_is_removed(tmp_path: Path):
     with open_journal(str(tmp_path / "results.parquet")):
         assert (tmp_path / "results.parquet.journal").read_bytes() == HEADER
     assert not list(tmp_path.iterdir())
+
+
+KILLED_AT = """
+import os, signal, sys
+from pagewise.grids import journal
+
+left = int(sys.argv[2])
+def trace(frame, event, _):
+    global left
+    if frame.f_code.co_filename != journal.__file__:
+        return None
+    left -= event == "line"
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return trace
+
+sys.settrace(trace)
+journal.open_journal(sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_while_the_journal_is_made_does_not_stop_the_next_run(tmp_path: Path):
+    path = tmp_path / "results.parquet"
+    for count in itertools.count():
+        command = [sys.executable, "-c", KILLED_AT, str(path), str(count)]
+        status = subprocess.run(command, timeout=60).returncode
+        with open_journal(str(path)) as journal:
+            assert journal.finished == {}
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+    # The last run has removed the folders of those that were killed.
+    assert count > 10 and not list(tmp_path.iterdir())
+
+
+def test_without_hard_links_a_journal_is_made_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: Any) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    results = str(tmp_path / "results.parquet")
+    with open_journal(results) as journal:
+        journal.append(CELLS)
+    with open_journal(results) as journal:
+        assert journal.finished == CELLS
+    assert [each.name for each in tmp_path.iterdir()] == ["results.parquet.journal"]
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, link = tmp_path / "results.parquet.journal", os.link
+
+    def after_another(source: Path, target: Path) -> None:
+        target.write_text("my notes")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", after_another)
+    with pytest.raises(UnwritableOutput, match="not a journal"):
+        open_journal(str(tmp_path / "results.parquet"))
+    assert path.read_text() == "my notes" and list(tmp_path.iterdir()) == [path]
 
 
 @contextmanager

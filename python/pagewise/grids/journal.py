@@ -20,11 +20,14 @@ from types import TracebackType
 from typing import IO, Protocol, Self
 
 from pagewise.errors import UnwritableOutput
+from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import filesystem, is_remote, local_path
 
 SUFFIX = ".journal"
 HEADER = b"pagewise-journal 1\n"
 """The first line of a local journal. A file without it is never written, truncated or removed."""
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP)
+"""How a file system without hard links refuses one."""
 
 
 class Journal(Protocol):
@@ -79,7 +82,8 @@ class LocalJournal(_Closing):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file: IO[bytes] = _created(path) or _found(path)
+        _make(path)
+        self.file: IO[bytes] = _found(path)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -119,28 +123,42 @@ class LocalJournal(_Closing):
             self.file.close()
 
 
-def _created(path: Path) -> IO[bytes] | None:
-    """A new journal; None if the name is taken."""
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+def _make(path: Path) -> None:
+    """Makes a journal, unless the name is taken.
+
+    The file has its header before it has its name, so a kill leaves no file without a header.
+    """
+    if os.path.lexists(path):
+        return
     try:
-        file = os.fdopen(os.open(path, flags, 0o666), "a+b")
-    except FileExistsError:
-        return None
+        with scratch(path.parent, BESIDE) as folder:
+            aside = folder / path.name
+            _write_header(aside)
+            with suppress(FileExistsError):
+                try:
+                    os.link(aside, path)  # unlike a rename, never replaces a file
+                except OSError as error:
+                    if error.errno not in NO_LINKS:
+                        raise
+                    _write_header(path)
     except OSError as error:
         raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
-    try:
-        file.write(HEADER)
-        file.flush()
-    except OSError as error:
-        path.unlink()
-        with suppress(OSError):
-            file.close()
-        raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
-    return file
+
+
+def _write_header(path: Path) -> None:
+    """Writes a new file; on a full disk, removes it."""
+    with open(path, "xb") as file:
+        try:
+            file.write(HEADER)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            path.unlink()
+            raise
 
 
 def _found(path: Path) -> IO[bytes]:
-    """The journal of an earlier run. Raises UnreadableInput for any other file."""
+    """The journal at a path. Raises UnwritableOutput for any other file."""
     foreign = UnwritableOutput(
         f"{path}: not a journal of pagewise",
         path=str(path),
