@@ -83,6 +83,36 @@ def test_times_are_parsed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.999999, "1 s"),
+        (0.9994, "999 ms"),
+        (0.000999999, "1 ms"),
+        (0.0009994, "999 us"),
+        (99.94, "99.9 s"),
+        (99.96, "1 min 40 s"),
+        (3599.7, "1 h 0 min"),
+    ],
+)
+def test_a_time_is_rounded_before_its_unit_is_chosen(seconds: float, text: str) -> None:
+    assert format_seconds(seconds) == text
+
+
+@given(st.floats(min_value=1e-9, max_value=1e9))
+def test_no_time_has_an_exponent(seconds: float) -> None:
+    text = format_seconds(seconds)
+    assert "e" not in text and float(text.split()[0]) < 1e6
+
+
+def test_a_size_is_rounded_before_its_unit_is_chosen() -> None:
+    assert [format_size(size) for size in (2**20 - 1, 2**30 - 1, 1023 * 2**10)] == [
+        "1.0 MiB",
+        "1.0 GiB",
+        "1023 KiB",
+    ]
+
+
 def test_shares_and_frames_are_parsed() -> None:
     assert parse_share("5%") == parse_share("0.05") == 0.05
     with pytest.raises(UsageError):

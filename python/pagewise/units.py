@@ -142,7 +142,7 @@ def format_size(size_bytes: float) -> str:
     """A size in the largest 1024-based unit that keeps it at 1 or more: ``256 MiB``."""
     value = float(size_bytes)
     for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024:
+        if abs(round(value, 1)) < 1024:
             return f"{value:.0f} {unit}" if value == round(value) else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} TiB"
@@ -159,11 +159,13 @@ def format_seconds(seconds: float | None) -> str:
         return "unknown"
     if seconds == 0:
         return "0 s"
-    if seconds < 1e-3:
+    # Rounded first: 999.999 ms are 1 s.
+    rounded = float(f"{seconds:.3g}")
+    if rounded < 1e-3:
         return f"{seconds * 1e6:.3g} us"
-    if seconds < 1:
+    if rounded < 1:
         return f"{seconds * 1e3:.3g} ms"
-    if seconds < 100:
+    if rounded < 100:
         return f"{seconds:.3g} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

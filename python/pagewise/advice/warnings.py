@@ -30,9 +30,9 @@ def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
     busy = trial.devices.busy(outcome, "slow")
     if busy is None or busy["high"] < 1:
         return None
-    times = format_range(busy, lambda value: f"{format_number(value)} times")
+    times = format_range(busy, format_number)
     verb = "cannot" if busy["typical"] >= 1 else "may not"
-    return f"{what} {verb} keep up: its I/O takes {times} the time of the recording"
+    return f"{what} {verb} keep up: its I/O takes {times} times the time of the recording"
 
 
 def limited(trial: Trial, name: str, size: int | None) -> str | None:
