@@ -127,8 +127,8 @@ pub struct Tables {
 ///   lock settles the notes before anything else.
 /// - **Signal handlers.** If this thread already holds the lock, all these functions return none, because a handler
 ///   may call `mmap` at any instruction.
-/// - **System calls under the lock** are made only to reserve a chunk, to put new pages into core files, to wake a
-///   thread, around a fork, where the program maps over free memory, where the arena gives addresses up, and on
+/// - **System calls under the lock** are made only to reserve a chunk, to put new pages into core files and to leave
+///   clean ones out once a second, to wake a thread, around a fork, where the program maps over free memory, where the arena gives addresses up, and on
 ///   tables once nothing is retained.
 /// - **A free takes the lock once.** It takes the lock a second time only after system calls that come between the
 ///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages again. Each
@@ -155,6 +155,8 @@ pub struct Arena {
     prepared: u32,
     /// Pages up to the last that was reported for core files.
     dumped: u32,
+    /// How often pages became clean.
+    cleanings: u32,
 }
 
 /// Pages whose tables are wanted at once, at most: 16 KiB of tags and 24 KiB of entries, in base pages.
@@ -179,6 +181,7 @@ impl Arena {
             used: 0,
             prepared: 0,
             dumped: 0,
+            cleanings: 0,
         }
     }
 
@@ -326,6 +329,7 @@ impl Arena {
 
     /// Makes unowned pages that have no memory a clean span.
     pub fn deposit_clean(&mut self, first: u32, pages: u32) {
+        self.cleanings = self.cleanings.wrapping_add(1);
         self.bits.dirty.clear(first, pages);
         self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Clean });
@@ -461,7 +465,8 @@ impl Arena {
     }
 
     /// Pages that core files must include from now on, since some of them are in use: first page and number,
-    /// reported once. They extend ahead of the pages in use, to the end of a huge page.
+    /// reported once unless `set_dumped` takes them back. They extend ahead of the pages in use, to the end of a huge
+    /// page.
     pub fn wanted_dump(&mut self) -> Option<(u32, u32)> {
         if self.used <= self.dumped {
             return None;
@@ -470,6 +475,26 @@ impl Arena {
         let end = (self.used + ahead).next_multiple_of(HUGE_PAGES);
         let first = std::mem::replace(&mut self.dumped, end.min(self.entries.len() as u32));
         Some((first, self.dumped - first))
+    }
+
+    /// Pages up to the last that was reported for core files.
+    pub fn dumped(&self) -> u32 {
+        self.dumped
+    }
+
+    /// Pages from `dumped` on are reported again once they are used.
+    pub fn set_dumped(&mut self, dumped: u32) {
+        self.dumped = dumped;
+    }
+
+    /// A count that changes when pages become clean.
+    pub fn cleanings(&self) -> u32 {
+        self.cleanings
+    }
+
+    /// A bounded number of clean spans, roughly the longest first.
+    pub fn clean_spans(&self) -> impl Iterator<Item = FreeSpan> {
+        self.spans.longest(Free::Clean)
     }
 
     /// Number of free spans.

@@ -17,7 +17,7 @@ use crate::pressure::Reports;
 use crate::waking::{
     self, ABSENT, CHANGING, IS_IDLE, IS_OVER, IS_WANTED, REFUSED, THREAD, is_over, rest,
 };
-use crate::{lock, locking, next, system};
+use crate::{core_files, lock, locking, next, system};
 
 /// Pause between two rounds while memory is retained.
 const PAUSE_MS: std::ops::RangeInclusive<i64> = 20..=1000;
@@ -163,11 +163,12 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: only returns a number.
     NUMBER.store(unsafe { libc::gettid() } as u32, SeqCst);
     let reports = Reports::ask();
-    let mut measured_at = None;
+    let (mut measured_at, mut cleanings) = (None, 0);
     while !is_over() {
         let now = system::now();
         if measured_at.is_none_or(|at: Nanos| now.0 - at.0 >= MEASURED_EVERY.0) {
             measure_memory();
+            leave_clean_out_of_core_files(&mut cleanings);
             measured_at = Some(now);
         }
         match give_back_what_is_due() {
@@ -195,13 +196,24 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
 fn give_back_what_is_due() -> Option<i64> {
     work(locking::lock()?);
     let mut arena = locking::lock()?;
-    if arena.hot_pages() + arena.lazy_pages() == 0 {
+    if arena.hot_pages() + arena.lazy_pages() == 0 && !arena.is_working() {
+        core_files::leave_out_clean(&mut arena);
         give_back_tables(&mut arena);
         return None;
     }
     // Memory that never becomes due by age is watched only for pressure.
     let due_ms = arena.due().map_or(i64::MAX, |due| (due.0 - system::now().0) / 1_000_000 + 1);
     Some(due_ms.clamp(*PAUSE_MS.start(), *PAUSE_MS.end()))
+}
+
+/// Excludes clean memory if none became clean since the call before, and `cleanings`, which that set.
+fn leave_clean_out_of_core_files(cleanings: &mut u32) {
+    if let Some(mut arena) = locking::lock() {
+        let before = std::mem::replace(cleanings, arena.cleanings());
+        if before == *cleanings {
+            core_files::leave_out_clean(&mut arena);
+        }
+    }
 }
 
 fn give_back_everything() {

@@ -20,6 +20,7 @@ mod bins;
 mod bits;
 mod chunks;
 mod confined;
+mod core_files;
 mod deferred;
 mod definitions;
 mod flag;

@@ -9,18 +9,18 @@ use types::{Bytes, LazyCounter};
 
 use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::{Bits, PageBits};
-use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
-use crate::huge_pages::{self, HUGE_PAGE, HUGE_PAGES};
+use crate::chunks::{PAGE, address_of};
+use crate::huge_pages::{self, HUGE_PAGE};
 use crate::knobs::{CROWDED_HELD_MAX, Profile, knobs};
 use crate::limits::Reach;
 use crate::lock::Guard;
 use crate::locking::{self, lock, lock_at_rest, lock_briefly, lock_for};
 use crate::reserve::next_chunk;
-use crate::spans::{Free, FreeSpan};
+use crate::spans::Free;
 use crate::system::{KeepErrno, OPEN, Signals};
 use crate::tables::page_bits;
 use crate::vault::{self, Closing, Opening};
-use crate::{deferred, huge, premap, retired, statistics, system, waking};
+use crate::{core_files, deferred, huge, premap, retired, statistics, system, waking};
 
 /// Required content of memory that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +53,7 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
     count_grant(&arena, grant);
     let known = Known::of(&arena);
     let tables = arena.wanted_tables();
-    if let Some((first, pages)) = arena.wanted_dump() {
-        dump(first, pages);
-    }
+    core_files::include_ahead(&mut arena);
     drop(arena);
     tables.into_iter().flatten().for_each(populate_table);
     match prepare(grant, known, content) {
@@ -73,6 +71,8 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     let mut arena = lock_for(owner)?;
     let grant = arena.allocate_open(pages, alignment, owner)?;
     count_grant(&arena, grant);
+    core_files::include_ahead(&mut arena);
+    core_files::include(grant, arena.bits.undumped);
     Some(grant)
 }
 
@@ -89,6 +89,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     let Some(grant) = arena.extend(end, pages) else { return false };
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
+    core_files::include_ahead(&mut arena);
     let known = Known::of(&arena);
     drop(arena);
     let opening = prepare(grant, known, content);
@@ -255,30 +256,7 @@ pub fn perform(work: Work, aside: Bits) {
         act(address, length);
     }
     if matches!(work, Work::Discard(_)) && !aside.any(span.first, span.pages) {
-        leave_out_of_core_files(span);
-    }
-}
-
-/// Excludes the whole huge pages of a span without memory from core files, which would contain zeros.
-fn leave_out_of_core_files(span: FreeSpan) {
-    let first = span.first.next_multiple_of(HUGE_PAGES);
-    let end = span.end() / HUGE_PAGES * HUGE_PAGES;
-    if first < end {
-        let (address, length) = (address_of(first), (end - first) as usize * PAGE);
-        if system::advise(address, length, libc::MADV_DONTDUMP).is_ok() {
-            page_bits().undumped.set(first, end - first);
-        }
-    }
-}
-
-/// Includes pages, in any chunks, in core files.
-fn dump(first: u32, pages: u32) {
-    let (mut page, end) = (first, first + pages);
-    while page < end {
-        let next = end.min((page / CHUNK_PAGES + 1) * CHUNK_PAGES);
-        let length = (next - page) as usize * PAGE;
-        let _ = system::advise(address_of(page), length, libc::MADV_DODUMP);
-        page = next;
+        core_files::leave_out(span);
     }
 }
 
@@ -371,13 +349,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
     if opening != Opening::Open {
         return opening;
     }
-    if bits.undumped.any(grant.first, grant.pages) {
-        // Core files exclude whole huge pages: a mapping that ends within one has none there.
-        let first = grant.first / HUGE_PAGES * HUGE_PAGES;
-        let pages = (grant.first + grant.pages).next_multiple_of(HUGE_PAGES) - first;
-        dump(first, pages);
-        bits.undumped.clear(first, pages);
-    }
+    core_files::include(grant, bits.undumped);
     let absent = grant.pages - grant.kept;
     if absent > 0 && huge_pages::are_used() {
         huge::advise(grant, bits, known.foresight);
