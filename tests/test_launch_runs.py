@@ -3,10 +3,16 @@
 from pathlib import Path
 
 import pytest
+from commands import ran
 from run_folders import rounds, write_run, write_table
 
+from pagewise import _core
 from pagewise.errors import UnreadableInput
-from pagewise.launch_runs import read_run, read_runs
+from pagewise.launch_runs import read_run, read_runs, unchecked_tables
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SEAL_BYTES = 24
+"""Checksums of a file of one piece."""
 
 
 def test_a_run_has_the_fields_of_its_plan_and_visits(tmp_path: Path) -> None:
@@ -96,3 +102,39 @@ def test_an_impossible_launch_time_is_refused(tmp_path: Path, launch_s: float) -
 def test_a_run_without_a_visit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput, match="has no visit"):
         read_run(write_run(tmp_path / "run", []))
+
+
+def unseal(path: Path) -> None:
+    """Removes the checksums of a small table, as if another program had written it."""
+    content = path.read_bytes()
+    end = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[: end - SEAL_BYTES] + content[end:])
+
+
+def test_every_table_of_the_examples_has_checksums(tmp_path: Path) -> None:
+    tables = sorted(EXAMPLES.glob("*/*.parquet"))
+    assert len(tables) >= 17
+    for path in tables:
+        assert unchecked_tables(path.parent) == [], path
+        content, copy = bytearray(path.read_bytes()), tmp_path / path.name
+        for place in range(0, len(content), len(content) // 20):
+            content[place] ^= 1 << place % 8
+            copy.write_bytes(content)
+            with pytest.raises(UnreadableInput):
+                _core.read_table(str(copy))
+            content[place] ^= 1 << place % 8
+
+
+def test_a_run_whose_table_has_no_checksums_is_read_with_a_note(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path / "run", rounds(1, 1.0))
+    advise = ["advise", "swap", trace, "--fast", "4/5us", "--slow", "90/40us"]
+    for is_sealed in (True, False):
+        _, _, diagnostics = ran(*advise, "--reference", folder, capsys=capsys)
+        note = f"note: {folder / 'visits.parquet'} has no checksums"
+        assert (note in diagnostics) != is_sealed, diagnostics
+        assert unchecked_tables(folder) == [folder / "visits.parquet"] * (not is_sealed)
+        if is_sealed:
+            unseal(folder / "visits.parquet")
+    assert len(read_run(folder).visits) > 0

@@ -134,7 +134,7 @@ class LaunchRun:
 
     def files(self) -> list[Path]:
         """The files that its figures rest on."""
-        names = ("run.toml", "visits.parquet", "processes.parquet", "kills.parquet")
+        names = ("run.toml", *TABLES)
         tables = [self.folder / name for name in names if (self.folder / name).is_file()]
         recordings = dict.fromkeys(map(self.recording_path, CUTS))
         return [*tables, *(path for path in recordings if path)]
@@ -216,6 +216,26 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
         raise UnreadableInput(
             f"{path}: not the description of a run: {_said(error)}", path=str(path), hint=AGAIN
         ) from error
+
+
+TABLES = ("visits.parquet", "processes.parquet", "kills.parquet")
+SEAL = b"pgwcheck"
+"""Stands before the footer of a Parquet file with checksums (docs/trace-file.md)."""
+
+
+def unchecked_tables(folder: Path) -> list[Path]:
+    """The tables of a run that have no checksums, so that damage may go unnoticed."""
+    tables = [folder / name for name in TABLES]
+    return [path for path in tables if path.is_file() and not _is_sealed(path)]
+
+
+def _is_sealed(path: Path) -> bool:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
+    footer_bytes = 8 + int.from_bytes(content[-8:-4], "little")
+    return content[:-footer_bytes].endswith(SEAL)
 
 
 def inputs_of(runs: Sequence[LaunchRun]) -> dict[str, Path]:

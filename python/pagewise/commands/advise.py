@@ -22,6 +22,7 @@ from pagewise.commands.options import (
     epilog,
     opened,
     tell_losses,
+    tell_unchecked,
 )
 from pagewise.terminal import Part, facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import (
@@ -123,6 +124,8 @@ def swap(
             progress=progress,
         )
     tell_losses(advice["losses"])
+    if reference is not None:
+        tell_unchecked(reference)
     for default in advice["defaults"]:
         say(taken(default))
     if json:

@@ -116,6 +116,14 @@ def tell_losses(all_losses: Sequence[Loss], name: str = "the recording") -> None
         say(f"note: {name} lost {format_count(total)} {records} ({parts}); see pagewise info")
 
 
+def tell_unchecked(folder: str | Path) -> None:
+    """Prints to standard error which tables of a run have no checksums."""
+    from pagewise.launch_runs import unchecked_tables
+
+    for path in unchecked_tables(Path(folder)):
+        say(f"note: {path} has no checksums, so a flipped bit may go unnoticed", path=str(path))
+
+
 def name_values(pairs: list[str] | None) -> dict[str, str]:
     """``["entry_bit=0"]`` as a dictionary."""
     values = {}

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pagewise.commands.options import Json, examples_folder, tell_losses
+from pagewise.commands.options import Json, examples_folder, tell_losses, tell_unchecked
 from pagewise.comparisons import StudyResult, StudyTable
 from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
@@ -100,6 +100,8 @@ def run(
             result = runner(folder, output, seeds=seeds, progress=progress)
     for run, losses in result["losses"].items():
         tell_losses(losses, run)
+    for folder in runs or ():
+        tell_unchecked(folder)
     if report is not None:
         from pagewise.report import report as write_report
 
