@@ -9,6 +9,7 @@ from report_results import EVIL, analysis
 
 import pagewise as pw
 from pagewise import _core
+from pagewise.grids.run import sweep
 from pagewise.report.inputs import Inputs, gather
 from pagewise.report.model import Axis, Chart, Panel, Series, View
 from pagewise.report.panels import PANELS, traffic
@@ -212,3 +213,15 @@ def test_names_lose_control_characters_and_direction_marks(tmp_path: Path) -> No
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]", written
     )
     assert not re.search(r"\\u(00[01][0-9a-f]|00[789][0-9a-f]|202[a-e]|206[6-9])", written)
+
+
+def test_a_sweep_over_objects_counts_objects(cache: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep.parquet"
+    trace = tmp_path / "loop.parquet"
+    pw.import_trace(cache, trace, as_="objects")
+    spec = {"traces": [str(trace)], "policy": [{"name": "lru", "sizes": [20, 100]}]}
+    assert sweep(spec, output)["failed"] == []
+    panels = {panel.identifier: panel for make in PANELS if (panel := make(gather([output])))}
+    [chart] = panels["reuse"].charts
+    assert (chart.identifier, chart.x.unit) == ("miss-ratio-objects", "count")
+    assert [size for size, _ in chart.views[0].series[0].points] == [20, 100]

@@ -48,6 +48,7 @@ class CountedCell(TypedDict):
     pages: int
     misses: int
     seed: NotRequired[int | None]
+    outcome: NotRequired[str | None]
 
 
 def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> None:

@@ -261,6 +261,7 @@ def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:
         name = recording_name(cell["trace"]) + ("" if seed is None else f" (seed {seed})")
         found: CountedMisses = {
             "name": name,
+            "kind": outcome_kind(cell),
             "requests": cell["requests"],
             "pages": cell["pages"],
             "misses": {},
@@ -271,6 +272,15 @@ def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:
         sizes = misses.setdefault(written(cell["policy"], options), {})
         sizes[str(cell["frames"])] = cell["misses"]
     return list(traces.values())
+
+
+def outcome_kind(cell: CountedCell) -> str:
+    """What the trace of a cell accesses; empty if the sweep does not say it."""
+    try:
+        outcome = json.loads(cell.get("outcome") or "")
+    except (ValueError, RecursionError):
+        return ""
+    return str(outcome.get("kind", "")) if isinstance(outcome, Mapping) else ""
 
 
 def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:
