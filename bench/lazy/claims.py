@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from lazy.allocators import ALLOCATORS, FIXED, GLIBC, HUGE
 from lazy.parts.exchange import PROGRAMS as EXCHANGES
-from lazy.parts.exchange import TURNS
 from lazy.parts.small import STEPS as SMALL
 from lazy.summary import Measure, Spread, Summary, field, of_swipes
 
@@ -98,12 +97,11 @@ def churn(summary: Summary) -> Iterator[Claim]:
 
 
 def exchange(summary: Summary) -> Iterator[Claim]:
-    """Blocks that other threads free: peak memory if it is bounded, and throughput."""
+    """Blocks that other threads free: peak memory and throughput."""
     for ours in MODES:
         for program in EXCHANGES:
             where = ("exchange", program)
-            if program.startswith(TURNS):
-                yield at_most(summary, where, "peak memory", ours, GLIBC, PEAK, 2.0)
+            yield at_most(summary, where, "peak memory", ours, GLIBC, PEAK, 2.0)
             yield at_least(summary, where, "steps a second", ours, GLIBC, STEPS_PER_S, 0.8)
             yield at_most(summary, where, "CPU", ours, GLIBC, CPU, 1.25)
 

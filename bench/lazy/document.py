@@ -7,13 +7,14 @@ from typing import Any
 
 from lazy.allocators import ALLOCATORS
 from lazy.backing import BACKED_BYTES
-from lazy.claims import Claim
+from lazy.claims import Claim, shown
 from lazy.parts import PARTS
 from lazy.parts.churn import BLOCKS
 from lazy.parts.exchange import PAIRS
 from lazy.parts.pressure import BURST_MIB, FREED_MIB, LIMIT_MIB, PEER_ROUNDS
 from lazy.parts.swipe import SWIPES
 from lazy.places import IDLE_S
+from lazy.summary import Spread
 
 MIB = 1 << 20
 
@@ -115,20 +116,19 @@ def programs(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             ("allocator", *(heading for heading, _, _ in known)),
             ((allocator(row), *(cell(row, name, form) for _, name, form in known)) for row in own),
         )
-        yield gain({row["allocator"]: row.get("cpu_s") for row in own})
+        yield gain({row["allocator"]: row.get("cpu_ratio") for row in own}.get("fast"))
 
 
-def gain(cpu: Mapping[str, Mapping[str, float] | None]) -> str:
-    """Compares the CPU time of ``fast`` with glibc's; empty if either is missing."""
-    ours, theirs = cpu.get("fast"), cpu.get("glibc")
-    if ours is None or theirs is None:
+def gain(ratio: Mapping[str, float] | None) -> str:
+    """Compares the CPU time of ``fast`` with glibc's, pair by pair; empty if either is missing."""
+    if ratio is None:
         return ""
-    ratio = f"`fast` takes {ours['typical'] / theirs['typical']:.2f}x the CPU time of `glibc`"
-    if ours["high"] < theirs["low"]:
-        return f"{ratio}."
-    if ours["low"] > theirs["high"]:
-        return f"{ratio}: more, beyond the spread."
-    return f"{ratio}: no difference beyond the spread, since the intervals overlap."
+    text = f"`fast` takes {shown(Spread(**ratio))} the CPU time of `glibc`"
+    if ratio["high"] < 1:
+        return f"{text}."
+    if ratio["low"] > 1:
+        return f"{text}: more, beyond the spread."
+    return f"{text}: no difference beyond the spread."
 
 
 def allocator(row: Mapping[str, Any]) -> str:

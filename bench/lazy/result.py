@@ -84,6 +84,7 @@ def rows(summary: Summary, part: str, program: str) -> Iterator[dict[str, Any]]:
             name: summary.spread(part, program, allocator.name, measure)
             for name, measure in measures.items()
         }
+        cpu_ratio = summary.ratio(part, program, allocator.name, GLIBC, measures["cpu_s"])
         yield {
             "program": program if program in (part, *WEBKIT) or part == "programs" else
             f"{part} {program}",
@@ -92,6 +93,7 @@ def rows(summary: Summary, part: str, program: str) -> Iterator[dict[str, Any]]:
             "runs": len(summary.figures(part, program, allocator.name)),
             "failure": summary.failure(part, program, allocator.name),
             **{name: asdict(spread) if spread else None for name, spread in spreads.items()},
+            "cpu_ratio": asdict(cpu_ratio) if cpu_ratio else None,
         }  # fmt: skip
 
 

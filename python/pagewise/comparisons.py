@@ -280,6 +280,8 @@ class BenchRow(TypedDict):
     """Page-fault traps."""
     cpu_s: Interval | None
     """CPU time in seconds."""
+    cpu_ratio: NotRequired[Interval | None]
+    """CPU time over that of glibc in the same round; absent in results before this figure."""
     steps_per_s: Interval | None
     """Steps per second."""
     peak_bytes: Interval | None
