@@ -15,7 +15,7 @@ use crate::spans::FreeSpan;
 use crate::tables::page_bits;
 use crate::{locking, system};
 
-/// Excludes the whole huge pages of a span without memory, in place, that is nobody's.
+/// Excludes the whole huge pages of a span without memory, which the caller has detached from the arena.
 pub fn leave_out(span: FreeSpan) {
     let first = span.first.next_multiple_of(HUGE_PAGES);
     let end = span.end() / HUGE_PAGES * HUGE_PAGES;
@@ -24,8 +24,8 @@ pub fn leave_out(span: FreeSpan) {
     }
 }
 
-/// Excludes the whole huge pages of the longest clean spans. The caller holds the lock, so that nobody is given any of
-/// them meanwhile. Does nothing while a span is detached: a thread then makes clean memory.
+/// Excludes the whole huge pages of the longest clean spans. The caller holds the lock, so that none of them is handed
+/// out meanwhile. Does nothing while a span is detached: its pages may soon be clean too.
 pub fn leave_out_clean(arena: &mut Arena) {
     if arena.is_working() {
         return;
