@@ -52,8 +52,13 @@ def test_kills_without_a_moment_are_reported_as_unknown(
     command = ["replay-kills", str(RECORDING), "--policy", "largest"]
     assert cli.run([*command, "--option", "largest.memory_percent=1"]) == 0
     printed = capsys.readouterr()
-    assert "kills fall between two recorded moments" in printed.err
+    assert "1 of 1 kills fall between two recorded moments" in printed.err
+    assert "which process largest would have killed then" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
+    # Without the option, the policy kills the recorded victim, so nothing is unknown.
+    assert cli.run(command) == 0
+    printed = capsys.readouterr()
+    assert "1 of 1" in printed.out and "between two recorded moments" not in printed.err
 
 
 def test_info_describes_a_recording_of_kills(capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,11 +107,14 @@ def run(
             "for each process that shares it; to record weights, use `pagewise-agent record "
             f"--kills` of pagewise {_core.version()} or later"
         )
-    if without := [kill for kill in result["recorded"] if not kill["has_moment"]]:
+    if unknown := [row for row in result["policies"] if row["victims_unknown"]]:
+        count = max(row["victims_unknown"] for row in unknown)
+        victims = len({kill["process"] for kill in result["recorded"]})
+        names = ", ".join(row["policy"] for row in unknown)
         say(
-            f"pagewise: {format_count(len(without))} of {format_count(len(result['recorded']))} "
-            "kills fall between two recorded moments, so the recording does not show which process "
-            "a policy would have killed then"
+            f"pagewise: {format_count(count)} of {format_count(victims)} kills fall between two "
+            f"recorded moments, so the recording does not show which process {names} would have "
+            "killed then"
         )
     if json:
         show_json(result)
