@@ -58,7 +58,7 @@ check-python:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -m "not slow" -q
+	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 

@@ -243,7 +243,7 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         (["misses", "TRACE", "--frames", "1"], 2, "missing: --policy NAME[:OPTION"),
         (["import", "a.csv"], 2, "missing: -o, --output TRACE\n"),
         (["analyze", "TRACE", "--top", "3"], 2, "add --by process"),
-        (["analyze", "TRACE", "--by", "process", "--top", "0"], 2, "greater than or equal to 1"),
+        (["analyze", "TRACE", "--by", "process", "--top", "0"], 2, "not in the range 1 or more"),
         (["analyze", "TRACE", "--as", "swap"], 2, "is a trace file"),
         (["info", "TRACE", "--format", "events"], 2, "leave out --format, or import"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "1", "--as", "objects"], 2, "--as"),

@@ -417,6 +417,7 @@ RUNS_OF_A_RACE = 5
 """Runs without and with the library, in turn, until one report is the same."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize(("kind", "fault"), [("address", "freed"), ("thread", "race")])
 def test_programs_with_a_sanitizer_run_as_children(
@@ -448,6 +449,7 @@ def test_programs_with_a_sanitizer_run_as_children(
             assert seen in stock, (seen, stock)
 
 
+@pytest.mark.slow
 def test_valgrind_runs_as_a_child(folder: Path) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("needs valgrind")

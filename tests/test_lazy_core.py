@@ -120,6 +120,7 @@ def test_core_files_hold_memory_in_use_and_little_else(
     assert len(served) < len(plain) + 48 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
 @pytest.mark.parametrize("what", ["idle", "again", "grow"])
 def test_core_files_of_programs_at_rest_hold_memory_in_use_and_hardly_more(

@@ -63,6 +63,7 @@ def figures(command: list[str | Path], environment: dict[str, str] | None) -> di
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", SIZES)
 def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
     sizes: str, tmp_path: Path

@@ -154,6 +154,7 @@ int main(int count, char **words)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["at first", "later"])
 def test_a_program_that_forbids_system_calls_keeps_running(tmp_path: Path, when: str) -> None:
     program = compiled(FREES + CONFINED, tmp_path / "confined")

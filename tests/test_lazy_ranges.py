@@ -230,6 +230,7 @@ int main(void)
 """
 
 
+@pytest.mark.slow
 def test_a_program_with_thousands_of_free_ranges_can_still_map(tmp_path: Path) -> None:
     program = compiled(HEAD + SCATTERED, tmp_path / "scattered")
     if subprocess.run([program], timeout=HUNG_S).returncode != 0:

@@ -119,6 +119,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_collector_maps_memory_without_waiting_for_suspended_threads(
     tmp_path_factory: pytest.TempPathFactory, setting: str

@@ -145,6 +145,7 @@ def test_figures_of_the_long_run_equal_those_of_its_page():
     assert not page
 
 
+@pytest.mark.slow
 def test_the_table_has_the_twelve_machines_with_the_papers_sizes(result):
     rows = table(result[0], "vms")
     assert [row["VM"] for row in rows] == [vm.name for vm in VMS]
@@ -154,6 +155,7 @@ def test_the_table_has_the_twelve_machines_with_the_papers_sizes(result):
     assert rows[3]["targets, optane-ssd"].startswith("64 KiB")
 
 
+@pytest.mark.slow
 def test_exact_counts_choose_right_in_every_cell_and_every_model_is_shown(result):
     rows = table(result[0], "fits")
     exact = [row for row in rows if row["model"] == "exact"]
@@ -163,6 +165,7 @@ def test_exact_counts_choose_right_in_every_cell_and_every_model_is_shown(result
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_choice_carries_over_to_an_equal_input_without_regret(result):
     for row in table(result[0], "carry-over"):
         if row["margin"] == "0 %":

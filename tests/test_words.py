@@ -75,7 +75,7 @@ def test_no_phrase_that_readers_stumble_over() -> None:
 
 
 def files_with_phrases() -> list[Path]:
-    """The files in which git finds one of the phrases, in a twentieth of the time that `re` takes."""
+    """The files in which git finds a phrase, in a twentieth of the time that `re` takes."""
     patterns = [word for phrase in PHRASES for word in ("-e", phrase)]
     search = subprocess.run(
         ["git", "grep", "--untracked", "-I", "-l", "-z", "-i", "-P", *patterns],

@@ -18,7 +18,7 @@ from typer.exceptions import TyperException
 from pagewise import _core
 from pagewise.commands import COMMANDS
 from pagewise.commands import Command as Row
-from pagewise.commands.help import USAGE, Command, Group
+from pagewise.commands.help import USAGE, Command, Group, ranges_in_words
 from pagewise.commands.options import epilog
 from pagewise.errors import PagewiseError
 from pagewise.signals import Ended, status_of
@@ -98,7 +98,7 @@ def run(arguments: list[str] | None = None) -> int:
         return error.exit_status
     except TyperException as error:
         context = getattr(error, "ctx", None)
-        say(f"pagewise: {error.format_message()}")
+        say(f"pagewise: {ranges_in_words(error.format_message())}")
         say(f"  see: {context.command_path if context else 'pagewise'} --help")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):

@@ -25,6 +25,7 @@ TERM_MAX = 30
 """Width of the column of options; a longer option has its own line."""
 USAGE = 2
 RANGE = re.compile(r"(\d+)<=x<=(\d+)")
+FROM = re.compile(r"x>=(\d+)")
 """How typer writes a range of numbers."""
 
 Row = tuple[str, str]
@@ -120,7 +121,12 @@ def term(param: Any) -> str:
 def described(params: Iterable[Any], ctx: Any) -> list[Row]:
     """Arguments or options with their descriptions."""
     records = ((term(param), param.get_help_record(ctx)) for param in params)
-    return [(name, RANGE.sub(r"\1 to \2", record[1])) for name, record in records if record]
+    return [(name, ranges_in_words(record[1])) for name, record in records if record]
+
+
+def ranges_in_words(text: str) -> str:
+    """A text of typer with its ranges of numbers in words: `1 to 9`, `1 or more`."""
+    return FROM.sub(r"\1 or more", RANGE.sub(r"\1 to \2", text))
 
 
 def commands_of(group: Group, ctx: Any) -> dict[str, list[Row]]:
