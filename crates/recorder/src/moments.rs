@@ -164,8 +164,17 @@ impl Moments {
             let counted =
                 seen.get(&had.process).filter(|state| state.start == had.start).map(|s| s.resident);
             // `statm` drops before the pages are free: memory that has not become free is still to come.
+            // Pages of files that others map too never come back.
             let risen = free.saturating_sub(dying.free);
-            let unseen = had.resident.saturating_sub(risen);
+            let expected =
+                had.weight.map_or(had.own.unwrap_or(had.resident), |weight| weight.memory);
+            let unseen = match expected.saturating_sub(risen) {
+                0 => 0,
+                // Free memory cannot show that so little is still to come.
+                _ if dying.has_ended && expected <= COUNT_ERROR => 0,
+                // Rounded up, so that the shares below are not short.
+                rest => scaled(had.resident, rest, expected) + 1,
+            };
             let is_giving = time_ns.saturating_sub(dying.progressed_ns) < STUCK_AFTER_NS;
             let left = counted.unwrap_or(0).max(if is_giving { unseen } else { 0 });
             let share = |bytes: u64| scaled(bytes, left, had.resident);

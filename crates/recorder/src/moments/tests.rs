@@ -126,6 +126,36 @@ fn a_victim_that_ended_before_the_look_is_dying_at_the_second_kill() {
 }
 
 #[test]
+fn a_victim_whose_own_memory_is_back_is_not_dying_because_of_its_file_pages() {
+    let mut moments = Moments::default();
+    let mut swapped = process(11, 0);
+    (swapped.resident, swapped.own) = (6 * MIB, Some(2 * MIB));
+    let mut notice_of_it = notice(5, 11, 2, 480);
+    notice_of_it.victim.as_mut().unwrap().resident = 6 * MIB;
+    moments.take(&[], look(0, 20, &[process(10, 100), swapped]));
+    moments.watch(7 * MS, |_| None);
+    // 2 MiB are free 3 ms later, at the second kill.
+    let notices = [notice_of_it, notice(8, 10, 100, 478)];
+    let taken = moments.take(&notices, look(9, 30, &[process(10, 90)]));
+    let at_second = numbers(&taken[1]);
+    assert!(at_second.iter().all(|&(process, ..)| process != 11), "{at_second:?}");
+}
+
+#[test]
+fn a_victim_with_little_memory_is_not_dying_once_it_has_ended() {
+    let mut moments = Moments::default();
+    let mut little = process(11, 0);
+    little.own = Some(128 << 10);
+    moments.take(&[], look(0, 20, &[process(10, 100), little]));
+    moments.take(&[notice(5, 11, 0, 480)], look(6, 20, &[process(10, 100)]));
+    moments.watch(7 * MS, |_| None);
+    // Other processes have taken what it freed.
+    let taken = moments.take(&[notice(8, 10, 100, 480)], look(9, 20, &[process(10, 90)]));
+    let at_second = numbers(&taken[0]);
+    assert!(at_second.iter().all(|&(process, ..)| process != 11), "{at_second:?}");
+}
+
+#[test]
 fn a_process_that_gives_nothing_back_is_stuck_and_one_that_ended_is_forgotten() {
     let mut moments = Moments::default();
     let both = [process(10, 100), process(11, 200)];
@@ -189,8 +219,8 @@ fn a_victim_has_its_weight_from_before_the_kill_and_its_growth_since() {
     };
     let some = |mib: u64, swapped| Some(Weight { memory: mib * MIB, swapped, ..Weight::default() });
     assert_eq!(weights(at_kill), [some(12, MIB), some(0, MIB)]);
-    // 10 of its 208 MiB have become free.
-    let share = |bytes: u64| bytes * 198 / 208;
+    // 10 of the 12 MiB that its end frees have become free, and it still has 41 of its 208 MiB.
+    let share = |bytes: u64| bytes * 41 / 208;
     let expected = Weight { memory: share(12 * MIB), swapped: share(MIB), ..Weight::default() };
     assert_eq!(weights(after), [Some(expected), some(0, MIB)]);
     assert_eq!(after.processes[0].life, Liveness::Dying);
