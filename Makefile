@@ -1,5 +1,5 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
-# test: all tests; test-desk, test-live and test-vm are its Python parts.
+# test: all tests but those in guests, test-vm; test-desk and test-live are its Python parts.   test-all: both, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: runs phone-1g on swap areas of two tiers, and measures swapd and relaunchd; needs root, takes under an hour.
@@ -8,7 +8,7 @@
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
 # lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
-.PHONY: demo test test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
+.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -24,13 +24,22 @@ demo: build
 
 # Each test that cannot run here writes a line to this file; tools/skipped.sh counts them.
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
-test check: export PAGEWISE_SKIPPED := $(SKIPPED)
+test test-all check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
-	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-desk test-live
+	@tools/skipped.sh $(SKIPPED)
+
+test-all: .venv/.test-extras build
+	@mkdir -p build && : > $(SKIPPED)
+	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live
 	@tools/skipped.sh $(SKIPPED)
+
+test-rust:
+	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
 
 test-desk:
 	$(PYTHON) -m pytest -q --ignore=tests/vm --ignore=tests/live

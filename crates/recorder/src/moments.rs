@@ -28,6 +28,8 @@ const FORGET_AFTER_NS: u64 = 30_000_000_000;
 /// A victim that has ended before the look counts as dying only for this long after its kill. Later, its memory may
 /// have come back without a rise of free memory, because other processes took as much.
 const ENDED_WITHIN_NS: u64 = 10_000_000;
+/// A look at processes follows a notice within this time, unless the recorder is held up.
+const SEEN_WITHIN_NS: u64 = 1_000_000;
 
 /// Makes moments from looks and notices.
 #[derive(Default)]
@@ -51,19 +53,19 @@ struct Dying {
     /// The smallest size that was seen since then, and when.
     least: u64,
     progressed_ns: u64,
-    /// Whether the process has ended since the last look.
-    has_ended: bool,
+    /// When the process was first seen to have ended, since the last look.
+    ended_ns: Option<u64>,
 }
 
 impl Moments {
     /// Whether a killed process is not known to have ended.
     pub fn is_watching(&self) -> bool {
-        self.dying.iter().any(|dying| !dying.has_ended)
+        self.dying.iter().any(|dying| dying.ended_ns.is_none())
     }
 
     /// Whether `process` got SIGKILL and is not known to have ended.
     pub fn is_dying(&self, process: u32) -> bool {
-        self.dying.iter().any(|dying| dying.had.process == process && !dying.has_ended)
+        self.dying.iter().any(|dying| dying.had.process == process && dying.ended_ns.is_none())
     }
 
     /// Notes how much memory the killed processes still have. `now` returns the remaining memory of a process: None
@@ -78,7 +80,7 @@ impl Moments {
                         (dying.least, dying.progressed_ns) = (remains.resident, time_ns);
                     }
                 }
-                _ => dying.has_ended = true,
+                _ => drop(dying.ended_ns.get_or_insert(time_ns)),
             }
         }
     }
@@ -104,7 +106,7 @@ impl Moments {
             }
         }
         // An ended victim still had memory at the other kills, but has none at the look.
-        self.dying.retain(|dying| !dying.has_ended);
+        self.dying.retain(|dying| dying.ended_ns.is_none());
         let dying = self.dying_at(look.time_ns, look.memory.free, &seen);
         (self.last, self.last_free) = (seen.clone(), Some(look.memory.free));
         moments.push(Moment { processes: with(seen, dying.into_iter()), ..look });
@@ -158,7 +160,10 @@ impl Moments {
         let state = |dying: &Dying| {
             let had = &dying.had;
             let age_ns = time_ns.saturating_sub(dying.killed_ns);
-            if dying.has_ended && age_ns > ENDED_WITHIN_NS {
+            // Seen to have ended right after this kill, it had ended before: a killer waits for that.
+            let had_ended =
+                |ended_ns: u64| ended_ns <= time_ns + SEEN_WITHIN_NS || age_ns > ENDED_WITHIN_NS;
+            if dying.ended_ns.is_some_and(had_ended) {
                 return None;
             }
             let counted =
@@ -170,8 +175,6 @@ impl Moments {
                 had.weight.map_or(had.own.unwrap_or(had.resident), |weight| weight.memory);
             let unseen = match expected.saturating_sub(risen) {
                 0 => 0,
-                // Free memory cannot show that so little is still to come.
-                _ if dying.has_ended && expected <= COUNT_ERROR => 0,
                 // Rounded up, so that the shares below are not short.
                 rest => scaled(had.resident, rest, expected) + 1,
             };
@@ -226,7 +229,7 @@ impl Killed {
             free,
             least: self.state.resident,
             progressed_ns: self.time_ns,
-            has_ended: false,
+            ended_ns: None,
         }
     }
 
