@@ -1,5 +1,6 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
-# test: all tests but those in guests, test-vm; test-desk and test-live are its Python parts.   test-all: both, as CI runs them.
+# test: all tests except those in emulated guests; test-desk and test-live are its Python parts.
+# test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: runs phone-1g on swap areas of two tiers, and measures swapd and relaunchd; needs root, takes under an hour.

@@ -134,7 +134,7 @@ static void pool(size_t bytes, int count)
     if (pthread_create(&thread, NULL, fork_in_thread, &forks) != 0)
         fail("pthread_create");
     mapped(512 << 20, MAP_SHARED);
-    /* The programs have started, and the forks wait. */
+    /* Until then the programs have started, and the forks wait. */
     usleep(300000);
 }
 

@@ -98,7 +98,7 @@ def test_the_page_compares_pairs_of_the_same_round() -> None:
     ]
     found = result(Summary(runs), "here")
     jsonschema.validate(json.loads(json.dumps(found)), layouts.schema("bench-lazy"))
-    # The medians of both are equal to 2, so that their ratio is 1.
+    # Both medians are 2, so the ratio of the medians would be 1.
     assert "`fast` takes **0.5x** (0.5 to 1.5) the CPU time of `glibc`" in document(found)
 
 

@@ -243,7 +243,7 @@ def test_an_input_without_an_end_is_refused(command: str, tmp_path: Path) -> Non
 
 
 def in_little_memory(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Runs the command with 4 GB of address space, which no endless file then exceeds."""
+    """Runs the command with 4 GB of address space, so that it fails if it reads without end."""
     return shell(f"ulimit -v 4000000; $P {shlex.join(map(str, arguments))}")
 
 

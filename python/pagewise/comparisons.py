@@ -281,7 +281,7 @@ class BenchRow(TypedDict):
     cpu_s: Interval | None
     """CPU time in seconds."""
     cpu_ratio: NotRequired[Interval | None]
-    """CPU time over that of glibc in the same round; absent in results before this figure."""
+    """CPU time divided by that of glibc in the same round; absent in earlier results."""
     steps_per_s: Interval | None
     """Steps per second."""
     peak_bytes: Interval | None

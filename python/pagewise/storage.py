@@ -17,7 +17,7 @@ from pagewise.units import MIB
 
 FILE = "file://"
 TEXT_BYTES_MAX = 4 * MIB
-"""The largest file that is read as a spec or a description; those are written by hand, or small."""
+"""The largest spec or description that is read. Most are written by hand, and all are small."""
 
 
 def is_remote(address: str) -> bool:
@@ -70,7 +70,7 @@ def read_text(path: Path) -> str:
     """The text of a small file, such as a spec.
 
     Raises UnreadableInput for a pipe, a device, a file larger than `TEXT_BYTES_MAX`, and a file
-    that the system does not read; UnicodeDecodeError if it is not UTF-8.
+    that cannot be read; UnicodeDecodeError if it is not UTF-8.
     """
     refuse_endless(path)
     try:

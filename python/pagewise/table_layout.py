@@ -14,7 +14,7 @@ from rich.cells import cell_len, chop_cells
 
 GAP = 2
 WORDS_LEAST = 20
-"""What a column of words needs of its width if it must wrap."""
+"""The least width of a column of words that wraps, unless it is narrower without wrapping."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Column:
         return max(map(cell_len, [*self.heading.split("\n"), *self.cells]))
 
     def least(self, room: int) -> int:
-        """The width that it needs: figures are never broken, headings and words wrap.
+        """The least width: figures are never broken, but headings and words wrap at blanks.
 
-        In words, only those that are longer than ``room`` are broken.
+        Only a word that is longer than ``room`` is broken.
         """
         longest = max(map(cell_len, self.heading.split()), default=0)
         if not self.is_words:
@@ -47,7 +47,7 @@ Placed = Sequence[tuple[Column, int]]
 
 
 def layout(columns: Sequence[Column], width: int) -> Iterator[Placed]:
-    """The columns of each table, of which the first begins all."""
+    """The columns of each table. The first column begins every table."""
     first, *others = columns
     if total(natural := [column.natural for column in columns]) <= width:
         yield list(zip(columns, natural, strict=True))

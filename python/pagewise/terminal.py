@@ -191,7 +191,7 @@ class Table:
             yield "\t".join(cell(text).strip() for text in row)
 
     def text(self, width: int) -> Iterator[Text]:
-        """The lines in columns, with figures aligned right, as several tables if it is narrow."""
+        """The lines in columns, with figures aligned right; several tables if one is too wide."""
         cells = zip(*self.rows, strict=True) if self.rows else [[]] * len(self.columns)
         columns = [
             Column(str(heading) if isinstance(heading, Text) else cell(heading), texts, is_words)

@@ -127,9 +127,9 @@ pub struct Tables {
 ///   lock settles the notes before anything else.
 /// - **Signal handlers.** If this thread already holds the lock, all these functions return none, because a handler
 ///   may call `mmap` at any instruction.
-/// - **System calls under the lock** are made only to reserve a chunk, to put new pages into core files and to leave
-///   clean ones out once a second, to wake a thread, around a fork, where the program maps over free memory, where the arena gives addresses up, and on
-///   tables once nothing is retained.
+/// - **System calls under the lock** are made only to reserve a chunk, to include new pages in core files, to exclude
+///   clean ones from them (at most once a second, or once nothing is retained), to wake a thread, around a fork, where
+///   the program maps over free memory, where the arena gives addresses up, and on tables once nothing is retained.
 /// - **A free takes the lock once.** It takes the lock a second time only after system calls that come between the
 ///   check of the owner and the deposit: to examine fresh pages, to close pages, to map tainted pages again. Each
 ///   action of `pool::work` takes it once more, and so does the first reading of the available memory.

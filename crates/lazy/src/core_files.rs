@@ -1,9 +1,9 @@
-//! Core files contain the memory in use and little else: free memory without content would add zeros to them, as much as
-//! the program ever used.
+//! Core files contain the memory in use and little else: free memory would add zeros to them, up to the most that the
+//! program ever used.
 //!
-//! Free memory is excluded by whole huge pages, because a mapping that ends within one has none there. What a thread
-//! discards at once is excluded at once. The helper excludes the rest once no memory was discarded for a second: a
-//! program that uses its memory again soon pays no calls for that.
+//! Free memory is excluded by whole huge pages, because a mapping that ends within one has none there. A huge page that
+//! one call discards is excluded right after the call. The helper excludes the rest once no memory was discarded for a
+//! second, so a program that uses its memory again soon pays no calls for it.
 
 use libc::{MADV_DODUMP, MADV_DONTDUMP};
 
@@ -54,7 +54,7 @@ pub fn leave_out_clean(arena: &mut Arena) {
     }
 }
 
-/// Includes pages that will soon be handed out, if there are no more. The caller holds the lock.
+/// Includes the pages in use that core files do not include yet, and some ahead of them. The caller holds the lock.
 pub fn include_ahead(arena: &mut Arena) {
     if let Some((first, pages)) = arena.wanted_dump() {
         dump(first, pages);
@@ -71,7 +71,7 @@ pub fn include(grant: Grant, undumped: Bits) {
     }
 }
 
-/// Includes pages in any chunks.
+/// Includes pages, which may lie in several chunks.
 fn dump(first: u32, pages: u32) {
     let (mut page, end) = (first, first + pages);
     while page < end {

@@ -206,7 +206,8 @@ fn give_back_what_is_due() -> Option<i64> {
     Some(due_ms.clamp(*PAUSE_MS.start(), *PAUSE_MS.end()))
 }
 
-/// Excludes clean memory if none became clean since the call before, and `cleanings`, which that set.
+/// Excludes clean memory from core files if no pages became clean since the last call, which noted the arena's count in
+/// `cleanings`.
 fn leave_clean_out_of_core_files(cleanings: &mut u32) {
     if let Some(mut arena) = locking::lock() {
         let before = std::mem::replace(cleanings, arena.cleanings());

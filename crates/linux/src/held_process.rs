@@ -151,7 +151,8 @@ impl HeldProcess {
         open_at(&folder, c"maps", OFlags::empty())
     }
 
-    /// The newest children of its threads, 0 for none; none if the kernel does not list them.
+    /// PIDs of the newest children that the threads of the process have started, and 0 in the places that are left; only 0
+    /// if the kernel does not list children.
     pub fn newest_children<const COUNT: usize>(&self) -> [u32; COUNT] {
         let mut found = [0; COUNT];
         let Ok(threads) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return found };
@@ -180,8 +181,8 @@ impl HeldProcess {
         found
     }
 
-    /// The bytes that the kernel has allocated for the file which the process maps at `addresses`, their first and the
-    /// first after them; None if it does not say.
+    /// The bytes that the kernel has allocated for the file that the process maps at `addresses`: the first address of
+    /// the mapping and the first behind it. None if the kernel does not say.
     pub fn allocated_bytes(&self, addresses: (u64, u64)) -> Option<u64> {
         let folder = open_at(&self.folder, c"map_files", OFlags::DIRECTORY | OFlags::PATH).ok()?;
         let mut name = [0; 40];

@@ -1,4 +1,5 @@
-//! What the start of a Rust program changes in its process, so that a command gets it as this program's caller left it.
+//! Gives a command SIGPIPE and standard streams as this program's caller left them. The start of a Rust program changes
+//! both.
 //!
 //! Contract: before `main`, the standard library ignores SIGPIPE and opens `/dev/null` for each closed standard stream;
 //! when it starts a command, it resets SIGPIPE to the default. A function of `.init_array` runs before all that.

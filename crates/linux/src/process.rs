@@ -57,6 +57,8 @@ pub struct ProcessState {
     pub anonymous: Option<u64>,
     /// CPU time of all its threads so far, in clock ticks.
     pub ticks: u64,
+    /// The part of its CPU time in user mode, in clock ticks.
+    pub user_ticks: u64,
     /// Pages read from storage so far.
     pub major_faults: u64,
 }
@@ -85,6 +87,7 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
         swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),
         anonymous: bytes(status.as_bytes(), b"RssAnon"),
         ticks: stat.cpu_ticks()?,
+        user_ticks: stat.user_ticks()?,
         major_faults: stat.number(MAJOR_FAULTS)?,
     })
 }

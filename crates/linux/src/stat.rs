@@ -56,6 +56,11 @@ impl<'text> Stat<'text> {
         Some(self.number::<u64>(USER_TICKS)? + self.number::<u64>(SYSTEM_TICKS)?)
     }
 
+    /// The part of its CPU time in user mode, in ticks.
+    pub fn user_ticks(&self) -> Option<u64> {
+        self.number(USER_TICKS)
+    }
+
     /// The start time of the process, in ticks since boot.
     pub fn start_ticks(&self) -> Option<u64> {
         self.number(START_TICKS)

@@ -17,8 +17,8 @@ use crate::kernel_file::bytes;
 const SHARED_MIN: u64 = 1 << 20;
 /// The most bytes of `maps` that are read.
 const MAPS_MAX: usize = 1 << 20;
-/// The most pieces of shared memory of a process that are compared with those of its relatives. The rest is its own
-/// if these are: a fork maps all of them.
+/// The most pieces of shared memory of a process that are compared with those of its relatives. Further pieces are its
+/// own if all of these are, because a fork maps all of them.
 const SHARED_MAPPINGS_MAX: usize = 16;
 /// The most children whose `maps` are read, the newest first: older ones may run another program by now.
 const CHILDREN_MAX: usize = 8;
@@ -133,8 +133,8 @@ impl Weighed {
         }
     }
 
-    /// Whether a process of this size has changed little since it was weighed: its anonymous memory, and if it had
-    /// shared memory without a name, all its memory, which shows whether that grew.
+    /// Whether a process that has this size now has changed little since it was weighed. If it had shared memory without
+    /// a name, resident memory counts too, because it shows whether shared memory grew.
     pub fn has_similar_size(&self, resident: u64, anonymous: u64) -> bool {
         let is_similar = |now: u64, then: u64| now.abs_diff(then) <= then / CHANGED_PART;
         let has_shared = self.weight.is_some_and(|weight| weight.shared > 0);
@@ -260,7 +260,8 @@ impl SharedMappings {
         Nameless { all, own: own + if is_elsewhere { 0 } else { self.others } }
     }
 
-    /// Replaces address space by memory: the pages that the kernel has allocated. More rows may be mapped in part.
+    /// Limits each row to the memory that the kernel has allocated for it: pages of its address space that no process has
+    /// touched do not count.
     fn count_allocated(&mut self, process: &HeldProcess) {
         for row in &mut self.rows[..self.length] {
             // Without the privilege to ask, address space is the bound.
@@ -274,7 +275,7 @@ impl SharedMappings {
     /// same address space does not count.
     ///
     /// # Errors
-    /// Descriptors ran out.
+    /// Descriptors or memory ran out.
     fn look_in_relatives(&mut self, process: &HeldProcess, parent: u32) -> Result<(), Errno> {
         let children = process.newest_children::<CHILDREN_MAX>();
         for relative in std::iter::once(parent).chain(children) {
@@ -322,7 +323,7 @@ fn each_nameless(maps: &OwnedFd, found: impl FnMut(SharedMapping)) -> Result<(),
     }
 }
 
-/// The mapping in a line of `maps`, if it is shared memory without a name. A name of bytes that are not UTF-8 is allowed.
+/// The mapping in a line of `maps`, if it is shared memory without a name. The line may have a path that is not UTF-8.
 fn nameless_mapping(line: &[u8]) -> Option<SharedMapping> {
     let mut fields = line.splitn(6, |&byte| byte == b' ');
     let mut field = || std::str::from_utf8(fields.next()?).ok();

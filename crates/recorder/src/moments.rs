@@ -135,6 +135,7 @@ impl Moments {
                     swapped: victim.swapped,
                     own: Some(victim.anonymous),
                     ticks: known.map_or(0, |state| state.ticks),
+                    user_ticks: known.and_then(|state| state.user_ticks),
                     major_faults: victim.major_faults,
                     group: known.map_or(0, |state| state.group),
                     life: Liveness::Living,
@@ -160,7 +161,7 @@ impl Moments {
         let state = |dying: &Dying| {
             let had = &dying.had;
             let age_ns = time_ns.saturating_sub(dying.killed_ns);
-            // Seen to have ended right after this kill, it had ended before: a killer waits for that.
+            // If it was seen to have ended right after this kill, it had ended before: a killer waits for that.
             let had_ended =
                 |ended_ns: u64| ended_ns <= time_ns + SEEN_WITHIN_NS || age_ns > ENDED_WITHIN_NS;
             if dying.ended_ns.is_some_and(had_ended) {
@@ -175,7 +176,7 @@ impl Moments {
                 had.weight.map_or(had.own.unwrap_or(had.resident), |weight| weight.memory);
             let unseen = match expected.saturating_sub(risen) {
                 0 => 0,
-                // Rounded up, so that the shares below are not short.
+                // Rounded up, so that the shares below are not too small.
                 rest => scaled(had.resident, rest, expected) + 1,
             };
             let is_giving = time_ns.saturating_sub(dying.progressed_ns) < STUCK_AFTER_NS;

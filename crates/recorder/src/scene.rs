@@ -86,6 +86,7 @@ impl<'a> Scene<'a> {
             resident: seen.resident,
             swapped: seen.swapped,
             ticks: seen.ticks,
+            user_ticks: Some(seen.user_ticks),
             own: seen.anonymous,
             major_faults: seen.major_faults,
             group,

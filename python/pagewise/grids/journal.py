@@ -126,7 +126,8 @@ class LocalJournal(_Closing):
 def _make(path: Path) -> None:
     """Makes a journal, unless the name is taken.
 
-    The file has its header before it has its name, so a kill leaves no file without a header.
+    The file has its header before it has its name, so a kill leaves no file without a header. On a
+    file system without hard links, it has its name first.
     """
     if os.path.lexists(path):
         return

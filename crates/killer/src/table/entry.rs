@@ -196,7 +196,8 @@ impl Entry {
         if stat.has_ended() || (is_headless && !self.process.follow_thread()) {
             return None;
         }
-        let cpu = Nanos(stat.cpu_ticks()? as i64 * context.scale.tick.0);
+        let time = |ticks: u64| Nanos(ticks as i64 * context.scale.tick.0);
+        let (cpu, user) = (time(stat.cpu_ticks()?), time(stat.user_ticks()?));
         if cpu != self.cpu {
             (self.cpu, self.ran) = (cpu, context.now);
         }
@@ -213,7 +214,8 @@ impl Entry {
         self.read_size(context)?;
         let adj = signed(self.process.read(c"oom_score_adj", &mut buffer).ok()?)?;
         let rule = rules::first(context.rules, self.mask, adj);
-        let start = start_cost(cpu, u64::try_from(major_faults).unwrap_or(0));
+        // The kernel's time for taking memory would make a hog dear.
+        let start = start_cost(user, u64::try_from(major_faults).unwrap_or(0));
         Some(Candidate {
             process: self.process.number(),
             group: self.group,

@@ -38,7 +38,7 @@ const START_MAX: Nanos = Nanos(10_000_000_000);
 /// Assumed cost of reading a page from storage.
 const MAJOR_FAULT: Nanos = Nanos(1_000_000);
 
-/// Estimated cost of a program's start: the CPU time that it used so far, up to ten seconds,
+/// Estimated cost of a program's start: the CPU time that it used so far in user mode, up to ten seconds,
 /// plus a millisecond for each page that it read from storage.
 pub fn start_cost(cpu: Nanos, major_faults: u64) -> Nanos {
     let faults = i64::try_from(major_faults).unwrap_or(i64::MAX);

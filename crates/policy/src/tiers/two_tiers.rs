@@ -114,8 +114,8 @@ impl<P: Placement> TwoTiers<P> {
         self.decide(request, page, moves);
     }
 
-    /// Like [`TwoTiers::on`], for a driver that needs no list of the moves: a list costs a simulator a
-    /// quarter of its time.
+    /// Like [`TwoTiers::on`], for a driver that needs no list of the moves, such as a simulator: to make
+    /// the list takes time.
     #[inline(always)]
     pub fn decide(&mut self, request: Request, page: PageId, moves: &mut impl MoveSink) {
         match request {

@@ -167,7 +167,9 @@ impl Replayer {
             if self.names.get(&state.process) != Some(&state.name) {
                 self.names.insert(state.process, state.name.clone());
             }
-            let cpu = i64::try_from(state.ticks).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
+            // Older recordings have only the sum with the kernel's time.
+            let ticks = state.user_ticks.unwrap_or(state.ticks);
+            let cpu = i64::try_from(ticks).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
             let weight = state.freed();
             self.has_weights |= state.weight.is_some();
             candidates.push(Candidate {

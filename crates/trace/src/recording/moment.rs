@@ -75,6 +75,9 @@ pub struct ProcessState {
     pub swapped: u64,
     /// CPU time so far, in clock ticks.
     pub ticks: u64,
+    /// The part of its CPU time in user mode, in clock ticks; absent if not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_ticks: Option<u64>,
     /// Resident anonymous bytes, without shared memory; absent if not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<u64>,

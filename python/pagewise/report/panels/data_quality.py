@@ -37,7 +37,7 @@ IDLE = (Column("recording", "recording"), Column("idle", "idle gaps"))
 def panel(inputs: Inputs) -> Panel | None:
     """A table of the recordings, and a table of what each lost.
 
-    Of a recording that only advice names, the idle gaps.
+    A further table has the idle gaps of recordings that only advice names.
     """
     advised = idle_of_advice(inputs)
     if not inputs.headers:

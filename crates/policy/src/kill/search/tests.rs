@@ -81,7 +81,7 @@ fn forks_that_only_map_the_memory_of_their_parent_die_with_it() {
     let parent = row(10, 1, 0, 90);
     let mut rows: (Vec<Candidate>, Vec<Sharer>) =
         [parent, row(11, 10, 0, 0), row(12, 10, 0, 0), row(13, 1, 5, 0)].into_iter().unzip();
-    assert_eq!(find(&mut search, &rows, 0), Holder::Processes, "it shares no memory by name");
+    assert_eq!(find(&mut search, &rows, 0), Holder::Processes, "no shared memory without a name");
     rows.1[0].shared = mib(90);
     let family = Family { key: 10, root: CandidateIndex(0), processes: 3, bytes: mib(90) };
     assert_eq!(find(&mut search, &rows, 0), Holder::Family(family));
