@@ -219,9 +219,8 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         Some(path) => format!("at {}", path.display()),
         None => "in memory".to_owned(),
     };
-    let printed = match arguments.json {
-        true => Ok(()),
-        false => print(format_args!(
+    let line = (!arguments.json).then(|| {
+        format!(
             "serving {} MiB of swap at {} through {}: {} MiB {}, the others at {}, policy {}",
             size.0 >> 20,
             session.device.display(),
@@ -230,14 +229,9 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
             fast_place,
             slow.display(),
             plan.policy
-        )),
-    };
-    if let Err(error) = printed {
-        // The area is in use already, so it does not end with an error alone.
-        let ends = AtomicUsize::new(SIGTERM as usize);
-        return attend(session, &ends, started.ok().flatten()).and(Err(error));
-    }
-    serve(arguments, &plan, session, &signal, started)
+        )
+    });
+    serve(arguments, &plan, session, &signal, started, line)
 }
 
 /// Waits as the guard of another swapd, and goes on in its place if it was killed.
@@ -263,7 +257,7 @@ fn succeed(
     let running = command.map(|(process, start)| Running::OfPredecessor { process, start });
     let started = Ok(running);
     tell_guard(&mut session, &started);
-    serve(arguments, plan, session, &signal, started)
+    serve(arguments, plan, session, &signal, started, None)
 }
 
 /// Starts the guard: this program with the same arguments, and no files that cannot go on.
@@ -292,13 +286,14 @@ fn tell_guard(session: &mut Session, started: &Result<Option<Running>, Exit>) {
     }
 }
 
-/// Serves until a signal or the end of the command, and prints what was served.
+/// Opens the sockets, prints `line`, serves until a signal or the end of the command, and prints what was served.
 fn serve(
     arguments: &Arguments,
     plan: &AreaPlan,
     session: Session,
     signal: &AtomicUsize,
     started: Result<Option<Running>, Exit>,
+    line: Option<String>,
 ) -> ExitOutcome {
     let (statistics, about) = (Arc::clone(&session.statistics), session.about.clone());
     let sockets = Sockets::start(answering(arguments, &statistics, &about), |what| {
@@ -306,10 +301,13 @@ fn serve(
     });
     let started = sockets.map_err(Exit::from).and_then(|sockets| Ok((sockets, started?)));
     Notify::from_environment().send("READY=1");
-    let outcome = match started {
-        Ok((_sockets, running)) => attend(session, signal, running),
-        // The area is in use already.
-        Err(error) => attend(session, &AtomicUsize::new(SIGTERM as usize), None).and(Err(error)),
+    let printed = line.map_or(Ok(()), |line| print(format_args!("{line}")));
+    // The area is in use already, so it does not end with an error alone.
+    let end_now = AtomicUsize::new(SIGTERM as usize);
+    let outcome = match (started, printed) {
+        (Ok((_sockets, running)), Ok(())) => attend(session, signal, running),
+        (Ok((_sockets, running)), Err(error)) => attend(session, &end_now, running).and(Err(error)),
+        (Err(error), _) => attend(session, &end_now, None).and(Err(error)),
     };
     if arguments.json {
         print(statistics.json(&about))?;
