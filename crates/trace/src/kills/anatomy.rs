@@ -207,9 +207,13 @@ impl Anatomy {
     }
 
     fn lock(&mut self, thread: u32, time_ns: u64, memory: u64, is_write: bool) {
+        // Reclaim locks the memory of any process whose pages it looks at (mm/vmscan.c).
+        if self.senders.is_reclaiming(thread) {
+            return;
+        }
         let pid = self.senders.process(thread).unwrap_or(thread);
         let delivered_ns = self.delivered.get(&thread).copied();
-        // A thread that handles SIGKILL locks only the memory of its own process.
+        // Outside of reclaim, a thread that handles SIGKILL locks only the memory of its own process.
         if delivered_ns.is_some()
             && let Some(victim) = self.victims.get_mut(&pid)
         {

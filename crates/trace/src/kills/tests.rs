@@ -157,6 +157,21 @@ fn a_thread_of_another_process_may_free_the_memory() {
 }
 
 #[test]
+fn memory_that_a_victim_locks_while_it_reclaims_is_not_its_own() {
+    let mut events = a_kill();
+    let reclaim = |time_ns, begins| {
+        let is_group = false;
+        let what =
+            if begins { What::ReclaimBegins { is_group } } else { What::ReclaimEnds { is_group } };
+        at(time_ns, 101, what)
+    };
+    events.extend([reclaim(22_500, true), looks(23_000, 101, OTHER), reclaim(23_500, false)]);
+    events.sort_by_key(|event| event.time_ns);
+    let kills = taken_apart(anatomy(), &events);
+    assert_eq!((kills[0].threads, kills[0].total_us), (Some(3), Some(310.0)));
+}
+
+#[test]
 fn events_of_other_memory_and_other_threads_do_not_count() {
     let mut events = a_kill();
     events.extend([looks(40_000, 9, OTHER), changes(41_000, 9, OTHER), gone(50_000, 9, OTHER)]);
