@@ -42,6 +42,10 @@ pub struct Relauncher {
     core: Core,
 }
 
+/// The index of an application in [`Core::apps`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct AppIndex(usize);
+
 /// What requests work on.
 struct Core {
     root: Root,
@@ -89,7 +93,7 @@ impl Relauncher {
             quiet_until: now,
             looked: now,
         };
-        (0..core.apps.len()).for_each(|place| core.say_attached(place));
+        core.indices().for_each(|index| core.say_attached(index));
         core.publish();
         let notify = Notify::from_environment();
         Ok(Relauncher { control, _sockets: sockets, notify, beaten: now, core })
@@ -145,10 +149,16 @@ impl Relauncher {
 }
 
 impl Core {
+    /// The index of each application.
+    fn indices(&self) -> impl Iterator<Item = AppIndex> + use<> {
+        (0..self.apps.len()).map(AppIndex)
+    }
+
     /// Carries out a request.
     fn carry_out(&mut self, request: &Request) -> Answer {
         let (Request::Freeze(name) | Request::Thaw(name)) = request;
-        let Some(place) = self.apps.iter().position(|app| app.watched.name == *name) else {
+        let Some(index) = self.indices().find(|index| self.apps[index.0].watched.name == *name)
+        else {
             let names: Vec<&str> = self.apps.iter().map(|app| &*app.watched.name).collect();
             return Answer::refused(format!(
                 "there is no application {name:?}; there are {}",
@@ -156,18 +166,18 @@ impl Core {
             ));
         };
         let done = match request {
-            Request::Freeze(_) => self.freeze(place),
-            Request::Thaw(_) => self.thaw(place),
+            Request::Freeze(_) => self.freeze(index),
+            Request::Thaw(_) => self.thaw(index),
         };
         let answer = done.unwrap_or_else(Answer::refused);
-        let app = &self.apps[place];
+        let app = &self.apps[index.0];
         Answer { app: Some(name.clone()), is_frozen: app.is_frozen, ..answer }
     }
 
     /// Freezes an application; its visit ends.
-    fn freeze(&mut self, place: usize) -> Result<Answer, Error> {
+    fn freeze(&mut self, index: AppIndex) -> Result<Answer, Error> {
         let Core { root, apps, notes, changes, .. } = self;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         app.attach(root, changes)?;
         let folder = app.group()?.folder.clone();
         if app.group()?.is_frozen(root)? {
@@ -182,7 +192,7 @@ impl Core {
         app.note = Some(notes.add(&folder)?);
         let frozen = app.group()?.freeze(root);
         if !matches!(frozen, Ok(true)) {
-            self.release(place);
+            self.release(index);
             frozen?;
             let what = "some of its tasks did not stop in time, so it runs again: ask again later";
             return Err(Error::refused(&format!("freeze {}", folder.display()), what));
@@ -192,18 +202,18 @@ impl Core {
     }
 
     /// Prefetches for an application and thaws it; its visit begins.
-    fn thaw(&mut self, place: usize) -> Result<Answer, Error> {
+    fn thaw(&mut self, index: AppIndex) -> Result<Answer, Error> {
         self.learn();
         let Core { root, apps, changes, .. } = self;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         app.attach(root, changes)?;
         if !app.group()?.is_frozen(root)? {
             let why = Some("it was not frozen, so nothing was prefetched".to_owned());
             return Ok(Answer { ok: true, why, ..Answer::default() });
         }
         app.is_frozen = true;
-        let begun = self.begin_visit(place, "command");
-        let app = &mut self.apps[place];
+        let begun = self.begin_visit(index, "command");
+        let app = &mut self.apps[index.0];
         app.group()?.thaw(&self.root)?;
         app.note.take().into_iter().for_each(|note| self.notes.clear(note));
         (app.is_frozen, app.is_thawing) = (false, true);
@@ -211,12 +221,12 @@ impl Core {
     }
 
     /// Reads what the application is expected to use, as far as memory allows.
-    fn begin_visit(&mut self, place: usize, by: &str) -> Answer {
+    fn begin_visit(&mut self, index: AppIndex, by: &str) -> Answer {
         let Core { root, config, apps, .. } = self;
         self.quiet_until = Instant::now() + config.page_out_delay;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         let begun = app.begin_visit(root, config);
-        self.say_thawed(place, by, &begun);
+        self.say_thawed(index, by, &begun);
         Answer {
             ok: true,
             predicted_pages: begun.predicted_pages,
@@ -234,26 +244,26 @@ impl Core {
         if is_due {
             self.looked = Instant::now();
         }
-        for place in 0..self.apps.len() {
+        for index in self.indices() {
             if is_due {
                 let Core { root, apps, changes, .. } = self;
-                apps[place].is_thawing = false;
-                if let Err(error) = apps[place].attach(root, changes) {
-                    self.say_refused_group(place, &error);
+                apps[index.0].is_thawing = false;
+                if let Err(error) = apps[index.0].attach(root, changes) {
+                    self.say_refused_group(index, &error);
                 }
-                self.say_attached(place);
+                self.say_attached(index);
             }
             if is_noticed || is_due {
-                self.follow_one(place);
+                self.follow_group(index);
             }
         }
     }
 
     /// Compares the state of a group with the last known one. A group of version 1 is followed only where a request
     /// failed to: it has no notices, and what happened in between is unknown.
-    fn follow_one(&mut self, place: usize) {
+    fn follow_group(&mut self, index: AppIndex) {
         let Core { root, apps, .. } = self;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         let Some(group) = app.freezer.as_ref().filter(|group| group.notices().is_some()) else {
             return;
         };
@@ -263,8 +273,8 @@ impl Core {
                 if app.is_to_learn {
                     self.learn();
                 }
-                self.begin_visit(place, "kernel");
-                let app = &mut self.apps[place];
+                self.begin_visit(index, "kernel");
+                let app = &mut self.apps[index.0];
                 app.is_frozen = false;
                 app.note.take().into_iter().for_each(|note| self.notes.clear(note));
             }
@@ -275,11 +285,11 @@ impl Core {
 
     /// Learns from visits that have ended.
     fn learn(&mut self) {
-        for place in 0..self.apps.len() {
-            if std::mem::take(&mut self.apps[place].is_to_learn) {
+        for index in self.indices() {
+            if std::mem::take(&mut self.apps[index.0].is_to_learn) {
                 let Core { root, config, apps, .. } = self;
-                let ended = apps[place].end_visit(root, config);
-                self.say_frozen(place, &ended);
+                let ended = apps[index.0].end_visit(root, config);
+                self.say_frozen(index, &ended);
             }
         }
     }
@@ -305,9 +315,9 @@ impl Core {
     }
 
     /// Thaws an application that this relaunchd froze.
-    fn release(&mut self, place: usize) {
+    fn release(&mut self, index: AppIndex) {
         let Core { root, apps, notes, .. } = self;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         let Some(note) = app.note.take() else { return };
         let thawed = app.freezer.as_ref().map_or(Ok(()), |group| group.thaw(root));
         match thawed {
@@ -327,9 +337,9 @@ impl Core {
         for watched in config.apps.iter().filter(|watched| !is_known(watched)) {
             added.push(App::new(&self.root, watched.clone(), &self.changes)?);
         }
-        for place in 0..self.apps.len() {
-            if !config.apps.contains(&self.apps[place].watched) {
-                self.release(place);
+        for index in self.indices() {
+            if !config.apps.contains(&self.apps[index.0].watched) {
+                self.release(index);
             }
         }
         let mut apps = std::mem::take(&mut self.apps);
@@ -339,7 +349,7 @@ impl Core {
                 self.apps.push(apps.swap_remove(place));
             } else if let Some(place) = added.iter().position(of) {
                 self.apps.push(added.swap_remove(place));
-                self.say_attached(self.apps.len() - 1);
+                self.say_attached(AppIndex(self.apps.len() - 1));
             }
         }
         apps.into_iter().for_each(|app| app.detach(&self.changes));
@@ -357,10 +367,10 @@ impl Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        for place in 0..self.apps.len() {
-            if self.apps[place].note.is_some() {
-                self.release(place);
-                self.say_released(place);
+        for index in self.indices() {
+            if self.apps[index.0].note.is_some() {
+                self.release(index);
+                self.say_released(index);
             }
         }
     }

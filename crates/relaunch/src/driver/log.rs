@@ -3,8 +3,8 @@
 use daemon::log::{Line, put, put_words};
 use linux::system;
 
-use super::Core;
 use super::app::{Begun, Ended};
+use super::{AppIndex, Core};
 use crate::Error;
 use crate::application::pages_of;
 
@@ -29,9 +29,9 @@ impl Core {
     }
 
     /// Logs that a group has appeared or disappeared.
-    pub(super) fn say_attached(&mut self, place: usize) {
+    pub(super) fn say_attached(&mut self, index: AppIndex) {
         let Core { apps, output, .. } = self;
-        let app = &mut apps[place];
+        let app = &mut apps[index.0];
         let exists = app.freezer.is_some();
         if app.logged.0.replace(exists) == Some(exists) {
             return;
@@ -51,8 +51,8 @@ impl Core {
     }
 
     /// Logs why a group that appeared cannot be watched, once.
-    pub(super) fn say_refused_group(&mut self, place: usize, error: &Error) {
-        let app = &mut self.apps[place];
+    pub(super) fn say_refused_group(&mut self, index: AppIndex, error: &Error) {
+        let app = &mut self.apps[index.0];
         let text = error.to_string();
         if app.logged.1.as_ref() != Some(&text) {
             self.output.say_absent(format_args!("{}: {text}", app.watched.name));
@@ -60,9 +60,9 @@ impl Core {
         }
     }
 
-    pub(super) fn say_thawed(&mut self, place: usize, by: &str, begun: &Begun) {
+    pub(super) fn say_thawed(&mut self, index: AppIndex, by: &str, begun: &Begun) {
         let Core { apps, output, .. } = self;
-        let name = &apps[place].watched.name;
+        let name = &apps[index.0].watched.name;
         output.say(|line| {
             put(line, "event", "thawed")?;
             put(line, "app", name)?;
@@ -77,12 +77,12 @@ impl Core {
             }
             begun.why.as_ref().map_or(Ok(()), |why| put_words(line, "why", why))
         });
-        self.say_refused(place, begun.refused.map(|(process, error)| (process, error.to_string())));
+        self.say_refused(index, begun.refused.map(|(process, error)| (process, error.to_string())));
     }
 
-    pub(super) fn say_frozen(&mut self, place: usize, ended: &Ended) {
+    pub(super) fn say_frozen(&mut self, index: AppIndex, ended: &Ended) {
         let Core { apps, output, .. } = self;
-        let name = &apps[place].watched.name;
+        let name = &apps[index.0].watched.name;
         output.say(|line| {
             put(line, "event", "frozen")?;
             put(line, "app", name)?;
@@ -103,15 +103,15 @@ impl Core {
                 put(line, "processes", ended.overlooked)
             });
         }
-        self.say_refused(place, ended.refused.map(|(process, error)| (process, error.to_string())));
+        self.say_refused(index, ended.refused.map(|(process, error)| (process, error.to_string())));
     }
 
-    fn say_refused(&mut self, place: usize, refused: Option<(u32, String)>) {
+    fn say_refused(&mut self, index: AppIndex, refused: Option<(u32, String)>) {
         let Some((process, error)) = refused else { return };
         let Core { apps, output, .. } = self;
         let fill = |line: &mut Line| {
             put(line, "event", "refused")?;
-            put(line, "app", &apps[place].watched.name)?;
+            put(line, "app", &apps[index.0].watched.name)?;
             if process > 0 {
                 put(line, "process", process)?;
             }
@@ -121,11 +121,11 @@ impl Core {
         output.say(fill);
     }
 
-    pub(super) fn say_released(&mut self, place: usize) {
+    pub(super) fn say_released(&mut self, index: AppIndex) {
         let Core { apps, output, .. } = self;
         output.say(|line| {
             put(line, "event", "released")?;
-            put(line, "app", &apps[place].watched.name)?;
+            put(line, "app", &apps[index.0].watched.name)?;
             put_words(line, "why", "relaunchd ends, and had frozen it")
         });
     }
