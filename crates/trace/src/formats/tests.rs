@@ -109,7 +109,7 @@ fn every_format_fills_the_ledger() {
         let seen: u64 = ledger.seen().iter().map(|(_, count)| count).sum();
         assert!(
             !records.is_empty() && seen > 0,
-            "{} books no events: see Ledger::see",
+            "{} counts no events: see Ledger::see",
             format.name
         );
     }

@@ -1,5 +1,7 @@
 //! The conformance test of the catalog, and tests of each format.
 
+use std::path::{Path, PathBuf};
+
 use super::*;
 use crate::references::replay;
 use types::ReferenceKind::{Instruction, Read, Write};
@@ -13,6 +15,16 @@ fn read(format: &Format, text: &str) -> (Vec<Reference>, Vec<u64>) {
     (references, ledger.rejects().1.iter().map(|reject| reject.line).collect())
 }
 
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A small file per format, the first of its fuzzing seeds.
+fn seed(format: &Format) -> String {
+    let path = repository().join("fuzz/seeds").join(format.name).join("small");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
 fn by_content(text: &str) -> Result<&'static str, Error> {
     let mut input = Input::from_bytes("sample", text.as_bytes().to_vec())?;
     recognise(&mut input).map(|format| format.name)
@@ -21,11 +33,9 @@ fn by_content(text: &str) -> Result<&'static str, Error> {
 #[test]
 #[ignore = "slow"]
 fn every_format_recognises_its_own_files_is_documented_and_never_panics() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(folder.join("docs/formats.md")).unwrap();
+    let page = std::fs::read_to_string(repository().join("docs/formats.md")).unwrap();
     for format in CATALOG {
-        let seed = folder.join("fuzz/seeds").join(format.name).join("small");
-        let text = std::fs::read_to_string(&seed).unwrap();
+        let text = seed(format);
         assert_eq!(by_content(&text).unwrap(), format.name);
         assert!(page.contains(&format!("\n| `{}` | ", format.name)), "{}", format.name);
         let (references, rejects) = read(format, &text);
@@ -46,6 +56,19 @@ fn every_format_recognises_its_own_files_is_documented_and_never_panics() {
         "sample at byte 0: no known format of references; formats are \
                                    lackey, refs3, addresses"
     );
+}
+
+#[test]
+fn every_format_counts_a_bad_line_in_the_ledger() {
+    for format in CATALOG {
+        let text = seed(format);
+        let text = text.trim_end();
+        let (references, rejects) = read(format, text);
+        assert!(rejects.is_empty(), "{}", format.name);
+        let with_bad_line = format!("{text}\nhello\n");
+        let bad_line = text.lines().count() as u64 + 1;
+        assert_eq!(read(format, &with_bad_line), (references, vec![bad_line]), "{}", format.name);
+    }
 }
 
 #[test]
