@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Literal, NotRequired, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
@@ -20,6 +20,8 @@ from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.storage import read_text
 from pagewise.types import Loss
 from pagewise.units import LIMIT, parse_size
+
+Row = TypeVar("Row")
 
 RECORDING = "recording.pgr"
 CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
@@ -171,7 +173,7 @@ class LaunchRun:
         path = self.folder / "processes.parquet"
         if not path.is_file():
             return None
-        return {row["process"]: row["app"] for row in _rows(path, {"app": str, "process": int})}
+        return {row["process"]: row["app"] for row in _rows(path, _ProcessRow)}
 
 
 def read_runs(folders: Sequence[Path]) -> list[LaunchRun]:
@@ -188,7 +190,7 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
     """The run in a folder. Raises UnreadableInput for what is missing, cut off or foreign."""
     about = _about(folder / "run.toml")
     path = folder / "visits.parquet"
-    rows = list(_rows(path, COLUMNS))
+    rows = list(_rows(path, _VisitRow))
     if not rows:
         raise UnreadableInput(f"{path}: the run has no visit", path=str(path), hint=AGAIN)
     first = min(row["round"] for row in rows)
@@ -214,7 +216,7 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"
         raise UnreadableInput(
-            f"{path}: not the description of a run: {_said(error)}", path=str(path), hint=AGAIN
+            f"{path}: not the description of a run: {_reason(error)}", path=str(path), hint=AGAIN
         ) from error
 
 
@@ -245,7 +247,7 @@ def inputs_of(runs: Sequence[LaunchRun]) -> dict[str, Path]:
 
 AGAIN = "give folders that `pagewise-agent launch PLAN.toml -o FOLDER` wrote"
 
-WAITS = (
+Wait = Literal[
     "processor_s",
     "ready_s",
     "kill_s",
@@ -257,40 +259,63 @@ WAITS = (
     "memory_stall_s",
     "io_stall_s",
     "cpu_stall_s",
-)
-"""Where a launch spends its time, as far as the lab can tell (docs/launch-lab.md)."""
+]
+"""A column with a part of a launch's time (docs/launch-lab.md)."""
 
-COLUMNS: Mapping[str, type | tuple[type, ...]] = {
-    "round": int,
-    "app": str,
-    "cold": bool,
-    "launch_s": (float, type(None)),
-    "start_s": float,
-    "end_s": float,
-    "kills": int,
-    "oom_kills": (int, type(None)),
-    "bytes_in": int,
-    "bytes_out": int,
-    "swap_in_bytes": int,
-    "swap_out_bytes": int,
-    "file_refaults": int,
-    "memory_bytes": int,
-    "anonymous_bytes": (int, type(None)),
-    "program": (str, type(None)),
-    "free_bytes_before": (int, type(None)),
-    "free_bytes_after": (int, type(None)),
-    **dict.fromkeys(WAITS, (float, type(None))),
-}
-"""What is read of visits.parquet; the lab writes more."""
+WAITS: tuple[Wait, ...] = get_args(Wait)
+"""Where a launch spends its time, as far as the lab can tell."""
 
-KILL_COLUMNS: Mapping[str, type | tuple[type, ...]] = {
-    "visit": int,
-    "app": (str, type(None)),
-    "at_s": float,
-    "freed_bytes": (int, type(None)),
-    "back_s": (float, type(None)),
-}
-"""What is read of kills.parquet."""
+
+class _VisitRow(TypedDict):
+    """What is read of a row of visits.parquet; the lab writes more."""
+
+    round: int
+    app: str
+    cold: bool
+    launch_s: float | None
+    start_s: float
+    end_s: float
+    kills: int
+    oom_kills: int | None
+    bytes_in: int
+    bytes_out: int
+    swap_in_bytes: int
+    swap_out_bytes: int
+    file_refaults: int
+    memory_bytes: int
+    anonymous_bytes: int | None
+    program: str | None
+    free_bytes_before: int | None
+    free_bytes_after: int | None
+    processor_s: float | None
+    ready_s: float | None
+    kill_s: float | None
+    reclaim_s: float | None
+    refault_s: float | None
+    swap_in_s: float | None
+    storage_s: float | None
+    kswapd_s: float | None
+    memory_stall_s: float | None
+    io_stall_s: float | None
+    cpu_stall_s: float | None
+
+
+class _KillRow(TypedDict):
+    """What is read of a row of kills.parquet."""
+
+    visit: int
+    app: str | None
+    at_s: float
+    freed_bytes: int | None
+    back_s: float | None
+
+
+class _ProcessRow(TypedDict):
+    """What is read of a row of processes.parquet."""
+
+    app: str
+    process: int
+
 
 LATER_COLUMNS = (
     *("oom_kills", "anonymous_bytes", "program", "free_bytes_before", "free_bytes_after"),
@@ -299,17 +324,57 @@ LATER_COLUMNS = (
 """The columns that older runs, made before these columns were added, lack."""
 
 
-def _about(path: Path) -> dict[str, Any]:
+class _KillRule(TypedDict):
+    threshold: float
+
+
+class _Schedule(TypedDict):
+    kind: NotRequired[str]
+
+
+class _Minfree(TypedDict):
+    kills: NotRequired[str]
+    reclaim: NotRequired[str]
+
+
+class _Plan(TypedDict):
+    """What is read of a plan; docs/launch-lab.md has every entry."""
+
+    mode: str
+    order: list[str]
+    budget: NotRequired[str]
+    kill: NotRequired[_KillRule]
+    schedule: NotRequired[_Schedule]
+    minfree: NotRequired[_Minfree]
+
+
+class _Course(TypedDict):
+    """How a run went."""
+
+    monotonic_start_ns: int
+    finished: bool
+    reason: NotRequired[str]
+
+
+class _About(TypedDict):
+    """What is read of run.toml."""
+
+    plan: _Plan
+    run: _Course
+
+
+def _about(path: Path) -> _About:
+    """The description of a run, of which only the syntax is checked."""
     try:
-        return tomllib.loads(read_text(path))
+        return cast("_About", tomllib.loads(read_text(path)))
     except UnreadableInput as error:
         raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     except ValueError as error:
         raise UnreadableInput(f"{path}: not TOML: {error}", path=str(path), hint=AGAIN) from error
 
 
-def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterator[dict[str, Any]]:
-    """The rows of a table with these columns, whose types are checked."""
+def _rows(path: Path, row: type[Row]) -> Iterator[Row]:
+    """The rows of a table with the columns of `row`, whose types are checked."""
     try:
         table = _core.read_table(str(path))
     except UnreadableInput as error:
@@ -317,6 +382,7 @@ def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterato
     found = {column["name"]: column["values"] for column in table["columns"]}
     for name in LATER_COLUMNS:
         found.setdefault(name, [None] * max(map(len, found.values()), default=0))
+    columns = get_type_hints(row)
     for name, kind in columns.items():
         wrong = ""
         if name not in found:
@@ -328,7 +394,7 @@ def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterato
         if wrong:
             raise UnreadableInput(f"{path}: {wrong} {name}", path=str(path), hint=AGAIN)
     for values in zip(*(found[name] for name in columns), strict=True):
-        yield dict(zip(columns, values, strict=True))
+        yield cast("Row", dict(zip(columns, values, strict=True)))
 
 
 def _is_measured(value: object) -> bool:
@@ -336,7 +402,7 @@ def _is_measured(value: object) -> bool:
     return not isinstance(value, int | float) or 0 <= value <= LIMIT
 
 
-def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
+def _visit(row: _VisitRow, first_round: int) -> Visit:
     return Visit(
         round=row["round"] - first_round + 1,
         app=row["app"],
@@ -363,7 +429,7 @@ def _taken_bytes(before: int | None, after: int | None) -> int | None:
     return None if before is None or after is None else before - after
 
 
-def _killer(plan: Mapping[str, Any]) -> str:
+def _killer(plan: _Plan) -> str:
     minfree = plan.get("minfree", {})
     # What a plan does not say is as in killd.
     kills, reclaim = minfree.get("kills", "serial"), minfree.get("reclaim", "late")
@@ -373,8 +439,8 @@ def _killer(plan: Mapping[str, Any]) -> str:
 def _victims(path: Path) -> tuple[Kill, ...]:
     if not path.is_file():
         return ()
-    return tuple(Kill(**row) for row in _rows(path, KILL_COLUMNS))
+    return tuple(Kill(**row) for row in _rows(path, _KillRow))
 
 
-def _said(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     return f"no field {error}" if isinstance(error, KeyError) else str(error)

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from pagewise.engines import Report
 from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
@@ -33,6 +33,16 @@ WORKER_BYTES = 200 * MIB
 """Memory of a worker besides its cells: the interpreter, Ray, and the buffered rows of a trace."""
 
 
+class ClusterOptions(TypedDict, total=False):
+    """Options of ``ray.init``: the address of a cluster, or what a new one may take."""
+
+    address: str
+    num_cpus: int | None
+    object_store_memory: int
+    _memory: int
+    _temp_dir: str
+
+
 @contextmanager
 def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
     """The cluster at ``address``, or a new one on this machine with ``jobs`` processes.
@@ -46,14 +56,16 @@ def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
     with ExitStack() as stack:
         if not ray.is_initialized():
             stack.callback(clear, temporary())  # removes what workers on this machine kept
-            options = {"address": address} if address else stack.enter_context(own(jobs))
+            options: ClusterOptions = (
+                {"address": address} if address else stack.enter_context(own(jobs))
+            )
             stack.callback(ray.shutdown)
             ray.init(log_to_driver=False, include_dashboard=False, **options)
         yield RayEngine(ray)
 
 
 @contextmanager
-def own(jobs: int | None) -> Iterator[dict[str, Any]]:
+def own(jobs: int | None) -> Iterator[ClusterOptions]:
     """Options of a new cluster on this machine, whose files and logs are removed with it."""
     with scratch(Path(os.environ.get("RAY_TMPDIR", temporary()))) as folder:
         # Results are small, so Ray need not reserve gigabytes for its object store. It gets a
