@@ -31,6 +31,7 @@ pub mod log_file;
 pub mod loop_device;
 pub mod membership;
 pub mod mounts;
+pub mod nbd;
 pub mod page_buffers;
 pub mod passed_on;
 pub mod polling;

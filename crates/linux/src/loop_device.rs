@@ -131,15 +131,6 @@ impl LoopDevice {
         &self.path
     }
 
-    /// The most bytes that one discard of the device may have; 0 if it takes none.
-    ///
-    /// # Errors
-    /// The operating system refuses.
-    pub fn discard_bytes_max(&self, root: &Root) -> Result<u64, Error> {
-        let text = root.read(attribute(&self.name(), "queue/discard_max_bytes"))?;
-        Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
-    }
-
     fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

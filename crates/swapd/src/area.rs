@@ -9,13 +9,12 @@
 
 use std::path::Path;
 
-use linux::loop_device::LoopDevice;
 use linux::swap::{self, Identity};
 use linux::{Root, gauge::Gauge};
 
 use crate::Error;
 use crate::carrier::SLOT_BYTES;
-use crate::carrier::fuse::{FuseCarrier, ServedFile};
+use crate::carrier::granted::{CarrierKind, GrantedCarrier, ServedDevice};
 use crate::undo::{Undo, UndoLog};
 
 /// The name of an area that tools such as `blkid` show.
@@ -29,9 +28,11 @@ const SPARE_BYTES: u64 = 32 << 20;
 #[derive(Debug)]
 pub struct ServedArea {
     root: Root,
-    /// None once it is detached.
-    device: Option<LoopDevice>,
-    file: ServedFile,
+    /// None once it is released.
+    device: Option<ServedDevice>,
+    /// The name by which the device is found again.
+    name: String,
+    slots: u32,
     /// None once everything is undone.
     log: Option<UndoLog>,
 }
@@ -60,28 +61,33 @@ pub fn is_another_there(root: &Root) -> Result<bool, Error> {
     Ok(!swap::areas(root)?.is_empty())
 }
 
-/// Makes the device of a new area by FUSE. It is in use only after [`ServedArea::on`].
+/// Makes the device of a new area by the first of these kinds that the kernel grants. The area is in use only after
+/// [`ServedArea::on`].
 ///
 /// # Errors
-/// The operating system refuses; then nothing has changed.
-pub fn make(root: &Root, slots: u32) -> Result<(FuseCarrier, ServedArea), Error> {
+/// The kernel grants none; then nothing has changed. The text has the reason of each.
+pub fn make(
+    root: &Root,
+    slots: u32,
+    kinds: &[CarrierKind],
+) -> Result<(GrantedCarrier, ServedArea), Error> {
     let uuid = random(root)?;
     let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let file = ServedFile { name: format!("pagewise-swap-{text}"), slots };
+    let name = format!("pagewise-swap-{text}");
     let mut log = UndoLog::begin(root, &text)?;
-    let noted = log.note(&Undo::Detach { file: file.name.clone() });
-    let started = noted.and_then(|()| FuseCarrier::start(root, file.clone()));
-    match started {
-        Ok((carrier, device)) => {
-            let (device, log) = (Some(device), Some(log));
-            let root = root.clone();
-            Ok((carrier, ServedArea { root, device, file, log }))
-        }
-        Err(error) => {
-            log.finish()?;
-            Err(error)
+    log.note(&Undo::Detach { name: name.clone() })?;
+    let mut reasons = Vec::new();
+    for &kind in kinds {
+        match GrantedCarrier::start(root, kind, &name, slots) {
+            Ok((carrier, device)) => {
+                let (device, log) = (Some(device), Some(log));
+                return Ok((carrier, ServedArea { root: root.clone(), device, name, slots, log }));
+            }
+            Err(error) => reasons.push(format!("{}: {error}", kind.name())),
         }
     }
+    log.finish()?;
+    Err(no_carrier(&reasons))
 }
 
 /// Formats `device`, of `bytes`, and enables it with this priority; the kernel discards freed slots if the device
@@ -109,20 +115,26 @@ impl ServedArea {
     /// Takes over an area in use from a server that ended.
     pub(crate) fn adopt(
         root: &Root,
-        device: LoopDevice,
-        file: ServedFile,
+        device: ServedDevice,
+        name: String,
+        slots: u32,
         log: UndoLog,
     ) -> ServedArea {
-        ServedArea { root: root.clone(), device: Some(device), file, log: Some(log) }
+        ServedArea { root: root.clone(), device: Some(device), name, slots, log: Some(log) }
     }
 
     /// What a successor needs for [`ServedArea::adopt`].
     ///
     /// # Errors
     /// The area is disabled.
-    pub(crate) fn handles(&self) -> Result<(&LoopDevice, &UndoLog), Error> {
+    pub(crate) fn handles(&self) -> Result<(&ServedDevice, &UndoLog), Error> {
         let both = self.device.as_ref().zip(self.log.as_ref());
         both.ok_or_else(|| Error::Refused("the area is disabled".to_owned()))
+    }
+
+    /// The name by which the device is found again.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Formats and enables the area by `enable`, which gets the device and its bytes.
@@ -134,9 +146,9 @@ impl ServedArea {
         enable: impl FnOnce(&Path, u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let log = self.log.as_mut().expect("the area is not disabled");
-        log.note(&Undo::SwapOff { file: self.file.name.clone() })?;
+        log.note(&Undo::SwapOff { name: self.name.clone() })?;
         let device = self.device.as_ref().expect("the area is not disabled");
-        enable(device.path(), u64::from(self.file.slots) * SLOT_BYTES as u64)
+        enable(device.path(), u64::from(self.slots) * SLOT_BYTES as u64)
     }
 
     /// The most bytes that one discard has; 0 if the kernel sends none.
@@ -145,7 +157,7 @@ impl ServedArea {
     /// The operating system refuses.
     pub fn discard_bytes_max(&self) -> Result<u64, Error> {
         let device = self.device.as_ref();
-        Ok(device.map_or(Ok(0), |device| device.discard_bytes_max(&self.root))?)
+        device.map_or(Ok(0), |device| device.discard_bytes_max(&self.root))
     }
 
     /// Bytes that memory lacks to take back every page of this area; 0 if there is room.
@@ -164,7 +176,7 @@ impl ServedArea {
         Ok(missing(used, memory + room))
     }
 
-    /// Disables the area by `swapoff`, detaches its device and ends the undo log. Someone has to serve meanwhile.
+    /// Disables the area by `swapoff`, releases its device and ends the undo log. Someone has to serve meanwhile.
     ///
     /// # Errors
     /// The operating system refuses: the area is in use as before.
@@ -176,8 +188,8 @@ impl ServedArea {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
-        // Closed before the log is undone: its last user frees the device.
-        self.device = None;
+        // Released before the log is undone, so that nothing is left to undo.
+        self.device.take().map_or(Ok(()), ServedDevice::release)?;
         self.log.take().map_or(Ok(0), UndoLog::finish).map(drop)
     }
 }
@@ -197,11 +209,12 @@ fn missing(used: u64, room: u64) -> u64 {
     }
 }
 
-/// Why the kernel offers no carrier: the text says what to do.
-pub fn no_carrier(error: &Error) -> Error {
+/// Why the kernel grants no carrier: the text says what to do.
+fn no_carrier(reasons: &[String]) -> Error {
     Error::Refused(format!(
-        "no carrier for a swap area: {error}; fuse needs root, the modules fuse and loop \
-         (modprobe fuse loop), and Linux 5.8"
+        "no carrier for a swap area: {}; nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, \
+         fuse needs root, the modules fuse and loop (modprobe fuse loop) and Linux 5.8",
+        reasons.join("; ")
     ))
 }
 

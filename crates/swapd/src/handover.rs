@@ -10,32 +10,45 @@ use std::path::PathBuf;
 use linux::Root;
 use linux::inherited;
 use linux::loop_device::LoopDevice;
+use linux::nbd::NbdDevice;
 use policy::placement::Latencies;
 use rustix::io::dup;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::area::ServedArea;
+use crate::carrier::Carrier;
 use crate::carrier::fuse::{FuseCarrier, ServedFile};
+use crate::carrier::granted::{GrantedCarrier, ServedDevice};
+use crate::carrier::nbd::NbdCarrier;
 use crate::undo::UndoLog;
 
 /// The numbers of descriptors that a successor inherits, and what they are of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Handover {
-    channel: i32,
-    mount: i32,
+    carrier: CarrierHandover,
     frames: i32,
     slow: i32,
     fast: Option<i32>,
-    device: i32,
     log: i32,
-    file_name: String,
+    /// The name by which the device is found again.
+    name: String,
     device_path: PathBuf,
     log_path: PathBuf,
     /// The times by which the policy weighs the tiers.
     latencies: [f64; 4],
     /// How many servers the area has had before the successor.
     pub takeovers: u64,
+}
+
+/// What a successor needs to go on with a carrier.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum CarrierHandover {
+    /// The connection, the mount and the loop device.
+    Fuse { channel: i32, mount: i32, device: i32 },
+    /// The number of the device. The successor connects it anew once the server's end of the socket is closed, so it
+    /// must not inherit that.
+    Nbd { index: u32 },
 }
 
 /// Copies of descriptors that a program inherits which is started now.
@@ -48,7 +61,7 @@ pub struct Descriptors {
 
 /// The open files of a server.
 pub(crate) struct Files<'a> {
-    pub(crate) carrier: &'a FuseCarrier,
+    pub(crate) carrier: &'a GrantedCarrier,
     pub(crate) area: &'a ServedArea,
     pub(crate) frames: BorrowedFd<'a>,
     pub(crate) slow: BorrowedFd<'a>,
@@ -72,19 +85,30 @@ impl Descriptors {
             copies.push(copy);
             Ok::<_, Error>(number)
         };
-        let [channel, mount] = files.carrier.handles();
         let (device, log) = files.area.handles()?;
+        let carrier = match (files.carrier, device) {
+            (GrantedCarrier::Fuse(carrier), ServedDevice::Loop(device)) => {
+                let [channel, mount] = carrier.handles();
+                CarrierHandover::Fuse {
+                    channel: copy(channel)?,
+                    mount: copy(mount)?,
+                    device: copy(device.as_fd())?,
+                }
+            }
+            (GrantedCarrier::Nbd(_), ServedDevice::Nbd(device)) => {
+                CarrierHandover::Nbd { index: device.index() }
+            }
+            _ => unreachable!("a carrier has the device that it made"),
+        };
         let Latencies { slow_read, slow_write, fast_read, fast_write } = latencies;
         let handover = Handover {
-            channel: copy(channel)?,
-            mount: copy(mount)?,
+            carrier,
             frames: copy(files.frames)?,
             slow: copy(files.slow)?,
             fast: files.fast.map(&mut copy).transpose()?,
-            device: copy(device.as_fd())?,
             log: copy(log.as_fd())?,
-            file_name: files.carrier.file().name.clone(),
-            device_path: device.path().to_owned(),
+            name: files.area.name().to_owned(),
+            device_path: files.carrier.device().to_owned(),
             log_path: log.path().to_owned(),
             latencies: [slow_read, slow_write, fast_read, fast_write],
             takeovers: takeovers + 1,
@@ -95,14 +119,11 @@ impl Descriptors {
 
 /// What a successor has inherited.
 pub(crate) struct Inherited {
-    pub(crate) channel: OwnedFd,
-    pub(crate) mount: OwnedFd,
+    pub(crate) carrier: GrantedCarrier,
     pub(crate) frames: OwnedFd,
     pub(crate) slow: OwnedFd,
     pub(crate) fast: Option<OwnedFd>,
-    pub(crate) device: PathBuf,
     pub(crate) area: ServedArea,
-    pub(crate) file: ServedFile,
     pub(crate) latencies: Latencies,
 }
 
@@ -126,18 +147,29 @@ impl Handover {
     /// A descriptor is missing.
     pub(crate) fn take(&self, root: &Root, slots: u32) -> Result<Inherited, Error> {
         let [slow_read, slow_write, fast_read, fast_write] = self.latencies;
-        let file = ServedFile { name: self.file_name.clone(), slots };
-        let device = LoopDevice::adopt(self.device_path.clone(), inherited::take(self.device)?);
+        let name = self.name.clone();
+        let (carrier, device) = match self.carrier {
+            CarrierHandover::Fuse { channel, mount, device } => {
+                let file = ServedFile { name: name.clone(), slots };
+                let (channel, mount) = (inherited::take(channel)?, inherited::take(mount)?);
+                let path = self.device_path.clone();
+                let device = LoopDevice::adopt(path.clone(), inherited::take(device)?);
+                let carrier = FuseCarrier::adopt(channel, mount, file, path)?;
+                (GrantedCarrier::Fuse(Box::new(carrier)), ServedDevice::Loop(device))
+            }
+            CarrierHandover::Nbd { index } => {
+                let device = NbdDevice::adopt(index, name.clone());
+                let carrier = NbdCarrier::adopt(device.clone(), slots)?;
+                (GrantedCarrier::Nbd(Box::new(carrier)), ServedDevice::Nbd(device))
+            }
+        };
         let log = UndoLog::adopt(root, self.log_path.clone(), inherited::take(self.log)?);
         Ok(Inherited {
-            channel: inherited::take(self.channel)?,
-            mount: inherited::take(self.mount)?,
+            carrier,
             frames: inherited::take(self.frames)?,
             slow: inherited::take(self.slow)?,
             fast: self.fast.map(inherited::take).transpose()?,
-            area: ServedArea::adopt(root, device, file.clone(), log),
-            device: self.device_path.clone(),
-            file,
+            area: ServedArea::adopt(root, device, name, slots, log),
             latencies: Latencies { slow_read, slow_write, fast_read, fast_write },
         })
     }

@@ -28,7 +28,7 @@ use trace::recording::About as Head;
 use types::PageId;
 
 use crate::area::{self, ServedArea};
-use crate::carrier::fuse::FuseCarrier;
+use crate::carrier::granted::{CarrierKind, GrantedCarrier};
 use crate::carrier::{Carrier, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
@@ -76,6 +76,8 @@ pub struct AreaPlan {
     pub has_checksums: bool,
     /// Whether to encrypt what lies on a disk.
     pub is_encrypted: bool,
+    /// The carriers to try, in order.
+    pub through: Vec<CarrierKind>,
     /// Whether the area may be the only one of the machine.
     pub may_be_alone: bool,
     /// A file for the moves.
@@ -98,7 +100,7 @@ pub struct TierDevices {
 }
 
 /// The disks of the tiers, the carrier of this kernel.
-type Served = Parts<FuseCarrier, Encrypted<DiskQueue>>;
+type Served = Parts<GrantedCarrier, Encrypted<DiskQueue>>;
 /// The thread that serves.
 type Serving = JoinHandle<Result<(), Error>>;
 
@@ -174,8 +176,7 @@ impl Session {
             }
             true => (None, None),
         };
-        let (carrier, area) =
-            area::make(root, plan.slots).map_err(|error| area::no_carrier(&error))?;
+        let (carrier, area) = area::make(root, plan.slots, &plan.through)?;
         let beginning = Beginning {
             carrier,
             area,
@@ -214,7 +215,7 @@ impl Session {
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
         let inherited = handover.take(root, plan.slots)?;
-        let Inherited { channel, mount, device, area, file: served, latencies, .. } = inherited;
+        let Inherited { carrier, area, latencies, .. } = inherited;
         let (slow, fast_file) = (inherited.slow, inherited.fast);
         let fast = FastStore::of(inherited.frames, room(plan, frames))?;
         let (mut tiers, about) = tiers(plan, frames, latencies)?;
@@ -226,7 +227,6 @@ impl Session {
         }
         // The real device was measured against the emulated one at the first start.
         let emulated = emulations(&plan.emulated, UNMEASURED)?;
-        let carrier = FuseCarrier::adopt(channel, mount, served, device)?;
         let beginning = Beginning {
             carrier,
             area,
@@ -310,7 +310,7 @@ impl Session {
 
 /// What a session needs to begin to serve.
 struct Beginning {
-    carrier: FuseCarrier,
+    carrier: GrantedCarrier,
     area: ServedArea,
     slow: OwnedFd,
     /// The disk of the fast tier, if it has one.
@@ -353,6 +353,7 @@ impl Beginning {
         let guard = start_guard(&descriptors.handover);
         drop(descriptors);
         let device = self.carrier.device().to_owned();
+        let through = self.carrier.kind().name().to_owned();
         let statistics = Arc::new(Statistics::default());
         statistics.takeovers.set(self.takeovers);
         let [emulated_fast, emulated_slow] = self.emulated;
@@ -383,7 +384,7 @@ impl Beginning {
         notes.extend(refused.recv().unwrap_or_default());
         let guard = guard.map_err(|error| notes.push(format!("a guard: {error}"))).ok();
         let (area, recording) = (self.area, self.recording);
-        let about = About { refused: notes, ..self.about };
+        let about = About { through, refused: notes, ..self.about };
         Ok(Session { area, control, serving, recording, guard, statistics, about, device })
     }
 }
@@ -418,7 +419,8 @@ fn tiers(
     tiers.grow(plan.slots as usize);
     let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
     let about = About {
-        through: "fuse".to_owned(),
+        // Named once the carrier is granted.
+        through: String::new(),
         policy: plan.policy.clone(),
         options: options.collect(),
         size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,

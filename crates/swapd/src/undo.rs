@@ -10,6 +10,7 @@ use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use linux::nbd::NbdDevice;
 use linux::private_folder::{PrivateFolder, lock};
 use linux::{Root, loop_device, swap};
 use serde::{Deserialize, Serialize};
@@ -20,19 +21,19 @@ const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "swapd-";
 const SUFFIX: &str = ".undo";
 
-/// An action that undoes a change. A loop device is named by its file, because its number may be another device's by
-/// the time of the undoing.
+/// An action that undoes a change. A device is named by the file of a loop device or the identifier of an NBD, because
+/// its number may be another device's by the time of the undoing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Undo {
-    /// Disable the swap area on the loop device of the file with this name.
+    /// Disable the swap area on the device with this name.
     SwapOff {
-        /// The name of the file.
-        file: String,
+        /// The name of the device.
+        name: String,
     },
-    /// Detach the file with this name from its loop device.
+    /// Detach the device with this name from its file or its connection.
     Detach {
-        /// The name of the file.
-        file: String,
+        /// The name of the device.
+        name: String,
     },
 }
 
@@ -159,11 +160,18 @@ fn undo(root: &Root, path: &Path, file: &mut File) -> Result<usize, Error> {
 
 impl Undo {
     fn act(&self, root: &Root) -> Result<(), Error> {
-        let (Undo::SwapOff { file } | Undo::Detach { file }) = self;
-        for device in loop_device::holding(root, file)? {
+        let (Undo::SwapOff { name } | Undo::Detach { name }) = self;
+        for device in loop_device::holding(root, name)? {
             match self {
                 Undo::SwapOff { .. } => swap::off(&device)?,
                 Undo::Detach { .. } => loop_device::detach(&device)?,
+            }
+        }
+        if let Some(device) = NbdDevice::find(root, name)? {
+            // Without a server each request would wait for one, so the connection ends before the area.
+            device.disconnect()?;
+            if matches!(self, Undo::SwapOff { .. }) {
+                swap::off(device.path())?;
             }
         }
         Ok(())
@@ -186,7 +194,7 @@ mod tests {
     }
 
     fn off(file: &str) -> Undo {
-        Undo::SwapOff { file: file.to_owned() }
+        Undo::SwapOff { name: file.to_owned() }
     }
 
     #[test]
@@ -194,7 +202,7 @@ mod tests {
         let (_folder, root) = system();
         let mut log = UndoLog::begin(&root, "1").unwrap();
         log.note(&off("no-such-file")).unwrap();
-        log.note(&Undo::Detach { file: "no-such-file".to_owned() }).unwrap();
+        log.note(&Undo::Detach { name: "no-such-file".to_owned() }).unwrap();
         assert!(UndoLog::begin(&root, "1").is_err());
         assert_eq!(left(&root).unwrap(), 0);
         let held = log.as_fd().try_clone_to_owned().unwrap();
@@ -212,7 +220,7 @@ mod tests {
         fs::create_dir_all(root.path("/sys/block/loop-gone/loop")).unwrap();
         fs::write(root.path("/sys/block/loop-gone/loop/backing_file"), "/mine\n").unwrap();
         let mut log = UndoLog::begin(&root, "2").unwrap();
-        log.note(&Undo::Detach { file: "mine".to_owned() }).unwrap();
+        log.note(&Undo::Detach { name: "mine".to_owned() }).unwrap();
         log.note(&off("other")).unwrap();
         log.file.write_all(b"{\"SwapOff\":{\"fi").unwrap();
         let error = log.finish().unwrap_err().to_string();

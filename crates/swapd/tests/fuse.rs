@@ -18,6 +18,7 @@ use linux::{Root, groups, polling, swap};
 use rustix::process::Signal;
 use swapd::area::{self, ServedArea};
 use swapd::carrier::fuse::FuseCarrier;
+use swapd::carrier::granted::{CarrierKind, GrantedCarrier};
 use swapd::carrier::{Carrier, Operation, SLOT_BYTES};
 use swapd::{Error, undo};
 
@@ -212,7 +213,7 @@ fn area(mebibytes: u64) -> Option<(Server, ServedArea)> {
         return None;
     }
     let slots = area::slots(mebibytes * MIB).unwrap();
-    match area::make(&Root::system(), slots) {
+    match area::make(&Root::system(), slots, &[CarrierKind::Fuse]) {
         Ok((carrier, area)) => Some((Server::start(carrier, slots), area)),
         Err(error) => {
             testkit::skipped(&error.to_string());
@@ -340,7 +341,7 @@ fn a_successor_answers_what_its_predecessor_left_open() {
         return testkit::skipped(&why);
     }
     let slots = area::slots(256 * MIB).unwrap();
-    let (carrier, mut area) = match area::make(&Root::system(), slots) {
+    let (carrier, mut area) = match area::make(&Root::system(), slots, &[CarrierKind::Fuse]) {
         Ok(made) => made,
         Err(error) => return testkit::skipped(&error.to_string()),
     };
@@ -348,9 +349,10 @@ fn a_successor_answers_what_its_predecessor_left_open() {
         Ok(group) => group,
         Err(why) => return testkit::skipped(&why),
     };
+    let GrantedCarrier::Fuse(carrier) = carrier else { panic!("the carrier is FUSE") };
     let handles = carrier.handles().map(|handle| handle.try_clone_to_owned().unwrap());
     let (file, device) = (carrier.file().clone(), carrier.device().to_owned());
-    let server = Server::over(carrier, vec![0; slots as usize * SLOT_BYTES], 3);
+    let server = Server::over(*carrier, vec![0; slots as usize * SLOT_BYTES], 3);
     area.on(swapon).unwrap();
     let hog = group.hog(120, 20_000);
     while server.counts.reads.load(Ordering::Relaxed) < 1000 {

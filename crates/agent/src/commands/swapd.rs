@@ -14,6 +14,7 @@ use daemon::sockets::{Answer, Answering, Listener, Sockets, listener_at, taken};
 use devices::Device;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use swapd::carrier::granted::CarrierKind;
 use swapd::emulation::Figures;
 use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
@@ -127,10 +128,22 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Through {
-    /// The first way that this kernel grants.
+    /// The first way that this kernel grants: nbd, else fuse.
     Any,
+    /// A network block device (NBD) whose socket ends in swapd.
+    Nbd,
     /// A loop device over a file that swapd serves by FUSE.
     Fuse,
+}
+
+impl Through {
+    fn kinds(self) -> Vec<CarrierKind> {
+        match self {
+            Through::Any => CarrierKind::ALL.to_vec(),
+            Through::Nbd => vec![CarrierKind::Nbd],
+            Through::Fuse => vec![CarrierKind::Fuse],
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,8 +194,6 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         print(format_args!("{count} changes undone"))?;
         return Ok(ExitCode::SUCCESS);
     };
-    // Both are fuse as long as it is the only carrier.
-    let (Through::Any | Through::Fuse) = arguments.through;
     let plan = AreaPlan {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
@@ -193,6 +204,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         priority: arguments.priority,
         has_checksums: arguments.verify,
         is_encrypted: arguments.encrypt,
+        through: arguments.through.kinds(),
         may_be_alone: arguments.only_swap,
         moves: arguments.moves.clone(),
         record: arguments.record.clone(),

@@ -2,6 +2,8 @@
 //! gives back answers; it must not know tiers, slots' contents or policies.
 
 pub mod fuse;
+pub mod granted;
+pub mod nbd;
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -1,0 +1,160 @@
+//! The carriers that this program has, and the one that a kernel grants.
+
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+
+use linux::Root;
+use linux::loop_device::LoopDevice;
+use linux::nbd::NbdDevice;
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::fuse::{FuseCarrier, ServedFile};
+use super::nbd::NbdCarrier;
+use super::{Carrier, Request, Tag};
+use crate::Error;
+
+/// The kinds of carriers, in the order in which they are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CarrierKind {
+    /// A network block device.
+    Nbd,
+    /// A loop device over a file that is served by FUSE.
+    Fuse,
+}
+
+impl CarrierKind {
+    /// Every kind, in the order in which they are tried.
+    pub const ALL: [CarrierKind; 2] = [CarrierKind::Nbd, CarrierKind::Fuse];
+
+    /// The name for users.
+    pub fn name(self) -> &'static str {
+        match self {
+            CarrierKind::Nbd => "nbd",
+            CarrierKind::Fuse => "fuse",
+        }
+    }
+}
+
+/// The carrier that the kernel granted.
+#[derive(Debug)]
+pub enum GrantedCarrier {
+    /// A network block device.
+    Nbd(Box<NbdCarrier>),
+    /// A loop device over a file that is served by FUSE.
+    Fuse(Box<FuseCarrier>),
+}
+
+/// The block device of a carrier, which stays as long as this value.
+#[derive(Debug)]
+pub enum ServedDevice {
+    /// Disconnected by [`ServedDevice::release`].
+    Nbd(NbdDevice),
+    /// Freed with its last user.
+    Loop(LoopDevice),
+}
+
+impl GrantedCarrier {
+    /// Makes a carrier of this kind, and its device. `name` is the name of neither another file nor another device.
+    ///
+    /// # Errors
+    /// The kernel does not grant it.
+    pub fn start(
+        root: &Root,
+        kind: CarrierKind,
+        name: &str,
+        slots: u32,
+    ) -> Result<(GrantedCarrier, ServedDevice), Error> {
+        match kind {
+            CarrierKind::Nbd => {
+                let carrier = NbdCarrier::start(root, name, slots)?;
+                let device = ServedDevice::Nbd(carrier.nbd().clone());
+                Ok((GrantedCarrier::Nbd(Box::new(carrier)), device))
+            }
+            CarrierKind::Fuse => {
+                let file = ServedFile { name: name.to_owned(), slots };
+                let (carrier, device) = FuseCarrier::start(root, file)?;
+                Ok((GrantedCarrier::Fuse(Box::new(carrier)), ServedDevice::Loop(device)))
+            }
+        }
+    }
+
+    /// The kind of this carrier.
+    pub fn kind(&self) -> CarrierKind {
+        match self {
+            GrantedCarrier::Nbd(_) => CarrierKind::Nbd,
+            GrantedCarrier::Fuse(_) => CarrierKind::Fuse,
+        }
+    }
+
+    fn inner(&self) -> &dyn Carrier {
+        match self {
+            GrantedCarrier::Nbd(carrier) => carrier.as_ref(),
+            GrantedCarrier::Fuse(carrier) => carrier.as_ref(),
+        }
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Carrier {
+        match self {
+            GrantedCarrier::Nbd(carrier) => carrier.as_mut(),
+            GrantedCarrier::Fuse(carrier) => carrier.as_mut(),
+        }
+    }
+}
+
+impl Carrier for GrantedCarrier {
+    fn device(&self) -> &Path {
+        self.inner().device()
+    }
+
+    fn next(&mut self) -> Result<Option<Request>, Error> {
+        self.inner_mut().next()
+    }
+
+    fn data(&mut self, tag: Tag) -> &mut [u8] {
+        self.inner_mut().data(tag)
+    }
+
+    fn finish(&mut self, tag: Tag, outcome: Result<(), Errno>) -> Result<(), Error> {
+        self.inner_mut().finish(tag, outcome)
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.inner().descriptor()
+    }
+}
+
+impl ServedDevice {
+    /// The path of the device.
+    pub fn path(&self) -> &Path {
+        match self {
+            ServedDevice::Nbd(device) => device.path(),
+            ServedDevice::Loop(device) => device.path(),
+        }
+    }
+
+    /// The most bytes that one discard of the device may have; 0 if it takes none.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn discard_bytes_max(&self, root: &Root) -> Result<u64, Error> {
+        let name = self.path().file_name().unwrap_or_default();
+        let file = PathBuf::from("/sys/block").join(name).join("queue/discard_max_bytes");
+        let text = root.read(file)?;
+        Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
+    }
+
+    /// Gives the device up: nothing reads from it any more.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn release(self) -> Result<(), Error> {
+        match self {
+            ServedDevice::Nbd(device) => Ok(device.disconnect()?),
+            ServedDevice::Loop(device) => {
+                drop(device);
+                Ok(())
+            }
+        }
+    }
+}
