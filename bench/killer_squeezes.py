@@ -1,12 +1,12 @@
 """Random squeezes of a memory cgroup, each with a hog that is the right victim.
 
-    python bench/killer_squeezes.py [--rounds N] [--seed S] [--only NUMBER]
+    python bench/killer_squeezes.py [--rounds N] [--seed S] [--only NUMBER] [--kind KIND]
 
 Beside the hog run programs that mislead a killer: forks that share memory, shared memory without a
 name, a child between vfork and exec, a child that is restarted after each kill, a crowd of small
-processes, a file in tmpfs. The script counts kills in vain and needless kills, and compares the
-memory that `killd` reports as freed with the group's counter. Needs root, cc and memory cgroups of
-version 1.
+processes, a file in tmpfs. With `--kind tmpfs-grows` the file itself grows, so that no kill is
+right. The script counts kills in vain and needless kills, and compares the memory that `killd`
+reports as freed with the group's counter. Needs root, cc and memory cgroups of version 1.
 """
 
 from __future__ import annotations
@@ -42,6 +42,10 @@ TOLERANCE = 0.10
 SLACK_BYTES = MIB
 # How long a squeeze continues after the right victim has died, to catch needless kills.
 QUIET_S = 0.3
+# The same after a file in tmpfs has stopped growing: memory stays short.
+GROWN_S = 1.0
+# Right kills of a squeeze whose hog is restarted after each kill.
+GENERATIONS = 3
 POLICIES = {
     "restart-cost": 'policy = "restart-cost"\n[options]\n'
     f"low_percent = {LOW}\nhigh_percent = {HIGH}\n",
@@ -59,6 +63,8 @@ class Program:
     words: tuple[str, ...]
     is_right: bool = False
     is_protected: bool = False
+    # The program only restarts the right victim, which is its child.
+    is_supervisor: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,16 @@ class Squeeze:
     @property
     def command(self) -> str:
         """The command that runs this squeeze again."""
-        return f"python bench/killer_squeezes.py --seed {self.seed} --only {self.number}"
+        script = "python bench/killer_squeezes.py"
+        return f"{script} --seed {self.seed} --only {self.number} --kind {self.kind}"
+
+    @property
+    def right_kills(self) -> int:
+        """Kills of a right victim after which the squeeze ends."""
+        programs = (*self.idle, self.hog)
+        if not any(program.is_right for program in programs):
+            return 0
+        return GENERATIONS if any(program.is_supervisor for program in programs) else 1
 
 
 @dataclass
@@ -120,12 +135,12 @@ class SqueezeOutcome:
     lines: list[str] = field(default_factory=list)
 
 
-def drawn(seed: int, number: int, limit_mib: int | None = None) -> Squeeze:
-    """The squeeze of this number; without ``limit_mib`` the limit is drawn, too."""
+def drawn(seed: int, number: int, limit_mib: int | None = None, kind: str | None = None) -> Squeeze:
+    """The squeeze of this number; the limit and the kind are drawn unless they are given."""
     dice = random.Random(f"{seed}/{number}")
-    is_rare = number % RARE == RARE - 1
-    kind = "thousands" if is_rare else KINDS[number % len(KINDS)]
-    limit = THOUSANDS_MIB if is_rare else dice.choice((200, 300, 400))
+    if kind is None:
+        kind = "thousands" if number % RARE == RARE - 1 else KINDS[number % len(KINDS)]
+    limit = THOUSANDS_MIB if kind == "thousands" else dice.choice((200, 300, 400))
     limit = limit_mib or limit
     idle, hog, files_max = MAKERS[kind](dice, limit)
     protected = Program(("hog", str(limit // 16)), is_protected=True)
@@ -176,7 +191,8 @@ def vfork(dice: random.Random, limit: int) -> Drawn:
 def respawn(dice: random.Random, limit: int) -> Drawn:
     """The hog is restarted after each kill."""
     idle = Program(("server", str(limit // 4), str(dice.randint(2, 8))))
-    return (idle,), Program(("respawn", str(2 * limit), rate(dice)), is_right=True), None
+    words = ("respawn", str(2 * limit), rate(dice))
+    return (idle,), Program(words, is_right=True, is_supervisor=True), None
 
 
 def crowd(dice: random.Random, limit: int) -> Drawn:
@@ -197,6 +213,16 @@ def tmpfs(dice: random.Random, limit: int) -> Drawn:
     return (Program(("file", "{tmpfs}/file", str(size))),), hog(dice, limit), None
 
 
+def tmpfs_grows(dice: random.Random, limit: int) -> Drawn:
+    """A file in tmpfs grows until memory is short, and stops before none is left."""
+    idle, _, _ = plain(dice, limit)
+    # Each process has about 1 MiB more than it takes; the protected program has a sixteenth.
+    others = sum(int(program.words[1]) + 1 for program in idle) + limit // 16 + 2
+    left = limit * dice.randint(3, 8) // 100
+    words = ("file", "{tmpfs}/file", str(limit - left - others), rate(dice))
+    return idle, Program(words), None
+
+
 def plain(dice: random.Random, limit: int) -> Drawn:
     """Programs that share nothing."""
     sizes = [dice.randint(4, limit // 12) for _ in range(dice.randint(1, 4))]
@@ -213,8 +239,10 @@ MAKERS: dict[str, Callable[[random.Random, int], Drawn]] = {
     "tmpfs": tmpfs,
     "plain": plain,
     "thousands": thousands,
+    "tmpfs-grows": tmpfs_grows,
 }
-KINDS = tuple(kind for kind in MAKERS if kind != "thousands")
+# The kinds that take turns. Of the other two, one is rare and one is drawn only by --kind.
+KINDS = tuple(kind for kind in MAKERS if kind not in ("thousands", "tmpfs-grows"))
 # One squeeze in this many has thousands of processes, which need a larger group and take seconds.
 RARE, THOUSANDS_MIB = 50, 1024
 
@@ -339,7 +367,9 @@ def family(process: int) -> set[int]:
 
 
 def run(squeeze: Squeeze, program: Path) -> SqueezeOutcome:
-    """Runs a squeeze until the right victim has died and memory is no longer short."""
+    """Runs a squeeze until the right victims have died and memory is no longer short.
+
+    A squeeze without a right victim ends after the hog has taken all its memory."""
     outcome = SqueezeOutcome()
     with Stage(squeeze, program) as stage:
         started = [(idle, stage.start(idle, is_awaited=True)) for idle in squeeze.idle]
@@ -348,9 +378,12 @@ def run(squeeze: Squeeze, program: Path) -> SqueezeOutcome:
             late = time.monotonic() + HANGS_AFTER_S
             while b"event=start " not in text and time.monotonic() < late:
                 text += read(killer, 0.05)
-            started.append((squeeze.hog, stage.start(squeeze.hog, is_awaited=False)))
+            last = stage.start(squeeze.hog, is_awaited=False)
+            started.append((squeeze.hog, last))
             right = {process.pid for program, process in started if program.is_right}
+            supervisors = {process.pid for program, process in started if program.is_supervisor}
             protected = {process.pid for program, process in started if program.is_protected}
+            quiet_s = QUIET_S if squeeze.right_kills else GROWN_S
             seen, quiet_since = 0, None
             watch = Watch(stage)
             while time.monotonic() < late:
@@ -363,16 +396,17 @@ def run(squeeze: Squeeze, program: Path) -> SqueezeOutcome:
                     # The event of a line happened before this sample.
                     watch.sample()
                 for line in lines[seen:]:
-                    judge(line, outcome, right, protected, watch)
+                    judge(line, outcome, right - supervisors, protected, watch)
                 seen = len(lines)
-                if outcome.right and not is_short(stage):
+                is_over = not is_short(stage) if squeeze.right_kills else has_written(last)
+                if outcome.right >= squeeze.right_kills and is_over:
                     quiet_since = quiet_since or time.monotonic()
-                    if time.monotonic() - quiet_since > QUIET_S:
+                    if time.monotonic() - quiet_since > quiet_s:
                         break
                 else:
                     quiet_since = None
             else:
-                outcome.problems.append("the right victim lives")
+                outcome.problems.append(f"{outcome.right} of {squeeze.right_kills} right kills")
             outcome.lines = text.decode(errors="replace").splitlines()
             if stage.kernel_kills():
                 outcome.problems.append(f"the kernel killed {stage.kernel_kills()}")
@@ -382,6 +416,12 @@ def run(squeeze: Squeeze, program: Path) -> SqueezeOutcome:
 def is_short(stage: Stage) -> bool:
     """Whether so little memory is available that killd chooses a victim."""
     return stage.usage() > stage.limit * (100 - LOW) // 100
+
+
+def has_written(process: subprocess.Popen[str]) -> bool:
+    """Whether the process has written `ready`, or has ended."""
+    assert process.stdout is not None
+    return bool(select.select([process.stdout], [], [], 0)[0])
 
 
 def read(process: subprocess.Popen[bytes], time_s: float) -> bytes:
@@ -440,6 +480,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200, help="number of squeezes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", type=int, help="run only this squeeze, and print killd's log")
+    parser.add_argument("--kind", choices=MAKERS, help="draw only squeezes of this kind")
     arguments = parser.parse_args()
     if os.geteuid() != 0 or not (V1 / "memory.usage_in_bytes").exists():
         raise SystemExit("needs root and memory cgroups of version 1")
@@ -449,7 +490,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="killd-squeeze-") as folder:
         program = compiled(Path(folder))
         for number in numbers:
-            squeeze = drawn(arguments.seed, number)
+            squeeze = drawn(arguments.seed, number, kind=arguments.kind)
             outcome = run(squeeze, program)
             total.update(
                 squeezes=1,

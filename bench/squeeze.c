@@ -12,7 +12,8 @@
  *   vfork MIB                 private memory, then a child between vfork and exec
  *   siblings MIB COUNT        private memory, and siblings that share the address space
  *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; restarts a killed child
- *   file PATH MIB             a file, for instance in tmpfs
+ *   file PATH MIB [KIB_PER_MS]
+ *                             a file, for instance in tmpfs
  *   crowd COUNT KIB           COUNT processes, each with its own private memory
  */
 #define _GNU_SOURCE
@@ -56,16 +57,22 @@ static char *mapped(size_t bytes, int flags)
     return at;
 }
 
-/* A rate of 0 means as fast as possible. */
+#define STEP (64 << 10)
+
+/* The pause after each step of memory. A rate of 0 means as fast as possible. */
+static void pause_after_step(size_t kib_per_ms)
+{
+    if (kib_per_ms > 0) {
+        struct timespec pause = {0, (long)((STEP >> 10) * 1000000 / kib_per_ms)};
+        nanosleep(&pause, NULL);
+    }
+}
+
 static void fill(char *at, size_t bytes, size_t kib_per_ms)
 {
-    for (size_t done = 0; done < bytes; done += 64 << 10) {
-        size_t step = bytes - done < 64 << 10 ? bytes - done : 64 << 10;
-        memset(at + done, 1, step);
-        if (kib_per_ms > 0) {
-            struct timespec pause = {0, (long)(64 * 1000000 / kib_per_ms)};
-            nanosleep(&pause, NULL);
-        }
+    for (size_t done = 0; done < bytes; done += STEP) {
+        memset(at + done, 1, bytes - done < STEP ? bytes - done : STEP);
+        pause_after_step(kib_per_ms);
     }
 }
 
@@ -174,16 +181,18 @@ static void respawn(size_t bytes, size_t kib_per_ms)
     }
 }
 
-static void write_file(const char *path, size_t mib)
+static void write_file(const char *path, size_t bytes, size_t kib_per_ms)
 {
-    static char block[1 << 20];
+    static char block[STEP];
     memset(block, 1, sizeof block);
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (file < 0)
         fail(path);
-    for (size_t i = 0; i < mib; i++)
+    for (size_t done = 0; done < bytes; done += sizeof block) {
         if (write(file, block, sizeof block) < 0)
             fail(path);
+        pause_after_step(kib_per_ms);
+    }
 }
 
 int main(int count, char **words)
@@ -222,7 +231,7 @@ int main(int count, char **words)
     } else if (!strcmp(role, "respawn")) {
         respawn(mib << 20, more);
     } else if (!strcmp(role, "file") && count > 3) {
-        write_file(words[2], more);
+        write_file(words[2], more << 20, count > 4 ? strtoul(words[4], NULL, 10) : 0);
     } else if (!strcmp(role, "crowd")) {
         for (size_t i = 0; i < mib; i++) {
             pid_t child = fork();
