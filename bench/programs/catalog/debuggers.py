@@ -21,6 +21,15 @@ REPORT = (
     (r"(pid|tid)=[0-9]+", r"\1=NUMBER"),
 )
 """Normalises a sanitizer's report: process numbers, addresses, library files, thread numbers."""
+REPORTS = {
+    "address": REPORT,
+    # Either of the two accesses of a race may come first, and its thread may have ended.
+    "thread": (
+        *REPORT,
+        (r"\b(Read|Write|read|write) of size", "Access of size"),
+        (r", (running|finished)\) created", ", STATE) created"),
+    ),
+}
 GDB_WRITES_REGISTERS = [
     *("/usr/bin/gdb", "-q", "-nx", "-batch"),
     *("-ex", "starti", "-ex", "set $xmm0.v4_int32[0] = 1", "/bin/true"),
@@ -30,47 +39,83 @@ SIGNAL = ((r"si_pid=[0-9]+", "si_pid=NUMBER"), (r", si_utime=.*}", "}"))
 SHADOW = r"^(=>| )+ADDRESS: |0x[0-9a-f]+: [0-9a-f]{2}[ \[]|thread_local|is located"
 
 
-def sanitized(compiler: str, kind: str, start: str) -> Program:
-    """A correct and two faulty programs built with a sanitizer, started in one of three ways."""
-    name = f"{kind[0]}san-{compiler}"
-    option = f"-fsanitize={kind}"
+FAULTS = (
+    ("address", "use after free", ("faulty", "free"), "heap-use-after-free", 1),
+    ("address", "heap overflow", ("faulty", "over"), "heap-buffer-overflow", 1),
+    ("thread", "data race", ("racing",), "data race", 66),
+)
+"""Faulty programs by the sanitizer that reports them: kind, name, words, report, exit status."""
+OPTIONS = {"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "exitcode=66"}
+QUICK = (("gcc", "address", "sh"), ("clang", "thread", "sh"))
+"""The rows with a sanitizer that tests/live runs: compiler, kind, start."""
+
+
+def with_sanitizer(source: str, compiler: str, kind: str) -> Built:
+    """A program built with a sanitizer."""
     # clang's runtime is linked statically, gcc's is a library of its own.
-    built = [
-        Built(
-            f"{source}-{name}",
-            f"{source}.c",
-            [
-                compiler,
-                "-O1",
-                "-g",
-                "-fno-builtin",
-                "-fno-omit-frame-pointer",
-                option,
-                "-pthread",
-                "SOURCE",
-                "-o",
-                "OUTPUT",
-            ],
-            [compiler],
-        )
-        for source in ("blocks", "faulty", "racing")
-    ]
+    return Built(
+        f"{source}-{kind[0]}san-{compiler}",
+        f"{source}.c",
+        [
+            compiler,
+            "-O1",
+            "-g",
+            "-fno-builtin",
+            "-fno-omit-frame-pointer",
+            f"-fsanitize={kind}",
+            "-pthread",
+            "SOURCE",
+            "-o",
+            "OUTPUT",
+        ],
+        [compiler],
+    )
+
+
+def fault(
+    compiler: str, kind: str, name: str, words: tuple[str, ...], report: str, status: int
+) -> Program:
+    """A faulty program built with a sanitizer, started directly."""
+    built = with_sanitizer(words[0], compiler, kind)
+    return installed(
+        name=f"{compiler} {kind} sanitizer, {name}",
+        what=f"a program with one fault, {compiler} -fsanitize={kind}; started: directly",
+        words=[f"BIN/{built.name}", *words[1:]],
+        expects=report,
+        command=compiler,
+        built=[built],
+        variables=OPTIONS,
+        substitutions=REPORTS[kind],
+        dropped=SHADOW,
+        status=status,
+        allocates_large=True,
+        is_served=False,
+        is_quick=True,
+    )
+
+
+def sanitized(compiler: str, kind: str, start: str) -> Program:
+    """A correct program built with a sanitizer, and as children also two faulty ones."""
+    name = f"{kind[0]}san-{compiler}"
+    built = [with_sanitizer(source, compiler, kind) for source in ("blocks", "faulty", "racing")]
+    tried = "a correct program" if start == "directly" else "a correct and two faulty programs"
+    report = {"address": "heap-use-after-free", "thread": "data race"}[kind]
     script = {"directly": "sanitized.sh", "sh": "sanitized.sh", "make": "sanitized.mk"}[start]
     direct = ["BIN/blocks-" + name]
     children = ["sh", f"SOURCES/{script}", f"BIN/%-{name}"]
     made = ["make", "-s", "-k", "-f", f"SOURCES/{script}", f"PROGRAMS=BIN/%-{name}"]
     return installed(
         name=f"{compiler} {kind} sanitizer, {start}",
-        what=f"a correct and two faulty programs, {compiler} {option}; started: {start}",
+        what=f"{tried}, {compiler} -fsanitize={kind}; started: {start}",
         words={"directly": direct, "sh": children, "make": made}[start],
-        expects={"address": "heap-use-after-free|^finished", "thread": "data race|^finished"}[kind],
+        expects="^finished" if start == "directly" else report,
         command=compiler,
         built=built,
-        variables={"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "exitcode=66"},
-        substitutions=REPORT,
+        variables=OPTIONS,
+        substitutions=REPORTS[kind],
         dropped=SHADOW,
         status=0,
-        is_quick=compiler == "gcc" and kind == "address" and start == "sh",
+        is_quick=(compiler, kind, start) in QUICK,
     )
 
 
@@ -81,6 +126,7 @@ PROGRAMS = (
         for kind in ("address", "thread")
         for start in ("directly", "sh", "make")
     ),
+    *(fault(compiler, *row) for compiler in ("gcc", "clang") for row in FAULTS),
     installed(
         name="valgrind",
         what="valgrind memcheck of a correct program and of one that uses freed memory and leaks",
@@ -90,6 +136,7 @@ PROGRAMS = (
             "/usr/bin/valgrind -q BIN/blocks 3;/usr/bin/valgrind --leak-check=full BIN/faulty free",
         ],
         expects="Invalid read of size 1",
+        is_quick=True,
         command="/usr/bin/valgrind",
         built=[WORK, FAULTY],
         substitutions=(PROCESSES, ADDRESSES),
