@@ -36,6 +36,7 @@ def java(collector: str) -> Program:
                 [f"{JAVA}/javac"],
             )
         ],
+        is_quick=collector == "G1",
     )
 
 
@@ -60,6 +61,7 @@ PROGRAMS = (
         words=["node", "SOURCES/workers.js"],
         expects="^finished [0-9a-f]+",
         allocates_large=True,
+        is_quick=True,
     ),
     *(java(collector) for collector in ("Serial", "Parallel", "G1")),
     installed(
@@ -73,6 +75,7 @@ PROGRAMS = (
                 "churn.exe", "churn.cs", ["/usr/bin/mcs", "-out:OUTPUT", "SOURCE"], ["/usr/bin/mcs"]
             )
         ],
+        is_quick=True,
     ),
     installed(
         name="sbcl",
@@ -80,6 +83,7 @@ PROGRAMS = (
         words=["/usr/bin/sbcl", "--script", "SOURCES/churn.lisp"],
         expects="^finished [0-9]+",
         allocates_large=True,
+        is_quick=True,
     ),
     installed(
         name="go static",

@@ -79,5 +79,6 @@ PROGRAMS = (
         expects="finished [0-9]+",
         dropped=r"^\[[0-9/.:]+:(ERROR|WARNING|INFO):",
         limit_s=90,
+        is_quick=True,
     ),
 )
