@@ -68,6 +68,12 @@ impl Preparation {
             refusals.push("cgroups and swap areas need root: run as root".to_owned());
         }
         refusals.extend(self.needs().into_iter().filter_map(|need| refusal(root, need)));
+        if self.plan.mode == Mode::Tiers {
+            // swapd takes the first carrier that the kernel grants.
+            let refused: Vec<_> =
+                CARRIERS.iter().filter_map(|carrier| refusal(root, carrier)).collect();
+            refusals.extend((refused.len() == CARRIERS.len()).then(|| refused.join("; ")));
+        }
         refusals.extend(steps::risk(&self.plan, &self.situation));
         refusals.extend(self.missing_programs());
         if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -94,7 +100,6 @@ impl Preparation {
             ("swapon", mode.has_swap()),
             ("zram", mode.has_zram()),
             ("zswap", mode == Mode::Zswap),
-            ("fuse-loop", mode == Mode::Tiers),
         ];
         all.iter().filter(|(_, is_needed)| *is_needed).map(|(name, _)| *name).collect()
     }
@@ -110,6 +115,9 @@ impl Preparation {
         self.plan.applications.iter().filter_map(missing).collect()
     }
 }
+
+/// The checks of `doctor` for the carriers of swapd.
+const CARRIERS: [&str; 3] = ["ublk", "nbd", "fuse-loop"];
 
 fn refusal(root: &Root, name: &str) -> Option<String> {
     let check = probe::CATALOG.iter().find(|check| check.name == name)?;

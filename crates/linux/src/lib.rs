@@ -50,6 +50,7 @@ pub mod terminal;
 pub mod text_file;
 pub mod times;
 pub mod tracefs;
+pub mod ublk;
 pub mod users;
 pub mod wakeups;
 pub mod weigher;

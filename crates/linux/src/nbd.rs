@@ -65,7 +65,7 @@ pub struct NbdDevice {
 pub struct NbdShape<'a> {
     /// The name by which the device is found again.
     pub identifier: &'a str,
-    /// Its size, a multiple of the block.
+    /// The size of the device, a multiple of the block.
     pub bytes: u64,
     /// The size of its blocks.
     pub block_bytes: u64,
@@ -96,7 +96,7 @@ impl NbdDevice {
                 socket(kernels)?,
             ];
             if is_new {
-                // A device that was not there before goes with its connection.
+                // A device that this call made goes with its connection.
                 attributes.push(attribute(CLIENT_FLAGS, DESTROY_ON_DISCONNECT)?);
             }
             match netlink.ask(CONNECT, attributes) {
@@ -119,7 +119,7 @@ impl NbdDevice {
         Err(Error::refused("find a free NBD device", "/dev/nbd*", error))
     }
 
-    /// Connects a device anew whose server ended, to the kernel's end of a [`pair`]. Requests without an answer come
+    /// Connects a device whose server ended to the kernel's end of a new [`pair`]. Requests without an answer come
     /// again.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ impl NbdDevice {
 /// Whether the kernel has NBD now. A module that is not loaded does not count.
 ///
 /// # Errors
-/// It has not: the reason.
+/// The kernel has none: the reason.
 pub fn probe() -> Result<(), Error> {
     Netlink::open().map(drop)
 }
@@ -328,6 +328,6 @@ mod tests {
         assert_eq!(free(&root).unwrap(), [(10, false), (11, true)]);
         let device = NbdDevice::find(&root, "theirs").unwrap().unwrap();
         assert_eq!((device.index, device.path()), (2, Path::new("/dev/nbd2")));
-        assert_eq!(NbdDevice::find(&root, "nobody's").unwrap(), None);
+        assert_eq!(NbdDevice::find(&root, "another").unwrap(), None);
     }
 }

@@ -77,17 +77,17 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "ublk",
-        without_it: "no block device served by a process through io_uring",
-        ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.0"),
+        without_it: "swapd serves a swap area through nbd or fuse-loop, more slowly",
+        ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.9"),
     },
     Check {
         name: "nbd",
-        without_it: "no block device served by a process through a socket",
-        ask: |root| served_by(root, "/dev/nbd0", "nbd", "2.6"),
+        without_it: "swapd serves a swap area through ublk or fuse-loop",
+        ask: |root| served_by(root, "/dev/nbd0", "nbd", "5.14"),
     },
     Check {
         name: "fuse-loop",
-        without_it: "swapd cannot serve a swap area on this kernel",
+        without_it: "swapd serves a swap area only where ublk or nbd is granted",
         ask: fuse_loop,
     },
     Check {

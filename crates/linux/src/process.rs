@@ -266,6 +266,11 @@ pub fn raise_descriptors(wanted: usize) -> usize {
     }
 }
 
+/// The process that started this one; 0 if that is in another pid namespace.
+pub fn parent() -> u32 {
+    rustix::process::getppid().map_or(0, |process| process.as_raw_nonzero().get() as u32)
+}
+
 /// The effective user ID of this program.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

@@ -10,6 +10,7 @@
 use std::path::Path;
 
 use linux::swap::{self, Identity};
+use linux::ublk::UblkDevice;
 use linux::{Root, gauge::Gauge};
 
 use crate::Error;
@@ -90,12 +91,21 @@ pub fn make(
     Err(no_carrier(&reasons))
 }
 
-/// Formats `device`, of `bytes`, and enables it with this priority; the kernel discards freed slots if the device
-/// takes discards. Call it in another process than the one that serves the device.
+/// Starts `device` if it is ublk's, formats it, of `bytes`, and enables it with this priority; the kernel discards freed
+/// slots if the device takes discards. `server` is the process that serves the device: another one than this.
 ///
 /// # Errors
 /// The operating system refuses.
-pub fn enable(root: &Root, device: &Path, bytes: u64, priority: i32) -> Result<(), Error> {
+pub fn enable(
+    root: &Root,
+    device: &Path,
+    bytes: u64,
+    priority: i32,
+    server: u32,
+) -> Result<(), Error> {
+    if let Some(device) = UblkDevice::at(device) {
+        device.start(server)?;
+    }
     let mut identity = Identity { uuid: random(root)?, ..Identity::default() };
     identity.label[..LABEL.len()].copy_from_slice(LABEL);
     swap::format_as(device, bytes, &identity)?;
@@ -212,8 +222,8 @@ fn missing(used: u64, room: u64) -> u64 {
 /// Why the kernel grants no carrier: the text says what to do.
 fn no_carrier(reasons: &[String]) -> Error {
     Error::Refused(format!(
-        "no carrier for a swap area: {}; nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, \
-         fuse needs root, the modules fuse and loop (modprobe fuse loop) and Linux 5.8",
+        "no carrier for a swap area: {}; ublk needs root, the module ublk_drv (modprobe ublk_drv) and Linux 6.9, \
+         nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, fuse needs root, the modules fuse and loop (modprobe fuse loop) and Linux 5.8",
         reasons.join("; ")
     ))
 }

@@ -11,6 +11,7 @@ use linux::Root;
 use linux::inherited;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
+use linux::ublk::UblkDevice;
 use policy::placement::Latencies;
 use rustix::io::dup;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ use crate::carrier::Carrier;
 use crate::carrier::fuse::{FuseCarrier, ServedFile};
 use crate::carrier::granted::{GrantedCarrier, ServedDevice};
 use crate::carrier::nbd::NbdCarrier;
+use crate::carrier::ublk::UblkCarrier;
 use crate::undo::UndoLog;
 
 /// The numbers of descriptors that a successor inherits, and what they are of.
@@ -46,9 +48,11 @@ pub struct Handover {
 enum CarrierHandover {
     /// The connection, the mount and the loop device.
     Fuse { channel: i32, mount: i32, device: i32 },
-    /// The number of the device. The successor connects it anew once the server's end of the socket is closed, so it
+    /// The number of the device. The successor connects it again once the server's end of the socket is closed, so it
     /// must not inherit that.
     Nbd { index: u32 },
+    /// The number of the device. Its file must not be inherited either.
+    Ublk { number: u32 },
 }
 
 /// Copies of descriptors that a program inherits which is started now.
@@ -97,6 +101,9 @@ impl Descriptors {
             }
             (GrantedCarrier::Nbd(_), ServedDevice::Nbd(device)) => {
                 CarrierHandover::Nbd { index: device.index() }
+            }
+            (GrantedCarrier::Ublk(_), ServedDevice::Ublk(device)) => {
+                CarrierHandover::Ublk { number: device.number() }
             }
             _ => unreachable!("a carrier has the device that it made"),
         };
@@ -161,6 +168,11 @@ impl Handover {
                 let device = NbdDevice::adopt(index, name.clone());
                 let carrier = NbdCarrier::adopt(device.clone(), slots)?;
                 (GrantedCarrier::Nbd(Box::new(carrier)), ServedDevice::Nbd(device))
+            }
+            CarrierHandover::Ublk { number } => {
+                let device = UblkDevice::adopt(number);
+                let carrier = UblkCarrier::adopt(device.clone(), slots)?;
+                (GrantedCarrier::Ublk(Box::new(carrier)), ServedDevice::Ublk(device))
             }
         };
         let log = UndoLog::adopt(root, self.log_path.clone(), inherited::take(self.log)?);

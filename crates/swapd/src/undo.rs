@@ -12,10 +12,13 @@ use std::path::{Path, PathBuf};
 
 use linux::nbd::NbdDevice;
 use linux::private_folder::{PrivateFolder, lock};
+use linux::ublk::UblkDevice;
 use linux::{Root, loop_device, swap};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::carrier::granted::ublk_key;
+use crate::carrier::ublk;
 
 const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "swapd-";
@@ -174,8 +177,30 @@ impl Undo {
                 swap::off(device.path())?;
             }
         }
+        if let Some(device) = UblkDevice::find(root, ublk_key(name))? {
+            let areas = swap::areas(root)?;
+            let is_area = areas.iter().any(|area| area.path == device.path());
+            if is_area && matches!(self, Undo::SwapOff { .. }) {
+                // Removed first, the device could not be named any more.
+                ublk::failing(&device, || uninterrupted(|| swap::off(device.path())))??;
+            }
+            device.remove()?;
+        }
         Ok(())
     }
+}
+
+/// Repeats a call that a signal interrupts, but not for ever. The end of an io_uring (io_ring_exit_work in the kernel's
+/// io_uring.c) interrupts a call of its user like a signal.
+fn uninterrupted(call: impl Fn() -> Result<(), linux::Error>) -> Result<(), linux::Error> {
+    const TRIES_MAX: usize = 16;
+    for _ in 1..TRIES_MAX {
+        match call() {
+            Err(error) if error.io_kind() == Some(io::ErrorKind::Interrupted) => {}
+            ended => return ended,
+        }
+    }
+    call()
 }
 
 fn refused(what: &str, path: &Path, error: &io::Error) -> Error {

@@ -229,7 +229,7 @@ fn helper() {
     match wish.split(' ').collect::<Vec<_>>()[..] {
         ["on", device, bytes] => {
             let bytes = bytes.parse().unwrap();
-            area::enable(&Root::system(), Path::new(device), bytes, PRIORITY).unwrap();
+            area::enable(&Root::system(), Path::new(device), bytes, PRIORITY, 0).unwrap();
         }
         ["off", device] => swap::off(Path::new(device)).unwrap(),
         _ => panic!("{wish}"),

@@ -128,8 +128,10 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Through {
-    /// The first way that this kernel grants: nbd, else fuse.
+    /// The first way that this kernel grants, in this order: ublk, nbd, fuse.
     Any,
+    /// A block device whose requests come through io_uring (ublk).
+    Ublk,
     /// A network block device (NBD) whose socket ends in swapd.
     Nbd,
     /// A loop device over a file that swapd serves by FUSE.
@@ -140,6 +142,7 @@ impl Through {
     fn kinds(self) -> Vec<CarrierKind> {
         match self {
             Through::Any => CarrierKind::ALL.to_vec(),
+            Through::Ublk => vec![CarrierKind::Ublk],
             Through::Nbd => vec![CarrierKind::Nbd],
             Through::Fuse => vec![CarrierKind::Fuse],
         }
@@ -184,7 +187,8 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         return Ok(ExitCode::SUCCESS);
     }
     if let (Some(device), Some(size)) = (&arguments.swapon, arguments.size) {
-        area::enable(&root, device, size.0, arguments.priority)?;
+        let server = linux::process::parent();
+        area::enable(&root, device, size.0, arguments.priority, server)?;
         return Ok(ExitCode::SUCCESS);
     }
     let (Some(size), Some(fast), Some(slow), Some(policy)) =

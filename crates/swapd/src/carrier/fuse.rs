@@ -25,7 +25,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Tag};
+use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests in progress.
@@ -218,7 +218,7 @@ impl FuseCarrier {
         };
         let bytes = wanted.size as usize;
         let has_data = operation == Operation::Read || data_bytes == bytes;
-        match self.slots(wanted.offset, u64::from(wanted.size)) {
+        match slots_of(self.file.slots, wanted.offset, u64::from(wanted.size)) {
             Some((first, slots)) if slots > 0 && bytes <= DATA_BYTES_MAX && has_data => {
                 Wish::Request(operation, first, slots)
             }
@@ -231,22 +231,11 @@ impl FuseCarrier {
         if wanted.mode != PUNCH_HOLE | KEEP_SIZE {
             return self.deny(unique, Errno::OPNOTSUPP);
         }
-        match self.slots(wanted.offset, wanted.length) {
+        match slots_of(self.file.slots, wanted.offset, wanted.length) {
             Some((_, 0)) => self.grant(unique),
             Some((first, slots)) => Wish::Request(Operation::Discard, first, slots),
             None => self.deny(unique, Errno::INVAL),
         }
-    }
-
-    /// The slots of a range of bytes; None if it is not whole slots of the file.
-    fn slots(&self, offset: u64, bytes: u64) -> Option<(u32, u32)> {
-        let slot_bytes = SLOT_BYTES as u64;
-        if !offset.is_multiple_of(slot_bytes) || !bytes.is_multiple_of(slot_bytes) {
-            return None;
-        }
-        let first = u32::try_from(offset / slot_bytes).ok()?;
-        let slots = u32::try_from(bytes / slot_bytes).ok()?;
-        (first.checked_add(slots)? <= self.file.slots).then_some((first, slots))
     }
 
     fn init(&self, unique: u64, operands: &[u8]) -> Wish {

@@ -6,17 +6,22 @@ use std::path::{Path, PathBuf};
 use linux::Root;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
+use linux::ublk::UblkDevice;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_64;
 
 use super::fuse::{FuseCarrier, ServedFile};
 use super::nbd::NbdCarrier;
+use super::ublk::UblkCarrier;
 use super::{Carrier, Request, Tag};
 use crate::Error;
 
 /// The kinds of carriers, in the order in which they are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CarrierKind {
+    /// A block device whose requests come through io_uring.
+    Ublk,
     /// A network block device.
     Nbd,
     /// A loop device over a file that is served by FUSE.
@@ -25,11 +30,12 @@ pub enum CarrierKind {
 
 impl CarrierKind {
     /// Every kind, in the order in which they are tried.
-    pub const ALL: [CarrierKind; 2] = [CarrierKind::Nbd, CarrierKind::Fuse];
+    pub const ALL: [CarrierKind; 3] = [CarrierKind::Ublk, CarrierKind::Nbd, CarrierKind::Fuse];
 
     /// The name for users.
     pub fn name(self) -> &'static str {
         match self {
+            CarrierKind::Ublk => "ublk",
             CarrierKind::Nbd => "nbd",
             CarrierKind::Fuse => "fuse",
         }
@@ -37,8 +43,9 @@ impl CarrierKind {
 }
 
 /// The carrier that the kernel granted.
-#[derive(Debug)]
 pub enum GrantedCarrier {
+    /// A block device whose requests come through io_uring.
+    Ublk(Box<UblkCarrier>),
     /// A network block device.
     Nbd(Box<NbdCarrier>),
     /// A loop device over a file that is served by FUSE.
@@ -48,10 +55,17 @@ pub enum GrantedCarrier {
 /// The block device of a carrier, which stays as long as this value.
 #[derive(Debug)]
 pub enum ServedDevice {
+    /// Removed by [`ServedDevice::release`].
+    Ublk(UblkDevice),
     /// Disconnected by [`ServedDevice::release`].
     Nbd(NbdDevice),
     /// Freed with its last user.
     Loop(LoopDevice),
+}
+
+/// The number by which a ublk device is found again that was made for this name.
+pub fn ublk_key(name: &str) -> u64 {
+    XxHash3_64::oneshot(name.as_bytes())
 }
 
 impl GrantedCarrier {
@@ -66,6 +80,11 @@ impl GrantedCarrier {
         slots: u32,
     ) -> Result<(GrantedCarrier, ServedDevice), Error> {
         match kind {
+            CarrierKind::Ublk => {
+                let carrier = UblkCarrier::start(ublk_key(name), slots)?;
+                let device = ServedDevice::Ublk(carrier.ublk().clone());
+                Ok((GrantedCarrier::Ublk(Box::new(carrier)), device))
+            }
             CarrierKind::Nbd => {
                 let carrier = NbdCarrier::start(root, name, slots)?;
                 let device = ServedDevice::Nbd(carrier.nbd().clone());
@@ -82,6 +101,7 @@ impl GrantedCarrier {
     /// The kind of this carrier.
     pub fn kind(&self) -> CarrierKind {
         match self {
+            GrantedCarrier::Ublk(_) => CarrierKind::Ublk,
             GrantedCarrier::Nbd(_) => CarrierKind::Nbd,
             GrantedCarrier::Fuse(_) => CarrierKind::Fuse,
         }
@@ -89,6 +109,7 @@ impl GrantedCarrier {
 
     fn inner(&self) -> &dyn Carrier {
         match self {
+            GrantedCarrier::Ublk(carrier) => carrier.as_ref(),
             GrantedCarrier::Nbd(carrier) => carrier.as_ref(),
             GrantedCarrier::Fuse(carrier) => carrier.as_ref(),
         }
@@ -96,6 +117,7 @@ impl GrantedCarrier {
 
     fn inner_mut(&mut self) -> &mut dyn Carrier {
         match self {
+            GrantedCarrier::Ublk(carrier) => carrier.as_mut(),
             GrantedCarrier::Nbd(carrier) => carrier.as_mut(),
             GrantedCarrier::Fuse(carrier) => carrier.as_mut(),
         }
@@ -128,6 +150,7 @@ impl ServedDevice {
     /// The path of the device.
     pub fn path(&self) -> &Path {
         match self {
+            ServedDevice::Ublk(device) => device.path(),
             ServedDevice::Nbd(device) => device.path(),
             ServedDevice::Loop(device) => device.path(),
         }
@@ -150,6 +173,7 @@ impl ServedDevice {
     /// The operating system refuses.
     pub fn release(self) -> Result<(), Error> {
         match self {
+            ServedDevice::Ublk(device) => Ok(device.remove()?),
             ServedDevice::Nbd(device) => Ok(device.disconnect()?),
             ServedDevice::Loop(device) => {
                 drop(device);

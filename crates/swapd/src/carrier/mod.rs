@@ -4,6 +4,7 @@
 pub mod fuse;
 pub mod granted;
 pub mod nbd;
+pub mod ublk;
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -76,4 +77,15 @@ pub trait Carrier {
 
     /// Readable when [`Carrier::next`] would return a request.
     fn descriptor(&self) -> BorrowedFd<'_>;
+}
+
+/// The slots of a range of bytes of a device: the first and their number. None if it is not whole slots of the device.
+fn slots_of(device_slots: u32, offset: u64, bytes: u64) -> Option<(u32, u32)> {
+    let slot_bytes = SLOT_BYTES as u64;
+    if !offset.is_multiple_of(slot_bytes) || !bytes.is_multiple_of(slot_bytes) {
+        return None;
+    }
+    let first = u32::try_from(offset / slot_bytes).ok()?;
+    let slots = u32::try_from(bytes / slot_bytes).ok()?;
+    (first.checked_add(slots)? <= device_slots).then_some((first, slots))
 }

@@ -19,7 +19,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use zerocopy::byteorder::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Tag};
+use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests in progress.
@@ -101,11 +101,11 @@ struct Coming {
     /// Bytes that have come.
     here: usize,
     /// Where the data go; none if the write is refused, and the data are dropped.
-    target: Option<Target>,
+    target: Option<WriteTarget>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct WriteTarget {
     place: u16,
     first: u32,
     slots: u32,
@@ -196,13 +196,16 @@ impl NbdCarrier {
             return Err(Error::Refused("the kernel's NBD sent no request".to_owned()));
         }
         let (cookie, bytes) = (head.cookie, head.bytes.get());
-        let slots = self.slots_of(head.from.get(), u64::from(bytes));
+        let slots = slots_of(self.slots, head.from.get(), u64::from(bytes));
         let is_short = bytes as usize <= DATA_BYTES_MAX;
         match (head.command.get() & COMMAND, slots) {
             (WRITE, slots) => {
                 let target = slots.filter(|&(_, slots)| is_short && slots > 0);
-                let target =
-                    target.map(|(first, slots)| Target { place: self.take_place(), first, slots });
+                let target = target.map(|(first, slots)| WriteTarget {
+                    place: self.take_place(),
+                    first,
+                    slots,
+                });
                 self.coming = Some(Coming { cookie, bytes: bytes as usize, here: 0, target });
                 self.fill_from_stage()
             }
@@ -242,7 +245,7 @@ impl NbdCarrier {
             return Ok(None);
         }
         self.coming = None;
-        let Some(Target { place, first, slots }) = coming.target else {
+        let Some(WriteTarget { place, first, slots }) = coming.target else {
             return self.answer(coming.cookie, Err(Errno::INVAL), &[]).map(|()| None);
         };
         let (cookie, bytes) = (coming.cookie, coming.bytes as u32);
@@ -306,17 +309,6 @@ impl NbdCarrier {
         let (head, _) = Head::read_from_prefix(staged).ok()?;
         self.stage_from += size_of::<Head>();
         Some(head)
-    }
-
-    /// The slots of a range of bytes; None if it is not whole slots of the device.
-    fn slots_of(&self, offset: u64, bytes: u64) -> Option<(u32, u32)> {
-        let slot_bytes = SLOT_BYTES as u64;
-        if !offset.is_multiple_of(slot_bytes) || !bytes.is_multiple_of(slot_bytes) {
-            return None;
-        }
-        let first = u32::try_from(offset / slot_bytes).ok()?;
-        let slots = u32::try_from(bytes / slot_bytes).ok()?;
-        (first.checked_add(slots)? <= self.slots).then_some((first, slots))
     }
 
     fn answer(
