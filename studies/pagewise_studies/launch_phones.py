@@ -6,10 +6,13 @@ it is a choice. No choice is made to reproduce a figure of a paper.
 
 from __future__ import annotations
 
+import json
 import random
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import cast
 
 from pagewise import _core
 from pagewise.lives import Killer, Library, Life, Phone, live_all
@@ -71,12 +74,53 @@ def file_read_ns(device: str) -> int:
     return round(latency_ns / READ_AROUND + PAGE_BYTES / DEVICES[device] * 1e3)
 
 
+BATCH = 64
+"""Lives whose outcomes are in memory as Python objects at a time: about 200 KB each."""
+
+
 Outcomes = Mapping[Key, Lifecycle]
 
 
-def live(wanted: Mapping[Key, Life], progress: Progress | None) -> dict[Key, Lifecycle]:
+class PackedOutcomes(Outcomes):
+    """The outcomes of lives. Each is kept as compressed JSON and unpacked at each access."""
+
+    def __init__(self) -> None:
+        self._packed: dict[Key, bytes] = {}
+
+    def add(self, key: Key, outcome: Lifecycle) -> None:
+        """Adds the outcome of a life."""
+        self._packed[key] = zlib.compress(json.dumps(outcome).encode(), level=1)
+
+    def __getitem__(self, key: Key) -> Lifecycle:
+        outcome: Lifecycle = json.loads(zlib.decompress(self._packed[key]))
+        return outcome
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
+def live(wanted: Mapping[Key, Life], progress: Progress | None) -> PackedOutcomes:
     """Simulates every life, on all cores."""
-    return dict(zip(wanted, live_all(list(wanted.values()), progress=progress), strict=True))
+    outcomes = PackedOutcomes()
+    visits = {key: len(cast(list[int], life.phone["visits"])) for key, life in wanted.items()}
+    total, before = sum(visits.values()), 0
+    every_key = list(wanted)
+    for first in range(0, len(every_key), BATCH):
+        keys = every_key[first : first + BATCH]
+        lives = [wanted[key] for key in keys]
+        shown = _beginning_at(before, total, progress) if progress else None
+        for key, outcome in zip(keys, live_all(lives, progress=shown), strict=True):
+            outcomes.add(key, outcome)
+        before += sum(visits[key] for key in keys)
+    return outcomes
+
+
+def _beginning_at(before: int, total: int, progress: Progress) -> Progress:
+    """Progress of a part that begins after ``before`` of ``total`` steps."""
+    return lambda done, _: progress(before + done, total)
 
 
 def common_choices() -> Iterator[Choices]:
