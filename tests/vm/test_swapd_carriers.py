@@ -24,7 +24,7 @@ AGENT = Path(sys.executable).with_name("pagewise-agent")
 MIB = 1 << 20
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 96, 24, 128, 16
 ROUNDS, VISITS, KILLS = 5, 3000, 5
-BOOT_S = 500
+BOOT_S = 1500
 KERNELS = {
     "6.1": guest.Machine(modules=("nbd",)),
     "6.12": guest.Machine(suite="bookworm-backports", modules=("nbd", "ublk_drv")),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use devices::{Device, Latency};
 use linux::disk_queue::DiskQueue;
@@ -78,6 +78,8 @@ pub struct AreaPlan {
     pub is_encrypted: bool,
     /// The carriers to try, in order.
     pub through: Vec<CarrierKind>,
+    /// How long to poll for another request before sleeping.
+    pub poll: Duration,
     /// Whether the area may be the only one of the machine.
     pub may_be_alone: bool,
     /// A file for the moves.
@@ -191,6 +193,7 @@ impl Session {
             recording,
             takeovers: 0,
             is_encrypted: plan.is_encrypted,
+            poll: plan.poll,
         };
         let mut session = beginning.serve(root, start_guard)?;
         match session.area.on(|device, bytes| enable(device, bytes, plan.priority)) {
@@ -241,6 +244,7 @@ impl Session {
             recording: None,
             takeovers: handover.takeovers,
             is_encrypted: plan.is_encrypted,
+            poll: plan.poll,
         };
         beginning.serve(root, start_guard)
     }
@@ -324,6 +328,7 @@ struct Beginning {
     recording: Option<RecordingThread>,
     takeovers: u64,
     is_encrypted: bool,
+    poll: Duration,
 }
 
 impl Beginning {
@@ -370,7 +375,7 @@ impl Beginning {
             recorder: self.recorder,
         };
         let (notes, refused) = channel();
-        let serving = match serve(parts, Arc::clone(&control), notes) {
+        let serving = match serve(parts, self.poll, Arc::clone(&control), notes) {
             Ok(serving) => serving,
             Err(error) => {
                 if let Ok(guard) = guard {
@@ -608,13 +613,14 @@ fn refused_file(path: &Path, error: &std::io::Error) -> Error {
 /// Serves in a thread of its own, which sends what the kernel refused it before its first request.
 fn serve(
     parts: Served,
+    poll: Duration,
     control: Arc<Control>,
     notes: Sender<Vec<String>>,
 ) -> Result<Serving, Error> {
     let thread = thread::Builder::new().name("serve".to_owned());
     let serving = thread.spawn(move || {
         let _ = notes.send(protection::of_thread());
-        let mut engine = Engine::new(parts, &Settings::default());
+        let mut engine = Engine::new(parts, &Settings { poll, ..Settings::default() });
         engine.serve(&control)
     });
     serving.map_err(|error| Error::refused("start a thread", error))

@@ -23,6 +23,7 @@ use swapd::statistics::{Histogram, Serving, Statistics};
 use swapd::{area, protection, undo};
 use types::Bytes;
 
+use crate::arguments::parse_time;
 use crate::exit::{Exit, ExitOutcome};
 use crate::interrupt;
 use crate::output::{print, say};
@@ -75,6 +76,10 @@ pub struct Arguments {
     /// How the kernel reaches the server.
     #[arg(long, value_enum, default_value = "any")]
     through: Through,
+    /// How long to poll for another request after each one before sleeping, such as 100us; 0us sleeps at once. Waking
+    /// a sleeping processor takes longer than most answers.
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_poll)]
+    poll: Duration,
     /// The priority of the area: the kernel fills areas of higher priority first.
     #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(i32).range(0..=32767))]
     priority: i32,
@@ -209,6 +214,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         has_checksums: arguments.verify,
         is_encrypted: arguments.encrypt,
         through: arguments.through.kinds(),
+        poll: arguments.poll,
         may_be_alone: arguments.only_swap,
         moves: arguments.moves.clone(),
         record: arguments.record.clone(),
@@ -521,6 +527,18 @@ fn wanted(device: &Device) -> String {
     let read = Figures::of(device).read;
     let [half, most] = [0.5, 0.99].map(|share| read.quantile_ns(share) as f64 / 1e3);
     format!("; {} takes {half:.1} us (median), {most:.1} us (99 %)", device.name)
+}
+
+/// A time to poll: as any other time, or in microseconds.
+fn parse_poll(text: &str) -> Result<Duration, String> {
+    const POLL_MAX: Duration = Duration::from_secs(1);
+    let expected = || format!("{text}: expected a time up to 1s, such as 100us or 0us");
+    let micros = text.strip_suffix("us").and_then(|number| number.parse().ok());
+    let poll = match micros {
+        Some(micros) => Duration::from_micros(micros),
+        None => parse_time(text).map_err(|_| expected())?,
+    };
+    if poll <= POLL_MAX { Ok(poll) } else { Err(expected()) }
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {
