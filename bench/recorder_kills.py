@@ -83,6 +83,10 @@ class Killed:
 MODES: dict[str, tuple[list[str], Callable[[Path], Any]]] = {
     "record": ([], swapping),
     "record --kills": (["--kills", "--launches"], spawning),
+    "record of every source": (
+        ["--swap", "--faults", "--files", "--block", "--launches", "--buffer", "64MiB"],
+        swapping,
+    ),
     "record --backend tracefs": (["--swap", "--backend", "tracefs", "--buffer", "64MiB"], swapping),
 }
 
