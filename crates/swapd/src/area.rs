@@ -223,7 +223,7 @@ fn missing(used: u64, room: u64) -> u64 {
 fn no_carrier(reasons: &[String]) -> Error {
     Error::Refused(format!(
         "no carrier for a swap area: {}; ublk needs root, the module ublk_drv (modprobe ublk_drv) and Linux 6.9, \
-         nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, fuse needs root, the modules fuse and loop (modprobe fuse loop) and Linux 5.8",
+         nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, fuse needs root, the modules fuse and loop (modprobe -a fuse loop) and Linux 5.8",
         reasons.join("; ")
     ))
 }

@@ -1,5 +1,5 @@
 //! Counts of the server since its start, which other threads read while it serves, and their text as JSON and
-//! OpenMetrics. docs/swapd.md describes the fields.
+//! OpenMetrics. docs/swapd-tiers.md describes the fields.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

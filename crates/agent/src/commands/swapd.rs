@@ -44,8 +44,8 @@ const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
 #[command(after_help = "\
 The area is in use until swapd gets SIGINT, SIGTERM or SIGHUP, or until COMMAND exits. Then swapd disables the area \
 and leaves nothing behind; while memory has no room for the pages, it goes on serving and tries again. If swapd is \
-killed by SIGKILL, its guard takes over (Linux 6.9); if both are killed, the pages in its area are lost: programs that \
-need them get SIGBUS. Needs root.
+killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both are killed, the pages in its area are \
+lost: programs that need them get SIGBUS. Needs root.
 
 Examples:
   pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd --policy adaptive
@@ -67,7 +67,7 @@ pub struct Arguments {
     /// name.
     #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
     slow: Option<PathBuf>,
-    /// The policy, one of those that `pagewise architectures` lists.
+    /// The policy: an architecture of `pagewise list architectures`, except clairvoyant.
     #[arg(long, value_name = "NAME", required_unless_present_any = HELPERS)]
     policy: Option<String>,
     /// An option of the policy; may be given several times.
@@ -114,7 +114,7 @@ pub struct Arguments {
     /// Print one JSON object at the end; COMMAND then writes to standard error.
     #[arg(long)]
     json: bool,
-    /// Undo what a killed swapd left: its swap area and its loop device.
+    /// Undo what a killed swapd left: its swap area and its device.
     #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
