@@ -75,11 +75,15 @@ fn has_module(root: &Root, kernel: &str, name: &str) -> bool {
 /// The first Linux whose loop devices are set up with direct I/O in one call (LOOP_CONFIGURE).
 const LOOP_CONFIGURE_SINCE: (u32, u32) = (5, 8);
 
+/// Whether a kernel, by its `uname -r`, has this version or a later one.
+pub fn is_at_least(kernel: &str, version: (u32, u32)) -> bool {
+    let mut numbers = kernel.split(['.', '-']).map_while(|number| number.parse().ok());
+    numbers.next().zip(numbers.next()) >= Some(version)
+}
+
 fn has_fuse_loop(root: &Root, kernel: &str) -> bool {
     let is_there = |path, module| root.exists(path) || has_module(root, kernel, module);
-    let mut numbers = kernel.split(['.', '-']).map_while(|number| number.parse().ok());
-    let version = numbers.next().zip(numbers.next());
-    version >= Some(LOOP_CONFIGURE_SINCE)
+    is_at_least(kernel, LOOP_CONFIGURE_SINCE)
         && is_there("/dev/fuse", "fuse")
         && is_there("/dev/loop-control", "loop")
 }

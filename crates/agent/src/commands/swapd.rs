@@ -12,6 +12,7 @@ use daemon::Notify;
 use daemon::settings::socket_path;
 use daemon::sockets::{Answer, Answering, Listener, Sockets, listener_at, taken};
 use devices::Device;
+use linux::system::Machine;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use swapd::carrier::granted::CarrierKind;
@@ -133,7 +134,7 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Through {
-    /// The first way that this kernel grants, in this order: ublk, nbd, fuse.
+    /// The first way that this kernel grants: ublk, then fuse, then nbd; nbd before fuse on Linux before 6.9.
     Any,
     /// A block device whose requests come through io_uring (ublk).
     Ublk,
@@ -144,13 +145,13 @@ enum Through {
 }
 
 impl Through {
-    fn kinds(self) -> Vec<CarrierKind> {
-        match self {
-            Through::Any => CarrierKind::ALL.to_vec(),
+    fn kinds(self, root: &Root) -> Result<Vec<CarrierKind>, linux::Error> {
+        Ok(match self {
+            Through::Any => CarrierKind::preferred(&Machine::this(root)?.kernel).to_vec(),
             Through::Ublk => vec![CarrierKind::Ublk],
             Through::Nbd => vec![CarrierKind::Nbd],
             Through::Fuse => vec![CarrierKind::Fuse],
-        }
+        })
     }
 }
 
@@ -213,7 +214,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         priority: arguments.priority,
         has_checksums: arguments.verify,
         is_encrypted: arguments.encrypt,
-        through: arguments.through.kinds(),
+        through: arguments.through.kinds(&root)?,
         poll: arguments.poll,
         may_be_alone: arguments.only_swap,
         moves: arguments.moves.clone(),

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use linux::Root;
+use linux::features::is_at_least;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
 use linux::ublk::UblkDevice;
@@ -17,7 +18,10 @@ use super::ublk::UblkCarrier;
 use super::{Carrier, Request, Tag};
 use crate::Error;
 
-/// The kinds of carriers, in the order in which they are tried.
+/// The first Linux whose FUSE sends open requests again to a successor (FUSE_NOTIFY_RESEND).
+const FUSE_RESEND_SINCE: (u32, u32) = (6, 9);
+
+/// The kinds of carriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CarrierKind {
     /// A block device whose requests come through io_uring.
@@ -29,8 +33,15 @@ pub enum CarrierKind {
 }
 
 impl CarrierKind {
-    /// Every kind, in the order in which they are tried.
-    pub const ALL: [CarrierKind; 3] = [CarrierKind::Ublk, CarrierKind::Nbd, CarrierKind::Fuse];
+    /// Every kind, the best for this kernel first: those whose requests a successor gets before those whose pages are
+    /// lost with the server, and among them the one that takes fewer instructions for a fault (bench/swapd_vm.py).
+    pub fn preferred(kernel: &str) -> [CarrierKind; 3] {
+        if is_at_least(kernel, FUSE_RESEND_SINCE) {
+            [CarrierKind::Ublk, CarrierKind::Fuse, CarrierKind::Nbd]
+        } else {
+            [CarrierKind::Ublk, CarrierKind::Nbd, CarrierKind::Fuse]
+        }
+    }
 
     /// The name for users.
     pub fn name(self) -> &'static str {
@@ -179,6 +190,20 @@ impl ServedDevice {
                 drop(device);
                 Ok(())
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preferred_carrier_survives_its_server() {
+        let [first, second, _] = CarrierKind::preferred("6.1.0-44-cloud-amd64");
+        assert_eq!((first, second), (CarrierKind::Ublk, CarrierKind::Nbd));
+        for kernel in ["6.9.0", "6.12.95+deb12-cloud-amd64", "7.0"] {
+            assert_eq!(CarrierKind::preferred(kernel)[1], CarrierKind::Fuse, "{kernel}");
         }
     }
 }
