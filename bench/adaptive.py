@@ -376,8 +376,8 @@ the fast tier and six pairs of latencies. `60/20us and 10/20us` is a slow tier t
 
 - The cost of a cell is its I/O time, plus the time to write every page that only the fast tier
   holds at the end to the slow tier.
-- The best other is the cheapest of all other architectures, in all the forms of the grid.
-  *Flash-only* is the slow tier without a fast one.
+- The best other is the cheapest of all other architectures, with all options that the grid has for
+  them. *Flash-only* is the slow tier without a fast one.
 - `adaptive` writes its victims, as a block device must (`victims_in_memory=write`).
   {candidates}
 - The constants in the code were chosen on some of the recordings:
@@ -418,12 +418,12 @@ all variants and constants that were tried.
 WORST = """
 ## The {count} worst cells
 
-I/O time in seconds. Each recording is left out, except those on which constants were chosen.
+Costs in seconds. Recordings on which constants were chosen count as tuned, all others as left out.
 
 """
 
 ONE_CANDIDATE = """The grid has one candidate, the constants in the code, so *tuned* and *left out*
-  are the same choice: what is left out is that no constant was chosen on the recording."""
+  are the same choice. *Left out* then only means that no constant was chosen on the recording."""
 
 
 if __name__ == "__main__":

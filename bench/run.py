@@ -93,13 +93,14 @@ def measure(name: str, rounds: int) -> None:
     load = os.getloadavg()[0]
     claims: list[Claim] = importlib.import_module(name).run(rounds)
     missed = sum(not claim.is_reached for claim in claims)
+    times = "1 round" if rounds == 1 else f"{rounds} rounds"
     table = "\n".join(map(row, claims))
     traces.save(
         traces.FOLDER / f"{name}.md",
         lambda aside: aside.write_text(f"""
 ## {name}
 
-{len(claims) - missed} of {len(claims)} targets reached; {rounds} rounds, {place()},
+{len(claims) - missed} of {len(claims)} targets reached; {times}, {place()},
 load average {load:.0f} before and {os.getloadavg()[0]:.0f} after.
 
 | what | target | measured | reached |

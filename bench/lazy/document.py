@@ -50,10 +50,10 @@ installs. Every run is kept in build/bench-lazy, so an interrupted comparison re
   `mmap`, `munmap`, `madvise` and their relatives. Both are shares of the response time. A swipe has
   1,500 to 3,000 samples of the web process, so the share of one swipe is known to about one
   hundredth; the interval is over swipes.
-- **The paper's bound.** The paper says that the response time saved is at most the share of faults
-  saved x the share of time in faults. A pool can save more: it also saves the calls that unmap, and
-  memory that is used again is still in the caches. The line holds if the interval reaches down to
-  the bound.
+- **The paper's bound.** The paper S3 ([papers.md](papers.md)) says that the response time saved is
+  at most the share of faults saved x the share of time in faults. A pool of freed memory can save
+  more: it also saves the calls that unmap, and memory that is used again is still in the caches.
+  The line holds if the interval reaches down to the bound.
 - **Pressure.** `bench/lazy/programs/pressure.c` frees {FREED_MIB} MiB, then maps and writes
   {BURST_MIB} MiB by system call, in a memory cgroup of {LIMIT_MIB} MiB without swap.
 - **Exchange.** `bench/lazy/programs/exchange.c` follows xmalloc-test: {PAIRS} threads allocate
@@ -74,7 +74,7 @@ def document(result: Mapping[str, Any]) -> str:
     """The whole page."""
     parts = [
         "# Lazy unmapping beside other allocators",
-        METHOD + f"\n{result['place']}; load average {result['load']['low']:g} to "
+        METHOD + f"\n{result['place']};\nload average {result['load']['low']:g} to "
         f"{result['load']['high']:g} ({loads(result['loads'])}).",
         "## What must be reached",
         verdicts([Claim(**claim) for claim in result["claims"]]),

@@ -70,7 +70,7 @@ def document(result: Mapping[str, Any]) -> str:
     rows = result["rows"]
     parts = [
         "# Whole programs with and without the preload library",
-        METHOD + f"\n{result['place']}; load average {result['load']['low']:g} to "
+        METHOD + f"\n{result['place']};\nload average {result['load']['low']:g} to "
         f"{result['load']['high']:g}.",
         "## What must be reached",
         verdicts([Claim(**claim) for claim in result["claims"]]),
