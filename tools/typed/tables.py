@@ -12,7 +12,7 @@ HEAD = """# Results, field by field
 
 What `--json` prints and the functions of [the package](python.md) return. `pagewise schema NAME`
 prints the JSON Schema of a result, and `pagewise.types` has the same as Python types. Fields are
-added, never renamed. A field marked * may be absent.
+added, never renamed. A field marked * may be absent. `None` in Python is null in JSON.
 
 A name tells its unit: `_s` are seconds, `_ns` nanoseconds, `_us` microseconds, `_bytes` bytes; a
 share is a number from 0 to 1. All other whole numbers are counts. `tools/schemas.py` writes this
