@@ -1,5 +1,5 @@
-//! Gives a command SIGPIPE and standard streams as this program's caller left them. The start of a Rust program changes
-//! both.
+//! Gives a command ignored signals and standard streams as this program's caller left them. The start of a Rust program
+//! changes SIGPIPE and the streams, and its handlers of other signals become the default at the start of a command.
 //!
 //! Contract: before `main`, the standard library ignores SIGPIPE and opens `/dev/null` for each closed standard stream;
 //! when it starts a command, it resets SIGPIPE to the default. A function of `.init_array` runs before all that.
@@ -10,15 +10,18 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
 /// Standard input, output and error.
 const STREAMS: i32 = 3;
 
-/// Whether the caller ignored SIGPIPE.
-static IGNORES_PIPE: AtomicBool = AtomicBool::new(false);
+/// The signals that this program changes.
+const SIGNALS: [i32; 5] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTERM];
+
+/// A bit for each of `SIGNALS` that the caller ignored.
+static IGNORED: AtomicU8 = AtomicU8::new(0);
 /// A bit for each standard stream that the caller closed.
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
@@ -28,12 +31,15 @@ static NOTE: extern "C" fn() = note;
 
 /// Notes the state of the process before the start of the standard library changes it.
 extern "C" fn note() {
-    // SAFETY: zeros are a valid `sigaction`.
-    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: without a new action, the call only writes the present one.
-    let is_known =
-        unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &raw mut action) } == 0;
-    IGNORES_PIPE.store(is_known && action.sa_sigaction == libc::SIG_IGN, Relaxed);
+    for (bit, signal) in SIGNALS.into_iter().enumerate() {
+        // SAFETY: zeros are a valid `sigaction`.
+        let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+        // SAFETY: without a new action, the call only writes the present one.
+        let is_known = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut action) } == 0;
+        if is_known && action.sa_sigaction == libc::SIG_IGN {
+            IGNORED.fetch_or(1 << bit, Relaxed);
+        }
+    }
     for stream in 0..STREAMS {
         // SAFETY: the call only reads the flags of a descriptor, if that is open.
         if unsafe { libc::fcntl(stream, libc::F_GETFD) } == -1 {
@@ -42,7 +48,7 @@ extern "C" fn note() {
     }
 }
 
-/// Makes `command` begin with SIGPIPE ignored and standard streams closed if this program began so. Streams that the
+/// Makes `command` begin with signals ignored and standard streams closed if this program began so. Streams that the
 /// command redirects stay open. Closed streams stay closed for later commands too.
 pub fn to(command: &mut Command) {
     for stream in (0..STREAMS).filter(|stream| CLOSED.load(Relaxed) >> stream & 1 == 1) {
@@ -51,18 +57,23 @@ pub fn to(command: &mut Command) {
         // The copy that a redirection makes stays open.
         let _ = fcntl_setfd(stream, FdFlags::CLOEXEC);
     }
-    if IGNORES_PIPE.load(Relaxed) {
-        // SAFETY: it only makes a system call, and allocates nothing.
-        unsafe { command.pre_exec(ignore_pipe) };
+    if IGNORED.load(Relaxed) != 0 {
+        // SAFETY: it only makes system calls, and allocates nothing.
+        unsafe { command.pre_exec(ignore) };
     }
 }
 
-fn ignore_pipe() -> std::io::Result<()> {
-    // SAFETY: ignoring a signal runs no code of this program.
-    match unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) } {
-        libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-        _ => Ok(()),
+fn ignore() -> std::io::Result<()> {
+    for (bit, signal) in SIGNALS.into_iter().enumerate() {
+        if IGNORED.load(Relaxed) >> bit & 1 == 0 {
+            continue;
+        }
+        // SAFETY: ignoring a signal runs no code of this program.
+        if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(std::io::Error::last_os_error());
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -70,11 +81,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_ignores_sigpipe_if_the_caller_did() {
+    fn a_command_ignores_what_the_caller_ignored() {
         let mut command = Command::new("cat");
         to(command.arg("/proc/self/status"));
         let status = String::from_utf8(command.output().unwrap().stdout).unwrap();
         let mask = crate::kernel_file::mask(status.as_bytes(), b"SigIgn").unwrap();
-        assert_eq!(mask >> (libc::SIGPIPE - 1) & 1 == 1, IGNORES_PIPE.load(Relaxed), "{mask:x}");
+        for (bit, signal) in SIGNALS.into_iter().enumerate() {
+            let is_ignored = IGNORED.load(Relaxed) >> bit & 1 == 1;
+            assert_eq!(mask >> (signal - 1) & 1 == 1, is_ignored, "signal {signal} of {mask:x}");
+        }
     }
 }
