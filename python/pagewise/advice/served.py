@@ -1,7 +1,8 @@
 """Settings for `pagewise-agent swapd`, which runs what stock Linux does not have.
 
-It serves a swap area of two tiers through FUSE and a loop device. Its fast tier is a device here:
-a tier in memory of `advise swap` is compressed, and swapd compresses nothing (docs/swapd.md).
+It serves a swap area of two tiers through ublk, NBD, or FUSE and a loop device. Its fast tier is a
+device here: a tier in memory of `advise swap` is compressed, and swapd compresses nothing
+(docs/swapd.md).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ SLOW = "/var/lib/pagewise/swapd"
 CONF = "/etc/pagewise.d/swapd.conf"
 LOG = "/var/log/pagewise-swapd.log"
 COST = (
-    "The I/O time counts devices only: each fault also takes the way through FUSE, which took "
-    "50 us from a fast tier in memory (docs/bench-swapd.md) and more on a busy machine"
+    "The I/O time counts devices only: each fault also takes the way to swapd, which took "
+    "50 us through FUSE from a fast tier in memory (docs/bench-swapd.md), more on a busy machine"
 )
 
 
@@ -40,7 +41,7 @@ def missing(machine: Machine | None, board: Board | None, page_bytes: int) -> st
         case True:
             return None
         case False:
-            return "swapd needs FUSE and loop devices, which the recorded kernel lacks"
+            return "the recorded kernel lacks FUSE or loop devices: swapd needs ublk or NBD there"
         case _:
             return "swapd runs it where `pagewise-agent doctor` grants fuse-loop"
 
