@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from commands import ran
 from scenarios import SMALL
 from waiting import killed_after, line_of, running
 
+from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.grids import results
 from pagewise.grids.run import sweep
@@ -301,3 +303,12 @@ def test_ctrl_c_ends_with_status_130_and_keeps_what_is_finished(tmp_path: Path, 
     report = sweep(tmp_path / "grid.toml", tmp_path / "results.parquet")
     assert 0 < report["kept"] < CELLS
     assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
+
+
+def test_a_table_keeps_every_bit_of_its_numbers(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    numbers = [draw.random() * 10 ** draw.randint(-5, 12) for _ in range(5000)]
+    table = {"columns": [{"name": "io_time_s", "type": "number", "values": numbers}]}
+    path = str(tmp_path / "table.parquet")
+    _core.write_table(path, json.dumps(table))
+    assert _core.read_table(path)["columns"][0]["values"] == numbers
