@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes what follows from the definitions of results, or with --check says what is out of date.
 
-    python3 tools/schemas.py [--check]
+    make build && .venv/bin/python tools/schemas.py [--check]
 
 The definitions are the Rust structs in crates/python/src/results.rs and, for results that Python
 computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the
