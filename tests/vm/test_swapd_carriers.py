@@ -36,7 +36,8 @@ SCRIPT = f"""
 mount -t cgroup2 none /sys/fs/cgroup
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/small
-echo {GROUP_MIB}M >/sys/fs/cgroup/small/memory.max
+# At memory.max, the kernel would kill the program if a takeover takes long.
+echo {GROUP_MIB}M >/sys/fs/cgroup/small/memory.high
 mkdir -p /run /tmp
 # The root file system lies in memory. Only the program's pages may come into an area that is lost.
 results=/disk/results

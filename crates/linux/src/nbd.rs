@@ -48,6 +48,8 @@ const DESTROY_ON_DISCONNECT: u64 = 1;
 
 /// Requests that arrive while no server is there wait this many seconds for one, and then fail.
 const RECONNECT_S: u64 = 30;
+/// How many numbers of new devices are tried.
+const TRIES_MAX: u32 = 16;
 /// Milliseconds after which the kernel looks at a request without an answer, and sends it again if a new server has
 /// come meanwhile.
 const RESEND_MS: u32 = 1000;
@@ -74,7 +76,7 @@ pub struct NbdShape<'a> {
 }
 
 impl NbdDevice {
-    /// Connects a free device to the kernel's end of a [`pair`]. Another thread has to serve the other end meanwhile:
+    /// Makes a device and connects it to the kernel's end of a [`pair`]. Another thread has to serve the other end meanwhile:
     /// programs may read the device as soon as it is there.
     ///
     /// # Errors
@@ -85,24 +87,28 @@ impl NbdDevice {
         kernels: &OwnedFd,
     ) -> Result<NbdDevice, Error> {
         let netlink = Netlink::open()?;
-        for (index, is_new) in free(root)? {
-            let mut attributes = vec![
+        let mut refusal = None;
+        let next = next_index(root)?;
+        for index in next..next + TRIES_MAX {
+            let attributes = vec![
                 attribute(INDEX, index)?,
                 attribute(SIZE_BYTES, shape.bytes)?,
                 attribute(BLOCK_SIZE_BYTES, shape.block_bytes)?,
                 attribute(SERVER_FLAGS, HAS_FLAGS | SEND_FLUSH | SEND_TRIM)?,
+                // The device goes with its connection, so no other program gets its settings.
+                attribute(CLIENT_FLAGS, DESTROY_ON_DISCONNECT)?,
                 attribute(DEAD_CONN_TIMEOUT, RECONNECT_S)?,
                 attribute(BACKEND_IDENTIFIER, shape.identifier)?,
                 socket(kernels)?,
             ];
-            if is_new {
-                // A device that this call made goes with its connection.
-                attributes.push(attribute(CLIENT_FLAGS, DESTROY_ON_DISCONNECT)?);
-            }
-            match netlink.ask(CONNECT, attributes) {
-                Ok(()) => {}
-                Err(error) if error.raw_os_error() == Some(libc::EBUSY) => continue,
-                Err(error) => return Err(Error::refused("connect it", path(index), error)),
+            if let Err(error) = netlink.ask(CONNECT, attributes) {
+                let is_taken = error.raw_os_error() == Some(libc::EBUSY);
+                refusal = Some(Error::refused("connect it", path(index), error));
+                // Another program may take the number first.
+                if is_taken {
+                    continue;
+                }
+                break;
             }
             let device = NbdDevice::adopt(index, shape.identifier.to_owned());
             let kilobytes = (shape.request_bytes_max >> 10) as u32;
@@ -115,8 +121,7 @@ impl NbdDevice {
             }
             return Ok(device);
         }
-        let error = io::Error::from_raw_os_error(libc::EBUSY);
-        Err(Error::refused("find a free NBD device", "/dev/nbd*", error))
+        Err(refusal.expect("a number was tried"))
     }
 
     /// Connects a device whose server ended to the kernel's end of a new [`pair`]. Requests without an answer come
@@ -136,7 +141,7 @@ impl NbdDevice {
         asked.map_err(|error| Error::refused("reconnect it", &self.path, error))
     }
 
-    /// Disconnects the device; its requests without an answer fail. A device without connection is ignored.
+    /// Disconnects the device; its requests without an answer fail. Does nothing if it is not connected.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -198,17 +203,9 @@ pub fn probe() -> Result<(), Error> {
     Netlink::open().map(drop)
 }
 
-/// The devices without a connection, and after them one that does not exist yet, with whether it is new.
-fn free(root: &Root) -> Result<Vec<(u32, bool)>, Error> {
-    let (mut free, mut next) = (Vec::new(), 0);
-    for (index, name) in devices(root)? {
-        next = next.max(index + 1);
-        if root.read(in_block(&name, "pid"))?.is_none() {
-            free.push((index, false));
-        }
-    }
-    free.push((next, true));
-    Ok(free)
+/// The number after those of all devices.
+fn next_index(root: &Root) -> Result<u32, Error> {
+    Ok(devices(root)?.last().map_or(0, |(index, _)| index + 1))
 }
 
 /// The numbers and names of all NBD devices.
@@ -313,7 +310,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn devices_are_found_by_their_identifier_and_free_ones_by_their_lack_of_a_server() {
+    fn devices_are_found_by_their_identifier_and_new_ones_follow_them() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         for (name, backend) in [("nbd0", Some("ours")), ("nbd10", None), ("nbd2", Some("theirs"))] {
@@ -321,11 +318,10 @@ mod tests {
             fs::create_dir_all(&block).unwrap();
             if let Some(backend) = backend {
                 fs::write(block.join("backend"), format!("{backend}\n")).unwrap();
-                fs::write(block.join("pid"), "1\n").unwrap();
             }
         }
         fs::create_dir_all(root.path("/sys/block/vda")).unwrap();
-        assert_eq!(free(&root).unwrap(), [(10, false), (11, true)]);
+        assert_eq!(next_index(&root).unwrap(), 11);
         let device = NbdDevice::find(&root, "theirs").unwrap().unwrap();
         assert_eq!((device.index, device.path()), (2, Path::new("/dev/nbd2")));
         assert_eq!(NbdDevice::find(&root, "another").unwrap(), None);

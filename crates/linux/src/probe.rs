@@ -6,7 +6,7 @@ use std::io;
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::tracefs::Tracefs;
-use crate::{Error, Root, fuse, process, zram};
+use crate::{Error, Root, fuse, nbd, process, zram};
 
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,12 +78,15 @@ pub const CATALOG: &[Check] = &[
     Check {
         name: "ublk",
         without_it: "swapd serves a swap area through nbd or fuse-loop, more slowly",
-        ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.9"),
+        ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.11"),
     },
     Check {
         name: "nbd",
         without_it: "swapd serves a swap area through ublk or fuse-loop",
-        ask: |root| served_by(root, "/dev/nbd0", "nbd", "5.14"),
+        ask: |_| match nbd::probe() {
+            Ok(()) => Grant::Given("network block devices".to_owned()),
+            Err(error) => refused(&error),
+        },
     },
     Check {
         name: "fuse-loop",

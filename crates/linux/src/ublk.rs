@@ -1,4 +1,4 @@
-//! Block devices whose requests a process takes from io_uring (ublk, Linux 6.9).
+//! Block devices whose requests a process takes from io_uring (ublk, Linux 6.11: before, DEL_DEV_ASYNC does not work).
 //!
 //! A device has two files: `/dev/ublkbN`, which programs use, and `/dev/ublkcN`, through which its server takes requests
 //! and answers them. The kernel copies data between a request and the server's memory. A device whose server ends waits
@@ -8,7 +8,7 @@
 use std::ffi::c_void;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::mem::size_of;
+use std::mem::{ManuallyDrop, size_of};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut, read_volatile};
@@ -19,7 +19,9 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::features::is_at_least;
 use crate::page_buffers::PageBuffers;
+use crate::system::Machine;
 use crate::{Error, Root};
 
 const CONTROL: &str = "/dev/ublk-control";
@@ -49,8 +51,12 @@ const ANY_NUMBER: u32 = u32::MAX;
 const ANY_QUEUE: u16 = u16::MAX;
 const BASIC: u32 = 1;
 const DISCARD: u32 = 2;
-/// The kernel has no request for this place: it fetches one.
+/// The result of a fetch: the place has a request.
 const HAS_REQUEST: i32 = 0;
+/// The result of a fetch: the kernel gives the place up.
+const IS_GIVEN_UP: i32 = -libc::ENODEV;
+/// The first Linux that removes a device without waiting for its server.
+const SINCE: (u32, u32) = (6, 11);
 
 // The operations of a request.
 const READ: u8 = 0;
@@ -168,7 +174,12 @@ impl UblkDevice {
     ///
     /// # Errors
     /// The kernel has no ublk, or refuses.
-    pub fn add(shape: UblkShape) -> Result<UblkDevice, Error> {
+    pub fn add(root: &Root, shape: UblkShape) -> Result<UblkDevice, Error> {
+        let kernel = Machine::this(root)?.kernel;
+        if !is_at_least(&kernel, SINCE) {
+            let old = io::Error::new(io::ErrorKind::Unsupported, "needs Linux 6.11");
+            return Err(Error::refused("make a device", CONTROL, old));
+        }
         let control = ControlRing::open()?;
         let mut info = DeviceInfo {
             queues: 1,
@@ -272,9 +283,11 @@ impl UblkDevice {
     pub fn remove(&self) -> Result<(), Error> {
         let control = ControlRing::open()?;
         for command in [STOP_DEV, DEL_DEV_ASYNC] {
-            match control.ask(command, self.command(0)) {
-                Err(error) if error.io_kind() != Some(io::ErrorKind::InvalidInput) => {
-                    return Err(error);
+            match control.try_ask(command, self.command(0)) {
+                Err(error)
+                    if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENODEV)) =>
+                {
+                    return Err(Error::refused("remove it", &self.path, error));
                 }
                 _ => {}
             }
@@ -340,10 +353,14 @@ impl ControlRing {
 
     /// Sends a command, and waits until the kernel has done it.
     fn ask(&self, command: u32, control: Control) -> Result<(), Error> {
+        self.try_ask(command, control).map_err(|error| Error::refused("ask it", CONTROL, error))
+    }
+
+    /// `ask` with the kernel's own error.
+    fn try_ask(&self, command: u32, control: Control) -> io::Result<()> {
         let mut bytes = [0; 80];
         bytes[..size_of::<Control>()].copy_from_slice(control.as_bytes());
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), command).cmd(bytes).build();
-        let refused = |error: io::Error| Error::refused("ask it", CONTROL, error);
         // SAFETY: one thread has `self` at a time, since it is not `Sync`; memory that the command names outlives
         // this call, which waits for its end.
         unsafe { self.ring.submission_shared().push(&entry) }.expect("the ring has room");
@@ -351,14 +368,14 @@ impl ControlRing {
             match self.ring.submit_and_wait(1) {
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(refused(error)),
+                Err(error) => return Err(error),
             }
             // SAFETY: as above.
             let ended = unsafe { self.ring.completion_shared() }.next();
             match ended.map(|ended: cqueue::Entry| ended.result()) {
                 None => {}
                 Some(result) if result < 0 => {
-                    return Err(refused(io::Error::from_raw_os_error(-result)));
+                    return Err(io::Error::from_raw_os_error(-result));
                 }
                 Some(_) => return Ok(()),
             }
@@ -399,7 +416,8 @@ pub struct UblkServer {
     ring: IoUring,
     file: File,
     descriptions: Descriptions,
-    buffers: PageBuffers,
+    /// Dropped only if the kernel has given up every place: it ends the commands of a closed ring later.
+    buffers: ManuallyDrop<PageBuffers>,
     places: u16,
     is_fetching: bool,
     /// Answers that the kernel does not know yet.
@@ -427,7 +445,7 @@ impl UblkServer {
             ring: ring.map_err(|error| Error::call("io_uring", error))?,
             file,
             descriptions,
-            buffers: PageBuffers::new(usize::from(places), request_bytes_max)?,
+            buffers: ManuallyDrop::new(PageBuffers::new(usize::from(places), request_bytes_max)?),
             places,
             is_fetching: false,
             pushed: 0,
@@ -448,11 +466,14 @@ impl UblkServer {
         loop {
             let Some(ended) = self.ring.completion().next() else { return Ok(None) };
             let place = ended.user_data() as u16;
-            if ended.result() != HAS_REQUEST {
-                self.given_up += 1;
-                continue;
+            match ended.result() {
+                HAS_REQUEST => return Ok(Some(self.descriptions.request(place))),
+                IS_GIVEN_UP => self.given_up += 1,
+                result => {
+                    let error = io::Error::from_raw_os_error(-result);
+                    return Err(Error::call("ublk", error));
+                }
             }
-            return Ok(Some(self.descriptions.request(place)));
         }
     }
 
@@ -486,8 +507,8 @@ impl UblkServer {
             .cmd(bytes)
             .build()
             .user_data(u64::from(place));
-        // SAFETY: the buffer lives as long as `self`, whose drop closes the ring and with it ends the command; each
-        // place has at most one command, so the ring has room.
+        // SAFETY: the buffer stays until the kernel has given the place up; each place has at most one command, so the
+        // ring has room.
         unsafe { self.ring.submission().push(&entry) }.expect("the ring has room");
         self.pushed += 1;
     }
@@ -501,6 +522,15 @@ impl UblkServer {
             }
         }
         Ok(())
+    }
+}
+
+impl Drop for UblkServer {
+    fn drop(&mut self) {
+        if self.has_ended() || !self.is_fetching {
+            // SAFETY: the buffers are not used after this.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
     }
 }
 

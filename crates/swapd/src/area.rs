@@ -197,9 +197,20 @@ impl ServedArea {
         self.finish()
     }
 
+    /// Disables the area although no thread serves it: its pages are lost.
+    ///
+    /// # Errors
+    /// The operating system refuses: what could not be undone stays in the log.
+    pub fn off_without_server(&mut self) -> Result<(), Error> {
+        let undone = self.log.take().map_or(Ok(0), UndoLog::finish).map(drop);
+        self.finish().and(undone)
+    }
+
     fn finish(&mut self) -> Result<(), Error> {
         // Released before the log is undone, so that nothing is left to undo.
-        self.device.take().map_or(Ok(()), ServedDevice::release)?;
+        if let Some(device) = self.device.take() {
+            device.release(&self.root, &self.name)?;
+        }
         self.log.take().map_or(Ok(0), UndoLog::finish).map(drop)
     }
 }
@@ -222,7 +233,7 @@ fn missing(used: u64, room: u64) -> u64 {
 /// Why the kernel grants no carrier: the text says what to do.
 fn no_carrier(reasons: &[String]) -> Error {
     Error::Refused(format!(
-        "no carrier for a swap area: {}; ublk needs root, the module ublk_drv (modprobe ublk_drv) and Linux 6.9, \
+        "no carrier for a swap area: {}; ublk needs root, the module ublk_drv (modprobe ublk_drv) and Linux 6.11, \
          nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, fuse needs root, the modules fuse and loop (modprobe -a fuse loop) and Linux 5.8",
         reasons.join("; ")
     ))

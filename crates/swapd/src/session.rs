@@ -218,7 +218,8 @@ impl Session {
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
         let inherited = handover.take(root, plan.slots)?;
-        let Inherited { carrier, area, latencies, .. } = inherited;
+        // After an error the carrier goes before its device.
+        let Inherited { area, carrier, latencies, .. } = inherited;
         let (slow, fast_file) = (inherited.slow, inherited.fast);
         let fast = FastStore::of(inherited.frames, room(plan, frames))?;
         let (mut tiers, about) = tiers(plan, frames, latencies)?;
@@ -282,7 +283,19 @@ impl Session {
             // Nothing is left to disable.
             return self.end_serving(|_| Ok(())).map_err(|error| (None, Unended::Refused(error)));
         }
-        self.end_serving(swap_off).map_err(|error| (None, Unended::Refused(error)))
+        self.end_failed().map_err(|error| (None, Unended::Refused(error)))
+    }
+
+    /// Ends a session whose thread has failed: its pages are lost. The guard ends first, and with it what keeps the
+    /// connection to the kernel, so that requests fail rather than wait.
+    fn end_failed(mut self) -> Result<(), Error> {
+        if let Some(guard) = self.guard.take() {
+            guard.finish();
+        }
+        let served = self.serving.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let disabled = self.area.off_without_server();
+        let recorded = self.recording.map_or(Ok(()), RecordingThread::finish);
+        served.and(disabled).and(recorded)
     }
 
     /// Disables the area. The guard ends before the loop device is closed, so that it keeps neither.

@@ -24,7 +24,7 @@ const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "swapd-";
 const SUFFIX: &str = ".undo";
 
-/// An action that undoes a change. A device is named by the file of a loop device or the identifier of an NBD, because
+/// An action that undoes a change. A device is named by the file of a loop device, the identifier of an NBD or the key of a ublk device, because
 /// its number may be another device's by the time of the undoing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Undo {

@@ -1,4 +1,4 @@
-//! The carrier for kernels without ublk and NBD: a loop device with direct I/O over a file that we serve by FUSE.
+//! The carrier for kernels without ublk: a loop device with direct I/O over a file that we serve by FUSE.
 //!
 //! The file is the only one of a file system that is mounted nowhere, so that no other process reaches it; only the
 //! loop device keeps it. The device frees itself with its last user, and the file system with the device. When this

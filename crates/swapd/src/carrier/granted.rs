@@ -92,7 +92,7 @@ impl GrantedCarrier {
     ) -> Result<(GrantedCarrier, ServedDevice), Error> {
         match kind {
             CarrierKind::Ublk => {
-                let carrier = UblkCarrier::start(ublk_key(name), slots)?;
+                let carrier = UblkCarrier::start(root, ublk_key(name), slots)?;
                 let device = ServedDevice::Ublk(carrier.ublk().clone());
                 Ok((GrantedCarrier::Ublk(Box::new(carrier)), device))
             }
@@ -178,14 +178,21 @@ impl ServedDevice {
         Ok(text.and_then(|text| text.trim().parse().ok()).unwrap_or(0))
     }
 
-    /// Gives the device up: nothing reads from it any more.
+    /// Gives the device up, whose name is `name`: nothing reads from it any more. Its number may be another device's
+    /// already.
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn release(self) -> Result<(), Error> {
+    pub fn release(self, root: &Root, name: &str) -> Result<(), Error> {
         match self {
-            ServedDevice::Ublk(device) => Ok(device.remove()?),
-            ServedDevice::Nbd(device) => Ok(device.disconnect()?),
+            ServedDevice::Ublk(device) => {
+                let own = UblkDevice::find(root, ublk_key(name))?.filter(|found| *found == device);
+                Ok(own.map_or(Ok(()), |device| device.remove())?)
+            }
+            ServedDevice::Nbd(device) => {
+                let own = NbdDevice::find(root, name)?.filter(|found| *found == device);
+                Ok(own.map_or(Ok(()), |device| device.disconnect())?)
+            }
             ServedDevice::Loop(device) => {
                 drop(device);
                 Ok(())

@@ -22,16 +22,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
-/// The places in the table: the most requests in progress.
-const PLACES: usize = 64;
+/// The places in the table: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
+const PLACES: usize = 128;
 /// The bytes of the largest read or write.
-const DATA_BYTES_MAX: usize = 256 << 10;
+const DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes that are read from the socket at once: many requests, or a request and the data of a few slots.
 const STAGE_BYTES: usize = 32 << 10;
 /// How often a start looks whether the device is there, and a successor whether the old connection has ended.
 const START_PERIOD: Duration = Duration::from_millis(2);
 /// How long a successor waits for the end of the old connection.
-const END_S: Duration = Duration::from_secs(10);
+const END_WAIT: Duration = Duration::from_secs(10);
 
 // Numbers of include/uapi/linux/nbd.h.
 const REQUEST_MAGIC: u32 = 0x2560_9513;
@@ -131,40 +131,61 @@ impl NbdCarrier {
             };
             NbdDevice::connect(&root, shape, &kernels)
         });
-        while !connecting.is_finished() {
-            match carrier.next()? {
-                // The device is new, so it holds nothing yet; others such as udev may read from it.
-                Some(request) => {
-                    carrier.data(request.tag).fill(0);
-                    let outcome = match request.operation {
-                        Operation::Write => Err(Errno::AGAIN),
-                        _ => Ok(()),
-                    };
-                    carrier.finish(request.tag, outcome)?;
-                }
-                None => drop(polling::is_readable(&carrier.socket, START_PERIOD)),
+        let mut served = Ok(());
+        while served.is_ok() && !connecting.is_finished() {
+            served = carrier.serve_nothing();
+        }
+        let connected = connecting.join().expect("the thread does not panic");
+        match (connected, served) {
+            (Err(error), _) => Err(error.into()),
+            (Ok(device), Err(error)) => {
+                device.disconnect()?;
+                Err(error)
+            }
+            (Ok(device), Ok(())) => {
+                carrier.device = device;
+                Ok(carrier)
             }
         }
-        carrier.device = connecting.join().expect("the thread does not panic")?;
-        Ok(carrier)
     }
 
-    /// Serves a device on whose server ended. Requests without an answer come again.
+    /// Answers a request to a new device, which holds nothing yet; other programs such as udev may read from it.
+    fn serve_nothing(&mut self) -> Result<(), Error> {
+        let Some(request) = self.next()? else {
+            polling::is_readable(&self.socket, START_PERIOD);
+            return Ok(());
+        };
+        self.data(request.tag).fill(0);
+        let outcome = match request.operation {
+            Operation::Write => Err(Errno::AGAIN),
+            _ => Ok(()),
+        };
+        self.finish(request.tag, outcome)
+    }
+
+    /// Serves a device whose server ended. Requests without an answer come again.
     ///
     /// # Errors
     /// The kernel refuses, or there is too little memory.
     pub fn adopt(device: NbdDevice, slots: u32) -> Result<NbdCarrier, Error> {
-        let (own, kernels) = nbd::pair()?;
-        let carrier = NbdCarrier::over(own, device, slots)?;
-        // The kernel refuses until it has seen the end of the old connection.
         let begun = Instant::now();
-        while let Err(error) = carrier.device.reconnect(&kernels) {
-            if begun.elapsed() > END_S {
-                return Err(error.into());
+        loop {
+            let (own, kernels) = nbd::pair()?;
+            let asked = device.reconnect(&kernels);
+            // Until the kernel has seen the end of the old connection it ignores the new one, without an error.
+            drop(kernels);
+            if asked.is_ok() && !is_closed(&own) {
+                return NbdCarrier::over(own, device, slots);
+            }
+            if begun.elapsed() > END_WAIT {
+                asked?;
+                return Err(Error::Refused(format!(
+                    "{}: the kernel takes no new connection",
+                    device.path().display()
+                )));
             }
             thread::sleep(START_PERIOD);
         }
-        Ok(carrier)
     }
 
     /// The device that it serves.
@@ -288,7 +309,9 @@ impl NbdCarrier {
         };
         let got = retry_on_intr(|| recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT));
         let bytes = match got {
-            Ok((_, 0)) if self.has_ended => return Ok(false),
+            Ok((_, 0)) if self.has_ended => {
+                return Ok(false);
+            }
             Ok((_, 0)) | Err(Errno::CONNRESET) => {
                 return Err(Error::Refused("the kernel ended the NBD connection".to_owned()));
             }
@@ -341,6 +364,13 @@ impl NbdCarrier {
     }
 }
 
+/// Whether the other end of a connection is closed.
+fn is_closed(own: &OwnedFd) -> bool {
+    let mut byte = [0];
+    let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    matches!(recv(own, &mut byte, flags), Ok((_, 0)))
+}
+
 impl Carrier for NbdCarrier {
     fn device(&self) -> &Path {
         self.device.path()
@@ -356,7 +386,11 @@ impl Carrier for NbdCarrier {
             }
             let found = if self.coming.is_some() {
                 self.fill_from_stage()?
-            } else if self.free_count == 0 || self.has_ended {
+            } else if self.has_ended {
+                // The socket is readable from now on, so waiting for it would not wait.
+                thread::sleep(START_PERIOD);
+                return Ok(None);
+            } else if self.free_count == 0 {
                 return Ok(None);
             } else {
                 match self.head() {
@@ -443,7 +477,7 @@ mod tests {
         for part in [1, 27, 28, 29, 4096, 20_000, 40_000, 1 << 20] {
             let (mut carrier, kernels) = carrier();
             let (small, small_data) = written(1, 5, 1);
-            let (large, large_data) = written(2, 8, 64);
+            let (large, large_data) = written(2, 8, 32);
             let mut stream = small;
             stream.extend(head(READ, 3, 100, 8192));
             stream.extend(large);
@@ -468,7 +502,7 @@ mod tests {
             let expected = [
                 (Operation::Write, 5, 1),
                 (Operation::Read, 100, 2),
-                (Operation::Write, 8, 64),
+                (Operation::Write, 8, 32),
                 (Operation::Discard, 0, 4096),
                 (Operation::Flush, 0, 0),
             ];
@@ -487,11 +521,11 @@ mod tests {
     fn what_is_no_request_for_slots_is_denied_and_the_stream_goes_on() {
         let (mut carrier, kernels) = carrier();
         let (beyond, _) = written(1, u64::from(SLOTS), 1);
-        let (long, _) = written(2, 0, 65);
+        let (long, _) = written(2, 0, 33);
         let sender = kernels.try_clone().unwrap();
         let mut stream = [beyond, long].concat();
         stream.extend(head(READ, 3, 0, 100));
-        stream.extend(head(READ, 4, 0, 65 * 4096));
+        stream.extend(head(READ, 4, 0, 33 * 4096));
         stream.extend(head(9, 5, 0, 4096));
         stream.extend(head(READ, 6, 0, 4096));
         let writing = thread::spawn(move || {

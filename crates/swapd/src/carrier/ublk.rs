@@ -9,11 +9,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linux::polling;
 use linux::ublk::{UblkDevice, UblkOperation, UblkServer, UblkShape};
+use linux::{Root, polling};
 use rustix::io::Errno;
 
 use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
@@ -35,6 +35,8 @@ pub struct UblkCarrier {
     slots: u32,
     /// By place: the bytes of its request's data.
     data_bytes: [u32; PLACES as usize],
+    /// The end of a recovery that is not known yet.
+    recovery: Option<JoinHandle<Result<(), linux::Error>>>,
 }
 
 impl UblkCarrier {
@@ -42,29 +44,31 @@ impl UblkCarrier {
     ///
     /// # Errors
     /// The operating system refuses ublk or locked memory.
-    pub fn start(key: u64, slots: u32) -> Result<UblkCarrier, Error> {
-        let device = UblkDevice::add(UblkShape {
+    pub fn start(root: &Root, key: u64, slots: u32) -> Result<UblkCarrier, Error> {
+        let shape = UblkShape {
             key,
             bytes: u64::from(slots) * SLOT_BYTES as u64,
             block_bytes: SLOT_BYTES as u32,
             places: PLACES,
             request_bytes_max: DATA_BYTES_MAX as u32,
-        })?;
+        };
+        let device = UblkDevice::add(root, shape)?;
         UblkCarrier::over(device.clone(), slots).map_err(|error| match device.remove() {
             Ok(()) => error,
             Err(removing) => Error::Refused(format!("{error}; and {removing}")),
         })
     }
 
-    /// Serves a device on whose server ended. Requests without an answer come again.
+    /// Serves a device whose server ended. Requests without an answer come again.
     ///
     /// # Errors
     /// The kernel refuses, or there is too little memory.
     pub fn adopt(device: UblkDevice, slots: u32) -> Result<UblkCarrier, Error> {
         begin_recovery(&device)?;
-        let carrier = UblkCarrier::over(device.clone(), slots)?;
+        let mut carrier = UblkCarrier::over(device.clone(), slots)?;
         // Waits until the thread that serves takes requests, and ends at once if this process does.
-        thread::spawn(move || device.end_recovery(std::process::id()));
+        let ending = thread::spawn(move || device.end_recovery(std::process::id()));
+        carrier.recovery = Some(ending);
         Ok(carrier)
     }
 
@@ -75,7 +79,7 @@ impl UblkCarrier {
 
     fn over(device: UblkDevice, slots: u32) -> Result<UblkCarrier, Error> {
         let server = UblkServer::open(&device, PLACES, DATA_BYTES_MAX)?;
-        Ok(UblkCarrier { server, device, slots, data_bytes: [0; PLACES as usize] })
+        Ok(UblkCarrier { server, device, slots, data_bytes: [0; PLACES as usize], recovery: None })
     }
 }
 
@@ -126,6 +130,9 @@ impl Carrier for UblkCarrier {
     }
 
     fn next(&mut self) -> Result<Option<Request>, Error> {
+        if let Some(recovery) = self.recovery.take_if(|recovery| recovery.is_finished()) {
+            recovery.join().expect("the thread does not panic")?;
+        }
         while let Some(request) = self.server.next_request()? {
             let operation = match request.operation {
                 UblkOperation::Read => Some(Operation::Read),
