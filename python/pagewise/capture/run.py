@@ -146,7 +146,7 @@ def emulated(
     """
     qemu = program.qemu()
     if not PLUGIN.exists():
-        raise Missing("the capture plugin is not built", hint="run make build, which needs gcc")
+        raise Missing("the capture plugin is not built", hint="with gcc installed: make build")
     with ExitStack() as stack:
         read, write = pipe(stack)
         shared = memory(stack)

@@ -12,7 +12,7 @@ from pagewise.commands.options import Json, examples_folder, tell_losses, tell_u
 from pagewise.comparisons import StudyResult, StudyTable
 from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
-from pagewise.studies import Study, none_installed, studies
+from pagewise.studies import Study, none_installed, refuse_foreign, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
 from pagewise.terminal import Part, figures, show, show_json, watched
 
@@ -89,6 +89,7 @@ def run(
     study = found(name, bool(runs), simulated)
     label = f"{name}-simulated" if simulated else name
     output = output or Path("build") / f"study-{label}"
+    refuse_foreign(output, label)
     with making(output), watched(f"study {label}") as progress:
         if report is not None:
             refuse_unwritable(report, force=force)
