@@ -104,7 +104,7 @@ ADVICE = {
     "": "schema pagewise trace losses duration_s evidence footprint_bytes page_bytes fast slow "
     "machine defaults memory write_amplification alone architecture worth today best reference "
     "candidates settings warnings notes",
-    "evidence": "verdict reason remedy reaccesses active_s gaps halves range",
+    "evidence": "verdict reason remedy reaccesses active_s traffic_s gaps halves range",
     "evidence.halves": "first_bytes second_bytes cost_share",
     "evidence.range": "low_bytes high_bytes level",
     "fast": "name summary note read_ns write_ns transfer capacity rated_cycles compression",
@@ -207,6 +207,22 @@ def test_unreadable_lines_are_reported_and_counted(
     assert ran("info", output, "--loss-limit", "50%", capsys=capsys)[0] == 0
     status, _, diagnostics = ran("import", bad, "-o", output, "--force", "--strict", capsys=capsys)
     assert status == 3 and "bad.csv:11" in diagnostics
+
+
+def test_columns_that_are_not_read_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, output = tmp_path / "table.csv", tmp_path / "table.parquet"
+    table.write_text("time,op,sector,ttl,Queue,size,\n1,R,8,5,3,4096,\n")
+    arguments = ["import", table, "-o", output, "--force"]
+    status, text, _ = ran(*arguments, capsys=capsys)
+    assert status == 0 and "queue, ttl; --map chooses columns" in text
+    chosen = [*arguments, "--map", "sector=sector", "--json"]
+    status, text, _ = ran(*chosen, capsys=capsys)
+    assert json.loads(text)["unused_columns"] == ["op", "queue", "size", "time", "ttl"]
+    table.write_text("time,op,sector\n1,R,8\n")
+    status, text, _ = ran(*arguments, capsys=capsys)
+    assert status == 0 and "not read" not in text
 
 
 def test_a_file_without_a_readable_line_is_refused(

@@ -73,6 +73,8 @@ class EvidenceResult(TypedDict):
     """Accesses to pages that were accessed before."""
     active_s: Amount | None
     """Seconds without idle gaps; null without a clock."""
+    traffic_s: Amount | None
+    """The least seconds that hold nine tenths of the events; null without a clock."""
     gaps: list[Gap]
     """Idle gaps."""
     halves: Halves

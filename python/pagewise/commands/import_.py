@@ -124,6 +124,9 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
         ),
     ]
     rows += [(f"skipped: {why}", format_count(count)) for why, count in pairs(result["skipped"])]
+    if unused := result["unused_columns"]:
+        names = ", ".join(unused[:20]) + (", ..." if len(unused) > 20 else "")
+        rows.append(("columns not read", f"{names}; --map chooses columns"))
     rows += [*lost(result["losses"]), *disorder(result["disordered"])]
     if not result["accesses"]:
         seen = pairs(result["seen"])
