@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -31,6 +32,10 @@ from relaunch import AGENT, ROOT
 
 import pagewise as pw
 from pagewise import _core
+from pagewise.commands.study import described
+from pagewise.comparisons import StudyResult
+from pagewise.terminal import show
+from pagewise_studies.verdict import FAILS, NEEDS
 
 PLANS = ROOT / "lab" / "plans"
 DIRTY, OF_ZEROS = 1, 128
@@ -85,6 +90,16 @@ def made(out: Path, name: str, text: str, is_recorded: bool) -> Path:
     command = [AGENT, "launch", plan, "-o", folder, *(["--record"] if is_recorded else [])]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return folder
+
+
+def studied(study: Callable[..., StudyResult], folders: list[Path], out: Path) -> int:
+    """Prints what the study of these runs finds; 1 if it misses a target of ours, 0 otherwise."""
+    output = out / "study"
+    output.mkdir(exist_ok=True)
+    result = study(folders, output, seed=1, progress=None)
+    show(*described(result))
+    ours = [row for row in result["verdicts"] if not row["check"].startswith("ACC-")]
+    return int(any(row["verdict"] in (FAILS, NEEDS) for row in ours))
 
 
 def launches(folder: Path) -> float:

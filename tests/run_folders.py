@@ -45,6 +45,7 @@ VISIT: dict[str, tuple[str, Any]] = {
     "swap_in_bytes": ("integer", 0),
     "swap_out_bytes": ("integer", 0),
     "file_refaults": ("integer", 0),
+    "major_faults": ("integer", 0),
     "memory_bytes": ("integer", MIB),
     "anonymous_bytes": ("integer", MIB),
     "program": ("text", ""),

@@ -36,6 +36,13 @@ PREDICT = Study(
     "pagewise study predict examples/phone-1g",
     of_runs=True,
 )
+RELAUNCH = Study(
+    "relaunch",
+    "launches of frozen applications with relaunchd and without",
+    "pagewise_studies.relaunch",
+    "pagewise study relaunch build/tiers/prefetch/with*-?",
+    of_runs=True,
+)
 LAUNCH = Study(
     "launch",
     "S2 Fig. 1: what a launch in short memory waits for; with --simulated also S0 Figs. 1-3, 5 "

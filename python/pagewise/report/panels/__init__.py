@@ -22,6 +22,7 @@ from pagewise.report.panels import (
     page_size,
     papers,
     pareto,
+    relaunch,
     reuse,
     skew,
     swap_traffic,
@@ -43,6 +44,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     kill_replay.panel,
     kills.panel,
     launch.panel,
+    relaunch.panel,
     papers.panel,
     method.panel,
 ]
