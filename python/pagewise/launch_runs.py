@@ -157,8 +157,12 @@ class LaunchRun:
         ``as_`` is ``"swap"`` or ``"block"``.
         """
         source = self.recording_path(as_)
-        if source is None:
-            return None
+        return None if source is None else self.imported(source, output, as_, progress)
+
+    def imported(
+        self, source: Path, output: Path, as_: str = "swap", progress: Progress | None = None
+    ) -> Trace:
+        """A recording in the run's folder, imported into ``output`` once."""
         facts = source.stat()
         identity = digest([str(source.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
         path = output / f"{self.name}-{as_}-{identity}.parquet"

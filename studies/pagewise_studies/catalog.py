@@ -6,9 +6,10 @@ from pagewise.studies import Study
 
 MULTISWAP = Study(
     "multiswap",
-    "S1 Figs. 2-4: hierarchical against hybrid swap",
+    "S1 Figs. 2-4: hierarchical against hybrid swap; with --live S1 Figs. 2-5 on launch runs",
     "pagewise_studies.multiswap",
     "pagewise study multiswap",
+    has_live=True,
 )
 NVM_CACHE = Study(
     "nvm-cache",

@@ -221,14 +221,12 @@ def verdicts(
         ("bytes", "", launches.ratio("bytes", seed), None, 1.25),
     ):
         check = CHECKS[name]
-        none = "" if estimate else f"in a run {WITHOUT} no application always has some"
-        if missing := other or few or none:
-            yield unmeasured(check, data, missing)
-        elif estimate:
-            yield judge_estimate(check, data, estimate, least=least, most=most)
-    if few:
-        yield unmeasured(CHECKS["each"], data, few)
-        return
+        if estimate:
+            yield judge_estimate(
+                check, data, estimate, least=least, most=most, lacking=other or few
+            )
+        else:
+            yield unmeasured(check, data, f"in a run {WITHOUT} no application always has some")
     found = {app: launches.of(app).ratio("launch", seed) for app in launches.without}
     lows = {app: ratio.low for app, ratio in found.items() if ratio}
     slower = {app: low for app, low in lows.items() if low > SLOWER_AT_MOST}
@@ -236,7 +234,7 @@ def verdicts(
     cause = "; ".join(
         f"{app} takes at least {low:.2f} times as long" for app, low in slower.items()
     )
-    yield with_cause(judge(CHECKS["each"], data, [reading]), cause)
+    yield with_cause(judge(CHECKS["each"], data, [reading], few), cause)
 
 
 @dataclass

@@ -100,10 +100,16 @@ class Verdict:
         }
 
 
-def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
-    """The verdict on a check over all readings."""
-    if not readings:
-        return unmeasured(check, data)
+def judge(check: Check, data: str, readings: Sequence[Reading], lacking: str = "") -> Verdict:
+    """The verdict on a check over all readings.
+
+    ``lacking`` is what the data lack for a verdict; the figures of the readings are shown all the
+    same.
+    """
+    figures = sorted(reading.figure for reading in readings if reading.figure is not None)
+    ours = _span(figures, check.unit)
+    if lacking or not readings:
+        return replace(unmeasured(check, data, lacking), ours=ours)
     holding = sum(reading.holds for reading in readings)
     if holding == len(readings):
         verdict = HOLDS
@@ -111,13 +117,12 @@ def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
         verdict = FAILS
     else:
         verdict = NEEDS
-    figures = sorted(reading.figure for reading in readings if reading.figure is not None)
     return Verdict(
         check,
         data,
         verdict,
         check.why,
-        ours=_span(figures, check.unit),
+        ours=ours,
         needs=needed(readings) if verdict == NEEDS else (),
         readings=len(readings),
         holding=holding,
@@ -138,11 +143,12 @@ def judge_estimate(
     *,
     least: float | None = None,
     most: float | None = None,
+    lacking: str = "",
 ) -> Verdict:
     """The verdict on a figure that should be at least ``least`` or at most ``most``.
 
     It holds or not if the whole interval lies on one side of the bound; otherwise the data are too
-    few to measure it.
+    few to measure it. ``lacking`` is as in `judge`.
     """
     shown = [show(figure, check.unit) for figure in (estimate.low, estimate.high)]
     ours = f"{show(estimate.figure, check.unit)} ({' to '.join(shown)})"
@@ -153,12 +159,11 @@ def judge_estimate(
         for figure in (estimate.low, estimate.high)
     ]
     if len(set(reaches)) > 1:
-        why = (
+        lacking = lacking or (
             f"the 95 % interval, {' to '.join(shown)}, contains {show(bound, check.unit)}: needs "
             "more runs of each kind"
         )
-        return replace(unmeasured(check, data, why), ours=ours)
-    found = judge(check, data, [Reading((), reaches[0], estimate.figure)])
+    found = judge(check, data, [Reading((), reaches[0], estimate.figure)], lacking)
     return replace(found, ours=ours)
 
 
