@@ -13,9 +13,10 @@ MULTISWAP = Study(
 )
 NVM_CACHE = Study(
     "nvm-cache",
-    "S0 Figs. 1 and 5: swap on against off, and an NVM cache",
+    "S0 Figs. 1 and 5: swap on against off, and an NVM cache; with --live Fig. 5 on launch runs",
     "pagewise_studies.nvm_cache",
     "pagewise study nvm-cache --report nvm-cache.html",
+    has_live=True,
 )
 PAGE_SIZE = Study(
     "page-size",

@@ -15,6 +15,7 @@ LATER = 3
 """The first round that counts: every application has been started, and frozen once, before."""
 RUNS_MIN = 2
 """The fewest runs of each kind that show how much runs differ by themselves."""
+FEW = f"needs {RUNS_MIN} runs of each or more, to see how much runs differ by themselves"
 
 
 def read_comparable(folders: Sequence[Path], free: Collection[str]) -> list[LaunchRun]:

@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 from pagewise.units import MIB, PAGE_BYTES, format_size
 from pagewise_studies.compare import Changes
-from pagewise_studies.live_runs import RUNS_MIN, emulated
+from pagewise_studies.live_runs import FEW, RUNS_MIN, emulated
 from pagewise_studies.multiswap_checks import CHECKS as OF_PAPER
 from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, LEVEL
 from pagewise_studies.runs import LATENCIES, Counts, Latencies
@@ -35,7 +35,6 @@ CHECKS: Mapping[str, Check] = OF_PAPER | OURS
 HYBRID, HIERARCHICAL, CLOCK, FLASH = "hybrid", "hierarchical", "hybrid-clock", "flash"
 ADAPTIVE = "adaptive"
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
-FEW = f"needs {RUNS_MIN} runs of each or more, to see how much runs differ by themselves"
 PHONE = (
     "the storage of this machine may be faster than a phone's: needs runs with tiers.emulate and "
     "storage of the same device, such as emmc-5.1 (docs/launch-lab.md)"
