@@ -276,5 +276,10 @@ def test_the_command_writes_the_result_and_the_report(
     assert result["study"] == "multiswap-live"
     assert result["command"] == "pagewise study multiswap --live run"
     assert {"run/swapd.json", "run/swapd.pgr", "run/moves.csv"} <= result["inputs"].keys()
+    text = page.read_text().replace("\u00a0", " ")
+    assert "1 with any reading; 13 more were not measured" in text
+    assert "Two tiers of swap under running programs" in text
+    assert "A read takes 6 us from the fast tier, 150 us from the slow tier (medians)" in text
+    assert "Most pages were in swap in run (hierarchical, 8 KiB): 12 KiB" in text
     status, _, diagnostics = ran(*words, capsys=capsys)
     assert status == 2 and "--force" in diagnostics

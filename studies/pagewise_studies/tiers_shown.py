@@ -12,7 +12,7 @@ from pagewise_studies.runs import Counts
 from pagewise_studies.table import Row, Table
 from pagewise_studies.tiers import Live, TierRun
 
-QUANTILES = {"p50": "median", "p99": "99 %", "p999": "99.9 %"}
+QUANTILES = {"p50": "50 %", "p99": "99 %", "p999": "99.9 %"}
 OCCUPIED = "Pages of the swap area by tier"
 
 
@@ -59,10 +59,10 @@ def waits(study: str, live: Live) -> Figure:
     return Figure(
         f"{study}-wait",
         "Fault latency by tier, from the arrival of a read at swapd to its answer",
-        "run and tier",
+        "share of the reads that are faster",
         "microseconds",
         tuple(
-            Point(f"{tier.run.name}, {name} tier", label, times[quantile])
+            Point(label, f"{tier.run.name}, {name} tier", times[quantile])
             for tier in live.tiers
             for name, times in tier.waits_us.items()
             for quantile, label in QUANTILES.items()
@@ -70,6 +70,7 @@ def waits(study: str, live: Live) -> Figure:
         ),
         config(live),
         is_categorical=True,
+        is_joined=True,
         has_log_y=True,
     )
 

@@ -26,6 +26,7 @@ from pagewise.report.panels import (
     reuse,
     skew,
     swap_traffic,
+    tiers,
     traffic,
 )
 
@@ -44,6 +45,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     kill_replay.panel,
     kills.panel,
     launch.panel,
+    tiers.panel,
     relaunch.panel,
     papers.panel,
     method.panel,

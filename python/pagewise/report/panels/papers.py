@@ -25,6 +25,11 @@ WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 OWN_PANEL = {
     "launch": ("launch-simulated-parts", "launch-parts"),
     "relaunch": ("relaunch-",),
+    "tiers": tuple(
+        f"{study}-live-{figure}"
+        for study in ("multiswap", "nvm-cache")
+        for figure in ("wait", "occupancy")
+    ),
 }
 """Beginnings of the names of figures that have their own panel, by the name of the panel."""
 ROWS_OPEN = 12
