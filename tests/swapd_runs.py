@@ -12,7 +12,8 @@ import pagewise as pw
 
 PAGE = 4096
 KINDS = {"in": 3, "out": 2, "void": 18}
-MOVE_DONE = 19
+MOVE_DONE, PAGE_OUT = 19, 1
+FLAG_ZEROS = 4
 STEPS = (
     *("read_fast", "read_slow", "write_fast", "write_slow"),
     *("promote", "demote_write", "demote", "free"),
@@ -113,9 +114,23 @@ def _recording(
             for of, moved, move in ended
             if of == number
         ]
-    ending = {"time_ns": start_ns + len(events) * 10**6, "recorded": len(records), "lost": 0}
+    return _file({**ABOUT, "tiers": tiers}, records)
+
+
+def page_outs(is_zeros: Mapping[int, bool]) -> bytes:
+    """A recording of `pagewise-agent record` in which these pages of a process go out."""
+    about = {**ABOUT, "backend": "bpf", "knows_zeros": True}
+    records = [
+        _record(PAGE_OUT, 10**6, page, 1, 0, flags=FLAG_ZEROS if zeros else 0)
+        for page, zeros in is_zeros.items()
+    ]
+    return _file(about, records)
+
+
+def _file(about: Mapping[str, Any], records: Sequence[bytes]) -> bytes:
+    ending = {"time_ns": 10**18, "recorded": len(records), "lost": 0}
     blocks = [
-        (1, json.dumps({**ABOUT, "tiers": tiers}).encode()),
+        (1, json.dumps(about).encode()),
         *((2, record) for record in records),
         (4, json.dumps(ending).encode()),
     ]
@@ -126,11 +141,13 @@ def _recording(
     )
 
 
-def _record(kind: int, time_ns: int, address: int, slot: int, step: int) -> bytes:
+def _record(
+    kind: int, time_ns: int, address: int, slot: int, step: int, *, flags: int = 0
+) -> bytes:
     """A block with one record, so that each distance is from 0; a distance is its double."""
-    mask = 8 << 4 | 2 | 8 | (8 << 8 if address else 0) | (8 << 12 if slot else 0)
+    mask = 8 << 4 | 1 | 2 | 8 | (8 << 8 if address else 0) | (8 << 12 if slot else 0)
     words = [value for value in (address, slot) if value]
-    fields = struct.pack("<QHII", 2 * time_ns, 1, 0, step)
+    fields = struct.pack("<QBHII", 2 * time_ns, flags, 1, 0, step)
     return (
         struct.pack("<IBH", 1, kind, mask)
         + fields

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from commands import ran
 from run_folders import rounds, write_run
-from swapd_runs import Event, write_tier_run
+from swapd_runs import Event, page_outs, write_tier_run
 
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import read_run
@@ -100,6 +100,7 @@ def test_a_run_equals_the_prediction_by_the_same_requests(tmp_path: Path) -> Non
     on_file = write_run(tmp_path / "file", VISITS, recording=AREA)
     found = judged([*live, on_file], tmp_path)
     # The page of a file went to no swap area.
+    assert tiers.swapped(read_run(on_file), tmp_path, None).header["events"] == len(requests)
     assert (found["TIERS predicted"]["verdict"], found["TIERS predicted"]["ours"]) == (
         HOLDS,
         "+0.0 %",
@@ -116,6 +117,13 @@ def test_a_run_equals_the_prediction_by_the_same_requests(tmp_path: Path) -> Non
     assert judged([*live, on_file], tmp_path)["TIERS predicted"]["verdict"] == NEEDS
     alone = judged([live[0], on_file], tmp_path)["TIERS predicted"]
     assert (alone["verdict"], alone["ours"]) == (UNMEASURED, "+25.0 %")
+
+
+def test_pages_of_zeros_are_not_predicted(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", VISITS)
+    (run / "recording.pgr").write_bytes(page_outs({7: False, 8: True, 9: False}))
+    assert read_run(run).recording(tmp_path).header["events"] == 3
+    assert tiers.swapped(read_run(run), tmp_path, None).header["events"] == 2
 
 
 def test_moves_that_the_desk_decides_and_swapd_did_not_end_fail_the_check(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def sides(
 ) -> list[Path]:
     """Runs of four rounds, which launch in 1 s without relaunchd and in ``with_s`` with it.
 
-    The launches of the first two rounds, which do not count, take a minute.
+    The launches of the first two rounds, and a cold launch, which do not count, take a minute.
     """
     mode = "tiers" if plan else "swap-file"
     before = {"major_faults": 100, "swap_in_bytes": 10 * MIB}
@@ -44,7 +44,10 @@ def sides(
             folders.append(
                 write_run(
                     folder / f"{kind}-{number}",
-                    rounds(apps, 60.0, 60.0, launch_s, launch_s, **values),
+                    [
+                        *rounds(apps, 60.0, 60.0, launch_s, launch_s, **values),
+                        {"round": 3, "app": "app0", "cold": True, "launch_s": 60.0, **values},
+                    ],
                     mode=mode,
                     minfree=f"{prefetch}\n{plan}",
                     start_ns=len(folders),
@@ -105,22 +108,23 @@ def test_launches_that_differ_too_much_carry_no_verdict(tmp_path: Path) -> None:
     assert "contains 1.50x: needs more runs" in found["launch"]["why"]
 
 
-def test_runs_without_a_major_fault_leave_their_target_open(tmp_path: Path) -> None:
-    folders = sides(tmp_path, 0.5)
-    for folder in folders:
-        rewritten = folder.with_name(f"{folder.name}-idle")
-        is_with = (folder / "relaunchd.log").exists()
-        write_run(
-            rewritten,
-            rounds(2, 60.0, 60.0, 1.0, major_faults=0),
-            minfree=f"{PREFETCH if is_with else ''}\n",
-            start_ns=folders.index(folder),
+@pytest.mark.parametrize("faults", [(0, 0), (0, 50)])
+def test_runs_that_may_have_no_major_fault_leave_their_target_open(
+    tmp_path: Path, faults: tuple[int, int]
+) -> None:
+    folders = []
+    for number, kind in enumerate(("without", "with") * 2):
+        visits = [
+            {**visit, "major_faults": faults[at % 2]}
+            for at, visit in enumerate(rounds(1, 60.0, 60.0, 1.0, 1.0))
+        ]
+        plan = f"{PREFETCH if kind == 'with' else ''}\n"
+        folders.append(
+            write_run(tmp_path / f"{kind}-{number}", visits, minfree=plan, start_ns=number)
         )
-        if is_with:
-            (rewritten / "relaunchd.log").write_text(LOG)
-    idle = [folder.with_name(f"{folder.name}-idle") for folder in folders]
-    found = judged(idle, tmp_path)
-    assert found["major faults"]["verdict"] == UNMEASURED
+        (folders[-1] / "relaunchd.log").write_text(LOG)
+    found = judged(folders, tmp_path)["major faults"]
+    assert (found["verdict"], found["ours"]) == (UNMEASURED, "")
 
 
 def test_the_log_says_what_was_read_in_vain(tmp_path: Path) -> None:
