@@ -189,7 +189,11 @@ def test_launches_are_judged_on_the_storage_of_a_phone(
     tmp_path: Path, launch_s: float, kill_s: float, expected: str
 ) -> None:
     checks = ("ACC-S1-6 launch", "ACC-S1-6 no swap", "TIERS adaptive launch")
-    for emulate in ("", "emmc-5.1"):
+    for emulate, why in (
+        ("", "may be faster than a phone's"),
+        ("nvme", "faster than phones"),
+        ("emmc-5.1", ""),
+    ):
         folder = tmp_path / (emulate or "own")
         files = f'storage = {{ files = "{emulate}" }}' if emulate else ""
         kills = [
@@ -213,11 +217,28 @@ def test_launches_are_judged_on_the_storage_of_a_phone(
             ],
             tmp_path,
         )
-        if emulate:
-            assert {found[check]["verdict"] for check in checks} == {expected}
-        else:
-            assert {found[check]["verdict"] for check in checks} == {UNMEASURED}
-            assert "may be faster than a phone's" in found[checks[0]]["why"]
+        verdicts = {found[check]["verdict"] for check in checks}
+        assert verdicts == {UNMEASURED if why else expected}
+        assert all(why in found[check]["why"] for check in checks)
+
+
+def test_runs_without_a_later_launch_carry_no_verdict_on_launches(tmp_path: Path) -> None:
+    folders = [
+        write_tier_run(
+            tmp_path / f"{policy}-{number}",
+            [("out", 1)],
+            rounds(2, 1.0),
+            policy=policy,
+            emulate="emmc-5.1",
+            is_recorded=False,
+            start_ns=start_ns + number,
+        )
+        for start_ns, policy in ((0, "hybrid"), (10, "flash"), (20, "adaptive"))
+        for number in (0, 1)
+    ]
+    found = judged(folders, tmp_path)
+    assert found["ACC-S1-6 launch"]["why"] == "no launch after the first round was answered"
+    assert "launches after the first round" in found["TIERS adaptive launch"]["why"]
 
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:

@@ -173,6 +173,10 @@ def test_an_unfinished_run_and_a_broken_log_are_named(
     (folders[1] / "relaunchd.log").write_text("event=frozen used_pages=1\n")
     with pytest.raises(UnreadableInput, match=r"relaunchd\.log: not a log of relaunchd"):
         relaunch.study(folders, tmp_path, seed=1, progress=None)
+    (folders[1] / "relaunchd.log").unlink()
+    with pytest.raises(UnreadableInput, match=r"relaunchd\.log: No such file") as refusal:
+        relaunch.study(folders, tmp_path, seed=1, progress=None)
+    assert "pagewise-agent launch" in str(refusal.value.hint)
     early = write_run(tmp_path / "early", rounds(2, 1.0), unfinished="Ctrl-C", start_ns=9)
     status, _, diagnostics = ran(
         *("study", "relaunch", folders[0], early, "-o", tmp_path / "study"), capsys=capsys

@@ -6,8 +6,11 @@ import itertools
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from pagewise import _core
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import LaunchRun, read_runs
+from pagewise.units import format_figure
+from pagewise_studies.runs import LATENCIES
 
 NAMES = frozenset({"name", "include"})
 """Entries of a plan that change nothing in a run."""
@@ -62,3 +65,18 @@ def emulated(run: LaunchRun) -> str:
     slow = emulate.get("slow") if isinstance(emulate, dict) else None
     files = storage.get("files") if isinstance(storage, dict) else None
     return str(slow) if slow is not None and slow == files else ""
+
+
+def faster_than_phones(run: LaunchRun) -> str:
+    """Why the launches of a run say nothing about a phone's storage; empty if they do.
+
+    Storage counts as a phone's if reading a page takes as long as under one of `LATENCIES`.
+    """
+    wanted = "needs runs with tiers.emulate and storage of the same device, such as emmc-5.1"
+    device = emulated(run)
+    if not device:
+        return f"the storage of this machine may be faster than a phone's: {wanted}"
+    read_us = _core.device(device)["read_ns"]["typical"] / 1000
+    if read_us < min(latencies.slow_read_us for latencies in LATENCIES):
+        return f"{device} reads a page in {format_figure(read_us)} us, faster than phones: {wanted}"
+    return ""

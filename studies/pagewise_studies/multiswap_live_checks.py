@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 from pagewise.units import MIB, PAGE_BYTES, format_size
 from pagewise_studies.compare import Changes
-from pagewise_studies.live_runs import FEW, RUNS_MIN, emulated
+from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones
 from pagewise_studies.multiswap_checks import CHECKS as OF_PAPER
 from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, LEVEL
 from pagewise_studies.runs import LATENCIES, Counts, Latencies
@@ -34,11 +34,8 @@ OURS = load_checks("multiswap-live")
 CHECKS: Mapping[str, Check] = OF_PAPER | OURS
 HYBRID, HIERARCHICAL, CLOCK, FLASH = "hybrid", "hierarchical", "hybrid-clock", "flash"
 ADAPTIVE = "adaptive"
+UNANSWERED = "no launch after the first round was answered"
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
-PHONE = (
-    "the storage of this machine may be faster than a phone's: needs runs with tiers.emulate and "
-    "storage of the same device, such as emmc-5.1 (docs/launch-lab.md)"
-)
 
 
 @dataclass(frozen=True)
@@ -178,44 +175,48 @@ def _within(mean: tuple[int, int], best: tuple[int, int]) -> Callable[[Changes],
 
 def _launches(live: Live) -> Iterator[Verdict]:
     hybrid, flash = ([tier.run for tier in live.of(policy)] for policy in (HYBRID, FLASH))
-    device = emulated(live.tiers[0].run)
+    faster = faster_than_phones(live.tiers[0].run)
     for name, other, absent, most in (
         ("launch", flash, f"the policy {FLASH}", 0.6),
         ("no_swap", live.kills, 'mode = "kill"', 1.5),
     ):
         lacking = f"the policy {HYBRID}" if not hybrid else "" if other else absent
-        why = f"needs runs with {lacking}" if lacking else "" if device else PHONE
+        why = f"needs runs with {lacking}" if lacking else faster
         why = why or (FEW if min(len(hybrid), len(other)) < RUNS_MIN else "")
         data = ", ".join(run.name for run in ((*hybrid, *other) if not lacking else live.runs))
         readings = [
             Reading(choices, ratio <= most, ratio - 1 if name == "launch" else ratio)
             for ours, baseline in itertools.product(hybrid, other)
+            if ours.launches(2) and baseline.launches(2)
             for summary, mean in SUMMARIES.items()
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]
         ]
-        yield judge(CHECKS[name], data, readings, why)
-    yield _adaptive_launch(live, device)
+        yield judge(CHECKS[name], data, readings, why or ("" if readings else UNANSWERED))
+    yield _adaptive_launch(live, faster)
 
 
-def _adaptive_launch(live: Live, device: str) -> Verdict:
+def _adaptive_launch(live: Live, faster: str) -> Verdict:
     check = CHECKS["adaptive_launch"]
     policies = dict.fromkeys(tier.policy for tier in live.tiers)
     launched = {
-        policy: [second for tier in live.of(policy) for second in tier.run.launches(2)]
+        policy: times
         for policy in policies
+        for times in [[second for tier in live.of(policy) for second in tier.run.launches(2)]]
+        if times
     }
     ours = launched.pop(ADAPTIVE, None)
     data = ", ".join(tier.run.name for tier in live.tiers)
     if not ours or not launched:
-        return unmeasured(check, data, f"needs runs with {ADAPTIVE} and with other policies")
+        why = f"needs runs with {ADAPTIVE} and other policies, with launches after the first round"
+        return unmeasured(check, data, why)
     is_single = min(len(live.of(policy)) for policy in policies) < RUNS_MIN
     readings = [
         Reading((("summary", summary),), ratio <= 1.05, ratio)
         for summary, mean in SUMMARIES.items()
         for ratio in [mean(ours) / min(mean(times) for times in launched.values())]
     ]
-    return judge(check, data, readings, PHONE if not device else FEW if is_single else "")
+    return judge(check, data, readings, faster or (FEW if is_single else ""))
 
 
 def _ours(live: Live) -> Iterator[Verdict]:

@@ -142,7 +142,7 @@ def verdicts(runs: Live, found: BySize) -> Iterator[Verdict]:
         Reading((("repeat", str(number)),), rise <= 0.001, rise)
         for number, curve in enumerate(curves, 1)
         if len(curve) > 1
-        for rise in [max(after / before - 1 for before, after in pairwise(curve.values()))]
+        for rise in [max(after / max(1, before) - 1 for before, after in pairwise(curve.values()))]
     ]
     on = [run.name for of_size in found.values() for run in of_size]
     yield judge(
@@ -154,7 +154,7 @@ def verdicts(runs: Live, found: BySize) -> Iterator[Verdict]:
     ratios = [
         Reading(choices, above and below, at)
         for (number, curve), off in product(enumerate(curves, 1), runs.kills)
-        for ratio in [{size: io / storage_bytes(off) for size, io in curve.items()}]
+        for ratio in [{size: io / max(1, storage_bytes(off)) for size, io in curve.items()}]
         for above in [all(of > 1 for size, of in ratio.items() if size < BELOW_MIB)]
         for below in [all(of <= 1 for size, of in ratio.items() if size >= FROM_MIB)]
         for at in [next((of for size, of in ratio.items() if size >= FROM_MIB), None)]

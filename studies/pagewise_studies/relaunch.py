@@ -230,11 +230,11 @@ def verdicts(
     found = {app: launches.of(app).ratio("launch", seed) for app in launches.without}
     lows = {app: ratio.low for app, ratio in found.items() if ratio}
     slower = {app: low for app, low in lows.items() if low > SLOWER_AT_MOST}
-    reading = Reading((("interval", "95 %"),), not slower, max(lows.values()))
+    readings = [Reading((), not slower, max(lows.values()))] if lows else []
     cause = "; ".join(
         f"{app} takes at least {low:.2f} times as long" for app, low in slower.items()
     )
-    yield with_cause(judge(CHECKS["each"], data, [reading], few), cause)
+    yield with_cause(judge(CHECKS["each"], data, readings, few), cause)
 
 
 @dataclass
@@ -269,6 +269,8 @@ def prefetches(run: LaunchRun) -> dict[str, Prefetched]:
             pages.read += int(thawed["prefetched_pages"])
             pages.used += int(fields["used_pages"])
             pages.missed += int(fields["missed_pages"])
+    except UnreadableInput as error:
+        raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     except (KeyError, ValueError) as error:
         raise UnreadableInput(
             f"{path}: not a log of relaunchd: {error}", path=str(path), hint=AGAIN
