@@ -220,6 +220,7 @@ def test_launches_are_judged_on_the_storage_of_a_phone(
         verdicts = {found[check]["verdict"] for check in checks}
         assert verdicts == {UNMEASURED if why else expected}
         assert all(why in found[check]["why"] for check in checks)
+        assert all(bool(found[check]["ours"]) != bool(why) for check in checks)
 
 
 def test_runs_without_a_later_launch_carry_no_verdict_on_launches(tmp_path: Path) -> None:
@@ -250,11 +251,15 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     (phone / "run.toml").write_text(
         plan.replace('"1048576" }', '"1048576", emulate = { slow = "emmc-5.1" } }')
     )
+    (options,) = served(tmp_path / "options", "hybrid", 1, fast_pages=512)
+    counted = (options / "swapd.json").read_text()
+    (options / "swapd.json").write_text(counted.replace('"entry_bit": "1"', '"entry_bit": "0"'))
     other = write_run(tmp_path / "other", VISITS[:2], budget="1GiB", start_ns=3)
     for given, message in (
         ([on_file], "none of these runs has a swap area of two tiers"),
         ([run, in_memory], "mode 'zram' has neither"),
         ([run, phone], "emulate different devices"),
+        ([run, options], "has hybrid with entry_bit="),
         ([run, other], "they differ in budget"),
     ):
         with pytest.raises(UsageError, match=message) as refusal:

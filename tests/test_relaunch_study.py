@@ -87,6 +87,10 @@ def test_launches_on_emulated_storage_have_their_own_target(tmp_path: Path) -> N
     assert found["launch, emmc-5.1"]["verdict"] == FAILS
     assert found["launch"]["verdict"] == UNMEASURED
     assert "as slow as emmc-5.1" in found["launch"]["why"]
+    assert (found["launch"]["ours"], found["launch, emmc-5.1"]["ours"]) == (
+        "",
+        "1.67x (1.67x to 1.67x)",
+    )
 
 
 def test_a_single_run_of_each_kind_carries_no_verdict(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import LaunchRun, read_runs
 from pagewise.units import format_figure
 from pagewise_studies.runs import LATENCIES
+from pagewise_studies.verdict import Check, Reading, Verdict, judge
 
 NAMES = frozenset({"name", "include"})
 """Entries of a plan that change nothing in a run."""
@@ -56,6 +57,12 @@ def read_comparable(folders: Sequence[Path], free: Collection[str]) -> list[Laun
 def _differing(run: LaunchRun, other: LaunchRun, free: Collection[str]) -> list[str]:
     names = sorted((run.plan.keys() | other.plan.keys()) - set(free))
     return [name for name in names if run.plan.get(name) != other.plan.get(name)]
+
+
+def ruled(check: Check, data: str, readings: Sequence[Reading], lacking: str) -> Verdict:
+    """The verdict on readings. Their figures are shown without a ruling if only runs are lacking;
+    under other conditions than the check's they would mislead."""
+    return judge(check, data, readings if lacking in ("", FEW) else [], lacking)
 
 
 def emulated(run: LaunchRun) -> str:

@@ -14,7 +14,7 @@ from statistics import fmean, median
 
 from pagewise.units import MIB, PAGE_BYTES, format_size
 from pagewise_studies.compare import Changes
-from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones
+from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones, ruled
 from pagewise_studies.multiswap_checks import CHECKS as OF_PAPER
 from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, LEVEL
 from pagewise_studies.runs import LATENCIES, Counts, Latencies
@@ -25,7 +25,6 @@ from pagewise_studies.verdict import (
     Reading,
     Verdict,
     in_order,
-    judge,
     load_checks,
     unmeasured,
 )
@@ -144,7 +143,7 @@ def _paper(live: Live) -> Iterator[Verdict]:
         data = _data(live, HYBRID, baseline)
         why = missing(live, HYBRID, baseline, sizes=sizes, whole=whole)
         readings = [Reading(choices, holds(curve), figure(curve)) for choices, curve in curves]
-        yield judge(CHECKS[name], data, readings, why)
+        yield ruled(CHECKS[name], data, readings, why)
 
 
 def _io_time(latencies: Latencies) -> Callable[[Counts], float]:
@@ -192,7 +191,7 @@ def _launches(live: Live) -> Iterator[Verdict]:
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]
         ]
-        yield judge(CHECKS[name], data, readings, why or ("" if readings else UNANSWERED))
+        yield ruled(CHECKS[name], data, readings, why or ("" if readings else UNANSWERED))
     yield _adaptive_launch(live, faster)
 
 
@@ -216,7 +215,7 @@ def _adaptive_launch(live: Live, faster: str) -> Verdict:
         for summary, mean in SUMMARIES.items()
         for ratio in [mean(ours) / min(mean(times) for times in launched.values())]
     ]
-    return judge(check, data, readings, faster or (FEW if is_single else ""))
+    return ruled(check, data, readings, faster or (FEW if is_single else ""))
 
 
 def _ours(live: Live) -> Iterator[Verdict]:
@@ -235,7 +234,7 @@ def _ours(live: Live) -> Iterator[Verdict]:
             for size, change in zip(curve.sizes_mib, curve.values, strict=True)
             for ratio in [1 + change]
         ]
-        yield judge(CHECKS[name], data, readings, missing(live, ours, HIERARCHICAL))
+        yield ruled(CHECKS[name], data, readings, missing(live, ours, HIERARCHICAL))
 
 
 def _moves(live: Live) -> Verdict:
@@ -249,7 +248,7 @@ def _moves(live: Live) -> Verdict:
         for differing in [again["differing_moves"] + again["open_moves"]]
     ]
     names = ", ".join(tier.run.name for tier in live.tiers)
-    return judge(
+    return ruled(
         CHECKS["moves"], names, readings, "" if readings else "needs runs with tiers.record = true"
     )
 
@@ -269,4 +268,4 @@ def _predicted(live: Live) -> Verdict:
         lacking = f"the fast tier of {idle[0]} served no read, so any policy predicts the same"
     if min(Counter(tier.label for tier in live.tiers).values()) < RUNS_MIN and not lacking:
         lacking = FEW
-    return judge(CHECKS["predicted"], names, readings, lacking)
+    return ruled(CHECKS["predicted"], names, readings, lacking)

@@ -19,14 +19,14 @@ from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES, format_figure
 from pagewise_studies import outcome
 from pagewise_studies.figure import Figure, Point, mean_point
-from pagewise_studies.live_runs import FEW, RUNS_MIN, emulated
+from pagewise_studies.live_runs import FEW, RUNS_MIN, emulated, ruled
 from pagewise_studies.nvm_cache import SIZES_MIB
 from pagewise_studies.nvm_cache_checks import CHECKS
 from pagewise_studies.runs import Variant, run
 from pagewise_studies.thrash_phones import state
 from pagewise_studies.tiers import Live, read_live, served_files, swapped
 from pagewise_studies.tiers_shown import config, occupancies, runs_table, waits
-from pagewise_studies.verdict import Reading, Verdict, judge
+from pagewise_studies.verdict import Reading, Verdict
 
 NAME = "nvm-cache-live"
 TITLE = "S0 on running programs: sizes of an NVM cache against kill"
@@ -145,7 +145,7 @@ def verdicts(runs: Live, found: BySize) -> Iterator[Verdict]:
         for rise in [max(after / max(1, before) - 1 for before, after in pairwise(curve.values()))]
     ]
     on = [run.name for of_size in found.values() for run in of_size]
-    yield judge(
+    yield ruled(
         CHECKS["falling"],
         ", ".join(on),
         rises,
@@ -173,4 +173,4 @@ def verdicts(runs: Live, found: BySize) -> Iterator[Verdict]:
     elif len(runs.kills) < RUNS_MIN:
         lacking = lacking or FEW
     data = ", ".join([*on, *(off.name for off in runs.kills)])
-    yield judge(CHECKS["crossing"], data, ratios, lacking)
+    yield ruled(CHECKS["crossing"], data, ratios, lacking)

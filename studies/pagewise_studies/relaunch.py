@@ -220,13 +220,11 @@ def verdicts(
         ("faults", "", launches.ratio("faults", seed), None, 0.5),
         ("bytes", "", launches.ratio("bytes", seed), None, 1.25),
     ):
-        check = CHECKS[name]
-        if estimate:
-            yield judge_estimate(
-                check, data, estimate, least=least, most=most, lacking=other or few
-            )
+        if other or not estimate:
+            none = f"in a run {WITHOUT} no application always has some"
+            yield unmeasured(CHECKS[name], data, other or none)
         else:
-            yield unmeasured(check, data, f"in a run {WITHOUT} no application always has some")
+            yield judge_estimate(CHECKS[name], data, estimate, least=least, most=most, lacking=few)
     found = {app: launches.of(app).ratio("launch", seed) for app in launches.without}
     lows = {app: ratio.low for app, ratio in found.items() if ratio}
     slower = {app: low for app, low in lows.items() if low > SLOWER_AT_MOST}

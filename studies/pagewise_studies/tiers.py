@@ -132,6 +132,18 @@ def read_live(folders: Sequence[Path], output: Path, progress: Progress | None) 
         if run.recording_path("swap")
     }
     tiers = [tier_run(run, traces, output, progress) for run in by_mode[TIERS]]
+    by_policy = {tier.policy: tier for tier in tiers}
+    for tier in tiers:
+        same = by_policy[tier.policy]
+        if tier.options != same.options:
+            differing = ", ".join(
+                sorted(map("=".join, tier.options.items() - same.options.items()))
+            )
+            raise UsageError(
+                f"{tier.run.folder} has {tier.policy} with {differing}, unlike {same.run.folder}",
+                path=str(tier.run.folder),
+                hint="give runs with the same tiers.options for each policy",
+            )
     return Live(tiers, by_mode[FILE], by_mode[KILL])
 
 
