@@ -221,7 +221,7 @@ def verdicts(
         ("bytes", "", launches.ratio("bytes", seed), None, 1.25),
     ):
         if other or not estimate:
-            none = f"in a run {WITHOUT} no application always has some"
+            none = f"{WITHOUT}, every application has launches with none, so a ratio has no bound"
             yield unmeasured(CHECKS[name], data, other or none)
         else:
             yield judge_estimate(CHECKS[name], data, estimate, least=least, most=most, lacking=few)
