@@ -38,6 +38,7 @@ class Study:
     example: str
     of_runs: bool = False
     simulates: bool = False
+    has_live: bool = False
 
     @property
     def run(self) -> Callable[..., StudyResult]:
@@ -58,6 +59,13 @@ class Study:
         module = import_module(f"{self.module}_simulated")
         simulated: Callable[..., StudyResult] = module.simulated
         return simulated
+
+    @property
+    def live(self) -> Callable[..., StudyResult]:
+        """Loads the form on launch runs of a study of recordings, where there is one
+        (``has_live``), called as a study of launch runs is."""
+        live: Callable[..., StudyResult] = import_module(f"{self.module}_live").live
+        return live
 
 
 def studies() -> list[Study]:

@@ -327,10 +327,13 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
     if not judged:
         return None
     certain, refuted = judged.count("holds"), judged.count("does not hold")
+    most, unmeasured = len(judged) - refuted, len(rulings) - len(judged)
+    span = f"{certain} to {most}, since some hold only with certain readings"
     return Finding(
         f"{certain} of {len(judged)}",
         "checked statements of the papers hold with every reading of what the papers leave open.",
-        f"{certain} to {len(judged) - refuted}, since some hold only with certain readings",
+        (span if most > certain else f"{certain} with any reading")
+        + (f"; {unmeasured} more were not measured" if unmeasured else ""),
         "papers",
     )
 
