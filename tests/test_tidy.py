@@ -147,6 +147,12 @@ def together(folder: str, *names: str) -> frozenset[str]:
 
 # The other circles that stay, each with exactly its files.
 HARMLESS_CIRCLES = {
+    together("killer/src", "driver", "driver/act", "driver/holder", "driver/log"): (
+        "one killer in several files: its loop, and the steps and log lines that the loop calls"
+    ),
+    together("killer/src/table", "entry", "entry/own"): (
+        "one entry of the table in two files: its state, and what the end of its process frees"
+    ),
     together("lazy/src", "bins", "spans"): (
         "the lists of free spans are threaded through the tags of the spans"
     ),
@@ -159,14 +165,20 @@ HARMLESS_CIRCLES = {
     together("recorder/src/kills", "mod", "backend", "tasks"): (
         "the options of the recorder choose the parts that it is made of"
     ),
+    together("relaunch/src", "driver", "driver/log"): (
+        "one driver in two files: its steps, and the lines that it logs"
+    ),
     together("sim/src/refs", "mod", "curve", "pages", "second_tlb", "stack", "trees"): (
         "one stack of pages in several files, with counts by kind of reference in each"
     ),
     together("sim/src/scenario", "mod", "apps", "schedule"): (
         "the settings of a scenario, and the phone and the visits that are made from them"
     ),
-    together("testkit/src/swap", "mod", "machine"): (
-        "the machine of a replay counts into the replay's outcome"
+    together("swapd/src/engine", "mod", "perform"): (
+        "one engine in two files: its order of requests, and the moves that it performs"
+    ),
+    together("testkit/src/swap", "mod", "machine", "rules"): (
+        "the machine of a replay counts into the replay's outcome; its rules are in a separate file"
     ),
     together("trace/src/renumber", "mod", "extents", "probe", "table"): (
         "one hash table in several files: its parts see the fields of the whole"
