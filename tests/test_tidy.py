@@ -322,6 +322,18 @@ def test_names_in_python_are_nouns() -> None:
             assert name not in ("one", "told", "said"), f"{relative(path)}:{line}: which noun?"
 
 
+NAMED_IN_SCRIPT = re.compile(
+    r"\b(?:const|let|var|function|class)\s+(?:one|told|said)\b|"
+    r"\b(?:one|told|said)\b(?=[\w\s,]*\)?\s*=>)"
+)
+
+
+def test_names_in_scripts_of_pages_are_nouns() -> None:
+    for path in files(".js"):
+        found = NAMED_IN_SCRIPT.search(path.read_text())
+        assert not found, f"{relative(path)}: {found and found[0]}: which noun is it?"
+
+
 # Openings of a doc comment that lean on the comment above it.
 LEANS = re.compile(
     r"(The same|Its?|Their|They|Those|These|That|Also|And|Likewise|As above|None\.|Nothing\.|"
@@ -346,9 +358,22 @@ def openings_in_python(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value.value)
 
 
+def openings_elsewhere(path: Path) -> Iterator[tuple[int, str]]:
+    """The first lines of the comments of a file in C or JavaScript, or one whose comments have #."""
+    mark = r"/[*/]+" if path.suffix in (".c", ".h", ".js", ".css") else "#+"
+    is_first = True
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        comment = re.match(rf"\s*{mark} ?(.*)", line)
+        if comment and is_first:
+            yield number, comment[1]
+        is_first = not comment
+
+
 def test_doc_comments_stand_alone() -> None:
     opened = [(path, openings_in_rust(path)) for path in files(".rs")]
     opened += [(path, openings_in_python(path)) for path in files(".py")]
+    others = [*files(".c", ".h", ".js", ".css", ".toml", ".sh"), ROOT / "Makefile"]
+    opened += [(path, openings_elsewhere(path)) for path in others]
     leaning = [
         f"{relative(path)}:{line}: {text.splitlines()[0]}"
         for path, openings in opened
