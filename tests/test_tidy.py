@@ -7,9 +7,10 @@ import re
 import subprocess
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from circles import WORDS, circles, graph_of
@@ -614,6 +615,18 @@ def test_every_row_of_a_catalog_is_documented(family: str) -> None:
     named = set(re.findall(r"^(?:\| `|- `|##+ )([\w.-]+)`?", text, re.MULTILINE))
     absent = {row["name"] for row in rows()} - named - NAMED_NOWHERE
     assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
+
+
+@pytest.mark.parametrize(
+    ("command", "rows"), [("misses", _core.policies), ("simulate", _core.architectures)]
+)
+def test_the_changelog_lists_a_whole_catalog(
+    command: str, rows: Callable[[], Sequence[Mapping[str, Any]]]
+) -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    entry = re.search(rf"(?m)^- `pagewise {command}`.*(?:\n  .*)*", text)
+    assert entry
+    assert {row["name"] for row in rows()} <= set(re.findall(r"`([\w-]+)`", entry[0]))
 
 
 def test_every_option_of_an_architecture_is_documented() -> None:
