@@ -360,7 +360,7 @@ def openings_in_python(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def openings_elsewhere(path: Path) -> Iterator[tuple[int, str]]:
-    """The first lines of the comments of a file in C or JavaScript, or one whose comments have #."""
+    """The first lines of the comments of a file in C or JavaScript, or with comments after #."""
     mark = r"/[*/]+" if path.suffix in (".c", ".h", ".js", ".css") else "#+"
     is_first = True
     for number, line in enumerate(path.read_text().splitlines(), 1):
