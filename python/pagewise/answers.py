@@ -581,6 +581,24 @@ class PageSize(TypedDict):
     """Time over page size, by memory."""
 
 
+class AdvicePageSizeResult(AdvicePageSize):
+    """Which of a target's page sizes a program should have, its gain and cost, and settings.
+
+    `pagewise advise pagesize` also prints what [page-size](#page-size) has.
+    """
+
+    trace: NotRequired[str]
+    """The path of the trace; absent in what `advise_page_size` returns, as the fields below."""
+    program: NotRequired[ProgramPages]
+    """The program in pages."""
+    assumed: NotRequired[Assumed]
+    """What the answer takes for granted."""
+    advice: NotRequired[AdvicePageSize]
+    """The fields of this result that are not marked *, and `verification`."""
+    memories: NotRequired[list[MemoryTimes]]
+    """Time over page size, by memory."""
+
+
 class CountsByPageSize(TypedDict):
     """LRU misses by page size."""
 
@@ -657,7 +675,7 @@ class ReportResult(TypedDict):
 
 LAYOUTS: Mapping[str, type] = {
     "pagewise.advice/1": Advice,
-    "pagewise.advice-page-size/1": AdvicePageSize,
+    "pagewise.advice-page-size/1": AdvicePageSizeResult,
     "pagewise.page-size/1": PageSize,
     "pagewise.curves/1": CurvesResult,
     "pagewise.sweep/1": SweepResult,
