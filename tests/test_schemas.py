@@ -40,6 +40,7 @@ COMMANDS = {
     "analyze": ["analyze", "TRACE", "--by", "process"],
     "analyze, larger pages": ["analyze", "TRACE", "--page-size", "16KiB"],
     "misses": ["misses", "TRACE", "--policy", "lru,lru-k:k=3", "--frames", "1,2"],
+    "misses, of two traces": ["misses", "TRACE", "TRACE", "--policy", "lru", "--frames", "2"],
     "misses-of-traces": ["misses", "TRACE", "TRACE", "--policy", "lru", "--frames", "2"],
     "simulate": [
         "simulate",
@@ -56,10 +57,14 @@ COMMANDS = {
     ],
     "info": ["info", "TRACE"],
     "info, of a recording of kills": ["info", str(GROW)],
+    "info, of a recording of allocations": ["info", str(ARRAYS)],
+    "info, of references": ["info", "REFERENCES"],
     "allocations": ["info", str(ARRAYS)],
     "references": ["info", "REFERENCES"],
     "advice": ["advise", "swap", "TRACE", *DEVICES, "--memory", "1GiB", "--reference", "1MiB"],
     "advice, larger pages": ["advise", "swap", "TRACE", *DEVICES, "--page-size", "16KiB"],
+    "advise-swap": ["advise", "swap", "TRACE", *DEVICES],
+    "advise-pagesize": ["advise", "pagesize", "REFERENCES", "--target", "x86-mthp"],
     "replay-kills": ["replay-kills", str(GROW), "--policy", "minfree,largest"],
     "page-size": ["pagesize", "REFERENCES", "--target", "x86-mthp", "--memory", "80%"],
     "curves": [
@@ -177,9 +182,32 @@ def test_every_schema_is_listed_with_its_layout(capsys: pytest.CaptureFixture[st
     assert status == 2 and "one of advice, " in errors
 
 
-def test_a_result_is_found_by_the_name_of_its_command() -> None:
-    for command, name in layouts.OF_COMMANDS.items():
-        assert layouts.schema(command) == layouts.schema(name)
+def test_results_are_found_by_the_name_of_their_command() -> None:
+    for command, names in layouts.OF_COMMANDS.items():
+        found = layouts.printed(command)
+        results = [layouts.schema(name) for name in names]
+        titles = [alternative["title"] for alternative in found.get("anyOf", [found])]
+        assert titles == [result["title"] for result in results]
+        for result in results:
+            # Definitions of one name are the same in all results of a command.
+            assert result.get("$defs", {}).items() <= found.get("$defs", {}).items()
+
+
+def test_advise_pagesize_prints_the_advice_and_the_answer(
+    references: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text, _ = ran("advise", "pagesize", references, "--json", capsys=capsys)
+    result, advice = json.loads(text), layouts.schema("advice-page-size")
+    needed = {*advice["required"], "trace", "program", "assumed", "advice", "memories"}
+    assert result.keys() == needed
+    assert result["advice"].items() <= result.items()
+    assert result["schema"] == advice["$id"]
+
+
+def test_imports_fit_the_schema_of_the_command(tmp_path: Path) -> None:
+    text = tmp_path / "refs.csv"
+    text.write_text(ADDRESSES)
+    check(pw.import_references(text, tmp_path / "refs.pwf"), layouts.printed("import"))
 
 
 def test_types_of_results_load_from_the_package() -> None:

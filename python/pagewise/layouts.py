@@ -12,6 +12,7 @@ from pagewise.errors import UsageError
 Schema = TypedDict(
     "Schema",
     {
+        "$schema": str,
         "$id": str,
         "$ref": str,
         "$defs": Mapping[str, "Schema"],
@@ -37,13 +38,17 @@ Schema = TypedDict(
 
 FOLDER = resources.files(__package__).joinpath("schemas")
 ENDING = ".json"
-OF_COMMANDS = {
-    "advise-pagesize": "advice-page-size",
-    "advise-swap": "advice",
-    "killtrace": "kills",
-    "pagesize": "page-size",
+OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "advise-pagesize": ("advice-page-size",),
+    "advise-swap": ("advice",),
+    "import": ("import", "import-references"),
+    "info": ("info", "allocations", "references"),
+    "killtrace": ("kills",),
+    "misses": ("misses", "misses-of-traces"),
+    "pagesize": ("page-size",),
+    "simulate": ("simulate", "as-recorded"),
 }
-"""The results of commands that have another name than their result."""
+"""The results of commands that have another name than their result, or more than one."""
 
 
 def names() -> list[str]:
@@ -52,12 +57,33 @@ def names() -> list[str]:
     return sorted(name.removesuffix(ENDING) for name in found if name.endswith(ENDING))
 
 
-def schema(name: str) -> Schema:
-    """The schema of a result, by its name or that of its command, with hyphens for blanks.
+def printed(name: str) -> Schema:
+    """The schema that each result of a command fits, by the name of the command or of one result.
 
-    Raises UsageError for another name.
+    Blanks in the name of a command are hyphens. Raises UsageError for another name.
     """
-    name = OF_COMMANDS.get(name, name)
+    found = [schema(result) for result in OF_COMMANDS.get(name, (name,))]
+    if len(found) == 1:
+        return found[0]
+    alternatives: list[Schema] = []
+    definitions: dict[str, Schema] = {}
+    for alternative in found:
+        definitions |= alternative.pop("$defs", {})
+        alternative.pop("$schema", None)
+        alternative.pop("$id", None)
+        alternatives.append(alternative)
+    words = " or ".join(OF_COMMANDS[name])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        "description": f"What `pagewise {name} --json` prints: {words}.",
+        "anyOf": alternatives,
+        "$defs": definitions,
+    }
+
+
+def schema(name: str) -> Schema:
+    """The schema of a result, by the name of the result. Raises UsageError for another name."""
     if name not in names():
         raise UsageError(f"no result is called {name!r}", hint=f"one of {', '.join(names())}")
     found: Schema = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))
