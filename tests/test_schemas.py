@@ -1,8 +1,10 @@
 """What commands print fits the schemas, and what follows from the definitions is up to date."""
 
 import json
+import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from commands import ran
 
 import pagewise as pw
-from pagewise import comparisons, layouts
+from pagewise import comparisons, layouts, probe
 from pagewise.grids import results
 from pagewise.grids.spec import parse
 from pagewise_studies.figure import Figure, Point
@@ -113,6 +115,17 @@ def test_other_functions_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
     text.write_text(ADDRESSES)
     report = pw.import_references(text, tmp_path / "refs.pwf")
     check(report, layouts.schema("import-references"))
+    check(pw.check_page_size([sys.executable]), layouts.schema("pagesize-check"))
+    check(pw.report([trace], tmp_path / "report.html"), layouts.schema("report"))
+
+
+def test_a_probe_fits_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = count(100.0)
+    monkeypatch.setattr(probe, "mean_us", lambda *_: next(times))
+    monkeypatch.setattr(shutil, "which", lambda _: "fio")
+    result = probe.probe(tmp_path, tmp_path / "disk.toml", size="1MiB", seconds=1)
+    assert result["bandwidth_mb_s"] and result["write_bandwidth_mb_s"]
+    check(result, layouts.printed("devices-probe"))
 
 
 def test_a_sweep_its_table_and_its_failures_fit_their_schemas(trace: Path, tmp_path: Path) -> None:

@@ -4,9 +4,8 @@
     make build && .venv/bin/python tools/schemas.py [--check]
 
 The definitions are the Rust structs in crates/python/src/results.rs and, for results that Python
-computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the
-JSON Schemas in
-python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
+computes, the types that LAYOUTS in python/pagewise/layouts.py names. From them follow the JSON
+Schemas in python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ def main() -> None:
 
 def files(compiled: list[dict[str, Any]]) -> dict[Path, str]:
     """The text of every file but the types."""
-    from pagewise.answers import LAYOUTS  # which takes in the types
+    from pagewise.layouts import LAYOUTS  # which takes in the types
 
     known = dict(classes.definitions(compiled))
     computed = [born.schema_of(layout, kind, known) for layout, kind in LAYOUTS.items()]

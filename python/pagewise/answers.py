@@ -1,15 +1,14 @@
-"""Results that Python computes, field by field; those of Rust are in `pagewise.types`, and
-those of sweeps, studies and benches in `pagewise.comparisons`.
+"""Results that Python computes, field by field; those of Rust are in `pagewise.types`.
 
-tools/schemas.py makes the JSON Schemas and the tables of docs/results.md from both.
+Those of sweeps, studies and benches are in `pagewise.comparisons`, those of captures, probes and
+checks in `pagewise.measurements`. tools/schemas.py makes the JSON Schemas and the tables of
+docs/results.md from all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
-from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.ranges import Amount, Count, Share
 from pagewise.types import Device, Disk, Features, Gap, Loss, SwapArea, Zram
 
@@ -671,16 +670,3 @@ class ReportResult(TypedDict):
     """The panels of the report, in order."""
     losses: dict[str, list[Loss]]
     """What each recording lost, by its name, without recordings that lost nothing."""
-
-
-LAYOUTS: Mapping[str, type] = {
-    "pagewise.advice/1": Advice,
-    "pagewise.advice-page-size/1": AdvicePageSizeResult,
-    "pagewise.page-size/1": PageSize,
-    "pagewise.curves/1": CurvesResult,
-    "pagewise.sweep/1": SweepResult,
-    "pagewise.sweep-table/1": SweepTable,
-    "pagewise.study/1": StudyResult,
-    "pagewise.bench-lazy/1": BenchLazy,
-}
-"""The results that have a schema, by the name and version of their layout."""

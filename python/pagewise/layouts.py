@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TypedDict
 
+from pagewise.answers import (
+    Advice,
+    AdvicePageSizeResult,
+    CurvesResult,
+    PageSize,
+    PageSizeTrial,
+    ReportResult,
+)
+from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
+from pagewise.measurements import Applied, CaptureResult, CheckResult, Probed
 
 Schema = TypedDict(
     "Schema",
@@ -36,11 +46,30 @@ Schema = TypedDict(
 )
 """The words of JSON Schema that schemas of results use."""
 
+LAYOUTS: Mapping[str, type] = {
+    "pagewise.capture/1": CaptureResult,
+    "pagewise.advice/1": Advice,
+    "pagewise.advice-page-size/1": AdvicePageSizeResult,
+    "pagewise.page-size/1": PageSize,
+    "pagewise.pagesize-verify/1": PageSizeTrial,
+    "pagewise.pagesize-check/1": CheckResult,
+    "pagewise.pagesize-apply/1": Applied,
+    "pagewise.curves/1": CurvesResult,
+    "pagewise.sweep/1": SweepResult,
+    "pagewise.sweep-table/1": SweepTable,
+    "pagewise.study/1": StudyResult,
+    "pagewise.probe/1": Probed,
+    "pagewise.report/1": ReportResult,
+    "pagewise.bench-lazy/1": BenchLazy,
+}
+"""The types of results that Python computes, by the name and version of their layout."""
+
 FOLDER = resources.files(__package__).joinpath("schemas")
 ENDING = ".json"
 OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "advise-pagesize": ("advice-page-size",),
     "advise-swap": ("advice",),
+    "devices-probe": ("probe",),
     "import": ("import", "import-references"),
     "info": ("info", "allocations", "references"),
     "killtrace": ("kills",),
