@@ -10,7 +10,17 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from pagewise.ranges import Amount, Count, Share
-from pagewise.types import Device, Disk, Features, Gap, Loss, SwapArea, Zram
+from pagewise.types import (
+    CountedReferences,
+    Device,
+    Disk,
+    Features,
+    Gap,
+    Loss,
+    ReadAheadFaults,
+    SwapArea,
+    Zram,
+)
 
 
 class Spread(TypedDict):
@@ -609,20 +619,7 @@ class CountsByPageSize(TypedDict):
     """Misses of a fully associative TLB, by page size and entries."""
 
 
-class ReadAheadFaults(TypedDict):
-    """What an LRU memory did that reads a whole window of pages on a fault."""
-
-    faults: Count
-    """Page faults; each reads from storage once."""
-    cold: Count
-    """Faults at pages that were never used before."""
-    brought: Count
-    """Pages that came along."""
-    unused: Count
-    """Pages that came along and were evicted before any use."""
-
-
-class CurvesResult(CountsByPageSize):
+class CurvesResult(CountsByPageSize, CountedReferences):
     """TLB misses and page faults of a program over page sizes."""
 
     schema: str
@@ -631,16 +628,8 @@ class CurvesResult(CountsByPageSize):
     """The path of the trace."""
     references: Count
     """All references."""
-    instructions: Count
-    """Instructions fetched."""
-    reads: Count
-    """Data read."""
-    writes: Count
-    """Data written, or read and written by one instruction."""
     steps: Count
-    """References that the filter let through."""
-    cut: str | None
-    """Why there is less than the whole run; null if there is not."""
+    """References that the filter let through, of all kinds."""
     exact_from: Count
     """Frames or entries from which counts are exact; with fewer they are lower bounds."""
     pages: dict[str, Count]
