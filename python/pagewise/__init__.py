@@ -10,8 +10,8 @@ The names and options are those of the command line::
 
 Results are plain dictionaries with the field names of the ``--json`` output, whose types are in
 ``pagewise.types``. Events are an Arrow stream, which polars, pyarrow and duckdb accept; single
-columns and curves are numpy arrays. Every error is a :class:`pagewise.PagewiseError`. The interface is ``__all__``, which
-docs/python.md lists; everything else may change.
+columns and curves are numpy arrays. Every error is a :class:`pagewise.PagewiseError`. The interface
+is ``__all__``, which docs/python.md lists; everything else may change.
 """
 
 from __future__ import annotations
