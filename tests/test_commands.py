@@ -339,6 +339,19 @@ def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
     assert slow == alone
 
 
+def test_the_format_of_the_examples_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording, trace = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst", tmp_path / "phone.parquet"
+    words = "pgw, the layout of an early recorder\n"
+    _, output, _ = ran("import", recording, "-o", trace, capsys=capsys)
+    assert f"format\t{words}" in output
+    _, output, _ = ran("info", trace, capsys=capsys)
+    assert f"kind\tswap, imported from {words}" in output
+    _, output, _ = ran("list", "formats", capsys=capsys)
+    assert "pgw\tthe layout of an early recorder, as in examples/" in output
+
+
 def test_names_cannot_control_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
