@@ -45,7 +45,7 @@ test-rust:
 test-desk:
 	$(PYTHON) -m pytest -q --ignore=tests/vm --ignore=tests/live
 
-# Those that change this machine, one after the other.
+# Tests that change this machine run one after the other.
 test-live:
 	$(PYTHON) -m pytest -q tests/live
 

@@ -18,20 +18,20 @@ pytestmark = pytest.mark.skipif(
 COLUMNS = 80
 COMMANDS = {
     "balloon": ["balloon"],
+    "completions": ["completions"],
     "doctor": ["doctor"],
     "killd": ["killd"],
     "killd check": ["killd", "check"],
     "killtrace": ["killtrace"],
     "launch": ["launch"],
     "lazy": ["lazy"],
+    "manual": ["manual"],
     "record": ["record"],
     "relaunchd": ["relaunchd"],
     "relaunchd check": ["relaunchd", "check"],
     "relaunchd freeze": ["relaunchd", "freeze"],
     "relaunchd thaw": ["relaunchd", "thaw"],
     "swapd": ["swapd"],
-    "manual": ["manual"],
-    "completions": ["completions"],
 }
 
 

@@ -354,6 +354,19 @@ class ClassShare(TypedDict):
     """Share of their accesses."""
 
 
+class CountedReferences(TypedDict):
+    """References of a program by kind, and whether they are of the whole run."""
+
+    cut: str | None
+    """Why there is less than the whole run; null if there is not."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+
+
 class CurveSummary(TypedDict):
     """What a trace holds, and what was counted beside the columns."""
 
@@ -1256,8 +1269,21 @@ class Ranges(TypedDict):
     """`stall_time_s` over the range."""
 
 
-class ReadAheadRun(TypedDict):
+class ReadAheadFaults(TypedDict):
     """What an LRU memory did that reads a whole window of pages on a fault."""
+
+    faults: int
+    """Page faults; each reads storage once."""
+    cold: int
+    """Faults on pages that were never used before."""
+    brought: int
+    """Pages that a fault on another page brought in."""
+    unused: int
+    """Of the pages brought in, those evicted before any use."""
+
+
+class ReadAheadRun(TypedDict):
+    """An LRU memory that reads a whole window of pages on a fault, and what it did."""
 
     page_bytes: int
     """Bytes of a page."""

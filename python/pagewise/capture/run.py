@@ -12,7 +12,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
-from pagewise.capture.result import Captured, CaptureResult
+from pagewise.capture.result import Captured
 from pagewise.errors import (
     Missing,
     PagewiseError,
@@ -20,6 +20,7 @@ from pagewise.errors import (
     UnwritableOutput,
     UsageError,
 )
+from pagewise.measurements import CaptureResult
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal, references_info
 from pagewise.signals import Ended

@@ -11,7 +11,14 @@ from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
+from pagewise.commands.recordings import (
+    check_losses,
+    disorder,
+    format_in_words,
+    lost,
+    pairs,
+    reject_lines,
+)
 from pagewise.errors import UnreadableInput
 from pagewise.questions import OF_OBJECTS, info
 from pagewise.references import CAPTURE
@@ -115,7 +122,7 @@ def summary(result: Events) -> list[tuple[str, str]]:
     has_only_kills = result["events"].get("moment") and not header["events"]
     kind = "kills" if has_only_kills else header["kind"]
     rows = [
-        ("kind", f"{kind}, imported from {header['format']}"),
+        ("kind", f"{kind}, imported from {format_in_words(header['format'])}"),
         ("events", format_count(header["events"])),
         (
             "objects" if kind == OF_OBJECTS else "pages",
