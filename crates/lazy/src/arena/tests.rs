@@ -283,7 +283,7 @@ impl Checked {
         self.owned.push((span.first, span.pages, Owner::Map));
         self.arena.own(span.first, span.pages, Owner::Map);
         self.allocate(3, 0, Owner::Block);
-        self.free(self.owned.len() - 1, false);
+        self.free(Choice(self.owned.len() - 1), false);
         self.owned.retain(|owned| owned.0 != span.first);
         self.arena.bits.mapped.clear(span.first, span.pages);
     }
@@ -407,7 +407,7 @@ proptest! {
             prop_assert!(checked.arena.hot_pages() <= hot_pages);
         }
         while !checked.owned.is_empty() {
-            checked.free(0, false);
+            checked.free(Choice(0), false);
         }
         checked.drain();
         let clean = |first| FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean };
