@@ -1,11 +1,10 @@
 //! Serves a carrier's requests from two tiers: asks the placement what each slot moves, performs the moves, and
 //! answers.
 //!
-//! One thread does all of it and owns the placement. Reads are decided before writes and discards, of which each turn
-//! decides one, so a program that waits for a page waits for one of them at most. Otherwise decisions are made in the
-//! order in which requests are taken. Moves end in any order, except that those of one slot follow each other, and a
-//! request waits until its slot has no move in flight. So a decision may name data that is still on its way. A request
-//! is answered once its own reads or writes are done; promotions and demotions go on afterwards.
+//! One thread does all of it and owns the placement. Decisions are made in the order in which requests are taken;
+//! moves end in any order, except that those of one slot follow each other, and a request waits until its slot has
+//! no move in flight. So a decision may name data that is still on its way. A request is answered once its own reads
+//! or writes are done; promotions and demotions go on afterwards.
 //!
 //! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
 //! back, or for a frame ([`lanes`] says why no two buffers wait for each other). The fast tier has spare frames beyond what the placement fills, so while a move waits for
@@ -42,7 +41,7 @@ pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
 pub use control::Control;
 use lanes::Lane;
 use orders::{Moving, NONE, Orders, Rest, is_waited_for};
-use requests::{OpenRequest, ReadyRequests, Requests};
+use requests::{OpenRequest, Requests};
 use timers::{Due, Timers};
 
 /// Moves for which room must be left before a decision: its own, and those that replace failed ones.
@@ -53,9 +52,6 @@ const SLOTS_PER_TURN: u32 = 256;
 const REQUESTS_PER_TURN: usize = 32;
 /// How long before a time the thread wakes to meet it.
 const WAKE_BEFORE: Duration = Duration::from_micros(60);
-/// How many times as long the thread polls while a disk has requests: a quick disk's read takes a little more than
-/// the time to poll by default, and waking as much again.
-const POLLS_FOR_DISK: u64 = 3;
 
 /// How an engine serves.
 #[derive(Clone, Debug)]
@@ -126,10 +122,8 @@ pub struct Engine<C, D> {
     lanes: [Lane; 2],
     timers: Timers,
     decided: Moves,
-    /// Requests with slots to decide.
-    ready_requests: ReadyRequests,
-    /// Whether requests were left for the next turn, although they could be decided.
-    has_more: bool,
+    /// Requests with slots to decide, in order.
+    ready_requests: VecDeque<u32>,
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
@@ -151,8 +145,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             lanes: [Lane::new(fast_buffers, moves), Lane::new(slow_buffers, moves)],
             timers: Timers::new(moves + fast_buffers + slow_buffers),
             decided: Moves::default(),
-            ready_requests: ReadyRequests::new(settings.requests),
-            has_more: false,
+            ready_requests: VecDeque::with_capacity(settings.requests),
             ready_moves: queue(),
             wait_for_frame: queue(),
             parts,
@@ -177,8 +170,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             let now_ns = self.now_ns();
-            let polls = if self.in_flight() > 0 { POLLS_FOR_DISK } else { 1 };
-            if now_ns - last_work_ns < polls * self.poll_ns {
+            if now_ns - last_work_ns < self.poll_ns {
                 std::hint::spin_loop();
                 continue;
             }
@@ -196,11 +188,6 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if self.parts.fast_disk.is_some() { &Tier::ALL } else { &[Tier::Slow] }
     }
 
-    /// Disk requests that have not ended.
-    fn in_flight(&self) -> usize {
-        self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum()
-    }
-
     /// Whether nothing is in progress.
     fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.orders.count() == 0
@@ -212,8 +199,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// Does what can be done now; returns whether there was anything.
     fn turn(&mut self) -> Result<bool, Error> {
-        let mut has_worked = std::mem::take(&mut self.has_more);
-        has_worked |= self.take_ended()?;
+        let mut has_worked = self.take_ended()?;
         has_worked |= self.take_due()?;
         has_worked |= self.take_requests()?;
         if has_worked {
@@ -263,7 +249,6 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(())
     }
 
-    /// Takes requests up to the first read, which is then answered first.
     fn take_requests(&mut self) -> Result<bool, Error> {
         for taken in 0..REQUESTS_PER_TURN {
             if !self.requests.has_room() {
@@ -279,10 +264,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
             }
             let index = self.requests.push(open);
-            self.ready_requests.push_back(index, request.operation);
-            if request.operation == Operation::Read {
-                return Ok(true);
-            }
+            self.ready_requests.push_back(index);
         }
         Ok(true)
     }
@@ -320,33 +302,21 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(has_worked)
     }
 
-    /// Begins every move that need not wait, decides all reads and one other request, and gives the disk its
-    /// requests. Writes to neighbouring slots gather in the buffers of the disk until no request is left.
+    /// Begins every move and decides every slot that need not wait, and gives the disk its requests.
     fn work(&mut self) -> Result<(), Error> {
-        let mut has_other = false;
         loop {
             self.begin_moves()?;
             let has_room = self.orders.room() >= ROOM_FOR_DECISION;
-            if has_room && let Some(request) = self.ready_requests.pop_read() {
+            if has_room && let Some(request) = self.ready_requests.pop_front() {
                 self.decide(request)?;
                 continue;
             }
-            if has_room
-                && !has_other
-                && let Some(request) = self.ready_requests.pop_other()
-            {
-                has_other = true;
-                self.decide(request)?;
-                continue;
-            }
-            self.has_more = has_room && !self.ready_requests.is_empty();
             for &tier in self.disks() {
-                let only_reads = self.has_more;
-                while let Some(buffer) = self.lanes[tier as usize].clusters.close(only_reads) {
+                while let Some(buffer) = self.lanes[tier as usize].clusters.close() {
                     self.submit(tier, buffer);
                 }
             }
-            if self.has_more || !self.fail_without_frames()? {
+            if !self.fail_without_frames()? {
                 break;
             }
         }
@@ -366,7 +336,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// If moves wait for frames and nothing is in flight that could free one, lets the first of them fail.
     fn fail_without_frames(&mut self) -> Result<bool, Error> {
-        if self.in_flight() > 0 || self.timers.next_ns().is_some() {
+        let in_flight: usize = self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum();
+        if in_flight > 0 || self.timers.next_ns().is_some() {
             return Ok(false);
         }
         let Some(moving) = self.wait_for_frame.pop_front() else { return Ok(false) };
@@ -387,15 +358,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             if self.orders.room() < ROOM_FOR_DECISION {
-                self.ready_requests.push_front(request, open.request.operation);
+                self.ready_requests.push_front(request);
                 return Ok(());
             }
             self.requests.get_mut(request).decided += 1;
             self.decide_slot(request, slot);
             self.begin_moves()?;
         }
-        let operation = self.requests.get(request).request.operation;
-        self.ready_requests.push_back(request, operation);
+        self.ready_requests.push_back(request);
         Ok(())
     }
 
@@ -458,8 +428,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Rest::Next(next) => self.ready_moves.push_back(next),
             Rest::Idle(mut waiter) => {
                 while waiter != NONE {
-                    let operation = self.requests.get(waiter).request.operation;
-                    self.ready_requests.push_back(waiter, operation);
+                    self.ready_requests.push_back(waiter);
                     waiter = self.orders.after(waiter);
                 }
             }
