@@ -34,6 +34,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             (Step::Promote, _) if self.orders.get(index).has_data => self.write_frame(index),
             // The read failed, so there is nothing to promote.
             (Step::Promote, _) => self.end_move(index, Ok(())),
+            // The frame that failed had the only copy. The tiers know of a demotion that would have written the
+            // slow one, but that waits behind this move.
+            (Step::ReadSlow, _) if !copies.is_slow => {
+                self.end_on(index, Tier::Fast, Err(Errno::IO))
+            }
             (Step::ReadSlow | Step::WriteSlow, _) => self.join(index, Tier::Slow),
             (Step::Demote { writes }, Some(_)) if writes || !copies.is_slow => {
                 self.join(index, if is_on_disk { Tier::Fast } else { Tier::Slow })
@@ -356,6 +361,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let lost = Copies { is_lost: true, ..Copies::NONE };
         let without_frame = Copies { frame: None, ..copies };
         match tier {
+            // The failure of the frame was counted.
+            Tier::Fast if step == Step::ReadSlow => {}
             Tier::Fast => statistics.errors_fast.add(1),
             Tier::Slow if step == Step::Free => {}
             Tier::Slow => statistics.failed_slow(slot),
