@@ -425,7 +425,7 @@ class Group {
         button.title = "Switch this series on or off";
         const kind = isArea(line, this.charts[0].spec) ? "bar" : kindOf(line, this.charts[0].spec);
         button.append(swatch(line, look(line, this.styles, colors), kind), line.name);
-        button.addEventListener("click", () => this.toggle(button, one.name));
+        button.addEventListener("click", () => this.toggle(button, line.name));
         return button;
       }),
     );
