@@ -1,7 +1,7 @@
 //! Live tiers against data: a machine with frames and a disk performs their moves, some of which fail, and
 //! every read returns what was written last.
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
 use std::collections::{BTreeMap, HashMap};
 use testkit::counting::{Counting, allocations};
@@ -19,6 +19,15 @@ const LATENCIES: Latencies =
     Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
 
 fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dyn Live> {
+    asked(architecture, options, capacity, SlotOnSwapIn::Keep).expect("these options can be served")
+}
+
+fn asked(
+    architecture: &str,
+    options: &[(&str, &str)],
+    capacity: u64,
+    slot_on_swapin: SlotOnSwapIn,
+) -> Result<Box<dyn Live>, String> {
     let options: BTreeMap<String, String> =
         options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let request = LiveRequest {
@@ -27,8 +36,9 @@ fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dy
         options: &options,
         capacity,
         latencies: LATENCIES,
+        slot_on_swapin,
     };
-    serve(&request).map(|served| served.tiers).expect("these options can be served")
+    serve(&request).map(|served| served.tiers)
 }
 
 /// Every architecture with its defaults, and with each other value of each option that can be served.
@@ -238,18 +248,8 @@ fn live_tiers_allocate_nothing_after_grow() {
 
 #[test]
 fn what_a_block_device_cannot_do_is_refused_by_name() {
-    let none = BTreeMap::new();
     let refused = |architecture: &str, options: &[(&str, &str)]| {
-        let options: BTreeMap<String, String> =
-            options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let request = LiveRequest {
-            architecture,
-            profile: None,
-            options: if options.is_empty() { &none } else { &options },
-            capacity: FRAMES,
-            latencies: LATENCIES,
-        };
-        serve(&request).err().expect("refused")
+        asked(architecture, options, FRAMES, SlotOnSwapIn::Keep).err().expect("refused")
     };
     for (architecture, option, value) in [
         ("adaptive", "victims_in_memory", "drop"),
@@ -263,4 +263,65 @@ fn what_a_block_device_cannot_do_is_refused_by_name() {
     assert!(refused("clairvoyant", &[]).contains("future"));
     assert!(refused("lru", &[]).contains("hybrid-clock"));
     assert!(refused("hybrid", &[("entry", "1")]).contains("entry_bit"));
+}
+
+/// What zram can do: every architecture and option that is not refused.
+fn every_form_of_zram(mut check: impl FnMut(&str, Box<dyn Live>)) {
+    let free = ("slot_on_swapin", "free");
+    for (architecture, options) in [
+        ("flash", vec![free]),
+        ("priority", vec![free]),
+        ("hierarchical", vec![("fill_on_read_miss", "no")]),
+        ("hierarchical", vec![("fill_on_read_miss", "no"), ("eviction", "clock")]),
+        ("hybrid-clock", vec![free, ("clock_reinsert", "swapout")]),
+    ] {
+        let tiers = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        check(&format!("{architecture} {options:?}"), tiers.expect("zram can do this"));
+    }
+}
+
+#[test]
+fn what_zram_cannot_do_is_refused_by_name() {
+    for (architecture, options, reason) in [
+        ("flash", vec![], "slot_on_swapin=keep"),
+        ("priority", vec![], "slot_on_swapin=keep"),
+        ("hierarchical", vec![], "fill_on_read_miss=yes"),
+        ("hybrid-clock", vec![("slot_on_swapin", "free")], "clock_reinsert=fault"),
+        ("hybrid", vec![("slot_on_swapin", "free")], "zram cannot do hybrid"),
+        ("nvm-cache", vec![], "zram cannot do nvm-cache"),
+        ("adaptive", vec![], "zram cannot do adaptive"),
+    ] {
+        let asked = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        let error = asked.err().expect("refused");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn pages_whose_reads_free_their_slot_only_land_in_the_fast_tier_and_leave_it() {
+    every_form_of_zram(|name, mut tiers| {
+        tiers.grow(SLOTS as usize);
+        let (mut random, mut moves) = (SplitMix(11), Moves::default());
+        let mut is_out = [false; SLOTS as usize];
+        for _ in 0..EVENTS {
+            let slot = random.below(SLOTS) as u32;
+            let is_read = std::mem::replace(&mut is_out[slot as usize], !is_out[slot as usize]);
+            let requests: &[Request] = match is_read {
+                true => &[Request::In, Request::Void],
+                false => &[Request::Out { is_dirty: true }],
+            };
+            for &request in requests {
+                tiers.on(request, PageId(slot), &mut moves);
+                for &moved in moves.iter() {
+                    let is_done_by_zram =
+                        !matches!(moved.step, Step::Promote | Step::Demote { writes: false });
+                    assert!(is_done_by_zram, "{name}: {moved:?} after {request:?}");
+                    tiers.done(moved);
+                }
+            }
+            assert!(tiers.frames_used() <= FRAMES, "{name}");
+        }
+        let out = is_out.iter().filter(|&&is_out| is_out).count() as u64;
+        assert!(tiers.frames_used() <= out && tiers.in_flight() == 0, "{name}");
+    });
 }

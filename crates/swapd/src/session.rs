@@ -20,7 +20,7 @@ use linux::disk_queue::DiskQueue;
 use linux::gauge::Gauge;
 use linux::page_buffers::PageBuffers;
 use linux::{Root, process, swap};
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{Live, LiveRequest, Served as Built};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -104,16 +104,16 @@ pub struct TierDevices {
 /// The disks of the tiers, the carrier of this kernel.
 type Served = Parts<GrantedCarrier, Encrypted<DiskQueue>>;
 /// The thread that serves.
-type Serving = JoinHandle<Result<(), Error>>;
+pub(crate) type Serving = JoinHandle<Result<(), Error>>;
 
 /// A server at work.
 pub struct Session {
-    area: ServedArea,
-    control: Arc<Control>,
-    serving: Serving,
-    recording: Option<RecordingThread>,
-    /// None if it could not be started; the pages of a killed server are lost then.
-    guard: Option<Guard>,
+    pub(crate) area: ServedArea,
+    pub(crate) control: Arc<Control>,
+    pub(crate) serving: Serving,
+    pub(crate) recording: Option<RecordingThread>,
+    /// None if it could not be started; the pages of a killed server are lost then, unless the kernel serves them.
+    pub(crate) guard: Option<Guard>,
     /// What is counted.
     pub statistics: Arc<Statistics>,
     /// What is served.
@@ -147,7 +147,7 @@ impl Session {
         // Names and options are checked before any work, so the latencies do not matter yet.
         let unknown =
             Latencies { slow_read: 1e5, slow_write: 1e5, fast_read: 1e3, fast_write: 1e3 };
-        build(plan, frames, unknown)?;
+        build(plan, frames, unknown, SlotOnSwapIn::Keep)?;
         undo::left(root)?;
         check_machine(root, plan)?;
         let slots = u64::from(plan.slots);
@@ -159,7 +159,7 @@ impl Session {
         let measured = measured(&slow, slots, fast_file.as_ref(), frames)?;
         let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
-        let (tiers, about) = tiers(plan, frames, latencies)?;
+        let (tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
         let fast = FastStore::new(room(plan, frames))?;
         if plan.is_encrypted {
             fast.set_key(&random_key()?);
@@ -222,7 +222,7 @@ impl Session {
         let Inherited { area, carrier, latencies, .. } = inherited;
         let (slow, fast_file) = (inherited.slow, inherited.fast);
         let fast = FastStore::of(inherited.frames, room(plan, frames))?;
-        let (mut tiers, about) = tiers(plan, frames, latencies)?;
+        let (mut tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
         for slot in 0..plan.slots {
             let copies = fast.copies(slot);
             if copies.frame.is_some() || copies.is_slow {
@@ -310,7 +310,7 @@ impl Session {
         })
     }
 
-    fn end_serving(
+    pub(crate) fn end_serving(
         mut self,
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -427,12 +427,13 @@ fn random_key() -> Result<[u8; KEY_BYTES], Error> {
 }
 
 /// The tiers of a plan, and what they serve.
-fn tiers(
+pub(crate) fn tiers(
     plan: &AreaPlan,
     frames: u64,
     latencies: Latencies,
+    slot_on_swapin: SlotOnSwapIn,
 ) -> Result<(Box<dyn Live>, About), Error> {
-    let built = build(plan, frames, latencies)?;
+    let built = build(plan, frames, latencies, slot_on_swapin)?;
     let mut tiers = built.tiers;
     tiers.grow(plan.slots as usize);
     let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -454,7 +455,7 @@ fn swap_off(device: &Path) -> Result<(), Error> {
 }
 
 /// Frames of the fast tier.
-fn frames(plan: &AreaPlan) -> Result<u64, Error> {
+pub(crate) fn frames(plan: &AreaPlan) -> Result<u64, Error> {
     let bytes = plan.fast_bytes;
     let frames = bytes / SLOT_BYTES as u64;
     match bytes % SLOT_BYTES as u64 {
@@ -465,13 +466,19 @@ fn frames(plan: &AreaPlan) -> Result<u64, Error> {
     }
 }
 
-fn build(plan: &AreaPlan, frames: u64, latencies: Latencies) -> Result<Built, Error> {
+fn build(
+    plan: &AreaPlan,
+    frames: u64,
+    latencies: Latencies,
+    slot_on_swapin: SlotOnSwapIn,
+) -> Result<Built, Error> {
     let request = LiveRequest {
         architecture: &plan.policy,
         profile: None,
         options: &plan.options,
         capacity: frames,
         latencies,
+        slot_on_swapin,
     };
     policy::tiers::serve(&request).map_err(Error::Usage)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{Live, LiveRequest, serve};
 use swapd::engine::{Control, Engine, Parts, Settings};
 use swapd::statistics::Statistics;
@@ -27,6 +27,7 @@ pub fn tiers(architecture: &str, frames: u64, slots: usize) -> Box<dyn Live> {
         options: &BTreeMap::new(),
         capacity: frames,
         latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
+        slot_on_swapin: SlotOnSwapIn::Keep,
     };
     let mut tiers = serve(&request).unwrap().tiers;
     tiers.grow(slots);
