@@ -373,6 +373,10 @@ def test_the_options_of_the_shipped_service_are_known() -> None:
         (["--option", "none=1"], 2, "none"),
         (["--option", "none"], 2, "expected NAME=VALUE"),
         (["--through", "wire"], 2, "wire"),
+        (["--through", "zram"], 2, "zram cannot do fill_on_read_miss=yes"),
+        (["--through", "zram", "--policy", "adaptive"], 2, "zram cannot do adaptive"),
+        (["--through", "zram", "--policy", "flash"], 2, "slot_on_swapin=keep"),
+        (["--through", "zram", "--verify", "--encrypt"], 2, "zram cannot do --verify, --encrypt"),
         (["--priority", "40000"], 2, "32767"),
     ],
 )
@@ -383,6 +387,17 @@ def test_a_wrong_argument_changes_nothing(
     answer = subprocess.run(words(folder, *more), capture_output=True, text=True, timeout=300)
     assert answer.returncode == status and reason in answer.stderr, answer.stderr
     assert logs() == before and list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(refusal("zram-writeback") is None, reason="zram can write pages back here")
+def test_zram_that_cannot_write_pages_back_is_refused(folder: Path) -> None:
+    before = (logs(), sorted(os.listdir("/sys/block")), Path("/proc/swaps").read_text())
+    zram = ["--through", "zram", "--option", "fill_on_read_miss=no"]
+    answer = subprocess.run(words(folder, *zram), capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 3, answer.stderr
+    assert re.search("CONFIG_ZRAM_WRITEBACK|modprobe zram", answer.stderr), answer.stderr
+    after = (logs(), sorted(os.listdir("/sys/block")), Path("/proc/swaps").read_text())
+    assert after == before and list(folder.iterdir()) == []
 
 
 def started(size: str, fast: str, slow: str, *more: str) -> "subprocess.CompletedProcess[str]":

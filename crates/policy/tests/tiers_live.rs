@@ -305,7 +305,8 @@ fn pages_whose_reads_free_their_slot_only_land_in_the_fast_tier_and_leave_it() {
         let mut is_out = [false; SLOTS as usize];
         for _ in 0..EVENTS {
             let slot = random.below(SLOTS) as u32;
-            let is_read = std::mem::replace(&mut is_out[slot as usize], !is_out[slot as usize]);
+            let is_read = is_out[slot as usize];
+            is_out[slot as usize] = !is_read;
             let requests: &[Request] = match is_read {
                 true => &[Request::In, Request::Void],
                 false => &[Request::Out { is_dirty: true }],

@@ -130,6 +130,10 @@ pub struct Statistics {
     pub errors_checksum: Count,
     /// The last slot with an error of the slow tier, plus one; 0 without one.
     pub error_slot: Count,
+    /// Bytes of memory that compressed pages take, plus one; 0 if no page is compressed.
+    pub compressed_bytes: Count,
+    /// Events that the kernel lost before the policy learned of them, plus one; 0 where none can be lost.
+    pub events_lost: Count,
     /// Servers that took over from one that had ended.
     pub takeovers: Count,
     /// Times that the server slept until the next request.
@@ -200,6 +204,8 @@ struct Report<'a> {
     errors: Errors,
     takeovers: u64,
     compressed_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_lost: Option<u64>,
 }
 
 impl TierCounts {
@@ -236,7 +242,8 @@ impl Statistics {
                 last_slow_slot: self.error_slot.get().checked_sub(1),
             },
             takeovers: self.takeovers.get(),
-            compressed_bytes: None,
+            compressed_bytes: self.compressed_bytes.get().checked_sub(1),
+            events_lost: self.events_lost.get().checked_sub(1),
         };
         serde_json::to_string(&report).expect("a report has only numbers, texts and names")
     }

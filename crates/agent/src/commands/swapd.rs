@@ -21,7 +21,8 @@ use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
 use swapd::statistics::{Histogram, Serving, Statistics};
-use swapd::{area, protection, undo};
+use swapd::zram::Take;
+use swapd::{area, protection, undo, zram};
 use types::Bytes;
 
 use crate::arguments::parse_time;
@@ -46,12 +47,14 @@ const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
 The area is in use until swapd gets SIGINT, SIGTERM or SIGHUP, or until COMMAND exits. Then swapd disables the area \
 and leaves nothing behind; while memory has no room for the pages, it goes on serving and tries again. If swapd is \
 killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both are killed, the pages in its area are \
-lost: programs that need them get SIGBUS. Needs root.
+lost: programs that need them get SIGBUS. Through zram, the kernel keeps all pages whatever ends. Needs root.
 
 Examples:
   pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd --policy adaptive
   pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp --policy hierarchical -- make -j4
   pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 --slow /dev/sda2 --policy adaptive
+  pagewise-agent swapd --size 3GiB --fast 512MiB --slow /var/lib/swapd --through zram --policy hierarchical \
+      --option fill_on_read_miss=no
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
@@ -142,6 +145,9 @@ enum Through {
     Nbd,
     /// A loop device over a file that swapd serves by FUSE.
     Fuse,
+    /// A zram device: the kernel holds the pages compressed in memory, and swapd chooses which ones it writes to the slow
+    /// tier (Linux 6.3, CONFIG_ZRAM_WRITEBACK).
+    Zram,
 }
 
 impl Through {
@@ -151,6 +157,8 @@ impl Through {
             Through::Ublk => vec![CarrierKind::Ublk],
             Through::Nbd => vec![CarrierKind::Nbd],
             Through::Fuse => vec![CarrierKind::Fuse],
+            // No carrier brings requests to swapd.
+            Through::Zram => Vec::new(),
         })
     }
 }
@@ -232,7 +240,10 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         }
     }
     let signal = listen()?;
-    let mut session = Session::start(&root, &plan, &start_guard, enable)?;
+    let mut session = match arguments.through {
+        Through::Zram => zram::start(&root, &plan, follow)?,
+        _ => Session::start(&root, &plan, &start_guard, enable)?,
+    };
     for note in &session.about.refused {
         say(format_args!("pagewise-agent: the kernel refuses {note}"));
     }
@@ -499,6 +510,16 @@ fn enable(device: &Path, bytes: u64, priority: i32) -> Result<(), swapd::Error> 
 
 fn disable(device: &Path) -> Result<(), swapd::Error> {
     in_helper("swapoff", device, &[])
+}
+
+/// Follows the transfers of a zram device.
+fn follow(device: u32, take: &mut Take<'_>) -> Result<(), swapd::Error> {
+    recorder::follow(device, take).map_err(|error| {
+        swapd::Error::Refused(format!(
+            "the kernel refuses the events of swap, without which no page can be demoted: {error}; pagewise-agent \
+             doctor shows what `record` needs"
+        ))
+    })
 }
 
 /// Runs this program for a call that the process of the server must not make (see `swapd::area`).
