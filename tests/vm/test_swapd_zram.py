@@ -1,8 +1,8 @@
 """swapd --through zram on Debian kernels in guests.
 
 A program of 96 MiB runs in a group of 24 MiB, so that most of it is in zram or behind it, and
-checks every page that it visits again. The events come first from BPF programs, then from text events. A
-killed swapd leaves an area that works on. At the end the kernel refuses all events.
+checks every page that it visits again. The events come first from BPF programs, then from text
+events. A killed swapd leaves an area that works on. At the end the kernel refuses all events.
 """
 
 import json
@@ -179,7 +179,9 @@ def test_a_program_finds_its_pages_and_the_kernel_counts_the_same_moves(
     assert report["events_lost"] == 0 and report["errors"]["slow"] == 0
     held, reads, writes = map(int, (results / f"{backend}.counts").read_text().split())
     assert report["demotions"] == report["slow"]["writes"] == writes > 0
-    assert report["slow"]["reads"] == reads > 0 and held == 0
+    # A page that is read while it is written back counts as on the disk.
+    assert 0 <= report["slow"]["reads"] - reads <= reads // 100
+    assert reads > 0 and held == 0
     assert report["fast"]["writes"] >= writes and report["promotions"] == 0
     instances = (results / f"{backend}.instances").read_text()
     assert ("pagewise" in instances) == (backend == "tracefs")
@@ -191,8 +193,10 @@ def test_zram_holds_no_more_than_the_fast_tier_and_swapd_is_idle(
 ) -> None:
     memory, disk = (results / f"{backend}.idle").read_text().splitlines()
     pages, on_disk = int(memory.split()[0]) // 4096, int(disk.split()[0])
-    # The header of the area is a page in zram that no policy knows.
-    assert 0 < pages - on_disk <= FAST_MIB * MIB // 4096 + 1
+    # No policy knows the header of the area, and slots that a processor has not handed back yet: it
+    # does so by 64 (mm/swap_slots.c).
+    unknown = 1 + 64 * NEWER.processors
+    assert 0 < pages - on_disk <= FAST_MIB * MIB // 4096 + unknown
     assert on_disk > (PROGRAM_MIB - GROUP_MIB - FAST_MIB) * MIB // 4096 // 2
     # An emulated processor is many times slower than a real one.
     assert int((results / f"{backend}.ticks").read_text()) <= 100 * IDLE_S // 20

@@ -45,14 +45,18 @@ pub fn follow(
     let is_transfer = |record: &&Record| {
         record.device == device && matches!(record.kind, kind::SWAP_READ | kind::SWAP_WRITE)
     };
-    let mut transfers: Vec<Record> = Vec::new();
-    while let Some(wait) = take(&transfers, backend.lost()) {
+    let (mut transfers, mut lost) = (Vec::<Record>::new(), 0);
+    while let Some(wait) = take(&transfers, lost) {
         std::thread::sleep(wait);
         transfers.clear();
         backend.drain(|batch| {
             transfers.extend(batch.records.iter().filter(is_transfer).copied());
             Ok(())
         })?;
+        // An idle area loses none, and text events have this count in files.
+        if !transfers.is_empty() {
+            lost = backend.lost();
+        }
     }
     Ok(())
 }

@@ -80,6 +80,7 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
         moves: Moves::default(),
         due: VecDeque::with_capacity(plan.slots as usize),
         due_steps: vec![None; plan.slots as usize],
+        is_on_disk: vec![false; plan.slots as usize],
         statistics: Arc::clone(&statistics),
         control: Arc::clone(&control),
         wait: WAIT_MIN,
@@ -217,6 +218,8 @@ struct Driver {
     moves: Moves,
     due: VecDeque<u32>,
     due_steps: Vec<Option<Step>>,
+    /// By slot: whether its page was written back.
+    is_on_disk: Vec<bool>,
     statistics: Arc<Statistics>,
     control: Arc<Control>,
     wait: Duration,
@@ -267,32 +270,29 @@ impl Driver {
 
     fn page_out(&mut self, slot: u32) {
         self.cancel(slot);
+        self.is_on_disk[slot as usize] = false;
         self.statistics.fast.writes.add(1);
         self.ask(Request::Out { is_dirty: true }, slot);
     }
 
     fn page_in(&mut self, slot: u32) {
-        let was_in_memory = self.cancel(slot);
-        self.tiers.on(Request::In, PageId(slot), &mut self.moves);
-        let is_fast = was_in_memory || self.moves.iter().any(|moved| moved.step == Step::ReadFast);
-        match is_fast {
-            true => self.statistics.fast.reads.add(1),
-            false => {
-                self.statistics.slow.reads.add(1);
-                self.statistics.slow_requests.reads.add(1);
-            }
+        self.cancel(slot);
+        // Not as the placement has it, which counts a page as demoted before it is written back.
+        if std::mem::take(&mut self.is_on_disk[slot as usize]) {
+            self.statistics.slow.reads.add(1);
+            self.statistics.slow_requests.reads.add(1);
+        } else {
+            self.statistics.fast.reads.add(1);
         }
-        self.perform();
+        self.ask(Request::In, slot);
         self.ask(Request::Void, slot);
     }
 
     /// Forgets that a slot is due, because its page is no longer the one that was demoted.
-    fn cancel(&mut self, slot: u32) -> bool {
-        let step = self.due_steps[slot as usize].take();
-        if let Some(step) = step {
+    fn cancel(&mut self, slot: u32) {
+        if let Some(step) = self.due_steps[slot as usize].take() {
             self.tiers.done(Move { step, page: PageId(slot) });
         }
-        step.is_some()
     }
 
     fn ask(&mut self, request: Request, slot: u32) {
@@ -317,6 +317,7 @@ impl Driver {
         let slot = moved.page.0;
         match self.writeback.write(slot) {
             Ok(true) => {
+                self.is_on_disk[slot as usize] = true;
                 self.statistics.slow.writes.add(1);
                 self.statistics.slow_requests.writes.add(1);
                 let is_demotion = moved.step != Step::WriteSlow;
@@ -390,6 +391,7 @@ mod tests {
             moves: Moves::default(),
             due: VecDeque::new(),
             due_steps: vec![None; 16],
+            is_on_disk: vec![false; 16],
             statistics: Arc::new(Statistics::default()),
             control: Arc::new(Control::new().unwrap()),
             wait: WAIT_MIN,

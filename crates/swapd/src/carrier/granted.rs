@@ -80,7 +80,7 @@ pub enum ServedDevice {
     Zram {
         /// The number of the device.
         number: u32,
-        /// Its path.
+        /// The path of the device.
         path: PathBuf,
     },
 }
