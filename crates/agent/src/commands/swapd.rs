@@ -15,12 +15,14 @@ use devices::Device;
 use linux::system::Machine;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use swapd::carrier::SLOT_BYTES;
 use swapd::carrier::granted::CarrierKind;
 use swapd::emulation::Figures;
 use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
-use swapd::statistics::{Histogram, Serving, Statistics};
+use swapd::statistics::{Count, Histogram, Serving, Statistics};
+use swapd::store::Algorithm;
 use swapd::{area, protection, undo};
 use types::Bytes;
 
@@ -64,6 +66,9 @@ pub struct Arguments {
     /// name; 1 MiB larger than --fast.
     #[arg(long, value_name = "PATH")]
     fast_on: Option<PathBuf>,
+    /// Compress the pages of a fast tier in memory, so that --fast holds more of them: lz4 is quicker, zstd smaller.
+    #[arg(long, value_name = "ALGORITHM", value_parser = parse_algorithm)]
+    compress: Option<Algorithm>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
     #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
@@ -116,7 +121,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "compress", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -208,6 +213,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
         fast_on: arguments.fast_on.clone(),
+        compress: arguments.compress,
         slow: slow.clone(),
         policy: policy.clone(),
         options: arguments.option.iter().cloned().collect(),
@@ -238,9 +244,10 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     }
     let started = start(arguments);
     tell_guard(&mut session, &started);
-    let fast_place = match &plan.fast_on {
-        Some(path) => format!("at {}", path.display()),
-        None => "in memory".to_owned(),
+    let fast_place = match (&plan.fast_on, plan.compress) {
+        (Some(path), _) => format!("at {}", path.display()),
+        (None, None) => "in memory".to_owned(),
+        (None, Some(algorithm)) => format!("in memory, compressed by {}", algorithm.name()),
     };
     let line = (!arguments.json).then(|| {
         format!(
@@ -347,6 +354,9 @@ fn serve(
         }
         let (up, down) = (statistics.promotions.get(), statistics.demotions.get());
         print(format_args!("{up} promotions, {down} demotions"))?;
+        if plan.compress.is_some() {
+            print(compressed(&statistics))?;
+        }
     }
     outcome
 }
@@ -512,6 +522,20 @@ fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Erro
     }
 }
 
+/// What a compressed fast tier holds.
+fn compressed(statistics: &Statistics) -> String {
+    let counts = &statistics.compressed;
+    let (pages, bytes) = (counts.pages.get(), counts.bytes.get());
+    let [filled, raw, refused] =
+        [&counts.filled_pages, &counts.raw_pages, &counts.refused_pages].map(Count::get);
+    format!(
+        "fast tier: {pages} pages ({:.1} MiB) in {:.1} MiB, {filled} of one repeated word, {raw} not \
+         compressible; {refused} found no room",
+        (pages * SLOT_BYTES as u64) as f64 / (1 << 20) as f64,
+        bytes as f64 / (1 << 20) as f64
+    )
+}
+
 fn times(waits: &Histogram) -> String {
     match (waits.quantile_ns(0.5), waits.quantile_ns(0.99)) {
         (Some(half), Some(most)) => format!(
@@ -540,6 +564,11 @@ fn parse_poll(text: &str) -> Result<Duration, String> {
         None => parse_time(text).map_err(|_| expected())?,
     };
     if poll <= POLL_MAX { Ok(poll) } else { Err(expected()) }
+}
+
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == text);
+    found.ok_or_else(|| "expected lz4 or zstd".to_owned())
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {
