@@ -58,9 +58,9 @@ const UNMEASURED: Latencies =
     Latencies { slow_read: 0.0, slow_write: 0.0, fast_read: 0.0, fast_write: 0.0 };
 /// A page copied within memory, for policies that weigh latencies.
 const FAST_NS: f64 = 1000.0;
-/// Reading and writing a page of compressed memory.
-const LZ4_NS: [f64; 2] = [2_000.0, 5_000.0];
-const ZSTD_NS: [f64; 2] = [6_000.0, 15_000.0];
+/// Reading and writing a page of compressed memory (docs/swapd-tiers.md).
+const LZ4_NS: [f64; 2] = [2_500.0, 7_000.0];
+const ZSTD_NS: [f64; 2] = [6_500.0, 15_500.0];
 
 /// What to serve.
 #[derive(Clone, Debug)]
