@@ -54,6 +54,31 @@ int main(int count, char **words)
 """
 CALLS = 100
 
+# Frees touched blocks between two traps; freeing them twice before has bound all symbols.
+FREES = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = 8, ROUNDS = 3 };
+
+int main(int count, char **words)
+{
+    size_t bytes = count > 1 ? atol(words[1]) : 0;
+    char *blocks[BLOCKS];
+    for (int round = 1; round <= ROUNDS; round++) {
+        for (int at = 0; at < BLOCKS; at++)
+            memset(blocks[at] = malloc(bytes), 1, bytes);
+        if (round == ROUNDS)
+            raise(SIGTRAP);
+        for (int at = 0; at < BLOCKS; at++)
+            free(blocks[at]);
+    }
+    raise(SIGTRAP);
+}
+"""
+BLOCKS = 8
+
 
 def figures(command: list[str | Path], environment: dict[str, str] | None) -> dict[str, Any]:
     done = subprocess.run(
@@ -101,3 +126,19 @@ def test_small_blocks_take_few_more_instructions(
         assert more <= most * CALLS, (
             f"{mode}: {more / CALLS} instructions more than {stock / CALLS}"
         )
+
+
+@pytest.mark.parametrize(("kib", "most"), [(64, (880, 880, 880)), (256, (900, 1130, 900))])
+def test_a_free_of_a_pooled_block_takes_few_instructions(
+    kib: int, most: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Instructions of a free, counted by single steps; a free in ``guarded`` also closes pages."""
+    counter = Path(__file__).with_name("lazy_instructions.c").read_text()
+    steps = compiled(counter, tmp_path / "steps")
+    program = compiled(FREES, tmp_path / "frees")
+    for mode, bound in zip(MODES, most, strict=True):
+        under = loaded(MODE=mode)
+        variables = [f"LD_PRELOAD={under['LD_PRELOAD']}", f"PAGEWISE_LAZY_MODE={mode}"]
+        command = [steps, "env", *variables, "PAGEWISE_LAZY_HELPER=off", program, str(kib << 10)]
+        taken = figures(command, dict(os.environ))["instructions"] / BLOCKS
+        assert taken <= bound, f"{mode}: {taken} instructions"

@@ -73,6 +73,8 @@ PHONE: dict[str, Any] = {
             "zswap": None,
             "has_zram": True,
             "has_fuse_loop": True,
+            "has_nbd": False,
+            "has_ublk": False,
             "keeps_zeros_out": True,
             "has_mthp": False,
             "has_psi": True,
@@ -404,18 +406,21 @@ def test_settings_are_scripts(machine: Mapping[str, Any] | None, architecture: s
         assert (checked.returncode, checked.stderr) == (0, "")
 
 
-def without_carrier(machine: dict[str, Any], has_it: bool | None) -> dict[str, Any]:
-    """The machine with another answer to whether swapd can serve there."""
-    return {**machine, "features": {**machine["features"], "has_fuse_loop": has_it}}
+def with_carriers(**found: bool | None) -> dict[str, Any]:
+    """The phone with other answers to what swapd can serve through there."""
+    machine = phone()
+    return {**machine, "features": {**machine["features"], **found}}
 
 
 def test_swapd_runs_what_stock_linux_does_not_have():
-    assert served.missing(phone(), 4096) is None
-    for machine in (None, without_carrier(phone(), None)):
+    for machine in (phone(), with_carriers(has_fuse_loop=False, has_ublk=True)):
+        assert served.missing(machine, 4096) is None
+    older = with_carriers(has_fuse_loop=False, has_nbd=None, has_ublk=None)
+    for machine in (None, with_carriers(has_fuse_loop=None), older):
         assert "doctor" in str(served.missing(machine, 4096))
         assert served.is_offered(machine, 4096)
     for machine, page_bytes, why in (
-        (without_carrier(phone(), False), 4096, "FUSE"),
+        (with_carriers(has_fuse_loop=False), 4096, "neither ublk, NBD, nor FUSE"),
         (phone(), 16384, "4 KiB"),
     ):
         assert why in str(served.missing(machine, page_bytes))

@@ -268,3 +268,20 @@ fn a_disk_that_fails_every_write_still_serves_the_fast_tier() {
         run(parts, &control);
     }
 }
+
+#[test]
+fn a_page_whose_frame_fails_before_its_demotion_is_lost_not_stale() {
+    // With these seeds a frame fails while a demotion of its page, the first to write it to the slow tier, waits.
+    for seed in [1212, 1217, 1234, 1247] {
+        for has_checksums in [true, false] {
+            let load = Load { expects_errors: true, ..Load::new(seed, 500, 4000) };
+            let disks = disks(load, 100, 6, (4, 0));
+            let (parts, control) = parts_with("hierarchical", load, 100, disks, has_checksums);
+            let parts = run(parts, &control);
+            let statistics = &parts.statistics;
+            assert_eq!(statistics.errors_checksum.get(), 0, "seed {seed}");
+            assert_eq!(statistics.errors_slow.get(), 0, "seed {seed}");
+            assert!(parts.carrier.errors > 0, "seed {seed}");
+        }
+    }
+}

@@ -22,6 +22,8 @@ from pagewise.units import MIB, PAGE_BYTES
 NAME = "swapd"
 BY_DEVICE = ("victims_in_memory", "slot_on_swapin", "on_hit")
 """Options with a value that a block device cannot do; swapd refuses that value."""
+CARRIERS = ("has_fuse_loop", "has_nbd", "has_ublk")
+"""Features of a recorded kernel, each of which lets swapd serve an area."""
 SPARE_MIB = 1
 """swapd's spare frames, which the fast device needs beside the tier."""
 PAGES_PER_PAGE_MAX = 4
@@ -47,9 +49,9 @@ def missing(machine: Machine | None, page_bytes: int) -> str | None:
         case True:
             return None
         case False:
-            return "the recorded kernel lacks FUSE or loop devices: swapd needs ublk or NBD there"
+            return "the recorded kernel has neither ublk, NBD, nor FUSE with loop devices"
         case _:
-            return "swapd runs it where `pagewise-agent doctor` grants fuse-loop"
+            return "swapd runs it where `pagewise-agent doctor` grants ublk, nbd or fuse-loop"
 
 
 def is_offered(machine: Machine | None, page_bytes: int) -> bool:
@@ -59,7 +61,9 @@ def is_offered(machine: Machine | None, page_bytes: int) -> bool:
 
 def _has_carrier(machine: Machine | None) -> bool | None:
     """Whether the recorded kernel has what swapd needs; None if the recording does not say."""
-    return machine["features"].get("has_fuse_loop") if machine else None
+    features: Mapping[str, object] = machine["features"] if machine else {}
+    found = [features.get(name) for name in CARRIERS]
+    return True if True in found else None if None in found else False
 
 
 def runs(best: Best) -> str:
@@ -136,7 +140,10 @@ def settings(
         "the slow tier. swapd should not be the only swap area."
     )
     if _has_carrier(place.machine) is None:
-        places += " Needs FUSE and loop devices: `pagewise-agent doctor` says fuse-loop."
+        places += (
+            " Needs ublk, NBD, or FUSE and loop devices: `pagewise-agent doctor` says ublk, nbd or "
+            "fuse-loop."
+        )
     return [
         Setting(
             title=f"swapd: {architecture}, as a service",

@@ -153,7 +153,7 @@ def _advised(
     held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
     if given.fast is None or given.slow is None:
-        evidences.refuse_other_than_swap(held["header"], path)
+        evidences.refuse_other_than_swap(held, path)
     options = machines.completed(machine, given, path)
     refuse_times_of_small_pages(page_bytes, options.fast, options.slow)
     limit = None if options.memory is None else parse_size(options.memory)
@@ -207,7 +207,7 @@ def _advised(
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
         "settings": [setting.to_json() for setting in settings],
-        "warnings": warnings(trial, taken),
+        "warnings": warnings(trial, taken if is_enough else {}),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
     }
     if page_bytes != PAGE_BYTES:

@@ -51,9 +51,12 @@ killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both 
 lost: programs that need them get SIGBUS. Needs root.
 
 Examples:
-  pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd --policy adaptive
-  pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp --policy hierarchical -- make -j4
-  pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 --slow /dev/sda2 --policy adaptive
+  pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd \\
+      --policy adaptive
+  pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp \\
+      --policy hierarchical -- make -j4
+  pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 \\
+      --slow /dev/sda2 --policy adaptive
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.

@@ -38,6 +38,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             (Step::Promote, _) if self.orders.get(index).has_data => self.write_frame(index),
             // The read failed, so there is nothing to promote.
             (Step::Promote, _) => self.end_move(index, Ok(())),
+            // The frame that failed had the only copy. The tiers know of a demotion that would have written the
+            // slow one, but that waits behind this move.
+            (Step::ReadSlow, _) if !copies.is_slow => {
+                self.end_on(index, Tier::Fast, Err(Errno::IO))
+            }
             (Step::ReadSlow | Step::WriteSlow, _) => self.join(index, Tier::Slow),
             (Step::Demote { writes }, Some(_)) if writes || !copies.is_slow => {
                 self.join(index, if is_on_disk { Tier::Fast } else { Tier::Slow })
@@ -402,6 +407,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let uses_frame = matches!(step, Step::ReadFast | Step::WriteFast | Step::Promote);
         let is_full = uses_frame && error == Errno::NOSPC && fast.is_compressed();
         match tier {
+            // The failure of the frame was counted.
+            Tier::Fast if step == Step::ReadSlow => {}
             Tier::Fast if is_full => statistics.compressed.refused_pages.add(1),
             Tier::Fast => statistics.errors_fast.add(1),
             Tier::Slow if step == Step::Free => {}
