@@ -3,7 +3,7 @@
 # test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
-# tiers: runs phone-1g on swap areas of two tiers, and measures swapd and relaunchd; needs root, takes under an hour.
+# tiers: runs phone-1g on swap areas of two tiers, measures swapd and relaunchd, and studies the runs; needs root, takes under an hour.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
@@ -45,7 +45,7 @@ test-rust:
 test-desk:
 	$(PYTHON) -m pytest -q --ignore=tests/vm --ignore=tests/live
 
-# Those that change this machine, one after the other.
+# Tests that change this machine run one after the other.
 test-live:
 	$(PYTHON) -m pytest -q tests/live
 
@@ -98,6 +98,12 @@ tiers: build
 	-$(PYTHON) bench/swapd.py faults idle kills
 	-$(PYTHON) bench/tiers.py $(TIERS)/policies
 	-$(PYTHON) bench/prefetch.py $(TIERS)/prefetch
+	-.venv/bin/pagewise study multiswap --live $(TIERS)/policies/*-[0-9] \
+	    -o $(TIERS)/policies/study --report $(TIERS)/multiswap.html --force
+	-.venv/bin/pagewise study nvm-cache --live $(TIERS)/policies/*-[0-9] \
+	    -o $(TIERS)/policies/study --report $(TIERS)/nvm-cache.html --force
+	-.venv/bin/pagewise study relaunch $(TIERS)/prefetch/*-[0-9] \
+	    -o $(TIERS)/prefetch/study --report $(TIERS)/relaunch.html --force
 
 TRACES ?= build/page-size
 traces: build

@@ -1,7 +1,8 @@
 """Circles between the files of a crate: files that use each other's items, also by way of others.
 
 A path such as `crate::text::read` is resolved to the file that defines it, through re-exports and
-private imports. A re-export counts as no use by itself; test modules do not count.
+private imports. A re-export counts as no use by itself; test modules do not count. A file also uses
+the files that add methods to its types, `impl T` beside T, if it calls one that no other file has.
 """
 
 import re
@@ -21,6 +22,11 @@ MODULE = re.compile(r"((?:#\[[^\]]*\]\s*)*)(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\
 USE = re.compile(r"(?<!\w)((?:pub(?:\([^)]*\))?\s+)?)use\s+([^;]+);")
 DEFINED = re.compile(
     r"\b(?:fn|struct|enum|trait|type|const|static|union|mod|macro_rules!)\s+(?:mut\s+)?(\w+)"
+)
+FUNCTION = re.compile(r"\bfn\s+(\w+)")
+GENERICS = r"<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>"
+IMPL = re.compile(
+    rf"\bimpl\b(?:\s*{GENERICS})?\s+((?:\w+\s*::\s*)*\w+)(?:\s*{GENERICS})?\s*(?:where[^{{]*)?\{{"
 )
 
 
@@ -77,15 +83,20 @@ def _blank(literal: re.Match[str]) -> str:
 def _without_inner_modules(code: str) -> str:
     """Code in which `super` in modules written in the file itself is that file."""
     for module in re.finditer(r"\bmod\s+\w+\s*\{", code):
-        depth, end = 0, module.end() - 1
-        while end < len(code):
-            depth += (code[end] == "{") - (code[end] == "}")
-            if depth == 0:
-                break
-            end += 1
+        end = _closing(code, module.end() - 1)
         inner = code[module.start() : end].replace("super::", " self::")
         code = code[: module.start()] + inner + code[end:]
     return code
+
+
+def _closing(code: str, opening: int) -> int:
+    """The place of the brace that closes the one at `opening`."""
+    depth = 0
+    for place in range(opening, len(code)):
+        depth += (code[place] == "{") - (code[place] == "}")
+        if depth == 0:
+            return place
+    return len(code)
 
 
 def _expand(tree: str, before: Segments) -> Iterator[tuple[Segments, str]]:
@@ -155,12 +166,32 @@ def uses(module: Module) -> dict[Module, set[str]]:
     return found
 
 
+def methods(module: Module) -> Iterator[tuple[Segments, list[str]]]:
+    """The types that a file adds methods to by `impl T`, with the names of these methods."""
+    for block in IMPL.finditer(module.code):
+        body = module.code[block.end() : _closing(module.code, block.end() - 1)]
+        yield tuple(re.findall(r"\w+", block[1])), FUNCTION.findall(body)
+
+
 Graph = dict[Module, dict[Module, set[str]]]
 
 
 def graph_of(root: Path) -> Graph:
     """What each file uses of the crate whose first file is `root`."""
-    return {module: uses(module) for module in load(root).files()}
+    graph = {module: uses(module) for module in load(root).files()}
+    files_with: dict[str, set[Module]] = {}
+    for module in graph:
+        for name in FUNCTION.findall(module.code):
+            files_with.setdefault(name, set()).add(module)
+    for module in graph:
+        for owner, names in methods(module):
+            home = resolve(module, owner)
+            if home is None or home is module:
+                continue
+            for name in (name for name in names if files_with[name] == {module}):
+                if re.search(rf"(?:\.|\b(?:Self|{owner[-1]})\s*::)\s*{name}\b", home.code):
+                    graph[home].setdefault(module, set()).add(f"{owner[-1]}::{name}")
+    return graph
 
 
 def circles(graph: Graph, without: Path | None = None) -> list[dict[Path, list[str]]]:

@@ -166,6 +166,60 @@ def launch_study() -> dict[str, Any]:
     return {**study(), "study": "launch-simulated", "figures": [figure], "sensitivity": []}
 
 
+def relaunch_study() -> dict[str, Any]:
+    """Launches of two applications, before and after."""
+    return {
+        **study(),
+        "study": "relaunch",
+        "figures": [
+            figure(
+                "relaunch-launch",
+                [
+                    (EVIL, "without", 1.0),
+                    ("b", "without", 2.0),
+                    (EVIL, "with", 2.0),
+                    ("b", "with", 1.0),
+                ],
+                is_categorical=True,
+            )
+        ],
+        "sensitivity": [],
+    }
+
+
+def tiers_study() -> dict[str, Any]:
+    """A run on a swap area of two tiers, whose fast tier answered no read."""
+    moments = [(0.5, EVIL, 3.0), (0.0, EVIL, 1.0), (0.5, "fast tier", 2.0), (0.0, "fast tier", 1.0)]
+    return {
+        **study(),
+        "study": "multiswap-live",
+        "figures": [
+            figure(
+                "multiswap-live-wait",
+                [("50 %", f"{EVIL}, slow tier", 90.0), ("99 %", f"{EVIL}, slow tier", 900.0)],
+                is_categorical=True,
+            ),
+            figure("multiswap-live-occupancy-1", moments, view=EVIL),
+        ],
+        "sensitivity": [],
+    }
+
+
+def figure(name: str, points: list[tuple[float | str, str, float]], **more: Any) -> dict[str, Any]:
+    """A figure of a study with these points: x, series, y."""
+    return {
+        "name": name,
+        "title": name,
+        "x_label": "",
+        "y_label": "",
+        "is_categorical": False,
+        "is_stacked": False,
+        "columns": ["x", "series", "y", "std", "n", "seed", "config_hash"],
+        "rows": [[*point, 0, 1, "", "ab"] for point in points],
+        **more,
+    }
+
+
 def study() -> dict[str, Any]:
     columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
     return {
@@ -453,6 +507,8 @@ def everything() -> list[dict[str, Any]]:
         {"schema": "pagewise.sweep/1", "cells": cells},
         lazy_study(),
         launch_study(),
+        relaunch_study(),
+        tiers_study(),
         study(),
         advice(),
         page_size(),

@@ -45,6 +45,7 @@ VISIT: dict[str, tuple[str, Any]] = {
     "swap_in_bytes": ("integer", 0),
     "swap_out_bytes": ("integer", 0),
     "file_refaults": ("integer", 0),
+    "major_faults": ("integer", 0),
     "memory_bytes": ("integer", MIB),
     "anonymous_bytes": ("integer", MIB),
     "program": ("text", ""),
@@ -91,8 +92,8 @@ def write_run(
     """Writes a run with these visits; entries that a visit lacks have the values of ``VISIT``.
 
     ``recording`` is the text of a recording of any format, which readers recognise by its content;
-    ``minfree`` is the killer's table in that mode; ``kills`` are rows as in ``KILL``; ``without``
-    names columns that the run lacks.
+    ``minfree`` are further entries of the plan, such as the killer's table in that mode; ``kills``
+    are rows as in ``KILL``; ``without`` names columns that the run lacks.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
@@ -101,7 +102,7 @@ def write_run(
         order=order,
         mode=mode,
         budget="" if mode == "no-limit" else f'budget = "{budget}"',
-        kill=f"kill = {{ threshold = {threshold} }}" if mode == "kill" else minfree,
+        kill=f"kill = {{ threshold = {threshold} }}\n{minfree}" if mode == "kill" else minfree,
         start_ns=start_ns,
         finished="false" if unfinished else "true",
         reason=unfinished,

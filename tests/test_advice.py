@@ -11,7 +11,7 @@ from terminals import on_a_terminal
 
 import pagewise as pw
 from pagewise import _core
-from pagewise.advice import reference, stock_linux
+from pagewise.advice import evidence, reference, stock_linux
 from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import Question, advise_swap
@@ -184,7 +184,10 @@ def test_a_tier_in_memory_says_what_it_takes(clocked: Path):
     assert pw.advise(clocked, fast="optane-ssd", slow="sd-a1")["worth"]["memory"] is None
 
 
-def test_the_memory_of_the_board_limits_the_tier(clocked: Path):
+def test_the_memory_of_the_board_limits_the_tier(clocked: Path, monkeypatch: pytest.MonkeyPatch):
+    # Without evidence for a size, no warning names one.
+    for name, value in {"REACCESSES_MIN": 0, "TRAFFIC_MIN_S": 0.0, "SHARE_MAX": 1.0}.items():
+        monkeypatch.setattr(evidence, name, value)
     free = pw.advise(clocked, fast="zram-lz4", slow="sd-a1")["worth"]["fast_tier_bytes"]
     board = int(free / 2.06)
     advice = pw.advise(clocked, fast="zram-lz4", slow="sd-a1", memory=board)

@@ -1,6 +1,7 @@
 """The help and the refusals of the agent."""
 
 import os
+import re
 import signal
 import subprocess
 from itertools import pairwise
@@ -17,22 +18,25 @@ pytestmark = pytest.mark.skipif(
 COLUMNS = 80
 COMMANDS = {
     "balloon": ["balloon"],
+    "completions": ["completions"],
     "doctor": ["doctor"],
     "killd": ["killd"],
     "killd check": ["killd", "check"],
     "killtrace": ["killtrace"],
     "launch": ["launch"],
     "lazy": ["lazy"],
+    "manual": ["manual"],
     "record": ["record"],
     "relaunchd": ["relaunchd"],
     "relaunchd check": ["relaunchd", "check"],
     "relaunchd freeze": ["relaunchd", "freeze"],
     "relaunchd thaw": ["relaunchd", "thaw"],
+    "swapd": ["swapd"],
 }
 
 
-def ran(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "COLUMNS": str(COLUMNS)}
+def ran(*words: str, columns: int = COLUMNS) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": str(columns)}
     return subprocess.run(
         [AGENT, *words], env=environment, capture_output=True, text=True, timeout=300
     )
@@ -48,6 +52,25 @@ def test_help_fills_the_lines_of_a_terminal_of_80_columns(name: str) -> None:
         is_paragraph = line[:1].strip() and following[:1].strip() and not line.endswith(":")
         if is_paragraph:
             assert len(line) + 1 + len(following.split()[0]) > COLUMNS, (line, following)
+
+
+def examples(name: str, columns: int) -> list[str]:
+    """The commands in the help of a command, as they are shown at this width."""
+    text = ran(*COMMANDS[name], "--help", columns=columns).stdout
+    lines = re.findall(r"^(?:  |Example: )(pagewise-agent .*(?:(?<=\\)\n.*)*)", text, re.MULTILINE)
+    return [str(line) for line in lines]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_help_can_be_pasted(name: str, columns: int) -> None:
+    found = examples(name, columns)
+    assert found and found == examples(name, 1000)
+    for example in found:
+        checked = subprocess.run(
+            ["bash", "-n"], input=example, capture_output=True, text=True, timeout=60
+        )
+        assert (checked.returncode, checked.stderr) == (0, ""), example
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import random
 from statistics import fmean, median
 
-from pagewise_studies.bootstrap import interval, ratio_interval
+from pagewise_studies.bootstrap import grouped_ratio_interval, interval, ratio_interval
 
 DRAWN = random.Random(7)
 SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]
@@ -36,3 +36,11 @@ def test_the_interval_of_a_ratio_contains_the_ratio() -> None:
     low, high = ratio_interval(doubled, SAMPLES[0], None, 1, "ratio")
     assert 1.7 < low < 2 < high < 2.3
     assert ratio_interval([4.0, 4.0], [2.0], 0.5, 1, "constant") == (2.0, 2.0)
+
+
+def test_samples_of_several_applications_have_as_many_launches_of_each() -> None:
+    # With launches drawn from both together, a sample could have any number of the long ones.
+    apps = [[1.0, 1.0, 1.0], [9.0]]
+    assert grouped_ratio_interval(apps, [[2.0], [2.0]], None, 1, "each") == (1.5, 1.5)
+    low, high = ratio_interval([1.0, 1.0, 1.0, 9.0], [2.0], None, 1, "both")
+    assert low < 1.5 < high

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_schemas import check
 from waiting import killed_after
 
-from pagewise import cli
+from pagewise import cli, layouts
 from pagewise.capture.program import without_env
 from pagewise.capture.run import PLUGIN
 from pagewise.reference_curves import curves
@@ -102,6 +103,7 @@ def captured(*arguments: object) -> dict[str, Any]:
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     result: dict[str, Any] = json.loads(run.stdout)
+    check(result, layouts.schema("capture"))
     return result
 
 

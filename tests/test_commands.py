@@ -104,7 +104,7 @@ ADVICE = {
     "": "schema pagewise trace losses duration_s evidence footprint_bytes page_bytes fast slow "
     "machine defaults memory write_amplification alone architecture worth today best reference "
     "candidates settings warnings notes",
-    "evidence": "verdict reason remedy reaccesses active_s gaps halves range",
+    "evidence": "verdict reason remedy reaccesses active_s traffic_s gaps halves range",
     "evidence.halves": "first_bytes second_bytes cost_share",
     "evidence.range": "low_bytes high_bytes level",
     "fast": "name summary note read_ns write_ns transfer capacity rated_cycles compression",
@@ -209,6 +209,22 @@ def test_unreadable_lines_are_reported_and_counted(
     assert status == 3 and "bad.csv:11" in diagnostics
 
 
+def test_columns_that_are_not_read_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, output = tmp_path / "table.csv", tmp_path / "table.parquet"
+    table.write_text("time,op,sector,ttl,Queue,size,\n1,R,8,5,3,4096,\n")
+    arguments = ["import", table, "-o", output, "--force"]
+    status, text, _ = ran(*arguments, capsys=capsys)
+    assert status == 0 and "queue, ttl; --map chooses columns" in text
+    chosen = [*arguments, "--map", "sector=sector", "--json"]
+    status, text, _ = ran(*chosen, capsys=capsys)
+    assert json.loads(text)["unused_columns"] == ["op", "queue", "size", "time", "ttl"]
+    table.write_text("time,op,sector\n1,R,8\n")
+    status, text, _ = ran(*arguments, capsys=capsys)
+    assert status == 0 and "not read" not in text
+
+
 def test_a_file_without_a_readable_line_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,10 +276,14 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
             2,
             "the time from 3s to 1s is empty",
         ),
+        (["slice", "TRACE", "-o", "."], 2, "not a regular file: name another output"),
+        (["slice", "TRACE", "-o", "TRACE", "--force"], 2, "an input as well: name another output"),
         (["slice", "TRACE", "-o", "-"], 2, '"-": name a file'),
         (["slice", "TRACE", "-o", ""], 2, '"": name a file'),
         (["slice", "TRACE", "-o", "absent/x"], 3, "absent/x: there is no folder absent"),
         (["report", "TRACE", "-o", "absent/report.html"], 3, "cannot write to the folder absent"),
+        (["report", "TRACE", "-o", "absent/report.html"], 3, "that exists and that you may write"),
+        (["report", "TRACE", "-o", "TRACE", "--force"], 2, "name another file for the report"),
         (["demo", "--report", "absent/report.html"], 3, "cannot write to the folder absent"),
         (["study", "multiswap", "--report", "absent/x.html"], 3, "to the folder absent"),
         (["study", "multiswap", "--report", "."], 2, "not a regular file"),
@@ -271,6 +291,7 @@ def test_results_of_a_sweep_are_not_taken_as_a_trace(
         (["sweep", "SPEC", "-o", "absent/x"], 3, "cannot write to the folder absent"),
         (["report", "TRACE", "-o", "-"], 2, "'-' is not the name of a file"),
         (["report", "TRACE", "-o", ""], 2, "not a regular file"),
+        (["report", "TRACE", "-o", "."], 2, "name another file"),
         (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns for time"),
         ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
         ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
@@ -337,6 +358,19 @@ def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
     (slow,) = (row[1:3] for row in rows if len(row) > 2 and row[0] == "slow" and row[1] != "device")
     (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "alone"])
     assert slow == alone
+
+
+def test_the_format_of_the_examples_says_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording, trace = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst", tmp_path / "phone.parquet"
+    words = "pgw, the layout of an early recorder\n"
+    _, output, _ = ran("import", recording, "-o", trace, capsys=capsys)
+    assert f"format\t{words}" in output
+    _, output, _ = ran("info", trace, capsys=capsys)
+    assert f"kind\tswap, imported from {words}" in output
+    _, output, _ = ran("list", "formats", capsys=capsys)
+    assert "pgw\tthe layout of an early recorder, as in examples/" in output
 
 
 def test_names_cannot_control_the_terminal(

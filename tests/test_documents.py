@@ -74,6 +74,33 @@ def test_the_grid_in_the_document_is_valid() -> None:
 
 
 @pytest.mark.slow
+def test_the_readme_shows_lines_of_the_real_output_and_marks_what_it_leaves_out(
+    tmp_path: Path,
+) -> None:
+    shown = re.search(
+        r"(?m)^    \$ pagewise (.*)\n((?: {4}.*\n)+)", (ROOT / "README.md").read_text()
+    )
+    assert shown
+    recording = ROOT / "examples" / "phone-1g-long" / "phone-1g-long.pgw.zst"
+    words = [str(recording) if word == "phone.parquet" else word for word in shlex.split(shown[1])]
+    run = subprocess.run(
+        [sys.executable, "-m", "pagewise", *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0, run.stderr
+    rest = "\n".join(" ".join(line.split()) for line in run.stdout.splitlines() if line.strip())
+    kept = "\n".join(" ".join(line.split()) for line in shown[2].splitlines())
+    assert kept.endswith("\n...")
+    for number, part in enumerate(kept.removesuffix("\n...").split("\n...\n")):
+        left_out, is_found, rest = rest.partition(f"{part}\n")
+        assert is_found, f"no output of pagewise: {part}"
+        assert bool(left_out) == (number > 0), f"not marked, or nothing left out: {left_out}"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", TOURS, ids=lambda page: page.stem)
 def test_the_commands_of_a_tutorial_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -51,6 +51,27 @@ def test_seconds_of_the_same_load_are_too_short(
     advice = json.loads(capsys.readouterr().out)
     assert advice["settings"] == [] and advice["evidence"]["verdict"] == "too short"
     assert advice["today"]["fast_tier_bytes"] > 0
+    on_a_small_board = [*DEVICES[:1], "zram-lz4", *DEVICES[2:], "--memory", "4MiB", "--json"]
+    assert run(["advise", "swap", str(path), *on_a_small_board]) == 1
+    advice = json.loads(capsys.readouterr().out)
+    assert not any("fast tier of" in warning for warning in advice["warnings"])
+
+
+def test_bursts_of_seconds_are_too_short_however_far_apart(tmp_path: Path) -> None:
+    steps = list(rounds(600, 60))
+    half = len(steps) // 2
+
+    def time_of(number: int) -> float:
+        if number < half - 6:
+            return 3.5 * number / half
+        if number < half + 6:
+            return 3.5 + (number - half + 6) * 50
+        return 603.5 + 3.5 * (number - half) / half
+
+    found = advise(write_steps(tmp_path / "bursts.csv", steps, time_of))["evidence"]
+    assert found["active_s"] > 600 and found["gaps"] == []
+    assert found["traffic_s"] <= 9 and found["verdict"] == "too short"
+    assert "most of them within" in found["reason"]
 
 
 def test_few_reaccesses_are_too_short_however_long_they_took(tmp_path: Path) -> None:
@@ -135,6 +156,12 @@ def test_info_names_gaps_and_joined_recordings(
     assert run(["info", str(path)]) == 0
     text = capsys.readouterr().out
     assert "idle gaps" in text and "6 h 0 min" in text and "2 recordings" in text
+    path = write_steps(tmp_path / "pauses.csv", steps, lambda number: number + number // 10 * 100)
+    assert run(["info", str(path)]) == 0
+    text = capsys.readouterr().out
+    found = [(gap["from_s"], gap["to_s"]) for gap in pw.info(path)["gaps"]]
+    assert found == [(9, 110), (119, 220), (229, 330)]
+    assert all(f"from {begin}" in text for begin in ("9 s", "1 min 59 s", "3 min 49 s"))
 
 
 def test_slices_have_equal_active_time() -> None:

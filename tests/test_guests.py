@@ -11,7 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 from hand_curves import HandCurve, HandCurves, dense
+from test_schemas import check
 
+from pagewise import layouts
 from pagewise.advice.page_size import machines, mthp
 from pagewise.errors import UnreadableInput, UnwritableOutput, UsageError
 from pagewise.guests.apply import apply
@@ -64,6 +66,7 @@ def host(tmp_path: Path) -> Path:
 
 def test_each_guest_gets_its_own_size(host: Path, tmp_path: Path) -> None:
     result = apply(host, tmp_path / "out", curves_of)
+    check(result, layouts.schema("pagesize-apply"))
     x86, arm, flat = result["guests"]
     assert x86["page_bytes"] > 4096 and x86["page_bytes"] != 8192
     short = f"{x86['page_bytes'] // 1024}K" if x86["page_bytes"] < MIB else "2M"

@@ -136,6 +136,12 @@ def test_objects_are_not_shown_as_pages(cache: Path, capsys: pytest.CaptureFixtu
     assert "misses, of requests, with room for 1,000 objects" in output and "MiB" not in output
 
 
+def test_objects_have_no_memory_in_bytes(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["misses", cache, "--policy", "lru", "--frames", "10,64KiB"]
+    status, _, diagnostics = ran(*words, capsys=capsys)
+    assert status == 2 and "64KiB is no number of objects" in diagnostics
+
+
 def test_traces_of_objects_and_of_pages_are_not_compared(
     cache: Path, other: Path, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -140,6 +140,11 @@ HINTS = {
         ["info", "examples/kills/grow.pgr"],
         "pagewise replay-kills examples/kills/grow.pgr --policy largest",
     ),
+    "info of a foreign table": (
+        ["info", "FOREIGN"],
+        "pagewise import FOREIGN -o trace.parquet --as block --map "
+        "time=COLUMN,op=COLUMN,sector=COLUMN",
+    ),
     "study thrash": (["study", "thrash"], EXAMPLES["thrash"]),
     "study lazy-unmap": (["study", "lazy-unmap"], EXAMPLES["lazy-unmap"]),
     "advise pagesize": (
@@ -161,6 +166,8 @@ def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path
     folder = tmp_path / "it's a folder; of a name that is longer than 40 letters"
     folder.mkdir()
     places = {"EMPTY": folder / "empty.csv", "TRACE": folder / "trace", "OUT": folder / "out"}
+    places["FOREIGN"] = folder / "foreign.csv"
+    places["FOREIGN"].write_text("foo,bar,baz\n1,2,3\n2,3,4\n")
     places["EMPTY"].write_text("time_s,event,process,page,state,kind\n")
     whole = folder / "small.csv"
     whole.write_text(EVENTS)
@@ -171,7 +178,7 @@ def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path
     shown = on_a_terminal(
         [PAGEWISE, *(str(places.get(word, word)) for word in words)], columns, has_errors=True
     )
-    assert command in shown, shown
+    assert re.search(re.escape(command) + "[`\r\n]", shown), shown
     assert is_read_by_a_shell(command), command
 
 

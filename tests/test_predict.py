@@ -142,3 +142,21 @@ def test_losses_of_the_recording_are_reported(
     assert json.loads(out)["losses"]["run"][0]["count"] == 1
     assert "note: run lost 1 record" in err
     assert "- `run` lost 1 records: " in (output / "predict.md").read_text()
+
+
+@pytest.mark.parametrize("file", ["predict.md", "predict.json"])
+def test_a_file_that_the_study_did_not_make_is_left_alone(
+    file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES)
+    output = tmp_path / "out"
+    output.mkdir()
+    foreign = output / file
+    foreign.write_text('{"mine": true}')
+    command = ["study", "predict", str(folder), "-o", str(output)]
+    assert cli.run(command) == 2
+    assert f"{foreign}: exists" in capsys.readouterr().err
+    assert [path.name for path in output.iterdir()] == [file]
+    assert foreign.read_text() == '{"mine": true}'
+    foreign.unlink()
+    assert cli.run(command) == 0 and cli.run(command) == 0

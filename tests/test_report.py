@@ -155,11 +155,27 @@ def test_the_verdict_has_up_to_three_findings(kinds: list[str], evidence: list[s
         assert finding.figure and finding.statement.endswith(".") and finding.interval
 
 
-def test_without_advice_the_verdict_has_the_least_io_time_of_the_cells() -> None:
+def test_without_advice_the_verdict_is_what_stock_linux_can_run() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
-    # With the made-up gain, the last architecture at the largest size is the best.
+    # With the made-up gain, a later architecture is better, and so is a larger size.
+    assert finding.figure == "priority, 1 GiB"
+    assert "62.5 % of the slow device alone" in finding.statement
+    assert "At that size adaptive, which stock Linux does not have, comes to 50.0 %" in (
+        finding.statement
+    )
+    cells = [
+        cell for cell in KINDS["sweep"]["cells"] if cell["architecture"] in ("flash", "adaptive")
+    ]
+    finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
     assert finding.figure == "adaptive, 1 GiB"
-    assert "50.0 % of the slow device alone" in finding.statement
+    assert finding.statement.endswith("Stock Linux does not have it.")
+
+
+def test_block_requests_size_no_swap_in_a_report() -> None:
+    outcome = json.dumps({"is_of_swap": False})
+    cells = [{**cell, "outcome": outcome} for cell in KINDS["sweep"]["cells"]]
+    finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
+    assert finding.figure == "no size" and "cannot size swap" in finding.statement
 
 
 def test_wear_is_given_per_year_everywhere() -> None:

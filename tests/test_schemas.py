@@ -1,8 +1,10 @@
 """What commands print fits the schemas, and what follows from the definitions is up to date."""
 
 import json
+import shutil
 import subprocess
 import sys
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from commands import ran
 
 import pagewise as pw
-from pagewise import comparisons, layouts
+from pagewise import comparisons, layouts, probe
 from pagewise.grids import results
 from pagewise.grids.spec import parse
 from pagewise_studies.figure import Figure, Point
@@ -40,6 +42,7 @@ COMMANDS = {
     "analyze": ["analyze", "TRACE", "--by", "process"],
     "analyze, larger pages": ["analyze", "TRACE", "--page-size", "16KiB"],
     "misses": ["misses", "TRACE", "--policy", "lru,lru-k:k=3", "--frames", "1,2"],
+    "misses, of two traces": ["misses", "TRACE", "TRACE", "--policy", "lru", "--frames", "2"],
     "misses-of-traces": ["misses", "TRACE", "TRACE", "--policy", "lru", "--frames", "2"],
     "simulate": [
         "simulate",
@@ -56,10 +59,14 @@ COMMANDS = {
     ],
     "info": ["info", "TRACE"],
     "info, of a recording of kills": ["info", str(GROW)],
+    "info, of a recording of allocations": ["info", str(ARRAYS)],
+    "info, of references": ["info", "REFERENCES"],
     "allocations": ["info", str(ARRAYS)],
     "references": ["info", "REFERENCES"],
     "advice": ["advise", "swap", "TRACE", *DEVICES, "--memory", "1GiB", "--reference", "1MiB"],
     "advice, larger pages": ["advise", "swap", "TRACE", *DEVICES, "--page-size", "16KiB"],
+    "advise-swap": ["advise", "swap", "TRACE", *DEVICES],
+    "advise-pagesize": ["advise", "pagesize", "REFERENCES", "--target", "x86-mthp"],
     "replay-kills": ["replay-kills", str(GROW), "--policy", "minfree,largest"],
     "page-size": ["pagesize", "REFERENCES", "--target", "x86-mthp", "--memory", "80%"],
     "curves": [
@@ -108,6 +115,17 @@ def test_other_functions_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
     text.write_text(ADDRESSES)
     report = pw.import_references(text, tmp_path / "refs.pwf")
     check(report, layouts.schema("import-references"))
+    check(pw.check_page_size([sys.executable]), layouts.schema("pagesize-check"))
+    check(pw.report([trace], tmp_path / "report.html"), layouts.schema("report"))
+
+
+def test_a_probe_fits_its_schema(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = count(100.0)
+    monkeypatch.setattr(probe, "mean_us", lambda *_: next(times))
+    monkeypatch.setattr(shutil, "which", lambda _: "fio")
+    result = probe.probe(tmp_path, tmp_path / "disk.toml", size="1MiB", seconds=1)
+    assert result["bandwidth_mb_s"] and result["write_bandwidth_mb_s"]
+    check(result, layouts.printed("devices-probe"))
 
 
 def test_a_sweep_its_table_and_its_failures_fit_their_schemas(trace: Path, tmp_path: Path) -> None:
@@ -177,9 +195,32 @@ def test_every_schema_is_listed_with_its_layout(capsys: pytest.CaptureFixture[st
     assert status == 2 and "one of advice, " in errors
 
 
-def test_a_result_is_found_by_the_name_of_its_command() -> None:
-    for command, name in layouts.OF_COMMANDS.items():
-        assert layouts.schema(command) == layouts.schema(name)
+def test_results_are_found_by_the_name_of_their_command() -> None:
+    for command, names in layouts.OF_COMMANDS.items():
+        found = layouts.printed(command)
+        results = [layouts.schema(name) for name in names]
+        titles = [alternative["title"] for alternative in found.get("anyOf", [found])]
+        assert titles == [result["title"] for result in results]
+        for result in results:
+            # Definitions of one name are the same in all results of a command.
+            assert result.get("$defs", {}).items() <= found.get("$defs", {}).items()
+
+
+def test_advise_pagesize_prints_the_advice_and_the_answer(
+    references: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, text, _ = ran("advise", "pagesize", references, "--json", capsys=capsys)
+    result, advice = json.loads(text), layouts.schema("advice-page-size")
+    needed = {*advice["required"], "trace", "program", "assumed", "advice", "memories"}
+    assert result.keys() == needed
+    assert result["advice"].items() <= result.items()
+    assert result["schema"] == advice["$id"]
+
+
+def test_imports_fit_the_schema_of_the_command(tmp_path: Path) -> None:
+    text = tmp_path / "refs.csv"
+    text.write_text(ADDRESSES)
+    check(pw.import_references(text, tmp_path / "refs.pwf"), layouts.printed("import"))
 
 
 def test_types_of_results_load_from_the_package() -> None:

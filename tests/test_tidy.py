@@ -7,9 +7,10 @@ import re
 import subprocess
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from circles import WORDS, circles, graph_of
@@ -147,6 +148,12 @@ def together(folder: str, *names: str) -> frozenset[str]:
 
 # The other circles that stay, each with exactly its files.
 HARMLESS_CIRCLES = {
+    together("killer/src", "driver", "driver/act", "driver/holder", "driver/log"): (
+        "one killer in several files: its loop, and the steps and log lines that the loop calls"
+    ),
+    together("killer/src/table", "entry", "entry/own"): (
+        "one entry of the table in two files: its state, and what the end of its process frees"
+    ),
     together("lazy/src", "bins", "spans"): (
         "the lists of free spans are threaded through the tags of the spans"
     ),
@@ -159,14 +166,20 @@ HARMLESS_CIRCLES = {
     together("recorder/src/kills", "mod", "backend", "tasks"): (
         "the options of the recorder choose the parts that it is made of"
     ),
+    together("relaunch/src", "driver", "driver/log"): (
+        "one driver in two files: its steps, and the lines that it logs"
+    ),
     together("sim/src/refs", "mod", "curve", "pages", "second_tlb", "stack", "trees"): (
         "one stack of pages in several files, with counts by kind of reference in each"
     ),
     together("sim/src/scenario", "mod", "apps", "schedule"): (
         "the settings of a scenario, and the phone and the visits that are made from them"
     ),
-    together("testkit/src/swap", "mod", "machine"): (
-        "the machine of a replay counts into the replay's outcome"
+    together("swapd/src/engine", "mod", "perform"): (
+        "one engine in two files: its order of requests, and the moves that it performs"
+    ),
+    together("testkit/src/swap", "mod", "machine", "rules"): (
+        "the machine of a replay counts into the replay's outcome; its rules are in a separate file"
     ),
     together("trace/src/renumber", "mod", "extents", "probe", "table"): (
         "one hash table in several files: its parts see the fields of the whole"
@@ -310,6 +323,18 @@ def test_names_in_python_are_nouns() -> None:
             assert name not in ("one", "told", "said"), f"{relative(path)}:{line}: which noun?"
 
 
+NAMED_IN_SCRIPT = re.compile(
+    r"\b(?:const|let|var|function|class)\s+(?:one|told|said)\b|"
+    r"\b(?:one|told|said)\b(?=[\w\s,]*\)?\s*=>)"
+)
+
+
+def test_names_in_scripts_of_pages_are_nouns() -> None:
+    for path in files(".js"):
+        found = NAMED_IN_SCRIPT.search(path.read_text())
+        assert not found, f"{relative(path)}: {found and found[0]}: which noun is it?"
+
+
 # Openings of a doc comment that lean on the comment above it.
 LEANS = re.compile(
     r"(The same|Its?|Their|They|Those|These|That|Also|And|Likewise|As above|None\.|Nothing\.|"
@@ -334,9 +359,22 @@ def openings_in_python(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, str(node.value.value)
 
 
+def openings_elsewhere(path: Path) -> Iterator[tuple[int, str]]:
+    """The first lines of the comments of a file in C or JavaScript, or with comments after #."""
+    mark = r"/[*/]+" if path.suffix in (".c", ".h", ".js", ".css") else "#+"
+    is_first = True
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        comment = re.match(rf"\s*{mark} ?(.*)", line)
+        if comment and is_first:
+            yield number, comment[1]
+        is_first = not comment
+
+
 def test_doc_comments_stand_alone() -> None:
     opened = [(path, openings_in_rust(path)) for path in files(".rs")]
     opened += [(path, openings_in_python(path)) for path in files(".py")]
+    others = [*files(".c", ".h", ".js", ".css", ".toml", ".sh"), ROOT / "Makefile"]
+    opened += [(path, openings_elsewhere(path)) for path in others]
     leaning = [
         f"{relative(path)}:{line}: {text.splitlines()[0]}"
         for path, openings in opened
@@ -577,6 +615,18 @@ def test_every_row_of_a_catalog_is_documented(family: str) -> None:
     named = set(re.findall(r"^(?:\| `|- `|##+ )([\w.-]+)`?", text, re.MULTILINE))
     absent = {row["name"] for row in rows()} - named - NAMED_NOWHERE
     assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
+
+
+@pytest.mark.parametrize(
+    ("command", "rows"), [("misses", _core.policies), ("simulate", _core.architectures)]
+)
+def test_the_changelog_lists_a_whole_catalog(
+    command: str, rows: Callable[[], Sequence[Mapping[str, Any]]]
+) -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    entry = re.search(rf"(?m)^- `pagewise {command}`.*(?:\n  .*)*", text)
+    assert entry
+    assert {row["name"] for row in rows()} <= set(re.findall(r"`([\w-]+)`", entry[0]))
 
 
 def test_every_option_of_an_architecture_is_documented() -> None:

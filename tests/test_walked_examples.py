@@ -1,13 +1,20 @@
-"""The Rust code of the pages that walk through an addition compiles, with its tests."""
+"""The pages that walk through an addition: their code compiles with its tests, and commands print
+what the pages show."""
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
+from commands import ran
+
+from pagewise import probe
+from pagewise.advice import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "target"
@@ -49,9 +56,10 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def compile_with_tests(tree: Path, crate: str) -> None:
-    """Checks a crate and its tests; what fails is the page."""
-    words = ["cargo", "check", "--release", "--offline", "--tests", "-p", crate]
+def compile_with_tests(tree: Path, crate: str, *, runs: bool = False) -> None:
+    """Checks a crate and its tests, or runs these; what fails is the page."""
+    kind = ["test"] if runs else ["check", "--tests"]
+    words = ["cargo", *kind, "--release", "--offline", "-p", crate]
     done = subprocess.run(
         words,
         cwd=tree,
@@ -60,7 +68,7 @@ def compile_with_tests(tree: Path, crate: str) -> None:
         text=True,
         timeout=850,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -91,3 +99,87 @@ def test_the_walked_format_compiles(tree: Path) -> None:
     row = next(line for line in rows.splitlines() if line.strip() == "pagelog::FORMAT,")
     insert(formats / "mod.rs", "    arc::FORMAT,", row)
     compile_with_tests(tree, "trace")
+
+
+DEVICE_PAGE = "writing-a-device.md"
+TRACE = ROOT / "examples/phone-1g-long/phone-1g-long.pgw.zst"
+"""The recording of the first tutorial."""
+
+
+def shows(page: str, output: str) -> None:
+    """Asserts that an output begins with a block of a page up to the dots, blanks aside."""
+    expected, found = (" ".join(text.split()) for text in (page.partition("...")[0], output))
+    assert found.startswith(expected), f"docs/{DEVICE_PAGE} shows\n{expected}\nnot\n{found}"
+
+
+def simulate(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the simulation of the page on the walked device file."""
+    line = block(DEVICE_PAGE, "pagewise simulate TRACE").replace("TRACE", str(TRACE))
+    command = [sys.executable, "-m", *shlex.split(line)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+
+
+def test_a_probe_prints_and_writes_what_the_page_of_devices_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Times that fio could have measured on the disk of the page: reads and writes, small and large.
+    slower, faster = (377 * factor for factor in (0.884, 1 / 0.884))
+    moved = (2**18 - 2**12) / slower, (2**18 - 2**12) / faster
+    reads, writes = (80.411, 97.9, 119.185), (137.0, 137.0, 137.0)
+    large = (reads[0] + moved[0], reads[1] + moved[0], reads[2] + moved[1])
+    times = iter([*reads, *large, *writes, *(time + moved[0] for time in writes)])
+    monkeypatch.setattr(probe, "mean_us", lambda *_: next(times))
+    monkeypatch.setattr(shutil, "which", lambda _: "fio")
+    monkeypatch.chdir(tmp_path)
+    line, printed = block(DEVICE_PAGE, "pagewise devices probe . ").split("\n\n")
+    status, output, _ = ran(*shlex.split(line)[1:], capsys=capsys)
+    assert status == 0
+    assert output == printed
+    dates = re.compile(r"\d{4}-\d\d-\d\d")
+    written = dates.sub("DATE", (tmp_path / "my-disk.toml").read_text())
+    shows(dates.sub("DATE", block(DEVICE_PAGE, 'name = "my-disk"')), written)
+
+
+def test_the_walked_device_costs_what_its_page_shows(tmp_path: Path) -> None:
+    (tmp_path / "board.toml").write_text(block(DEVICE_PAGE, 'name = "board-emmc"'))
+    done = simulate(tmp_path)
+    assert done.returncode == 0, done.stderr
+    shows(block(DEVICE_PAGE, "hierarchical, fast tier"), done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "shown"),
+    [
+        ("summary =", "sumary =", "pagewise: board.toml: TOML parse error"),
+        ("low_us = 90.0", "low_us = 401.0", "pagewise: board.toml: [write] must"),
+        ('source = "fio, 4 KiB random writes, queue depth 1, five boards"\n', "", None),
+    ],
+)
+def test_mistakes_in_the_walked_device_are_refused_as_its_page_shows(
+    tmp_path: Path, right: str, wrong: str, shown: str | None
+) -> None:
+    text = block(DEVICE_PAGE, 'name = "board-emmc"')
+    assert right in text
+    (tmp_path / "board.toml").write_text(text.replace(right, wrong))
+    done = simulate(tmp_path)
+    assert done.returncode == 3
+    if shown:
+        messages = block(DEVICE_PAGE, "pagewise: board.toml: ").split("\n\n")
+        shows(next(text for text in messages if text.startswith(shown)), done.stderr)
+    else:
+        assert "missing field `source`" in done.stderr
+
+
+def test_the_row_and_the_tables_that_the_page_of_devices_names_exist() -> None:
+    row = block(DEVICE_PAGE, "| `board-emmc` |")
+    table = (ROOT / "docs" / "devices.md").read_text()
+    builtin = re.search(r"(?m)^\| `ufs-3.1` \|.*\|$", table)
+    assert builtin and row.count("|") == builtin[0].count("|")
+    assert machine.SLOW and machine.SLOW_BY_VERSION
+
+
+@pytest.mark.slow
+def test_the_walked_device_can_be_built_in(tree: Path) -> None:
+    text = block(DEVICE_PAGE, 'name = "board-emmc"')
+    (tree / "devices" / "board-emmc.toml").write_text(text)
+    compile_with_tests(tree, "devices", runs=True)

@@ -4,9 +4,8 @@
     make build && .venv/bin/python tools/schemas.py [--check]
 
 The definitions are the Rust structs in crates/python/src/results.rs and, for results that Python
-computes, the types in python/pagewise/answers.py and comparisons.py. From them follow the
-JSON Schemas in
-python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
+computes, the types that LAYOUTS in python/pagewise/layouts.py names. From them follow the JSON
+Schemas in python/pagewise/schemas/, the types in python/pagewise/types.py, and docs/results.md.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def main() -> None:
     types = {ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts]))}
     # The types of Python's results extend these, so they are written first.
     changed = [] if is_check else written(types)
-    wanted = types | files(compiled)
+    wanted = types | files(compiled, parts)
     stale = [path for path in SCHEMAS.glob("*.json") if path not in wanted]
     if is_check:
         stale += [path for path, text in wanted.items() if not holds(path, text)]
@@ -45,11 +44,11 @@ def main() -> None:
     print(f"written: {named(changed + stale) or 'nothing, all is up to date'}")
 
 
-def files(compiled: list[dict[str, Any]]) -> dict[Path, str]:
-    """The text of every file but the types."""
-    from pagewise.answers import LAYOUTS  # which takes in the types
+def files(compiled: list[dict[str, Any]], parts: dict[str, Any]) -> dict[Path, str]:
+    """The text of every file but the types; ``parts`` are of Rust, too, but have no layout."""
+    from pagewise.layouts import LAYOUTS  # which takes in the types
 
-    known = dict(classes.definitions(compiled))
+    known = dict(classes.definitions([*compiled, parts]))
     computed = [born.schema_of(layout, kind, known) for layout, kind in LAYOUTS.items()]
     everything = compiled + computed
     texts = {path_of(schema): json.dumps(schema, indent=1) + "\n" for schema in everything}

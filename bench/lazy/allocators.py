@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lazy.places import AGENT, BINARIES, LIBRARIES, MIMALLOC, SCUDO
+from pagewise.huge_pages import settings
 
-MIDDLE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled")
+MIDDLE_PAGES = settings.switch(64 << 10)
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class ComparedAllocator:
     variables: Mapping[str, str] = field(default_factory=dict)
     prefix: Sequence[str] = ()
     """A prefix of the command."""
-    switch: Path | None = None
-    """A file of the machine that contains `always` while the command works."""
+    switch: str | None = None
+    """A switch of the machine's huge pages that is `always` while the command works."""
 
     @property
     def is_ours(self) -> bool:
@@ -33,21 +34,15 @@ class ComparedAllocator:
 
     def absent(self) -> str | None:
         """The missing file that prevents it from running here, or None."""
-        needed = [*self.preload, *map(Path, self.prefix[:1]), *filter(None, [self.switch])]
+        needed = [*self.preload, *map(Path, self.prefix[:1])]
+        needed += [settings.SWITCHES / self.switch] if self.switch else []
         return next((str(path) for path in needed if not path.exists()), None)
 
     @contextmanager
     def machine(self) -> Iterator[None]:
-        """Sets its switch, and restores it."""
-        if self.switch is None:
+        """Sets its switch, and restores it; refuses while `pagewise pagesize` changes switches."""
+        with settings.changed({self.switch: "always"}) if self.switch else nullcontext():
             yield
-            return
-        before = self.switch.read_text().split("[")[1].split("]")[0]
-        self.switch.write_text("always")
-        try:
-            yield
-        finally:
-            self.switch.write_text(before)
 
     def environment(self) -> dict[str, str]:
         """The environment of a command."""

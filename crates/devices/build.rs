@@ -5,7 +5,10 @@ use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devices");
+    // Not by `env!`: the script that cargo compiled for one copy of the repository also runs for another with the
+    // same target folder.
+    let crate_folder = env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it for build scripts");
+    let folder = Path::new(&crate_folder).join("../../devices");
     println!("cargo::rerun-if-changed={}", folder.display());
     let entries = fs::read_dir(&folder).expect("the folder devices exists");
     let mut names: Vec<String> = entries

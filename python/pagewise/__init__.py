@@ -9,9 +9,9 @@ The names and options are those of the command line::
     print(pw.misses(trace, policy=["lru", "s3-fifo"], frames=["64MiB"])["misses"])
 
 Results are plain dictionaries with the field names of the ``--json`` output, whose types are in
-``pagewise.types``; events and other long columns are Arrow streams, which polars, pyarrow and
-duckdb accept. Every error is a :class:`pagewise.PagewiseError`. The interface is ``__all__``, which
-docs/python.md lists; everything else may change.
+``pagewise.types``. Events are an Arrow stream, which polars, pyarrow and duckdb accept; single
+columns and curves are numpy arrays. Every error is a :class:`pagewise.PagewiseError`. The interface
+is ``__all__``, which docs/python.md lists; everything else may change.
 """
 
 from __future__ import annotations

@@ -1,17 +1,26 @@
-"""Results that Python computes, field by field; those of Rust are in `pagewise.types`, and
-those of sweeps, studies and benches in `pagewise.comparisons`.
+"""Results that Python computes, field by field; those of Rust are in `pagewise.types`.
 
-tools/schemas.py makes the JSON Schemas and the tables of docs/results.md from both.
+Those of sweeps, studies and benches are in `pagewise.comparisons`, those of captures, probes and
+checks in `pagewise.measurements`. tools/schemas.py makes the JSON Schemas and the tables of
+docs/results.md from all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, NotRequired, TypedDict
 
-from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.ranges import Amount, Count, Share
-from pagewise.types import Device, Disk, Features, Gap, Loss, SwapArea, Zram
+from pagewise.types import (
+    CountedReferences,
+    Device,
+    Disk,
+    Features,
+    Gap,
+    Loss,
+    ReadAheadFaults,
+    SwapArea,
+    Zram,
+)
 
 
 class Spread(TypedDict):
@@ -73,6 +82,8 @@ class EvidenceResult(TypedDict):
     """Accesses to pages that were accessed before."""
     active_s: Amount | None
     """Seconds without idle gaps; null without a clock."""
+    traffic_s: Amount | None
+    """The least seconds that hold nine tenths of the events; null without a clock."""
     gaps: list[Gap]
     """Idle gaps."""
     halves: Halves
@@ -581,6 +592,24 @@ class PageSize(TypedDict):
     """Time over page size, by memory."""
 
 
+class AdvicePageSizeResult(AdvicePageSize):
+    """Which of a target's page sizes a program should have, its gain and cost, and settings.
+
+    `pagewise advise pagesize` also prints what [page-size](#page-size) has.
+    """
+
+    trace: NotRequired[str]
+    """The path of the trace; absent in what `advise_page_size` returns, as the fields below."""
+    program: NotRequired[ProgramPages]
+    """The program in pages."""
+    assumed: NotRequired[Assumed]
+    """What the answer takes for granted."""
+    advice: NotRequired[AdvicePageSize]
+    """The fields of this result that are not marked *, and `verification`."""
+    memories: NotRequired[list[MemoryTimes]]
+    """Time over page size, by memory."""
+
+
 class CountsByPageSize(TypedDict):
     """LRU misses by page size."""
 
@@ -592,20 +621,7 @@ class CountsByPageSize(TypedDict):
     """Misses of a fully associative TLB, by page size and entries."""
 
 
-class ReadAheadFaults(TypedDict):
-    """What an LRU memory did that reads a whole window of pages on a fault."""
-
-    faults: Count
-    """Page faults; each reads from storage once."""
-    cold: Count
-    """Faults at pages that were never used before."""
-    brought: Count
-    """Pages that came along."""
-    unused: Count
-    """Pages that came along and were evicted before any use."""
-
-
-class CurvesResult(CountsByPageSize):
+class CurvesResult(CountsByPageSize, CountedReferences):
     """TLB misses and page faults of a program over page sizes."""
 
     schema: str
@@ -614,16 +630,8 @@ class CurvesResult(CountsByPageSize):
     """The path of the trace."""
     references: Count
     """All references."""
-    instructions: Count
-    """Instructions fetched."""
-    reads: Count
-    """Data read."""
-    writes: Count
-    """Data written, or read and written by one instruction."""
     steps: Count
-    """References that the filter let through."""
-    cut: str | None
-    """Why there is less than the whole run; null if there is not."""
+    """References that the filter let through, of all kinds."""
     exact_from: Count
     """Frames or entries from which counts are exact; with fewer they are lower bounds."""
     pages: dict[str, Count]
@@ -653,16 +661,3 @@ class ReportResult(TypedDict):
     """The panels of the report, in order."""
     losses: dict[str, list[Loss]]
     """What each recording lost, by its name, without recordings that lost nothing."""
-
-
-LAYOUTS: Mapping[str, type] = {
-    "pagewise.advice/1": Advice,
-    "pagewise.advice-page-size/1": AdvicePageSize,
-    "pagewise.page-size/1": PageSize,
-    "pagewise.curves/1": CurvesResult,
-    "pagewise.sweep/1": SweepResult,
-    "pagewise.sweep-table/1": SweepTable,
-    "pagewise.study/1": StudyResult,
-    "pagewise.bench-lazy/1": BenchLazy,
-}
-"""The results that have a schema, by the name and version of their layout."""

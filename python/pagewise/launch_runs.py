@@ -38,7 +38,7 @@ class Visit:
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
     ``taken_bytes`` is free memory of the machine before the launch less that after it.
     ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
-    that the killer ended.
+    that the killer ended. ``major_faults`` of the machine is None in older runs.
     """
 
     round: int
@@ -58,6 +58,7 @@ class Visit:
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
     taken_bytes: int | None = None
+    major_faults: int | None = None
     waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
 
 
@@ -92,6 +93,8 @@ class LaunchRun:
     """How killd kills and takes memory, in mode minfree; empty where it did not take part."""
     victims: tuple[Kill, ...] = ()
     """The processes that killd killed."""
+    plan: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
+    """The plan as in run.toml, with defaults filled in."""
 
     def launches(self, first: int = 1, last: int | None = None) -> list[float]:
         """Launch times in seconds of the answered visits of some rounds, both ends included."""
@@ -154,8 +157,12 @@ class LaunchRun:
         ``as_`` is ``"swap"`` or ``"block"``.
         """
         source = self.recording_path(as_)
-        if source is None:
-            return None
+        return None if source is None else self.imported(source, output, as_, progress)
+
+    def imported(
+        self, source: Path, output: Path, as_: str = "swap", progress: Progress | None = None
+    ) -> Trace:
+        """A recording in the run's folder, imported into ``output`` once."""
         facts = source.stat()
         identity = digest([str(source.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
         path = output / f"{self.name}-{as_}-{identity}.parquet"
@@ -212,6 +219,7 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
             visits=tuple(_visit(row, first) for row in rows),
             killer=_killer(plan) if kills.is_file() else "",
             victims=_victims(kills),
+            plan=cast("Mapping[str, object]", plan),
         )
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"
@@ -287,6 +295,7 @@ class _VisitRow(TypedDict):
     program: str | None
     free_bytes_before: int | None
     free_bytes_after: int | None
+    major_faults: int | None
     processor_s: float | None
     ready_s: float | None
     kill_s: float | None
@@ -319,6 +328,7 @@ class _ProcessRow(TypedDict):
 
 LATER_COLUMNS = (
     *("oom_kills", "anonymous_bytes", "program", "free_bytes_before", "free_bytes_after"),
+    "major_faults",
     *WAITS,
 )
 """The columns that older runs, made before these columns were added, lack."""
@@ -421,6 +431,7 @@ def _visit(row: _VisitRow, first_round: int) -> Visit:
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
         taken_bytes=_taken_bytes(row["free_bytes_before"], row["free_bytes_after"]),
+        major_faults=row["major_faults"],
         waits={name: row[name] for name in WAITS},
     )
 

@@ -7,11 +7,22 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TypedDict
 
+from pagewise.answers import (
+    Advice,
+    AdvicePageSizeResult,
+    CurvesResult,
+    PageSize,
+    PageSizeTrial,
+    ReportResult,
+)
+from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
+from pagewise.measurements import Applied, CaptureResult, CheckResult, Probed
 
 Schema = TypedDict(
     "Schema",
     {
+        "$schema": str,
         "$id": str,
         "$ref": str,
         "$defs": Mapping[str, "Schema"],
@@ -35,15 +46,38 @@ Schema = TypedDict(
 )
 """The words of JSON Schema that schemas of results use."""
 
+LAYOUTS: Mapping[str, type] = {
+    "pagewise.capture/1": CaptureResult,
+    "pagewise.advice/1": Advice,
+    "pagewise.advice-page-size/1": AdvicePageSizeResult,
+    "pagewise.page-size/1": PageSize,
+    "pagewise.pagesize-verify/1": PageSizeTrial,
+    "pagewise.pagesize-check/1": CheckResult,
+    "pagewise.pagesize-apply/1": Applied,
+    "pagewise.curves/1": CurvesResult,
+    "pagewise.sweep/1": SweepResult,
+    "pagewise.sweep-table/1": SweepTable,
+    "pagewise.study/1": StudyResult,
+    "pagewise.probe/1": Probed,
+    "pagewise.report/1": ReportResult,
+    "pagewise.bench-lazy/1": BenchLazy,
+}
+"""The types of results that Python computes, by the name and version of their layout."""
+
 FOLDER = resources.files(__package__).joinpath("schemas")
 ENDING = ".json"
-OF_COMMANDS = {
-    "advise-pagesize": "advice-page-size",
-    "advise-swap": "advice",
-    "killtrace": "kills",
-    "pagesize": "page-size",
+OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "advise-pagesize": ("advice-page-size",),
+    "advise-swap": ("advice",),
+    "devices-probe": ("probe",),
+    "import": ("import", "import-references"),
+    "info": ("info", "allocations", "references"),
+    "killtrace": ("kills",),
+    "misses": ("misses", "misses-of-traces"),
+    "pagesize": ("page-size",),
+    "simulate": ("simulate", "as-recorded"),
 }
-"""The results of commands that have another name than their result."""
+"""The results of commands that have another name than their result, or more than one."""
 
 
 def names() -> list[str]:
@@ -52,12 +86,33 @@ def names() -> list[str]:
     return sorted(name.removesuffix(ENDING) for name in found if name.endswith(ENDING))
 
 
-def schema(name: str) -> Schema:
-    """The schema of a result, by its name or that of its command, with hyphens for blanks.
+def printed(name: str) -> Schema:
+    """The schema that each result of a command fits, by the name of the command or of one result.
 
-    Raises UsageError for another name.
+    Blanks in the name of a command are hyphens. Raises UsageError for another name.
     """
-    name = OF_COMMANDS.get(name, name)
+    found = [schema(result) for result in OF_COMMANDS.get(name, (name,))]
+    if len(found) == 1:
+        return found[0]
+    alternatives: list[Schema] = []
+    definitions: dict[str, Schema] = {}
+    for alternative in found:
+        definitions |= alternative.pop("$defs", {})
+        alternative.pop("$schema", None)
+        alternative.pop("$id", None)
+        alternatives.append(alternative)
+    words = " or ".join(OF_COMMANDS[name])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        "description": f"What `pagewise {name} --json` prints: {words}.",
+        "anyOf": alternatives,
+        "$defs": definitions,
+    }
+
+
+def schema(name: str) -> Schema:
+    """The schema of a result, by the name of the result. Raises UsageError for another name."""
     if name not in names():
         raise UsageError(f"no result is called {name!r}", hint=f"one of {', '.join(names())}")
     found: Schema = json.loads(FOLDER.joinpath(name + ENDING).read_text("utf-8"))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 from pathlib import Path
-from typing import TypedDict
 
 from pagewise.answers import Spread
 from pagewise.errors import Missing, UnreadableInput, UsageError
+from pagewise.measurements import Probed
 from pagewise.recording import PathLike
 from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import refuse_unwritable, write_text
@@ -42,18 +42,6 @@ class Times:
     def to_json(self) -> Spread:
         """The form in results."""
         return {"low": self.low, "typical": self.typical, "high": self.high}
-
-
-class Probed(TypedDict):
-    """The result of `probe`: times in microseconds, rates in MB/s."""
-
-    schema: str
-    path: str
-    read_us: Spread
-    write_us: Spread
-    setup_us: Spread | None
-    bandwidth_mb_s: Spread | None
-    write_bandwidth_mb_s: Spread | None
 
 
 def probe(

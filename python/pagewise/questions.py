@@ -130,10 +130,13 @@ def misses(
     sizes = list(frames) if isinstance(frames, Iterable) else [frames]
     counts = [parse_frames(size) for size in sizes]
     if isinstance(trace, (str, os.PathLike, Trace)):
-        return _misses(read(trace), names, counts, progress)
+        counted = _misses(read(trace), names, counts, progress)
+        refuse_bytes_of_objects(counted, sizes)
+        return counted
     each: list[Misses] = []
     for source in trace:
         counted = _misses(read(source), names, counts, progress)
+        refuse_bytes_of_objects(counted, sizes)
         refuse_other_units([*each[:1], counted])
         each.append(counted)
     return {"schema": "pagewise.misses-of-traces/1", "traces": each}
@@ -154,6 +157,18 @@ def refuse_other_units(results: Sequence[Misses]) -> None:
             path=objects["trace"],
             hint="give the traces of each kind to a command of their own; --as block reads block "
             "requests as pages of 4 KiB, --as objects as objects",
+        )
+
+
+def refuse_bytes_of_objects(result: Misses, sizes: Sequence[int | str]) -> None:
+    """Raises UsageError if a size is in bytes and the trace counts objects."""
+    in_bytes = (size for size in sizes if isinstance(size, str) and not size.strip().isdecimal())
+    if result["kind"] == OF_OBJECTS and (size := next(in_bytes, None)):
+        raise UsageError(
+            f"{result['trace']} counts objects, whose sizes it does not have: {size} is no number "
+            "of objects",
+            path=result["trace"],
+            hint="write a number of objects, such as 1000",
         )
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import ArrayLike, NDArray
 
-    from pagewise.answers import CountsByPageSize, CurvesResult, ReadAheadFaults
-    from pagewise.types import ReadAheadRun, SizeCounts
+    from pagewise.answers import CountsByPageSize, CurvesResult
+    from pagewise.types import ReadAheadFaults, ReadAheadRun, SizeCounts
 
     Counts = NDArray[int64]
 

@@ -94,7 +94,7 @@ def refuse_special(path: Path) -> None:
             hint="results are written completely or not at all, so never to standard output",
         )
     if path.exists() and not path.is_file():
-        raise UsageError(f"{path} is not a regular file", path=str(path))
+        raise UsageError(f"{path} is not a regular file", path=str(path), hint="name another file")
 
 
 def refuse_unwritable(path: Path, *, force: bool = True) -> None:
@@ -107,7 +107,9 @@ def refuse_unwritable(path: Path, *, force: bool = True) -> None:
         raise UsageError(f"{path} exists", path=str(path), hint="--force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise UnwritableOutput(
-            f"{path}: cannot write to the folder {path.parent}", path=str(path.parent)
+            f"{path}: cannot write to the folder {path.parent}",
+            path=str(path.parent),
+            hint="name one that exists and that you may write to",
         )
 
 

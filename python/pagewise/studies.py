@@ -6,17 +6,21 @@ without them. The lookup reads files of every installed package: only commands t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 from pagewise.comparisons import StudyResult
-from pagewise.errors import Missing
+from pagewise.errors import Missing, UsageError
 
 GROUP = "pagewise.studies"
 """The group of the entry points, each of which names a `Study`."""
 INSTALL = (
-    "in the folder of pagewise's source: `make build`, or .venv/bin/python -m pip install ./studies"
+    "in the folder of pagewise's source: `make build`, or "
+    "`.venv/bin/python -m pip install ./studies`"
 )
 """The hint where there is no study."""
 
@@ -34,6 +38,7 @@ class Study:
     example: str
     of_runs: bool = False
     simulates: bool = False
+    has_live: bool = False
 
     @property
     def run(self) -> Callable[..., StudyResult]:
@@ -55,6 +60,13 @@ class Study:
         simulated: Callable[..., StudyResult] = module.simulated
         return simulated
 
+    @property
+    def live(self) -> Callable[..., StudyResult]:
+        """Loads the form on launch runs of a study of recordings, where there is one
+        (``has_live``), called as a study of launch runs is."""
+        live: Callable[..., StudyResult] = import_module(f"{self.module}_live").live
+        return live
+
 
 def studies() -> list[Study]:
     """Every installed study by name; none where the package is not installed."""
@@ -62,6 +74,31 @@ def studies() -> list[Study]:
 
     found: list[Study] = [point.load() for point in entry_points(group=GROUP)]
     return sorted(found, key=lambda study: study.name)
+
+
+def refuse_foreign(folder: Path, name: str, files: Sequence[str] = ()) -> None:
+    """Raises UsageError if a result or one of ``files`` would replace a file of another origin.
+
+    The files in ``folder`` are the study's own if NAME.json there is a result of the study.
+    """
+    result = f"{name}.json"
+    if _is_result(folder / result, name):
+        return
+    for file in (result, f"{name}.md", *files):
+        path = folder / file
+        if os.path.lexists(path):
+            raise UsageError(
+                f"{path}: exists, and study {name} did not make it",
+                hint="give another folder with -o, or move the file away",
+            )
+
+
+def _is_result(path: Path, name: str) -> bool:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and found.get("study") == name
 
 
 def none_installed() -> Missing:

@@ -354,6 +354,19 @@ class ClassShare(TypedDict):
     """Share of their accesses."""
 
 
+class CountedReferences(TypedDict):
+    """References of a program by kind, and whether they are of the whole run."""
+
+    cut: str | None
+    """Why there is less than the whole run; null if there is not."""
+    instructions: int
+    """Instructions fetched."""
+    reads: int
+    """Data read."""
+    writes: int
+    """Data written, or modified by one instruction."""
+
+
 class CurveSummary(TypedDict):
     """What a trace holds, and what was counted beside the columns."""
 
@@ -521,6 +534,8 @@ class Events(TypedDict):
 
     header: Header
     """Header of the trace, complete also for a foreign recording."""
+    is_of_swap: bool
+    """Whether the pages are those of swap areas, so that the recording can size swap."""
     events: dict[str, int]
     """Counts of all events of the recording, used or not, by the recording's own names. Events that
     move pages count their pages."""
@@ -541,6 +556,8 @@ class Events(TypedDict):
     `None` without a clock."""
     active_s: float | None
     """Active time: the duration without idle gaps, in seconds."""
+    traffic_s: float | None
+    """The least active time that holds nine tenths of the events, in seconds."""
     gaps: list[Gap]
     """The first thousand idle gaps."""
     recordings: int
@@ -574,6 +591,12 @@ class Features(TypedDict):
     has_fuse_loop: bool | None
     """Whether the kernel can serve a swap area through FUSE and a loop device; `None` if the
     recording is older than this field."""
+    has_nbd: bool | None
+    """Whether the kernel can serve a swap area through NBD (Linux 5.14); `None` if the recording is
+    older than this field."""
+    has_ublk: bool | None
+    """Whether the kernel can serve a swap area through ublk (Linux 6.11); `None` if the recording
+    is older than this field."""
     keeps_zeros_out: bool
     """Whether the kernel keeps pages of zeros out of swap areas."""
     has_mthp: bool
@@ -759,6 +782,8 @@ class ImportReport(TypedDict):
     """The first ten of the unreadable lines."""
     seen: dict[str, int]
     """Counts of the recording's events, by its own names."""
+    unused_columns: list[str]
+    """Columns of a table that were not read, by name."""
     losses: list[Loss]
     """What was lost."""
     disordered: int
@@ -1031,6 +1056,8 @@ class Outcome(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    is_of_swap: bool
+    """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts
@@ -1242,8 +1269,21 @@ class Ranges(TypedDict):
     """`stall_time_s` over the range."""
 
 
-class ReadAheadRun(TypedDict):
+class ReadAheadFaults(TypedDict):
     """What an LRU memory did that reads a whole window of pages on a fault."""
+
+    faults: int
+    """Page faults; each reads storage once."""
+    cold: int
+    """Faults on pages that were never used before."""
+    brought: int
+    """Pages that a fault on another page brought in."""
+    unused: int
+    """Of the pages brought in, those evicted before any use."""
+
+
+class ReadAheadRun(TypedDict):
+    """An LRU memory that reads a whole window of pages on a fault, and what it did."""
 
     page_bytes: int
     """Bytes of a page."""
@@ -1422,6 +1462,8 @@ class ServedTiers(TypedDict):
     """Size of the swap area."""
     fast_bytes: int
     """Size of the fast tier."""
+    frames: NotRequired[int | None]
+    """The most frames of a compressed fast tier, which may hold more pages than its size has."""
     latencies: ServedLatencies
     """The times by which the policy weighs the tiers."""
     emulated: NotRequired[dict[str, str]]
@@ -1465,6 +1507,8 @@ class Simulate(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    is_of_swap: bool
+    """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts

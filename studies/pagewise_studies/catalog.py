@@ -6,15 +6,17 @@ from pagewise.studies import Study
 
 MULTISWAP = Study(
     "multiswap",
-    "S1 Figs. 2-4: hierarchical against hybrid swap",
+    "S1 Figs. 2-4: hierarchical against hybrid swap; with --live S1 Figs. 2-5 on launch runs",
     "pagewise_studies.multiswap",
     "pagewise study multiswap",
+    has_live=True,
 )
 NVM_CACHE = Study(
     "nvm-cache",
-    "S0 Figs. 1 and 5: swap on against off, and an NVM cache",
+    "S0 Figs. 1 and 5: swap on against off, and an NVM cache; with --live Fig. 5 on launch runs",
     "pagewise_studies.nvm_cache",
     "pagewise study nvm-cache --report nvm-cache.html",
+    has_live=True,
 )
 PAGE_SIZE = Study(
     "page-size",
@@ -34,6 +36,13 @@ PREDICT = Study(
     "pages of a launch predicted from the launch before",
     "pagewise_studies.predict",
     "pagewise study predict examples/phone-1g",
+    of_runs=True,
+)
+RELAUNCH = Study(
+    "relaunch",
+    "launches of frozen applications with relaunchd and without",
+    "pagewise_studies.relaunch",
+    "pagewise study relaunch build/tiers/prefetch/with*-?",
     of_runs=True,
 )
 LAUNCH = Study(

@@ -12,6 +12,7 @@ from pagewise import _core
 from pagewise.comparisons import Scalar, StudyResult
 from pagewise.grids.key import file_digest
 from pagewise.storage import write_text
+from pagewise.studies import refuse_foreign
 from pagewise.types import Loss
 from pagewise_studies.figure import Figure
 from pagewise_studies.table import Table
@@ -44,8 +45,7 @@ def assemble(
     the command that made the result; ``called`` is the study's name in that command, if it is not
     ``name``. ``seeded`` is the use of the seeds, and ``losses`` are the losses of each recording.
     """
-    for figure in figures:
-        figure.write(output)
+    refuse_foreign(output, name, [f"{figure.name}.csv" for figure in figures])
     result: StudyResult = {
         "schema": SCHEMA,
         "study": name,
@@ -64,6 +64,8 @@ def assemble(
     }
     write_text(output / f"{name}.json", json.dumps(result, indent=1) + "\n")
     write_text(output / f"{name}.md", markdown(result))
+    for figure in figures:
+        figure.write(output)
     return result
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import TypeAlias
@@ -35,6 +35,15 @@ class Reading:
     choices: Choices
     holds: bool
     figure: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95 % interval."""
+
+    figure: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -91,10 +100,16 @@ class Verdict:
         }
 
 
-def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
-    """The verdict on a check over all readings."""
-    if not readings:
-        return unmeasured(check, data)
+def judge(check: Check, data: str, readings: Sequence[Reading], lacking: str = "") -> Verdict:
+    """The verdict on a check over all readings.
+
+    ``lacking`` is what the data lack for a verdict; the figures of the readings are shown all the
+    same.
+    """
+    figures = sorted(reading.figure for reading in readings if reading.figure is not None)
+    ours = _span(figures, check.unit)
+    if lacking or not readings:
+        return replace(unmeasured(check, data, lacking), ours=ours)
     holding = sum(reading.holds for reading in readings)
     if holding == len(readings):
         verdict = HOLDS
@@ -102,18 +117,54 @@ def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
         verdict = FAILS
     else:
         verdict = NEEDS
-    figures = sorted(reading.figure for reading in readings if reading.figure is not None)
     return Verdict(
         check,
         data,
         verdict,
         check.why,
-        ours=_span(figures, check.unit),
+        ours=ours,
         needs=needed(readings) if verdict == NEEDS else (),
         readings=len(readings),
         holding=holding,
         figures=tuple(figures),
     )
+
+
+def in_order(checks: Mapping[str, Check], verdicts: Iterable[Verdict]) -> list[Verdict]:
+    """The verdicts in the order of their checks."""
+    order = list(checks.values())
+    return sorted(verdicts, key=lambda verdict: order.index(verdict.check))
+
+
+def judge_estimate(
+    check: Check,
+    data: str,
+    estimate: Estimate,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    lacking: str = "",
+) -> Verdict:
+    """The verdict on a figure that should be at least ``least`` or at most ``most``.
+
+    It holds or not if the whole interval lies on one side of the bound; otherwise the data are too
+    few to measure it. ``lacking`` is as in `judge`.
+    """
+    shown = [show(figure, check.unit) for figure in (estimate.low, estimate.high)]
+    ours = f"{show(estimate.figure, check.unit)} ({' to '.join(shown)})"
+    bound = least if least is not None else most
+    assert bound is not None, "a verdict needs a bound"
+    reaches = [
+        figure >= bound if least is not None else figure <= bound
+        for figure in (estimate.low, estimate.high)
+    ]
+    if len(set(reaches)) > 1:
+        lacking = lacking or (
+            f"the 95 % interval, {' to '.join(shown)}, contains {show(bound, check.unit)}: needs "
+            "more runs of each kind"
+        )
+    found = judge(check, data, [Reading((), reaches[0], estimate.figure)], lacking)
+    return replace(found, ours=ours)
 
 
 def unmeasured(check: Check, data: str, why: str | None = None) -> Verdict:

@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from test_schemas import check
 from waiting import is_running, within
 
+from pagewise import layouts
 from pagewise.advice.page_size import machines, mthp
 from pagewise.capture.run import PLUGIN
 from pagewise.huge_pages import settings
@@ -74,6 +76,7 @@ def nothing_stays_changed() -> Iterator[None]:
 
 def test_larger_pages_save_faults() -> None:
     result = verify(TOUCH, SIZE, rounds=2)
+    check(result, layouts.schema("pagesize-verify"))
     assert result["base"]["minor_faults"]["low"] > HEAP_PAGES
     assert result["chosen"]["minor_faults"]["high"] < HEAP_PAGES / 2
     assert result["saved"]["minor_faults"]["low"] > 0.5

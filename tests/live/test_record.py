@@ -198,7 +198,7 @@ def test_a_full_disk_behind_standard_output_is_an_error(tmp_path: Path) -> None:
         (["--", "/no/such/program"], 127, "cannot run /no/such/program"),
         (["--", "/etc/passwd"], 126, "cannot run /etc/passwd"),
         (["--pid", "4294967290", "--for", "1s"], 2, "there is no such process"),
-        (["--cgroup", "no-such-group", "--for", "1s"], 3, "cannot find the memory cgroup"),
+        (["--cgroup", "no-such-group", "--for", "1s"], 3, "to list its cgroups: find /"),
         (["--buffer", "3MiB", "--for", "1s"], 2, "a power of two"),
         (["--for", "soon"], 2, "such as 60s"),
     ],

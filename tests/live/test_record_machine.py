@@ -61,6 +61,7 @@ def test_a_trace_describes_the_machine(tmp_path: Path) -> None:
     # The modules may be there without their devices, but a device means the feature.
     if all(Path("/dev", name).exists() for name in ("fuse", "loop-control")):
         assert features["has_fuse_loop"] is True
+    assert all(isinstance(features[name], bool) for name in ("has_nbd", "has_ublk"))
     if root := system["root"]:
         assert (SYSFS / "block" / root["name"]).exists()
     printed = subprocess.check_output([PAGEWISE, "info", trace], text=True, timeout=300)

@@ -39,7 +39,12 @@ def object_of(kind: type, known: Mapping[str, Any], definitions: dict[str, Any])
     """One TypedDict."""
     words = docstrings(kind.__name__, sources(kind.__module__))
     properties, needed = {}, []
+    inherited = of_bases(kind.__name__, sources(kind.__module__), known)
     for name, hint in get_type_hints(kind, include_extras=True).items():
+        if name in inherited:
+            properties[name] = inherited[name]
+            needed.append(name)
+            continue
         if name not in words:
             raise SystemExit(f"{kind.__name__}.{name} has no docstring")
         is_optional = get_origin(hint) is NotRequired
@@ -53,6 +58,19 @@ def object_of(kind: type, known: Mapping[str, Any], definitions: dict[str, Any])
         "properties": properties,
         "required": needed,
     }
+
+
+def of_bases(
+    name: str, classes: Mapping[str, ast.ClassDef], known: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The fields that a class has from definitions of Rust, which always have them."""
+    fields: dict[str, Any] = {}
+    for base in (base.id for base in classes[name].bases if isinstance(base, ast.Name)):
+        if base in known:
+            fields |= known[base]["properties"]
+        elif base in classes:
+            fields |= of_bases(base, classes, known)
+    return fields
 
 
 @cache

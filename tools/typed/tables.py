@@ -10,9 +10,16 @@ from typed.classes import Schema, definitions
 
 HEAD = """# Results, field by field
 
-What `--json` prints and the functions of [the package](python.md) return. `pagewise schema NAME`
-prints the JSON Schema of a result, and `pagewise.types` has the same as Python types. Fields are
+What `pagewise` prints with `--json`, except the catalogs of `pagewise list`, and what the functions
+of [the package](python.md) return. `pagewise schema NAME` prints the JSON Schema of a result or of
+all results of a command; `pagewise.types` has those that Rust computes as Python types. Fields are
 added, never renamed. A field marked * may be absent. `None` in Python is null in JSON.
+
+Of `pagewise-agent`, only `killtrace` is here ([kills](#kills)). The fields of its other commands
+stand on their pages: `record` and `doctor` in [recording.md](recording.md), `launch` in
+[launch-lab.md](launch-lab.md), `lazy --stats` in [lazy-unmapping.md](lazy-unmapping.md), `swapd` in
+[swapd-tiers.md](swapd-tiers.md#counts), `relaunchd` in [relaunchd.md](relaunchd.md#counters), and
+the socket of `killd` in [killd.md](killd.md#what-it-logs).
 
 A name tells its unit: `_s` are seconds, `_ns` nanoseconds, `_us` microseconds, `_bytes` bytes; a
 share is a number from 0 to 1. All other whole numbers are counts. `tools/schemas.py` writes this

@@ -7,12 +7,13 @@ mod exit;
 mod interrupt;
 mod output;
 mod preload;
+mod unbroken;
 
 use std::env;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Error, Parser, Subcommand};
+use clap::{CommandFactory, Error, FromArgMatches, Parser, Subcommand};
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
 /// keep a program's freed memory mapped, kill programs before memory runs out, bring back the memory of thawed
@@ -42,8 +43,13 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let words: Vec<OsString> = env::args_os().collect();
-    let arguments = Arguments::try_parse_from(&words);
-    let exit = match arguments.unwrap_or_else(|error| with_tip(error, &words).exit()).command {
+    let program = unbroken::examples(Arguments::command());
+    let arguments = program.try_get_matches_from(&words).and_then(|matches| {
+        Arguments::from_arg_matches(&matches)
+            .map_err(|error| error.format(&mut Arguments::command()))
+    });
+    let arguments = arguments.unwrap_or_else(|error| unbroken::exit(with_tip(error, &words)));
+    let exit = match arguments.command {
         Command::Balloon(arguments) => commands::balloon::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Killd(arguments) => commands::killd::run(&arguments),

@@ -18,8 +18,8 @@ pub fn print(line: impl Display) -> Result<(), Exit> {
     }
 }
 
-/// Writes a text to standard output, on a terminal with at most its width in each line unless a word is longer.
-/// All lines but the first are indented by `indent`.
+/// Writes a text to standard output, on a terminal with at most its width in each line unless a word, or a command in
+/// backticks, is longer. All lines but the first are indented by `indent`.
 ///
 /// # Errors
 /// As for [`print`].
@@ -34,7 +34,7 @@ fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut rest = text.trim_end();
     while !rest.is_empty() {
         let blanks = rest.len() - rest.trim_start().len();
-        let end = rest[blanks..].find(' ').map_or(rest.len(), |end| blanks + end);
+        let end = blanks + word_bytes(&rest[blanks..]);
         let (word, later) = rest.split_at(end);
         let is_first = lines.len() == 1;
         let line = lines.last_mut().expect("there is a first line");
@@ -48,6 +48,16 @@ fn wrapped(text: &str, indent: usize, width: usize) -> Vec<String> {
         rest = later;
     }
     lines
+}
+
+/// Bytes until the first blank that is not within backticks.
+fn word_bytes(text: &str) -> usize {
+    let mut is_quoted = false;
+    let is_end = |letter: char| {
+        is_quoted ^= letter == '`';
+        letter == ' ' && !is_quoted
+    };
+    text.find(is_end).unwrap_or(text.len())
 }
 
 /// Writes a line to standard error and ignores failures: a run of hours can outlive its terminal.
@@ -74,5 +84,6 @@ mod tests {
             assert!(lines.iter().all(is_short), "{width}: {lines:?}");
         }
         assert_eq!(wrapped("", 4, 10), [""]);
+        assert_eq!(wrapped("a `make it so` b", 1, 4), ["a", " `make it so`", " b"]);
     }
 }

@@ -125,13 +125,13 @@ pub fn forget_work() {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::channel;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::waking::ABSENT;
 
-    /// Whether another thread gets the arena while this one holds it for a tenth of a second.
-    fn is_waited_for() -> bool {
+    /// Whether another thread gets the arena that this one holds, for `held_max` or until the other thread gives up.
+    fn is_waited_for(held_max: Duration) -> bool {
         let (ready, go) = channel();
         let held = lock().unwrap();
         std::thread::scope(|scope| {
@@ -140,7 +140,10 @@ mod tests {
                 lock_patiently().is_some()
             });
             go.recv().unwrap();
-            std::thread::sleep(Duration::from_millis(100));
+            let begin = Instant::now();
+            while !other.is_finished() && begin.elapsed() < held_max {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             drop(held);
             other.join().unwrap()
         })
@@ -148,10 +151,10 @@ mod tests {
 
     #[test]
     fn the_helper_is_waited_for_and_other_threads_are_not() {
-        assert!(!is_waited_for());
+        assert!(!is_waited_for(Duration::from_secs(60)));
         // SAFETY: always succeeds.
         THREAD.store(unsafe { libc::pthread_self() } as usize, Relaxed);
-        let is_waited = is_waited_for();
+        let is_waited = is_waited_for(Duration::from_millis(100));
         THREAD.store(ABSENT, Relaxed);
         assert!(is_waited);
     }

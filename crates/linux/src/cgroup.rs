@@ -98,13 +98,14 @@ impl Hierarchy {
         };
         let below = folder.strip_prefix(&self.mount).expect("it was joined to the mount above");
         let level = below.components().count() as u32;
-        let metadata = std::fs::metadata(root.path(&folder))
-            .map_err(|error| Error::refused("find the memory cgroup", &folder, error))?;
+        let mount = self.mount.display();
+        let list = format!("to list its cgroups: find {mount} -type d");
+        let metadata = std::fs::metadata(root.path(&folder)).map_err(|error| {
+            let what = format!("find the memory cgroup below {mount} ({list})");
+            Error::refused(&what, &folder, error)
+        })?;
         if !root.exists(folder.join("cgroup.procs")) {
-            let mount = self.mount.display();
-            let what = format!(
-                "is not a cgroup of the hierarchy at {mount}; to list its cgroups: find {mount} -type d"
-            );
+            let what = format!("is not a cgroup of the hierarchy at {mount}; {list}");
             return Err(Error::unexpected(folder, what));
         }
         Ok(MemoryGroup { folder, version: self.version, id: metadata.ino(), level })
@@ -248,6 +249,11 @@ mod tests {
 
         let error = hierarchy.group(&root, Path::new("apps/one")).unwrap_err().to_string();
         assert!(error.contains("is not a cgroup"), "{error}");
+        assert!(error.contains("to list its cgroups: find /sys/fs/cgroup -type d"), "{error}");
+        let error = hierarchy.group(&root, Path::new("absent")).unwrap_err();
+        assert_eq!(error.io_kind(), Some(std::io::ErrorKind::NotFound));
+        let error = error.to_string();
+        assert!(error.contains("to list its cgroups: find /sys/fs/cgroup -type d"), "{error}");
         fs::write(mount.join("apps/one/cgroup.procs"), "").unwrap();
         fs::write(mount.join("apps/one/memory.stat"), "anon 4096\n").unwrap();
         for path in ["apps/one", "/apps/one", "/sys/fs/cgroup/apps/one"] {

@@ -1,4 +1,4 @@
-//! Features of the kernel for memory shortage: zswap, zram, FUSE and loop devices, mTHP, PSI.
+//! Features of the kernel for memory shortage: zswap, zram, what a served swap area needs, mTHP, PSI.
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::{Error, Root, counters, pressure, zram};
@@ -12,6 +12,10 @@ pub struct Features {
     pub has_zram: bool,
     /// Whether there are FUSE and loop devices, or modules for them, as a served swap area needs.
     pub has_fuse_loop: bool,
+    /// Whether the kernel has NBD devices that a served swap area can use, or the module for them.
+    pub has_nbd: bool,
+    /// Whether the kernel has ublk devices that a served swap area can use, or the module for them.
+    pub has_ublk: bool,
     /// Whether pages of zeros are kept out of swap areas, as since Linux 6.12.
     pub keeps_zeros_out: bool,
     /// Whether transparent huge pages of several sizes are supported.
@@ -30,6 +34,8 @@ pub fn features(root: &Root, kernel: &str) -> Features {
         zswap: zswap(root).ok().flatten(),
         has_zram: has_zram(root, kernel),
         has_fuse_loop: has_fuse_loop(root, kernel),
+        has_nbd: has_since(root, kernel, NBD_SINCE, "/sys/module/nbd", "nbd"),
+        has_ublk: has_since(root, kernel, UBLK_SINCE, "/dev/ublk-control", "ublk_drv"),
         keeps_zeros_out: keeps_zeros_out(root).unwrap_or_default(),
         has_mthp: sizes.iter().any(|name| name.starts_with("hugepages-")),
         has_psi: matches!(pressure::of_machine(root, "memory"), Ok(Some(_))),
@@ -75,6 +81,11 @@ fn has_module(root: &Root, kernel: &str, name: &str) -> bool {
 /// The first Linux whose loop devices are set up with direct I/O in one call (LOOP_CONFIGURE).
 const LOOP_CONFIGURE_SINCE: (u32, u32) = (5, 8);
 
+/// The first Linux whose NBD devices swapd uses.
+const NBD_SINCE: (u32, u32) = (5, 14);
+/// The first Linux whose ublk devices swapd uses: it removes a device without waiting for its server.
+pub const UBLK_SINCE: (u32, u32) = (6, 11);
+
 /// Whether a kernel, by its `uname -r`, has this version or a later one.
 pub fn is_at_least(kernel: &str, version: (u32, u32)) -> bool {
     let mut numbers = kernel.split(['.', '-']).map_while(|number| number.parse().ok());
@@ -82,10 +93,13 @@ pub fn is_at_least(kernel: &str, version: (u32, u32)) -> bool {
 }
 
 fn has_fuse_loop(root: &Root, kernel: &str) -> bool {
-    let is_there = |path, module| root.exists(path) || has_module(root, kernel, module);
-    is_at_least(kernel, LOOP_CONFIGURE_SINCE)
-        && is_there("/dev/fuse", "fuse")
-        && is_there("/dev/loop-control", "loop")
+    has_since(root, kernel, LOOP_CONFIGURE_SINCE, "/dev/fuse", "fuse")
+        && has_since(root, kernel, LOOP_CONFIGURE_SINCE, "/dev/loop-control", "loop")
+}
+
+/// Whether the kernel has this version or a later one, and the file of a feature or the module that makes it.
+fn has_since(root: &Root, kernel: &str, since: (u32, u32), file: &str, module: &str) -> bool {
+    is_at_least(kernel, since) && (root.exists(file) || has_module(root, kernel, module))
 }
 
 #[cfg(test)]
@@ -106,7 +120,8 @@ mod tests {
             ("/sys/module/zswap/parameters/enabled", "N\n"),
             (
                 "/lib/modules/6.18.0/modules.dep",
-                "kernel/drivers/block/zram/zram.ko.xz:\nkernel/drivers/block/loop.ko:\n",
+                "kernel/drivers/block/zram/zram.ko.xz:\nkernel/drivers/block/loop.ko:\n\
+                 kernel/drivers/block/nbd.ko:\nkernel/drivers/block/ublk_drv.ko:\n",
             ),
             ("/dev/fuse", ""),
             ("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", "never\n"),
@@ -123,6 +138,8 @@ mod tests {
             zswap: Some(false),
             has_zram: true,
             has_fuse_loop: true,
+            has_nbd: true,
+            has_ublk: true,
             keeps_zeros_out: true,
             has_mthp: true,
             has_psi: true,
@@ -130,9 +147,18 @@ mod tests {
         };
         assert_eq!(features(&root, "6.18.0"), all);
         let other = features(&root, "6.19.0");
-        assert!(!other.has_zram && !other.has_fuse_loop);
+        assert!(!other.has_zram && !other.has_fuse_loop && !other.has_nbd && !other.has_ublk);
         std::fs::write(root.path("/dev/loop-control"), "").unwrap();
         assert!(["5.8.0", "5.10.1-rc1", "6.1"].iter().all(|kernel| has_fuse_loop(&root, kernel)));
         assert!(["5.7.9", "4.19", "x"].iter().all(|kernel| !has_fuse_loop(&root, kernel)));
+        for file in ["/dev/ublk-control", "/sys/module/nbd"] {
+            std::fs::create_dir_all(root.path(file)).unwrap();
+        }
+        let found = |kernel| {
+            let found = features(&root, kernel);
+            (found.has_nbd, found.has_ublk)
+        };
+        assert_eq!([found("5.13.0"), found("5.14.0")], [(false, false), (true, false)]);
+        assert_eq!([found("6.10.9"), found("6.11.2")], [(true, false), (true, true)]);
     }
 }

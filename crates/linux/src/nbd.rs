@@ -270,7 +270,7 @@ impl Netlink {
         let (router, _) =
             opened.map_err(|error| Error::call("netlink", io::Error::other(error.to_string())))?;
         let family = router.resolve_genl_family(FAMILY).map_err(|_| {
-            let reason = "the module nbd is not loaded: modprobe nbd";
+            let reason = "the module nbd is not loaded: `modprobe nbd`";
             Error::call("NBD", io::Error::new(io::ErrorKind::NotFound, reason))
         })?;
         Ok(Netlink { router, family })

@@ -200,7 +200,7 @@ fn compressed(root: &Root) -> Grant {
             Grant::Given(format!("{} ({})", devices.join(", "), algorithms.trim()))
         }
         Ok(_) if root.exists("/sys/class/zram-control") => Grant::Given("no device yet".to_owned()),
-        Ok(_) => Grant::Refused("no zram device; as root: modprobe zram".to_owned()),
+        Ok(_) => Grant::Refused("no zram device; as root: `modprobe zram`".to_owned()),
         Err(error) => refused(&error),
     }
 }
@@ -216,7 +216,7 @@ fn zram_writeback(root: &Root) -> Grant {
             &format!("/sys/block/{device}/backing_dev"),
             "the kernel was built without CONFIG_ZRAM_WRITEBACK",
         ),
-        None => Grant::Refused("no zram device; as root: modprobe zram".to_owned()),
+        None => Grant::Refused("no zram device; as root: `modprobe zram`".to_owned()),
     }
 }
 
@@ -225,7 +225,7 @@ fn served_by(root: &Root, path: &str, module: &str, since: &str) -> Grant {
     match OpenOptions::new().read(true).write(true).open(root.path(path)) {
         Ok(_) => Grant::Given(path.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Grant::Refused(format!(
-            "{path} is missing; as root, if the kernel has it (Linux {since}): modprobe {module}"
+            "{path} is missing; as root, if the kernel has it (Linux {since}): `modprobe {module}`"
         )),
         Err(error) => Grant::Refused(format!("{path}: {error}")),
     }

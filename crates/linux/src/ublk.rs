@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::features::is_at_least;
+use crate::features::{UBLK_SINCE, is_at_least};
 use crate::page_buffers::PageBuffers;
 use crate::system::Machine;
 use crate::{Error, Root};
@@ -55,8 +55,6 @@ const DISCARD: u32 = 2;
 const HAS_REQUEST: i32 = 0;
 /// The result of a fetch: the kernel gives the place up.
 const IS_GIVEN_UP: i32 = -libc::ENODEV;
-/// The first Linux that removes a device without waiting for its server.
-const SINCE: (u32, u32) = (6, 11);
 
 // The operations of a request.
 const READ: u8 = 0;
@@ -176,7 +174,7 @@ impl UblkDevice {
     /// The kernel has no ublk, or refuses.
     pub fn add(root: &Root, shape: UblkShape) -> Result<UblkDevice, Error> {
         let kernel = Machine::this(root)?.kernel;
-        if !is_at_least(&kernel, SINCE) {
+        if !is_at_least(&kernel, UBLK_SINCE) {
             let old = io::Error::new(io::ErrorKind::Unsupported, "needs Linux 6.11");
             return Err(Error::refused("make a device", CONTROL, old));
         }
@@ -329,7 +327,7 @@ impl ControlRing {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL);
         let file = file.map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                let reason = "the module ublk_drv is not loaded: modprobe ublk_drv";
+                let reason = "the module ublk_drv is not loaded: `modprobe ublk_drv`";
                 Error::call("ublk", io::Error::new(error.kind(), reason))
             }
             _ => Error::refused("open it", CONTROL, error),

@@ -77,7 +77,7 @@ pub fn add(root: &Root) -> Result<u32, Error> {
     let path = "/sys/class/zram-control/hot_add";
     let text = root.read(path)?;
     text.and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
-        Error::unexpected(path, "no zram device can be added; as root: modprobe zram")
+        Error::unexpected(path, "no zram device can be added; as root: `modprobe zram`")
     })
 }
 

@@ -3,7 +3,8 @@
 
 use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use testkit::counting::{Counting, allocations};
 use testkit::generate::SplitMix;
 use types::PageId;
@@ -205,6 +206,78 @@ fn no_failed_move_lets_a_read_return_other_data() {
 }
 
 #[test]
+#[ignore = "slow"]
+fn no_change_of_the_capacity_lets_a_read_return_other_data() {
+    for failures in [0, 400] {
+        every_form(|name, tiers| {
+            let change = |event: u64, machine: &mut Machine| {
+                if event.is_multiple_of(50) {
+                    let frames = 1 + machine.random.below(FRAMES);
+                    machine.tiers.set_capacity(frames);
+                }
+            };
+            let machine = replay(name, tiers, failures, change);
+            assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
+        });
+    }
+}
+
+/// Against a set of the slots that have a frame.
+#[test]
+fn each_admission_beyond_the_capacity_frees_two_frames_and_one_at_the_capacity_frees_one() {
+    every_form(|name, mut tiers| {
+        tiers.grow(SLOTS as usize);
+        let (mut random, mut moves) = (SplitMix(13), Moves::default());
+        let (mut holders, mut capacity) = (HashSet::new(), FRAMES as usize);
+        let mut times_beyond = 0;
+        for event in 0..EVENTS / 4 {
+            if event.is_multiple_of(100) {
+                let frames = 1 + random.below(FRAMES + 20);
+                tiers.set_capacity(frames);
+                capacity = frames.min(FRAMES) as usize;
+                assert_eq!(tiers.capacity(), capacity as u64, "{name}");
+            }
+            let slot = PageId(random.below(SLOTS) as u32);
+            let request = match random.below(30) {
+                0 => Request::Void,
+                1..16 => Request::Out { is_dirty: true },
+                _ => Request::In,
+            };
+            let used = holders.len();
+            tiers.on(request, slot, &mut moves);
+            let (mut demotions, mut is_admitted) = (0, false);
+            for &Move { step, page } in moves.iter() {
+                match step {
+                    Step::WriteFast => is_admitted |= holders.insert(page),
+                    Step::Promote => {
+                        is_admitted = true;
+                        assert!(holders.insert(page), "{name}: {page:?} has a frame already");
+                    }
+                    Step::Demote { .. } | Step::Free => {
+                        demotions += usize::from(step != Step::Free);
+                        assert!(holders.remove(&page), "{name}: {page:?} has no frame");
+                    }
+                    Step::ReadFast => assert!(holders.contains(&page), "{name}"),
+                    Step::ReadSlow | Step::WriteSlow => {}
+                }
+            }
+            let due = match used.cmp(&capacity) {
+                _ if !is_admitted => 0,
+                Ordering::Less => 0,
+                Ordering::Equal => 1,
+                Ordering::Greater => 2,
+            };
+            times_beyond += usize::from(due == 2);
+            assert_eq!(demotions, due, "{name}: {used} of {capacity} frames at event {event}");
+            assert_eq!(holders.len() as u64, tiers.frames_used(), "{name}");
+        }
+        // Others may admit no page to a tier that is full.
+        let always_admits = name.starts_with("hierarchical");
+        assert!(times_beyond > 0 || !always_admits, "{name}: never beyond the capacity");
+    });
+}
+
+#[test]
 fn tiers_of_a_successor_return_what_was_written_before() {
     for row in CATALOG {
         let succeed = |event: u64, machine: &mut Machine| {
@@ -233,7 +306,10 @@ fn live_tiers_allocate_nothing_after_grow() {
         tiers.grow(SLOTS as usize);
         let (mut random, mut moves) = (SplitMix(5), Moves::default());
         let before = allocations();
-        for _ in 0..EVENTS {
+        for event in 0..EVENTS {
+            if event.is_multiple_of(100) {
+                tiers.set_capacity(1 + random.below(FRAMES));
+            }
             let slot = PageId(random.below(SLOTS) as u32);
             let request = match random.below(30) {
                 0 => Request::Void,

@@ -10,11 +10,13 @@ use sim::refs::{
     self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
 };
 use trace::references::{Reader, cut};
-use types::ReferenceKind;
+use types::{ReferenceKind, ReferenceTotals};
 
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
-use crate::results::{CurveSummary, NamedCounts, PolicyFaultCount, ReadAheadCounts, SizeCounts};
+use crate::results::{
+    CountedReferences, CurveSummary, NamedCounts, PolicyFaultCount, ReadAheadRun, SizeCounts,
+};
 
 /// A request from Python.
 #[derive(Deserialize)]
@@ -91,21 +93,14 @@ fn summary(answers: &Answers, reader: &Reader) -> CurveSummary {
         second_tlb_misses: size.second_tlb_misses.iter().map(|&misses| by_name(misses)).collect(),
         policy_faults: size.policy_faults.iter().map(fault_count).collect(),
     });
-    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| ReadAheadCounts {
-        page_bytes: question.page_bytes,
-        frames: question.frames,
-        window: question.window,
-        faults: counts.faults,
-        cold: counts.cold,
-        brought: counts.brought,
-        unused: counts.unused,
+    let read_aheads = answers.read_aheads.iter().map(|&(question, counts)| {
+        let ReadAhead { page_bytes, frames, window } = question;
+        ReadAheadRun { page_bytes, frames, window, counts }
     });
+    let ReferenceTotals { instructions, reads, writes } = answers.totals;
     CurveSummary {
         architecture: reader.origin().architecture.clone(),
-        cut: cut(reader.ending()),
-        instructions: answers.totals.instructions,
-        reads: answers.totals.reads,
-        writes: answers.totals.writes,
+        references: CountedReferences { cut: cut(reader.ending()), instructions, reads, writes },
         steps: by_name(answers.steps),
         sizes: sizes.collect(),
         read_aheads: read_aheads.collect(),

@@ -374,6 +374,20 @@ pub struct DescribedRequest {
 pub struct CurveSummary {
     /// Processor architecture of a captured program, as QEMU names it.
     pub architecture: Option<String>,
+    /// The references of the program.
+    #[serde(flatten)]
+    pub references: CountedReferences,
+    /// References that the filter did not absorb, by kind.
+    pub steps: NamedCounts,
+    /// Counts by page size, in the order asked for.
+    pub sizes: Vec<SizeCounts>,
+    /// Memories with read-ahead, in the order asked for.
+    pub read_aheads: Vec<ReadAheadRun>,
+}
+
+/// References of a program by kind, and whether they are of the whole run.
+#[derive(Serialize, JsonSchema)]
+pub struct CountedReferences {
     /// Why there is less than the whole run; null if there is not.
     pub cut: Option<String>,
     /// Instructions fetched.
@@ -382,12 +396,6 @@ pub struct CurveSummary {
     pub reads: u64,
     /// Data written, or modified by one instruction.
     pub writes: u64,
-    /// References that the filter did not absorb, by kind.
-    pub steps: NamedCounts,
-    /// Counts by page size, in the order asked for.
-    pub sizes: Vec<SizeCounts>,
-    /// Memories with read-ahead, in the order asked for.
-    pub read_aheads: Vec<ReadAheadCounts>,
 }
 
 /// Counts by the name of the kind of reference.
@@ -417,24 +425,18 @@ pub struct PolicyFaultCount {
     pub faults: u64,
 }
 
-/// What an LRU memory did that reads a whole window of pages on a fault.
+/// An LRU memory that reads a whole window of pages on a fault, and what it did.
 #[derive(Serialize, JsonSchema)]
-#[schemars(rename = "ReadAheadRun")]
-pub struct ReadAheadCounts {
+pub struct ReadAheadRun {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Frames of the memory.
     pub frames: u32,
     /// Pages of the window.
     pub window: u32,
-    /// Page faults; each reads storage once.
-    pub faults: u64,
-    /// Faults on pages that were never used before.
-    pub cold: u64,
-    /// Pages that a fault on another page brought in.
-    pub brought: u64,
-    /// Of the pages brought in, those evicted before any use.
-    pub unused: u64,
+    /// What the memory did.
+    #[serde(flatten)]
+    pub counts: sim::refs::ReadAheadCounts,
 }
 
 /// The path as results have it.
@@ -474,6 +476,9 @@ pub fn parts() -> Value {
     generator.subschema_for::<sim::alloc::AllocatorOutcome>();
     generator.subschema_for::<CaptureReport>();
     generator.subschema_for::<CurveSummary>();
+    // The results of `curves` have these too.
+    generator.subschema_for::<CountedReferences>();
+    generator.subschema_for::<sim::refs::ReadAheadCounts>();
     generator.subschema_for::<Row>();
     generator.subschema_for::<PolicyRow>();
     generator.subschema_for::<ArchitectureRow>();

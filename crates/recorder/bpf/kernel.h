@@ -120,7 +120,7 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 } __kernel_type;
 
-/* Its value differs between kernels. */
+/* The value of the enumerator differs between kernels. */
 enum cgroup_subsys_id { memory_cgrp_id = 4 };
 
 struct task_struct;

@@ -77,6 +77,8 @@ fn feature_words(features: features::Features) -> Features {
         zswap: features.zswap,
         has_zram: features.has_zram,
         has_fuse_loop: Some(features.has_fuse_loop),
+        has_nbd: Some(features.has_nbd),
+        has_ublk: Some(features.has_ublk),
         keeps_zeros_out: features.keeps_zeros_out,
         has_mthp: features.has_mthp,
         has_psi: features.has_psi,
@@ -97,7 +99,9 @@ mod tests {
     #[test]
     fn an_empty_machine_has_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let features = Features { has_fuse_loop: Some(false), ..Features::default() };
+        let no = Some(false);
+        let features =
+            Features { has_fuse_loop: no, has_nbd: no, has_ublk: no, ..Features::default() };
         let expected = System { features, ..System::default() };
         assert_eq!(system(&Root::at(folder.path()), "6.18.0", None), expected);
     }

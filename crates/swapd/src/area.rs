@@ -234,8 +234,8 @@ fn missing(used: u64, room: u64) -> u64 {
 /// Why the kernel grants no carrier: the text says what to do.
 fn no_carrier(reasons: &[String]) -> Error {
     Error::Refused(format!(
-        "no carrier for a swap area: {}; ublk needs root, the module ublk_drv (modprobe ublk_drv) and Linux 6.11, \
-         nbd needs root, the module nbd (modprobe nbd) and Linux 5.14, fuse needs root, the modules fuse and loop (modprobe -a fuse loop) and Linux 5.8",
+        "no carrier for a swap area: {}; all need root, ublk Linux 6.11, nbd Linux 5.14, and fuse Linux 5.8 and the \
+         modules fuse and loop (`modprobe -a fuse loop`)",
         reasons.join("; ")
     ))
 }

@@ -36,11 +36,15 @@ use crate::guard::Guard;
 use crate::handover::{Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
-use crate::store::{self, Encrypted, FastStore, KEY_BYTES, Room, Tier};
+use crate::store::{self, Algorithm, Encrypted, FastStore, FramesIn, KEY_BYTES, Room, Tier};
 use crate::{Error, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
 const SPARE_FRAMES: usize = 256;
+/// Frames of a compressed fast tier for each page of its memory: it holds at most this many times as many pages.
+const FRAMES_PER_PAGE: u64 = 4;
+/// What a compressed fast tier takes beside its memory, as a part of it: words of the frames and lists of what is free.
+const COMPRESSED_PART: u64 = 16;
 /// Buffers for requests to a tier on a disk.
 const DISK_BUFFERS: usize = 32;
 /// Requests to a tier on a disk in flight.
@@ -54,6 +58,9 @@ const UNMEASURED: Latencies =
     Latencies { slow_read: 0.0, slow_write: 0.0, fast_read: 0.0, fast_write: 0.0 };
 /// A page copied within memory, for policies that weigh latencies.
 const FAST_NS: f64 = 1000.0;
+/// Reading and writing a page of compressed memory (docs/swapd-tiers.md).
+const LZ4_NS: [f64; 2] = [2_500.0, 7_000.0];
+const ZSTD_NS: [f64; 2] = [6_500.0, 15_500.0];
 
 /// What to serve.
 #[derive(Clone, Debug)]
@@ -64,6 +71,8 @@ pub struct AreaPlan {
     pub fast_bytes: u64,
     /// The file or block device of the fast tier; none if it is memory.
     pub fast_on: Option<PathBuf>,
+    /// How the fast tier is compressed, if it is.
+    pub compress: Option<Algorithm>,
     /// The file or block device of the slow tier.
     pub slow: PathBuf,
     /// The name of the policy.
@@ -156,7 +165,8 @@ impl Session {
         let fast_file =
             fast_file.map(|path| store::open(path, frames + SPARE_FRAMES as u64, Tier::Fast));
         let fast_file = fast_file.transpose()?;
-        let measured = measured(&slow, slots, fast_file.as_ref(), frames)?;
+        let in_memory = in_memory(plan.compress);
+        let measured = measured(&slow, slots, fast_file.as_ref(), frames, in_memory)?;
         let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
         let (tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
@@ -410,9 +420,17 @@ impl Beginning {
 fn room(plan: &AreaPlan, frames: u64) -> Room {
     Room {
         slots: plan.slots as usize,
-        frames: frames as usize + SPARE_FRAMES,
+        frames: frames as usize,
+        spare: SPARE_FRAMES,
         has_checksums: plan.has_checksums,
-        is_on_disk: plan.fast_on.is_some(),
+        frames_in: match (&plan.fast_on, plan.compress) {
+            (Some(_), _) => FramesIn::Disk,
+            (None, None) => FramesIn::Memory,
+            (None, Some(algorithm)) => {
+                let pages = plan.fast_bytes / SLOT_BYTES as u64;
+                FramesIn::Pool { algorithm, pages: pages as usize }
+            }
+        },
     }
 }
 
@@ -443,7 +461,9 @@ pub(crate) fn tiers(
         policy: plan.policy.clone(),
         options: options.collect(),
         size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,
-        fast_bytes: frames * SLOT_BYTES as u64,
+        fast_bytes: plan.fast_bytes,
+        compress: plan.compress.map(|algorithm| algorithm.name().to_owned()),
+        frames: plan.compress.map(|_| frames),
         fast_on: plan.fast_on.as_ref().map(|path| path.display().to_string()),
         refused: Vec::new(),
     };
@@ -454,12 +474,20 @@ fn swap_off(device: &Path) -> Result<(), Error> {
     Ok(swap::off(device)?)
 }
 
-/// Frames of the fast tier.
+/// Frames of the fast tier; the most that it may use, if it is compressed.
 pub(crate) fn frames(plan: &AreaPlan) -> Result<u64, Error> {
-    let bytes = plan.fast_bytes;
-    let frames = bytes / SLOT_BYTES as u64;
+    let (bytes, slots) = (plan.fast_bytes, u64::from(plan.slots));
+    let pages = bytes / SLOT_BYTES as u64;
+    if plan.compress.is_some() && plan.fast_on.is_some() {
+        let what =
+            "--compress: a fast tier on a disk is not compressed; drop --compress or --fast-on";
+        return Err(Error::Usage(what.to_owned()));
+    }
     match bytes % SLOT_BYTES as u64 {
-        0 if (1..=u64::from(plan.slots)).contains(&frames) => Ok(frames),
+        0 if (1..=slots).contains(&pages) => Ok(match plan.compress {
+            Some(_) => (pages * FRAMES_PER_PAGE).min(slots),
+            None => pages,
+        }),
         _ => Err(Error::Usage(format!(
             "a fast tier of {bytes} bytes: expected a multiple of {SLOT_BYTES}, at most the size of the area"
         ))),
@@ -498,7 +526,8 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
     }
     protection::check_groups(root)?;
     let fast_bytes = if plan.fast_on.is_some() { 0 } else { plan.fast_bytes };
-    let wanted = fast_bytes + SPARE_BYTES;
+    let beside = plan.compress.map_or(0, |_| fast_bytes / COMPRESSED_PART);
+    let wanted = fast_bytes + beside + SPARE_BYTES;
     match Gauge::open(root, None)?.read(false) {
         Some(memory) if memory.available < wanted => Err(Error::Refused(format!(
             "a fast tier of {} MiB does not fit: {} MiB of memory are available, and {} MiB should stay; \
@@ -516,17 +545,27 @@ const ALONE: &str = "this would be the machine's only swap area. Through fuse, t
     server: if no page is free and no other area takes pages, the machine can stall; and if the server is killed, \
     the pages it held are lost. Add another area (a swap file or zram), or accept this with --only-swap";
 
-/// The times of both tiers; those of memory without a disk of the fast tier.
+/// The times to read and write a page of a fast tier in memory.
+fn in_memory(compress: Option<Algorithm>) -> [f64; 2] {
+    match compress {
+        None => [FAST_NS; 2],
+        Some(Algorithm::Lz4) => LZ4_NS,
+        Some(Algorithm::Zstd) => ZSTD_NS,
+    }
+}
+
+/// The times of both tiers; `in_memory` without a disk of the fast tier.
 fn measured(
     slow: &OwnedFd,
     slots: u64,
     fast: Option<&OwnedFd>,
     frames: u64,
+    in_memory: [f64; 2],
 ) -> Result<Latencies, Error> {
     let [slow_read, slow_write] = probe(slow, slots, Tier::Slow)?;
     let [fast_read, fast_write] = match fast {
         Some(file) => probe(file, frames, Tier::Fast)?,
-        None => [FAST_NS; 2],
+        None => in_memory,
     };
     Ok(Latencies { slow_read, slow_write, fast_read, fast_write })
 }

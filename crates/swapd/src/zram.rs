@@ -33,7 +33,7 @@ use crate::carrier::granted::{ServedDevice, zram_identity};
 use crate::engine::Control;
 use crate::session::{self, AreaPlan, Serving, Session, TierDevices};
 use crate::statistics::{Serving as About, Statistics};
-use crate::store::{self, Tier};
+use crate::store::{self, Algorithm, Tier};
 use crate::undo::Undo;
 use crate::{Error, protection, undo};
 
@@ -65,7 +65,8 @@ pub type Take<'a> = dyn FnMut(&[Record], u64) -> Option<Duration> + 'a;
 /// The plan is invalid, or the operating system refuses; then there is no area, and nothing else is left.
 pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Error> {
     check_options(plan)?;
-    let frames = session::frames(plan)?;
+    // --fast counts pages before compression.
+    let frames = session::frames(&AreaPlan { compress: None, ..plan.clone() })?;
     let (tiers, about) = session::tiers(plan, frames, UNWEIGHED, SlotOnSwapIn::Free)?;
     check_machine(root)?;
     undo::left(root)?;
@@ -89,7 +90,8 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
     let (device, path) = (zram::event_number(root, number)?, zram::path(number));
     let serving = serve(driver, move |take| follow(device, take))?;
     let refused = protection::of_process(root);
-    let about = About { through: "zram".to_owned(), refused, ..about };
+    let compress = zram::algorithm(root, &format!("zram{number}"))?;
+    let about = About { through: "zram".to_owned(), refused, compress, ..about };
     let (recording, guard) = (None, None);
     let mut session =
         Session { area, control, serving, recording, guard, statistics, about, device: path };
@@ -176,7 +178,7 @@ fn make(root: &Root, plan: &AreaPlan) -> Result<(ServedArea, u32), Error> {
     let backing = over_file.as_ref().map_or(plan.slow.as_path(), LoopDevice::path);
     let bytes = u64::from(plan.slots) * SLOT_BYTES as u64;
     zram::backing(number, backing).apply(root)?;
-    for setting in zram::settings(number, None, bytes) {
+    for setting in zram::settings(number, plan.compress.map(Algorithm::name), bytes) {
         setting.apply(root)?;
     }
     swap::format_as(&path, bytes, &identity)?;
@@ -344,8 +346,13 @@ impl Driver {
         let of = |field| counts.get(field).copied().unwrap_or(0);
         let pages = of("orig_data_bytes") / SLOT_BYTES as u64;
         let held = self.writeback.counts().held;
-        self.statistics.fast_pages_used.set(pages.saturating_sub(held));
-        self.statistics.compressed_bytes.set(of("mem_used_bytes") + 1);
+        let in_memory = pages.saturating_sub(held);
+        self.statistics.fast_pages_used.set(in_memory);
+        let compressed = &self.statistics.compressed;
+        compressed.bytes.set(of("mem_used_bytes"));
+        compressed.pages.set(in_memory);
+        compressed.filled_pages.set(of("same_pages"));
+        compressed.raw_pages.set(of("huge_pages"));
     }
 }
 
@@ -415,7 +422,7 @@ mod tests {
         let counts = Arc::clone(&driver.statistics);
         assert_eq!((counts.fast.writes.get(), counts.fast.reads.get()), (6, 1));
         assert_eq!((counts.demotions.get(), counts.voids.get()), (0, 1));
-        assert_eq!((counts.events_lost.get(), counts.compressed_bytes.get()), (6, 4097));
+        assert_eq!((counts.events_lost.get(), counts.compressed.bytes.get()), (6, 4096));
         assert_eq!((driver.tiers.frames_used(), driver.tiers.in_flight()), (FRAMES, 0));
         assert_eq!(driver.turn(&[], 5), Some(2 * WAIT_MIN));
         // Slots beyond the area, as a damaged record may have them.

@@ -148,7 +148,16 @@ impl Part {
     }
 }
 
+/// Formats whose events are page-outs and page-ins, not requests to a disk.
+const SWAP_FORMATS: [&str; 4] = ["events", "recording", "pgw", "scenario"];
+
 impl Header {
+    /// Whether the pages are those of swap areas. Requests to a disk are not, even as swap pages: they mix the I/O
+    /// of files and of swap.
+    pub fn is_of_swap(&self) -> bool {
+        self.kind == TraceKind::Swap && SWAP_FORMATS.contains(&self.format.as_str())
+    }
+
     /// The header of an empty trace with numbered pages, without optional columns.
     pub fn new(kind: TraceKind, format: &str) -> Header {
         Header {

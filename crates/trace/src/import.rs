@@ -105,6 +105,8 @@ pub struct ImportReport {
     pub rejects: Vec<Reject>,
     /// Counts of the recording's events, by its own names.
     pub seen: BTreeMap<String, u64>,
+    /// Columns of a table that were not read, by name.
+    pub unused_columns: Vec<String>,
     /// What was lost.
     pub losses: Vec<Loss>,
     /// Records that are earlier than the record before them; kept in the order of the recording.
@@ -165,6 +167,7 @@ pub fn import(
         rejected,
         rejects: rejects.to_vec(),
         seen: header.seen.iter().cloned().collect(),
+        unused_columns: pipeline.ledger().unused_columns().map(str::to_owned).collect(),
         losses: header.losses.clone(),
         disordered: header.disordered,
         sources: header.sources.clone(),

@@ -1,6 +1,6 @@
 //! What an import keeps besides the events: names, and counts of everything unusable.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
@@ -66,6 +66,7 @@ pub struct Ledger {
     seen_by_name: HashMap<Vec<u8>, usize>,
     /// Index of the last kind of event, because kinds repeat.
     seen_last: usize,
+    unused_columns: BTreeSet<String>,
 }
 
 /// Processes by pid, looked up for every line. An array covers all pids of the kernel, so that the lookup
@@ -163,6 +164,16 @@ impl Ledger {
     /// An empty ledger. A strict ledger turns the first bad line into an error.
     pub fn new(is_strict: bool) -> Ledger {
         Ledger { is_strict, ..Ledger::default() }
+    }
+
+    /// Notes columns of a table that are not read.
+    pub fn leave_out_columns(&mut self, names: Vec<String>) {
+        self.unused_columns.extend(names);
+    }
+
+    /// Columns of tables that are not read, by name.
+    pub fn unused_columns(&self) -> impl Iterator<Item = &str> {
+        self.unused_columns.iter().map(String::as_str)
     }
 
     /// The process that has this pid now, with any name.

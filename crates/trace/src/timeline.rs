@@ -1,4 +1,6 @@
-//! The time that a recording covers: duration, idle gaps, and active time.
+//! The time that a recording covers: duration, idle gaps, active time, and the time that holds most of its events.
+
+use std::cmp::Reverse;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,6 +14,10 @@ const JOINT_GAP_NS: i64 = 1_800_000_000_000;
 const STEP_BACK_NS: i64 = 60_000_000_000;
 /// Largest number of gaps in the list; further gaps are only summed.
 const GAPS_MAX: usize = 1000;
+/// Shortest stretch of active time whose events are counted together.
+const BIN_NS: i64 = 1_000_000_000;
+/// Most stretches; if there were more, two would become one.
+const BINS_MAX: usize = 1 << 16;
 
 /// A stretch of time without events, in seconds since the first event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
@@ -33,6 +39,7 @@ pub struct Timeline {
     stepped_back_ns: i64,
     gaps: Vec<Gap>,
     recordings: u64,
+    bins: Bins,
 }
 
 impl Timeline {
@@ -51,6 +58,7 @@ impl Timeline {
                 self.stepped_back_ns = self.stepped_back_ns.saturating_sub(step);
             }
             self.last_ns = time_ns;
+            self.bins.add(self.active_ns().unwrap_or(0));
         }
     }
 
@@ -77,6 +85,12 @@ impl Timeline {
         Some(advanced.saturating_sub(self.idle_ns).max(0))
     }
 
+    /// The least active time that holds nine tenths of the events, in whole seconds at most as long as the active
+    /// time; for recordings beyond 18 hours, in multiples of two seconds, and so on. `None` without a clock.
+    pub fn traffic_ns(&self) -> Option<i64> {
+        Some(self.bins.traffic_ns().min(self.active_ns()?))
+    }
+
     /// The first thousand idle gaps.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
@@ -86,6 +100,57 @@ impl Timeline {
     /// steps back of a minute. 0 without a clock.
     pub fn recordings(&self) -> u64 {
         self.recordings
+    }
+}
+
+/// Numbers of events in stretches of active time of equal length.
+#[derive(Clone, Debug)]
+struct Bins {
+    width_ns: i64,
+    counts: Vec<u64>,
+    /// The stretch of the last event.
+    last: usize,
+    last_begin_ns: i64,
+}
+
+impl Default for Bins {
+    fn default() -> Bins {
+        Bins { width_ns: BIN_NS, counts: vec![0], last: 0, last_begin_ns: 0 }
+    }
+}
+
+impl Bins {
+    fn add(&mut self, at_ns: i64) {
+        if at_ns < self.last_begin_ns || at_ns - self.last_begin_ns >= self.width_ns {
+            self.find(at_ns);
+        }
+        self.counts[self.last] += 1;
+    }
+
+    #[cold]
+    fn find(&mut self, at_ns: i64) {
+        while at_ns / self.width_ns >= BINS_MAX as i64 {
+            self.width_ns = self.width_ns.saturating_mul(2);
+            self.counts = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        self.last = (at_ns / self.width_ns) as usize;
+        self.last_begin_ns = self.last as i64 * self.width_ns;
+        if self.counts.len() <= self.last {
+            self.counts.resize(self.last + 1, 0);
+        }
+    }
+
+    fn traffic_ns(&self) -> i64 {
+        let mut counts = self.counts.clone();
+        counts.sort_unstable_by_key(|&count| Reverse(count));
+        let all: u64 = counts.iter().sum();
+        let mut held = 0;
+        let fullest = counts.iter().take_while(|&&count| {
+            let is_wanted = held < all - all / 10;
+            held += count;
+            is_wanted
+        });
+        fullest.count() as i64 * self.width_ns
     }
 }
 
@@ -129,6 +194,29 @@ mod tests {
     }
 
     #[test]
+    fn traffic_is_the_least_time_with_nine_tenths_of_the_events() {
+        let even = timeline(&Vec::from_iter(0..100));
+        assert_eq!(even.traffic_ns(), Some(90 * SECOND));
+        let at_once = [[0; 900].as_slice(), &Vec::from_iter(1..=100)].concat();
+        assert_eq!(timeline(&at_once).traffic_ns(), Some(SECOND));
+        let apart = [[0; 450].as_slice(), &[50; 450], &Vec::from_iter(51..=150)].concat();
+        assert_eq!(timeline(&apart).traffic_ns(), Some(2 * SECOND));
+        assert_eq!(timeline(&[7, 7]).traffic_ns(), Some(0));
+        assert_eq!(timeline(&[]).traffic_ns(), None);
+    }
+
+    #[test]
+    fn traffic_of_long_recordings_is_counted_in_longer_stretches() {
+        let seconds = 3 * BINS_MAX as i64;
+        let times = Vec::from_iter((0..seconds).step_by(30));
+        let found = timeline(&times);
+        assert_eq!(found.bins.width_ns, 4 * SECOND);
+        assert!(found.bins.counts.len() <= BINS_MAX);
+        let events = times.len() as i64;
+        assert_eq!(found.traffic_ns(), Some((events - events / 10) * 4 * SECOND));
+    }
+
+    #[test]
     fn without_times_there_is_no_duration() {
         assert_eq!(timeline(&[]).duration_ns(), None);
         assert_eq!(timeline(&[]).recordings(), 0);
@@ -138,7 +226,7 @@ mod tests {
     fn extreme_times_do_not_overflow() {
         let mut found = Timeline::default();
         found.add(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX]);
-        assert!(found.active_ns().is_some());
+        assert!(found.active_ns().is_some() && found.traffic_ns().is_some());
     }
 
     #[test]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pagewise.answers import EvidenceResult
 from pagewise.errors import PagewiseError
-from pagewise.types import Events, Gap, Header
+from pagewise.types import Events, Gap
 from pagewise.units import format_count, format_number, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ RESAMPLES = 400
 LEVEL = 0.9
 """Share of the resampled sizes that lies within the range."""
 REACCESSES_MIN = 10_000
-ACTIVE_MIN_S = 60.0
+TRAFFIC_MIN_S = 60.0
+"""Least time that holds nine tenths of the events."""
 SHARE_MAX = 0.05
 """How much I/O share the size from one half may cost on the other half."""
 ENOUGH, NOT_SWAP = "enough", "not swap"
@@ -37,7 +38,7 @@ NOT_SWAP_REASONS: dict[str, str] = {
     "objects": "accesses to the objects of a cache say nothing about swap",
 }
 RECORD_SWAP = (
-    f"record at least {format_seconds(ACTIVE_MIN_S)} of the load that makes memory short, "
+    f"record at least {format_seconds(TRAFFIC_MIN_S)} of the load that makes memory short, "
     "with pagewise-agent record"
 )
 
@@ -64,6 +65,7 @@ class Evidence:
 
     reaccesses: int
     active_s: float | None
+    traffic_s: float | None
     gaps: Sequence[Gap]
     is_swap: bool
     kind: str
@@ -80,18 +82,20 @@ class Evidence:
         return ENOUGH if self.halves.agree() else "unstable"
 
     def _is_brief(self) -> bool:
-        return self.active_s is not None and self.active_s < ACTIVE_MIN_S
+        return self.traffic_s is not None and self.traffic_s < TRAFFIC_MIN_S
 
     def reason(self) -> str:
         """The verdict in words, with the figures that led to it."""
         held = f"{format_count(self.reaccesses)} re-accesses"
         if self.active_s is not None:
             held += f" in {format_seconds(self.active_s)}"
+        if self.active_s and self.traffic_s and self._is_brief() and self.active_s > TRAFFIC_MIN_S:
+            held += f", most of them within {format_seconds(self.traffic_s)}"
         match self.verdict:
             case "not swap":
                 return NOT_SWAP_REASONS[self.kind]
             case "too short":
-                needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(ACTIVE_MIN_S)}"
+                needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(TRAFFIC_MIN_S)}"
                 return f"{held}; a size needs {needed}"
             case "unstable":
                 points = format_number(100 * self.halves.cost_share)
@@ -113,7 +117,9 @@ class Evidence:
     def _how_long(self) -> str:
         if self.active_s is None:
             return "twice as much"
-        wanted = max(ACTIVE_MIN_S, 2 * self.active_s)
+        wanted = max(TRAFFIC_MIN_S, 2 * self.active_s)
+        if self.traffic_s:
+            wanted = max(wanted, self.active_s * TRAFFIC_MIN_S / self.traffic_s)
         if self.reaccesses:
             wanted = max(wanted, self.active_s * REACCESSES_MIN / self.reaccesses)
         return f"about {format_seconds(wanted)}"
@@ -127,6 +133,7 @@ class Evidence:
             "remedy": self.remedy(),
             "reaccesses": self.reaccesses,
             "active_s": self.active_s,
+            "traffic_s": self.traffic_s,
             "gaps": list(self.gaps),
             "halves": {
                 "first_bytes": self.halves.first_bytes,
@@ -216,28 +223,20 @@ def weigh(trial: Trial, architecture: str, info: Events, reaccesses: int) -> Evi
     return Evidence(
         reaccesses=reaccesses,
         active_s=info["active_s"],
+        traffic_s=info["traffic_s"],
         gaps=info["gaps"],
-        is_swap=is_swap(info["header"]),
+        is_swap=info["is_of_swap"],
         kind=info["header"]["kind"],
         halves=halves,
         range_bytes=slices.range_bytes(halves),
     )
 
 
-SWAP_FORMATS = ("events", "recording", "pgw", "scenario")
-"""Formats whose events are page-outs and page-ins, not requests to a disk."""
-
-
-def is_swap(header: Header) -> bool:
-    """Whether the pages are swap pages, and not blocks of a disk."""
-    return header["kind"] == "swap" and header["format"] in SWAP_FORMATS
-
-
-def refuse_other_than_swap(header: Header, trace: str) -> None:
+def refuse_other_than_swap(info: Events, trace: str) -> None:
     """Raises PagewiseError if the trace cannot size swap on any device."""
-    if not is_swap(header):
+    if not info["is_of_swap"]:
         raise PagewiseError(
-            f"{trace}: {NOT_SWAP}: {NOT_SWAP_REASONS[header['kind']]}",
+            f"{trace}: {NOT_SWAP}: {NOT_SWAP_REASONS[info['header']['kind']]}",
             path=trace,
             hint=RECORD_SWAP,
         )

@@ -47,7 +47,12 @@ def slow_area(machine: Machine | None, needed_bytes: int) -> SlowArea:
 fallocate -l {size_mib}M {FILE} && chmod 600 {FILE} \\
   && mkswap {FILE} && swapon -p {SECOND} {FILE}"""
     undo = f"swapoff {FILE} && rm {FILE}"
-    return SlowArea(SECOND, apply, undo, _reason(machine, needed_bytes))
+    note = (
+        f"{_reason(machine, needed_bytes)} On btrfs, "
+        f"`btrfs filesystem mkswapfile --size {size_mib}m {FILE}` takes the place of fallocate, "
+        "chmod and mkswap."
+    )
+    return SlowArea(SECOND, apply, undo, note)
 
 
 def _reason(machine: Machine | None, needed_bytes: int) -> str:
@@ -57,4 +62,4 @@ def _reason(machine: Machine | None, needed_bytes: int) -> str:
     else:
         reason = f"{FILE} is a reserve: the fast tier has room for all that was in swap at once."
     unless = "" if machine else " Leave it out if the machine has a swap area on a disk."
-    return f"{reason}{unless} On btrfs `btrfs filesystem mkswapfile` makes it."
+    return f"{reason}{unless}"

@@ -153,7 +153,7 @@ def _advised(
     held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
     if given.fast is None or given.slow is None:
-        evidences.refuse_other_than_swap(held["header"], path)
+        evidences.refuse_other_than_swap(held, path)
     options = machines.completed(machine, given, path)
     refuse_times_of_small_pages(page_bytes, options.fast, options.slow)
     limit = None if options.memory is None else parse_size(options.memory)
@@ -179,7 +179,7 @@ def _advised(
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
     settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
     best = _best(trial, chosen, taken[stock] or taken[chosen], (machine, page_bytes))
-    if is_enough and best and served.is_offered(machine, board, page_bytes):
+    if is_enough and best and served.is_offered(machine, page_bytes):
         settings += _served(trial, best, place)
     today = _today(trial, stock, costs[stock])
     advice: Advice = {
@@ -207,7 +207,7 @@ def _advised(
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
         "settings": [setting.to_json() for setting in settings],
-        "warnings": warnings(trial, taken),
+        "warnings": warnings(trial, taken if is_enough else {}),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
     }
     if page_bytes != PAGE_BYTES:
@@ -276,7 +276,7 @@ def _served(trial: Trial, best: Best, place: stock_linux.Place) -> list[Setting]
     if trial.availability(name):
         return []
     options = trial.outcomes[name][size]["options"]
-    found = served.settings(name, size, options, place)
+    found = served.settings(name, size, options, place, trial.board)
     return [_with_cost(setting, trial, size) for setting in found]
 
 
@@ -294,7 +294,7 @@ def _best(
     outcome = trial.outcomes[name][size]
     machine, page_bytes = place
     by = trial.availability(name)
-    missing = None if by else served.missing(machine, trial.board, page_bytes)
+    missing = None if by else served.missing(machine, page_bytes)
     by = by or (None if missing else served.NAME)
     return {
         "architecture": name,

@@ -5,46 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TypedDict
 
 from pagewise.binaries.apk import check_package
 from pagewise.binaries.elf import MAGIC
 from pagewise.binaries.problems import Checked, check_file
 from pagewise.errors import UnreadableInput, UsageError
+from pagewise.measurements import CheckedFile, CheckResult
 from pagewise.units import format_size, parse_size
 
 SCHEMA = "pagewise.pagesize-check/1"
 PAGE_SIZES = {4096, 16384, 65536}
 """Base pages that arm64 kernels can have."""
 PACKAGE_SUFFIXES = (".apk",)
-
-
-class FoundProblem(TypedDict):
-    """What fails with larger pages, and how to fix it."""
-
-    what: str
-    fix: str
-    is_certain: bool
-
-
-class CheckedFile(TypedDict):
-    """A program or library; ``alignment_bytes`` is that of its segments, if it has any."""
-
-    path: str
-    machine: str | None
-    alignment_bytes: int | None
-    problems: list[FoundProblem]
-
-
-class CheckResult(TypedDict):
-    """The result of `check`."""
-
-    schema: str
-    page_bytes: int
-    files: list[CheckedFile]
-    passed_over: int
-    fails: int
-    may_fail: int
 
 
 def check(paths: Iterable[str | Path], page_size: str | int = "16KiB") -> CheckResult:

@@ -160,7 +160,7 @@ def emulated(path: str) -> tuple[Processor, str | None]:
         return target, target.root
     raise Missing(
         f"{path} needs {image.interpreter}, which is not installed",
-        hint=f"apt-get install -y {target.package}, or link the program statically",
+        hint=f"link the program statically, or run: apt-get install -y {target.package}",
         path=path,
     )
 

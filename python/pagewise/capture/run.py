@@ -12,7 +12,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
-from pagewise.capture.result import Captured, CaptureResult
+from pagewise.capture.result import Captured
 from pagewise.errors import (
     Missing,
     PagewiseError,
@@ -20,6 +20,7 @@ from pagewise.errors import (
     UnwritableOutput,
     UsageError,
 )
+from pagewise.measurements import CaptureResult
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal, references_info
 from pagewise.signals import Ended
@@ -146,7 +147,7 @@ def emulated(
     """
     qemu = program.qemu()
     if not PLUGIN.exists():
-        raise Missing("the capture plugin is not built", hint="run make build, which needs gcc")
+        raise Missing("the capture plugin is not built", hint="with gcc installed: make build")
     with ExitStack() as stack:
         read, write = pipe(stack)
         shared = memory(stack)

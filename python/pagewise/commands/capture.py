@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pagewise.capture.result import CaptureResult
 from pagewise.commands.options import Force, Json
 from pagewise.commands.references import bits_per_reference, counts, how_it_ended
+from pagewise.measurements import CaptureResult
 from pagewise.signals import Ended
 from pagewise.terminal import facts, say, show_aside, show_json, watched
 

@@ -8,7 +8,14 @@ import typer
 
 from pagewise import recording
 from pagewise.commands.options import Force, Format, Json, Map
-from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
+from pagewise.commands.recordings import (
+    check_losses,
+    disorder,
+    format_in_words,
+    lost,
+    pairs,
+    reject_lines,
+)
 from pagewise.commands.references import import_summary
 from pagewise.errors import UsageError
 from pagewise.references import import_references
@@ -113,7 +120,7 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
     pages = result["pages"]
     rows = [
         ("written", output),
-        ("format", str(result["format"])),
+        ("format", format_in_words(str(result["format"]))),
         ("events", format_count(result["events"])),
         ("accesses", format_count(result["accesses"])),
         (
@@ -124,6 +131,9 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
         ),
     ]
     rows += [(f"skipped: {why}", format_count(count)) for why, count in pairs(result["skipped"])]
+    if unused := result["unused_columns"]:
+        names = ", ".join(unused[:20]) + (", ..." if len(unused) > 20 else "")
+        rows.append(("columns not read", f"{names}; --map chooses columns"))
     rows += [*lost(result["losses"]), *disorder(result["disordered"])]
     if not result["accesses"]:
         seen = pairs(result["seen"])

@@ -11,16 +11,24 @@ from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
+from pagewise.commands.recordings import (
+    check_losses,
+    disorder,
+    format_in_words,
+    lost,
+    pairs,
+    reject_lines,
+)
 from pagewise.errors import UnreadableInput
 from pagewise.questions import OF_OBJECTS, info
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
-from pagewise.types import Allocations, Events, References, ZeroPagesBesideKernel
+from pagewise.types import Allocations, Events, Gap, References, ZeroPagesBesideKernel
 from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
 SHOWN = 8
+GAPS_SHOWN = 20
 """How many names a line lists."""
 
 Recorded: TypeAlias = Events | Allocations | References
@@ -114,7 +122,7 @@ def summary(result: Events) -> list[tuple[str, str]]:
     has_only_kills = result["events"].get("moment") and not header["events"]
     kind = "kills" if has_only_kills else header["kind"]
     rows = [
-        ("kind", f"{kind}, imported from {header['format']}"),
+        ("kind", f"{kind}, imported from {format_in_words(header['format'])}"),
         ("events", format_count(header["events"])),
         (
             "objects" if kind == OF_OBJECTS else "pages",
@@ -147,9 +155,18 @@ def idle(result: Events) -> list[tuple[str, str]]:
         at = format_seconds(longest["from_s"])
         rows.append(("  without idle gaps", format_seconds(result["active_s"])))
         rows.append(("  idle gaps", f"{format_count(len(gaps))}, the longest {length} at {at}"))
+        if len(gaps) > 1:
+            rows += [(f"    from {at}", f"to {end}") for at, end in map(ends, gaps[:GAPS_SHOWN])]
+        if len(gaps) > GAPS_SHOWN:
+            rows.append(("    more", f"{format_count(len(gaps) - GAPS_SHOWN)}; --json has them"))
     if (count := result["recordings"]) > 1:
         rows.append(("  joins", f"{format_count(count)} recordings, it seems"))
     return rows
+
+
+def ends(gap: Gap) -> tuple[str, str]:
+    """When a gap begins and ends, since the first event."""
+    return format_seconds(gap["from_s"]), format_seconds(gap["to_s"])
 
 
 def kills(result: Events) -> list[tuple[str, str]]:

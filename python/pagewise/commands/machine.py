@@ -50,6 +50,8 @@ def features(found: Features) -> Iterator[str]:
     words = {
         "zram": found["has_zram"],
         "FUSE and loop devices": bool(found["has_fuse_loop"]),
+        "NBD": bool(found.get("has_nbd")),
+        "ublk": bool(found.get("has_ublk")),
         "pages of zeros not written to swap": found["keeps_zeros_out"],
         "mTHP": found["has_mthp"],
         "PSI": found["has_psi"],

@@ -11,7 +11,7 @@ from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import format_percent, format_range, format_size
 
 if TYPE_CHECKING:
-    from pagewise.guests.apply import GuestAnswer
+    from pagewise.measurements import GuestAnswer
 
 EXAMPLES = ("pagewise pagesize apply examples/page-size/vms-1.toml -o guests",)
 

@@ -11,7 +11,7 @@ from pagewise.terminal import Verbatim, printable, say, show, show_json
 from pagewise.units import format_count, format_size
 
 if TYPE_CHECKING:
-    from pagewise.binaries.check import CheckResult
+    from pagewise.measurements import CheckResult
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
 X86 = ("x86", "x86-64")

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from pagewise.advice.page_size import TARGETS
-from pagewise.answers import AdvicePageSize, PageSize
+from pagewise.answers import AdvicePageSize, AdvicePageSizeResult, PageSize
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Force, Json
 from pagewise.commands.pagesize_verify import described as described_trial
@@ -190,10 +190,14 @@ def choose(
 
         write_report([result], report, force=True)
     if json:
-        is_advise = context.info_name != NAME
-        show_json({**result, **result["advice"]} if is_advise else result)
+        show_json(result if context.info_name == NAME else with_advice_outside(result))
     else:
         show(*described(result))
+
+
+def with_advice_outside(result: PageSize) -> AdvicePageSizeResult:
+    """What `pagewise advise pagesize --json` prints: the advice, and the answer that it is from."""
+    return {**result, **result["advice"]}
 
 
 def refuse_as_report(report: Path, words: list[str], force: bool) -> None:

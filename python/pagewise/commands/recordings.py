@@ -8,6 +8,14 @@ from pagewise.errors import DataLost
 from pagewise.types import Loss, Reject
 from pagewise.units import format_count, format_share
 
+EXPLAINED = {"pgw": "pgw, the layout of an early recorder"}
+"""Formats whose name tells a reader nothing."""
+
+
+def format_in_words(name: str) -> str:
+    """The name of a format, with what it is if the name does not say it."""
+    return EXPLAINED.get(name, name)
+
 
 def reject_lines(rejects: Sequence[Reject]) -> list[str]:
     """The first bad lines: file, line number and what was expected."""

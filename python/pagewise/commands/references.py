@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pagewise.capture.result import CaptureResult
 from pagewise.commands.recordings import lost
+from pagewise.measurements import CaptureResult
 from pagewise.references import CAPTURE
 from pagewise.types import (
     ImportReferences,

@@ -18,7 +18,8 @@ def run(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A result, or the command that prints it; default: list all results.",
+            help="A result, or a command for all results that it prints; default: list all "
+            "results.",
             show_default=False,
         ),
     ] = None,
@@ -29,7 +30,7 @@ def run(
     docs/results.md has the same as tables, and pagewise.types as Python types.
     """
     if name is not None:
-        show_json(layouts.schema(name))
+        show_json(layouts.printed(name))
         return
     known = {name: layouts.schema(name) for name in layouts.names()}
     if json:

@@ -12,13 +12,15 @@ from pagewise.commands.options import Json, examples_folder, tell_losses, tell_u
 from pagewise.comparisons import StudyResult, StudyTable
 from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
-from pagewise.studies import Study, none_installed, studies
+from pagewise.studies import Study, none_installed, refuse_foreign, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
 from pagewise.terminal import Part, figures, show, show_json, watched
 
 EXAMPLES = (
     "pagewise list studies",
     "pagewise study multiswap",
+    "pagewise study multiswap --live build/tiers/policies/*-?",
+    "pagewise study relaunch build/tiers/prefetch/with*-?",
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     "pagewise study predict examples/phone-1g",
@@ -64,6 +66,13 @@ def run(
             "--simulated", help="Use simulated phones instead of runs, if the study supports it."
         ),
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Compare launch runs on swap areas of two tiers, if the study supports it.",
+        ),
+    ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
@@ -86,14 +95,16 @@ def run(
     series, y, std, n, seed, config_hash). It also keeps finished simulations, which the next run
     reuses.
     """
-    study = found(name, bool(runs), simulated)
-    label = f"{name}-simulated" if simulated else name
+    study = found(name, bool(runs), simulated, live)
+    label = f"{name}-simulated" if simulated else f"{name}-live" if live else name
     output = output or Path("build") / f"study-{label}"
+    refuse_foreign(output, label)
     with making(output), watched(f"study {label}") as progress:
         if report is not None:
             refuse_unwritable(report, force=force)
         if runs:
-            result = study.run(runs, output, seed=seed, progress=progress)
+            runner = study.live if live else study.run
+            result = runner(runs, output, seed=seed, progress=progress)
         else:
             folder = recordings or examples_folder()
             runner = study.simulate if simulated else study.run
@@ -112,7 +123,7 @@ def run(
     show(*described(result), f"Figures, tables and reasons: {output}")
 
 
-def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
+def found(name: str, has_runs: bool, is_simulated: bool = False, is_live: bool = False) -> Study:
     """The study of this name. Raises UsageError for an unknown name or the wrong kind of data, and
     Missing if no study is installed."""
     rows = studies()
@@ -129,6 +140,14 @@ def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
         raise UsageError(
             f"study {name} {'takes no runs with --simulated' if has_runs else 'simulates nothing'}",
             hint=f"--simulated takes no runs, and works only for {simulating}",
+        )
+    if is_live:
+        if study.has_live and has_runs:
+            return study
+        living = " and ".join(row.name for row in rows if row.has_live)
+        raise UsageError(
+            f"study {name} {'needs its runs' if study.has_live else 'has no form'} with --live",
+            hint=f"--live takes folders of `pagewise-agent launch`, and works only for {living}",
         )
     if study.of_runs != has_runs:
         raise UsageError(

@@ -35,6 +35,7 @@ class SimulatedCell(TypedDict):
     wear_fast: NotRequired[float | None]
     wear_slow: NotRequired[float | None]
     seed: NotRequired[int | None]
+    outcome: NotRequired[str | None]
 
 
 class CountedCell(TypedDict):

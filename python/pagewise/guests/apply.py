@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import NotRequired, TypedDict
 
 from pagewise.advice.page_size.advise import memory_of, unjudged
-from pagewise.answers import Setting, Spread
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
+from pagewise.measurements import Applied, GuestAnswer
 from pagewise.models.page_size import BASE_BYTES, Choice, choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import storage_of
@@ -22,33 +21,6 @@ from pagewise.units import format_size
 SCHEMA = "pagewise.pagesize-apply/1"
 ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm": "arm64"}
 """QEMU's names of the processors whose programs each guest runs, by architecture."""
-
-
-class GuestAnswer(TypedDict):
-    """What was chosen for a guest; ``files`` is absent until they are written."""
-
-    name: str
-    workload: str
-    architecture: str
-    storage: str
-    memory_bytes: int
-    page_bytes: int
-    gain: Spread
-    ideal_bytes: int
-    regret: float
-    footprint_factor: float
-    kernel: str | None
-    kernel_arguments: str
-    settings: list[Setting]
-    notes: list[str]
-    files: NotRequired[list[str]]
-
-
-class Applied(TypedDict):
-    """The result of `apply`."""
-
-    schema: str
-    guests: list[GuestAnswer]
 
 
 def apply(

@@ -54,7 +54,7 @@ def build(
     refuse_unwritable(target, force=force)
     paths = [Path(result) for result in results if not isinstance(result, Mapping)]
     if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
-        raise UsageError(f"{target} is also an input")
+        raise UsageError(f"{target} is also an input", hint="name another file for the report")
     inputs = gather(results, progress=progress)
     inputs.command = command or shlex.join(sys.argv)
     panels = [without_single_bars(panel) for make in PANELS if (panel := make(inputs))]

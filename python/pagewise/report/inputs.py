@@ -261,7 +261,7 @@ def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:
         name = recording_name(cell["trace"]) + ("" if seed is None else f" (seed {seed})")
         found: CountedMisses = {
             "name": name,
-            "kind": outcome_kind(cell),
+            "kind": str(outcome_of(cell).get("kind", "")),
             "requests": cell["requests"],
             "pages": cell["pages"],
             "misses": {},
@@ -274,13 +274,18 @@ def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:
     return list(traces.values())
 
 
-def outcome_kind(cell: CountedCell) -> str:
-    """What the trace of a cell accesses; empty if the sweep does not say it."""
+def outcome_of(cell: CountedCell | SimulatedCell) -> Mapping[str, object]:
+    """The outcome of a cell; empty if the sweep does not have it."""
     try:
         outcome = json.loads(cell.get("outcome") or "")
     except (ValueError, RecursionError):
-        return ""
-    return str(outcome.get("kind", "")) if isinstance(outcome, Mapping) else ""
+        return {}
+    return outcome if isinstance(outcome, Mapping) else {}
+
+
+def is_of_swap(cell: SimulatedCell) -> bool:
+    """Whether the pages of the trace are those of swap areas, as far as the cell says."""
+    return outcome_of(cell).get("is_of_swap") is not False
 
 
 def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:
@@ -301,6 +306,7 @@ def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:
         "stall_time_s": result["stall_time_s"],
         "wear_fast": wear.get("fast") if wear else None,
         "wear_slow": wear.get("slow") if wear else None,
+        "outcome": json.dumps({"is_of_swap": result.get("is_of_swap", True)}),
     }
 
 

@@ -174,7 +174,7 @@ fn print_table(outcome: &KillsOutcome) -> Result<(), Exit> {
         "{:>8} {:<15} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<14} killer",
         "pid",
         "name",
-        "threads",
+        "count",
         "rss MiB",
         "signal",
         "threads",

@@ -15,12 +15,14 @@ use devices::Device;
 use linux::system::Machine;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use swapd::carrier::SLOT_BYTES;
 use swapd::carrier::granted::CarrierKind;
 use swapd::emulation::Figures;
 use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
-use swapd::statistics::{Histogram, Serving, Statistics};
+use swapd::statistics::{Count, Histogram, Serving, Statistics};
+use swapd::store::Algorithm;
 use swapd::zram::Take;
 use swapd::{area, protection, undo, zram};
 use types::Bytes;
@@ -50,11 +52,14 @@ killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both 
 lost: programs that need them get SIGBUS. Through zram, the kernel keeps all pages whatever ends. Needs root.
 
 Examples:
-  pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd --policy adaptive
-  pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp --policy hierarchical -- make -j4
-  pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 --slow /dev/sda2 --policy adaptive
-  pagewise-agent swapd --size 3GiB --fast 512MiB --slow /var/lib/swapd --through zram --policy hierarchical \
-      --option fill_on_read_miss=no
+  pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd \\
+      --policy adaptive
+  pagewise-agent swapd --size 1GiB --fast 64MiB --slow swap.tmp \\
+      --policy hierarchical -- make -j4
+  pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 \\
+      --slow /dev/sda2 --policy adaptive
+  pagewise-agent swapd --size 3GiB --fast 512MiB --slow /var/lib/swapd \\
+      --through zram --policy hierarchical --option fill_on_read_miss=no
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
@@ -67,6 +72,9 @@ pub struct Arguments {
     /// name; 1 MiB larger than --fast.
     #[arg(long, value_name = "PATH")]
     fast_on: Option<PathBuf>,
+    /// Compress the pages of a fast tier in memory, so that --fast holds more of them: lz4 is quicker, zstd smaller.
+    #[arg(long, value_name = "ALGORITHM", value_parser = parse_algorithm)]
+    compress: Option<Algorithm>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
     #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
@@ -119,7 +127,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "compress", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -216,6 +224,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
         fast_on: arguments.fast_on.clone(),
+        compress: arguments.compress,
         slow: slow.clone(),
         policy: policy.clone(),
         options: arguments.option.iter().cloned().collect(),
@@ -249,9 +258,10 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     }
     let started = start(arguments);
     tell_guard(&mut session, &started);
-    let fast_place = match &plan.fast_on {
-        Some(path) => format!("at {}", path.display()),
-        None => "in memory".to_owned(),
+    let fast_place = match (&plan.fast_on, &session.about.compress) {
+        (Some(path), _) => format!("at {}", path.display()),
+        (None, None) => "in memory".to_owned(),
+        (None, Some(algorithm)) => format!("in memory, compressed by {algorithm}"),
     };
     let line = (!arguments.json).then(|| {
         format!(
@@ -358,6 +368,9 @@ fn serve(
         }
         let (up, down) = (statistics.promotions.get(), statistics.demotions.get());
         print(format_args!("{up} promotions, {down} demotions"))?;
+        if about.compress.is_some() {
+            print(compressed(&statistics))?;
+        }
     }
     outcome
 }
@@ -533,6 +546,20 @@ fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Erro
     }
 }
 
+/// What a compressed fast tier holds.
+fn compressed(statistics: &Statistics) -> String {
+    let counts = &statistics.compressed;
+    let (pages, bytes) = (counts.pages.get(), counts.bytes.get());
+    let [filled, raw, refused] =
+        [&counts.filled_pages, &counts.raw_pages, &counts.refused_pages].map(Count::get);
+    format!(
+        "fast tier: {pages} pages ({:.1} MiB) in {:.1} MiB, {filled} of one repeated word, {raw} not \
+         compressible; {refused} found no room",
+        (pages * SLOT_BYTES as u64) as f64 / (1 << 20) as f64,
+        bytes as f64 / (1 << 20) as f64
+    )
+}
+
 fn times(waits: &Histogram) -> String {
     match (waits.quantile_ns(0.5), waits.quantile_ns(0.99)) {
         (Some(half), Some(most)) => format!(
@@ -561,6 +588,11 @@ fn parse_poll(text: &str) -> Result<Duration, String> {
         None => parse_time(text).map_err(|_| expected())?,
     };
     if poll <= POLL_MAX { Ok(poll) } else { Err(expected()) }
+}
+
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == text);
+    found.ok_or_else(|| "expected lz4 or zstd".to_owned())
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {

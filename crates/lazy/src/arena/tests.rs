@@ -9,6 +9,16 @@ use types::Bytes;
 const CHUNKS: u32 = 2;
 const PAGES: u32 = CHUNKS * CHUNK_PAGES;
 
+/// A number that picks one of several spans.
+#[derive(Clone, Copy, Debug)]
+struct Choice(usize);
+
+impl Choice {
+    fn among(self, count: usize) -> usize {
+        self.0 % count
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Allocate {
@@ -16,19 +26,20 @@ enum Step {
         alignment_bits: u32,
         owner: Owner,
     },
-    Free(usize),
-    FreeClean(usize),
+    Free(Choice),
+    FreeClean(Choice),
     Unmap {
-        place: usize,
+        choice: Choice,
         skip: u32,
         pages: u32,
     },
     Extend {
-        place: usize,
+        choice: Choice,
         pages: u32,
     },
+    /// Takes the free pages of a stretch that begins at a 64th of the region.
     Carve {
-        place: usize,
+        sixty_fourth: u32,
         pages: u32,
     },
     /// Asks for huge pages in the region.
@@ -49,16 +60,18 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let owner = prop_oneof![Just(Owner::Block), Just(Owner::Map)];
     let alignment = prop_oneof![3 => Just(0), 1 => 0..10_u32];
-    let place = 0..64_usize;
+    let choice = (0..64_usize).prop_map(Choice);
+    let sixty_fourth = 0..64_u32;
     let step = prop_oneof![
         8 => (pages.clone(), alignment, owner)
             .prop_map(|(pages, alignment_bits, owner)| Step::Allocate { pages, alignment_bits, owner }),
-        6 => place.clone().prop_map(Step::Free),
-        1 => place.clone().prop_map(Step::FreeClean),
-        3 => (place.clone(), 0..100_u32, pages.clone())
-            .prop_map(|(place, skip, pages)| Step::Unmap { place, skip, pages }),
-        2 => (place.clone(), 1..100_u32).prop_map(|(place, pages)| Step::Extend { place, pages }),
-        1 => (place, pages).prop_map(|(place, pages)| Step::Carve { place, pages }),
+        6 => choice.clone().prop_map(Step::Free),
+        1 => choice.clone().prop_map(Step::FreeClean),
+        3 => (choice.clone(), 0..100_u32, pages.clone())
+            .prop_map(|(choice, skip, pages)| Step::Unmap { choice, skip, pages }),
+        2 => (choice, 1..100_u32).prop_map(|(choice, pages)| Step::Extend { choice, pages }),
+        1 => (sixty_fourth, pages)
+            .prop_map(|(sixty_fourth, pages)| Step::Carve { sixty_fourth, pages }),
         2 => (0..16_u32).prop_map(Step::Advise),
         3 => (0..2_000_000_000_i64).prop_map(Step::Wait),
         1 => Just(Step::Pressure),
@@ -163,11 +176,11 @@ impl Checked {
         self.owned.push((grant.first, pages, owner));
     }
 
-    fn free(&mut self, place: usize, is_clean: bool) {
+    fn free(&mut self, choice: Choice, is_clean: bool) {
         if self.owned.is_empty() {
             return;
         }
-        let (first, pages, owner) = self.owned.swap_remove(place % self.owned.len());
+        let (first, pages, owner) = self.owned.swap_remove(choice.among(self.owned.len()));
         let disowned = match owner {
             Owner::Block => self.arena.disown_block(first).map(|pages| (first, pages)),
             Owner::Map => self.arena.disown_mapped(first, pages),
@@ -184,9 +197,9 @@ impl Checked {
     }
 
     /// Unmaps the middle of a mapping; the rests become mappings of their own.
-    fn unmap(&mut self, place: usize, skip: u32, pages: u32) {
+    fn unmap(&mut self, choice: Choice, skip: u32, pages: u32) {
         let maps = |owned: &&Owned| owned.2 == Owner::Map;
-        let Some(&map) = self.owned.iter().filter(maps).nth(place % 8) else { return };
+        let Some(&map) = self.owned.iter().filter(maps).nth(choice.among(8)) else { return };
         let (first, whole, _) = map;
         let skip = skip % whole;
         let pages = pages.min(whole - skip);
@@ -199,12 +212,12 @@ impl Checked {
         self.deposit(first + skip, pages, false);
     }
 
-    fn extend(&mut self, place: usize, pages: u32) {
+    fn extend(&mut self, choice: Choice, pages: u32) {
         if self.owned.is_empty() {
             return;
         }
-        let place = place % self.owned.len();
-        let (first, whole, owner) = self.owned[place];
+        let index = choice.among(self.owned.len());
+        let (first, whole, owner) = self.owned[index];
         let end = first + whole;
         let free = self.free_spans();
         let is_inside = |page: u32| page / CHUNK_PAGES == (end - 1) / CHUNK_PAGES;
@@ -219,12 +232,12 @@ impl Checked {
         );
         if is_expected {
             self.arena.own(first, whole + pages, owner);
-            self.owned[place].1 += pages;
+            self.owned[index].1 += pages;
         }
     }
 
-    fn carve(&mut self, place: usize, pages: u32) {
-        let first = place as u32 * (PAGES / 64);
+    fn carve(&mut self, sixty_fourth: u32, pages: u32) {
+        let first = sixty_fourth * (PAGES / 64);
         let pages = pages.min(PAGES - first);
         while let Some(grant) = self.arena.carve(first, pages) {
             assert!(first <= grant.first && grant.first + grant.pages <= first + pages);
@@ -270,7 +283,7 @@ impl Checked {
         self.owned.push((span.first, span.pages, Owner::Map));
         self.arena.own(span.first, span.pages, Owner::Map);
         self.allocate(3, 0, Owner::Block);
-        self.free(self.owned.len() - 1, false);
+        self.free(Choice(self.owned.len() - 1), false);
         self.owned.retain(|owned| owned.0 != span.first);
         self.arena.bits.mapped.clear(span.first, span.pages);
     }
@@ -280,11 +293,11 @@ impl Checked {
             Step::Allocate { pages, alignment_bits, owner } => {
                 self.allocate(pages, alignment_bits, owner);
             }
-            Step::Free(place) => self.free(place, false),
-            Step::FreeClean(place) => self.free(place, true),
-            Step::Unmap { place, skip, pages } => self.unmap(place, skip, pages),
-            Step::Extend { place, pages } => self.extend(place, pages),
-            Step::Carve { place, pages } => self.carve(place, pages),
+            Step::Free(choice) => self.free(choice, false),
+            Step::FreeClean(choice) => self.free(choice, true),
+            Step::Unmap { choice, skip, pages } => self.unmap(choice, skip, pages),
+            Step::Extend { choice, pages } => self.extend(choice, pages),
+            Step::Carve { sixty_fourth, pages } => self.carve(sixty_fourth, pages),
             Step::Advise(region) => self.arena.bits.huge.set(region * HUGE_PAGES, HUGE_PAGES),
             Step::Wait(time) => self.now.0 += time,
             Step::Pressure => self.arena.pressure(self.now),
@@ -394,7 +407,7 @@ proptest! {
             prop_assert!(checked.arena.hot_pages() <= hot_pages);
         }
         while !checked.owned.is_empty() {
-            checked.free(0, false);
+            checked.free(Choice(0), false);
         }
         checked.drain();
         let clean = |first| FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean };

@@ -26,6 +26,11 @@ pub trait Live: Send {
     fn in_flight(&self) -> u64;
     /// Frames of the fast tier that hold a page.
     fn frames_used(&self) -> u64;
+    /// Frames of the fast tier that may hold a page.
+    fn capacity(&self) -> u64;
+    /// Lets this many frames hold a page from now on, at most those that the tiers were built for
+    /// ([`TwoTiers::set_capacity`]).
+    fn set_capacity(&mut self, frames: u64);
 }
 
 /// What to build.
@@ -37,7 +42,7 @@ pub struct LiveRequest<'a> {
     pub profile: Option<&'a str>,
     /// Options set by hand, by name.
     pub options: &'a BTreeMap<String, String>,
-    /// Frames of the fast tier.
+    /// Frames of the fast tier; the most, if [`Live::set_capacity`] changes them.
     pub capacity: u64,
     /// Time of each operation on a page, in nanoseconds; for architectures that decide by latency.
     pub latencies: Latencies,
@@ -177,5 +182,13 @@ impl<P: Placement + Send> Live for Counted<P> {
 
     fn frames_used(&self) -> u64 {
         self.tiers.used()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.tiers.capacity()
+    }
+
+    fn set_capacity(&mut self, frames: u64) {
+        self.tiers.set_capacity(frames);
     }
 }

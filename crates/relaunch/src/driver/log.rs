@@ -28,16 +28,22 @@ impl Core {
         }
     }
 
-    /// Logs that a group has appeared or disappeared.
+    /// Logs that a group has appeared or disappeared, or that it does not exist at the start.
     pub(super) fn say_attached(&mut self, index: AppIndex) {
         let Core { apps, output, .. } = self;
         let app = &mut apps[index.0];
         let exists = app.freezer.is_some();
-        if app.logged.0.replace(exists) == Some(exists) {
+        let existed = app.logged.0.replace(exists);
+        if existed == Some(exists) {
             return;
         }
+        let event = match existed {
+            _ if exists => "found",
+            Some(_) => "gone",
+            None => "missing",
+        };
         output.say(|line| {
-            put(line, "event", if exists { "found" } else { "gone" })?;
+            put(line, "event", event)?;
             put(line, "app", &app.watched.name)?;
             match &app.freezer {
                 Some(group) => {

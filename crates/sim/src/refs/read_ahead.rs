@@ -7,6 +7,8 @@
 use super::level;
 use crate::Error;
 use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::VecDeque;
 use trace::renumber::Renumber;
 use types::{FILTER_BLOCKS, ReferenceStep};
@@ -25,16 +27,17 @@ pub struct ReadAhead {
 /// Most pages of a window: 4 MiB of pages of 4 KiB, more than any kernel reads at once.
 pub const WINDOW_MAX: u32 = 1024;
 
-/// Counts of a memory that reads ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What an LRU memory did that reads a whole window of pages on a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ReadAheadFaults")]
 pub struct ReadAheadCounts {
-    /// Page faults; each reads from storage once.
+    /// Page faults; each reads storage once.
     pub faults: u64,
     /// Faults on pages that were never used before.
     pub cold: u64,
-    /// Pages brought along.
+    /// Pages that a fault on another page brought in.
     pub brought: u64,
-    /// Pages brought along that were evicted before any use.
+    /// Of the pages brought in, those evicted before any use.
     pub unused: u64,
 }
 

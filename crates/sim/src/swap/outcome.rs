@@ -93,6 +93,8 @@ pub struct Outcome {
     pub slow_device: String,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Whether the pages are those of swap areas, so that the outcome can size swap.
+    pub is_of_swap: bool,
     /// Operations of the fast tier.
     pub fast: TierCounts,
     /// Operations of the slow tier.
@@ -232,6 +234,7 @@ impl Outcome {
             promotions: total.promotions,
             demotions: total.demotions,
             fast_only_pages: tally.fast_only_pages,
+            is_of_swap: facts.header.is_of_swap(),
             zero_pages: facts.header.zeros.map(|_| tally.zero_pages),
             io_time_s: seconds(all.time_ns(request, |latency| latency.typical_ns)),
             stall_time_s: seconds(stalling.time_ns(request, |latency| latency.typical_ns)),
@@ -307,10 +310,10 @@ fn notes(
     header: &trace::Header,
 ) -> Vec<String> {
     let mut notes = Vec::new();
-    if header.kind != trace::TraceKind::Swap {
+    if !header.is_of_swap() {
         notes.push(
             "not a swap trace, replayed by pagewise's mapping: a read is a swap-in, a write a \
-             dirty swap-out"
+             dirty swap-out; it sizes no swap"
                 .to_owned(),
         );
     }
@@ -318,6 +321,12 @@ fn notes(
         notes.push(
             "admit_clean has no effect: the replay has no clean page-out (a dropped clean page \
              leaves no event; clean_evictions=inferred assumes them)"
+                .to_owned(),
+        );
+    }
+    if options.get("victims_in_memory").is_some_and(|value| value == "drop") {
+        notes.push(
+            "victims_in_memory=drop is for kernels: neither a block device nor swapd can do it"
                 .to_owned(),
         );
     }

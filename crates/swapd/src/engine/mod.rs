@@ -9,7 +9,8 @@
 //! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
 //! back, or for a frame ([`lanes`] says why no two buffers wait for each other). The fast tier has spare frames beyond what the placement fills, so while a move waits for
 //! a frame, some slot without a move holds none, or a demotion is in flight. If failed demotions use up the spare
-//! frames, the move fails, and the placement puts the slot elsewhere.
+//! frames, the move fails, and the placement puts the slot elsewhere. With compression a move waits and fails in the
+//! same way if the pool has no room, and before each event the placement gets the number of pages that fit.
 //!
 //! After a request the thread polls on for a while before it sleeps, since waking a halted processor takes longer
 //! than the answer. It allocates nothing while it serves.
@@ -32,7 +33,7 @@ use rustix::io::Errno;
 use types::PageId;
 
 use crate::Error;
-use crate::carrier::{Carrier, Operation};
+use crate::carrier::{Carrier, Operation, SLOT_BYTES};
 use crate::emulation::Emulated;
 use crate::record::Recorder;
 use crate::statistics::Statistics;
@@ -50,6 +51,8 @@ const ROOM_FOR_DECISION: usize = 8;
 const SLOTS_PER_TURN: u32 = 256;
 /// Requests taken from the carrier before disk requests begin.
 const REQUESTS_PER_TURN: usize = 32;
+/// The placement gets another capacity if that differs by more than this part.
+const CAPACITY_PART: u64 = 64;
 /// How long before a time the thread wakes to meet it.
 const WAKE_BEFORE: Duration = Duration::from_micros(60);
 
@@ -127,6 +130,10 @@ pub struct Engine<C, D> {
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
+    /// Demotions that have begun and not ended.
+    demoting: u64,
+    /// A page on its way from a frame in memory to the slow tier.
+    page: Box<[u8; SLOT_BYTES]>,
 }
 
 impl<C: Carrier, D: Disk> Engine<C, D> {
@@ -148,6 +155,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             ready_requests: VecDeque::with_capacity(settings.requests),
             ready_moves: queue(),
             wait_for_frame: queue(),
+            demoting: 0,
+            page: Box::new([0; SLOT_BYTES]),
             parts,
         }
     }
@@ -321,6 +330,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             }
         }
         self.parts.statistics.fast_pages_used.set(self.parts.tiers.frames_used());
+        if let Some(counts) = self.parts.fast.pool_counts() {
+            self.parts.statistics.compressed.set(counts);
+        }
         for &tier in self.disks() {
             self.parts.disk(tier).submit()?;
         }
@@ -334,10 +346,16 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(())
     }
 
-    /// If moves wait for frames and nothing is in flight that could free one, lets the first of them fail.
+    /// If moves wait for frames, or for room in the pool, and nothing is in flight that could free any, lets the first
+    /// of them fail. In a pool a page that is written again may need more room without a demotion of another, so only
+    /// demotions in flight count there.
     fn fail_without_frames(&mut self) -> Result<bool, Error> {
         let in_flight: usize = self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum();
-        if in_flight > 0 || self.timers.next_ns().is_some() {
+        let has_hope = match self.parts.fast.is_compressed() {
+            true => self.demoting > 0,
+            false => in_flight > 0 || self.timers.next_ns().is_some(),
+        };
+        if has_hope {
             return Ok(false);
         }
         let Some(moving) = self.wait_for_frame.pop_front() else { return Ok(false) };
@@ -389,6 +407,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Operation::Discard => Event::Void,
             Operation::Flush => return,
         };
+        self.fit_capacity();
         let number = self.event;
         self.event += 1;
         self.parts.tiers.on(event, PageId(slot), &mut self.decided);
@@ -406,6 +425,19 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             let is_own = page.0 == slot && is_waited_for(step, event);
             let moving = Moving::new(step, page.0, if is_own { request } else { NONE }, number);
             self.push(moving);
+        }
+    }
+
+    /// Gives the placement the number of compressed pages that fit, if that has changed.
+    fn fit_capacity(&mut self) {
+        let Some(frames) = self.parts.fast.capacity() else { return };
+        let before = self.parts.tiers.capacity();
+        if frames.abs_diff(before) <= before / CAPACITY_PART {
+            return;
+        }
+        self.parts.tiers.set_capacity(frames);
+        if let Some(recorder) = &mut self.parts.recorder {
+            recorder.capacity(self.event, frames);
         }
     }
 

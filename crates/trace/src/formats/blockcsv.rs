@@ -4,7 +4,7 @@
 
 use types::ProcessId;
 
-use super::csv_columns::{COLUMNS_MAX, Columns};
+use super::csv_columns::{COLUMNS_MAX, Columns, names};
 use super::ids::object_id;
 use super::requests::{
     EXPECTED_LENGTH, REQUEST_BYTES_MAX, SECTOR_BYTES, operation_of_word, sectors_to_bytes,
@@ -50,7 +50,10 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         Error::new(ErrorKind::Usage, lines.input().path(), message)
             .at(Position::Line(lines.count()))
     })?;
-    Ok(Box::new(TextReader::new(lines, BlockCsv::new(columns, mapping))))
+    let names = names(&header, columns.delimiter);
+    let mut parser = BlockCsv::new(columns, mapping);
+    parser.unused = parser.layout.unused(names);
+    Ok(Box::new(TextReader::new(lines, parser)))
 }
 
 /// How lines are split into columns.
@@ -116,6 +119,18 @@ impl Layout {
         self.has[role as usize]
     }
 
+    /// The named columns that no step reads, among all `names`.
+    fn unused(&self, names: Vec<String>) -> Vec<String> {
+        let is_read = |place: usize| {
+            self.steps.get(place).is_some_and(|step| !matches!(step, FieldStep::Other))
+        };
+        let named = names.into_iter().enumerate();
+        named
+            .filter(|(place, name)| !name.is_empty() && !is_read(*place))
+            .map(|(_, name)| name)
+            .collect()
+    }
+
     /// The fields of a line by role.
     fn split<'line>(&self, line: &'line [u8]) -> Result<Fields<'line>, Expected> {
         let mut fields = Fields::default();
@@ -142,6 +157,8 @@ struct BlockCsv {
     process_last: Last<ProcessId>,
     /// Requests not yet counted in the ledger, by operation.
     seen: [u64; SEEN.len()],
+    /// Columns that are not read, not yet noted in the ledger.
+    unused: Vec<String>,
 }
 
 /// The values of a line.
@@ -215,6 +232,7 @@ impl LineParser for BlockCsv {
     }
 
     fn end_block(&mut self, ledger: &mut Ledger) {
+        ledger.leave_out_columns(std::mem::take(&mut self.unused));
         for operation in SEEN {
             let count = std::mem::take(&mut self.seen[operation as usize]);
             if count > 0 {
@@ -264,6 +282,7 @@ impl BlockCsv {
             device_last: Last::none(),
             process_last: Last::none(),
             seen: [0; SEEN.len()],
+            unused: Vec::new(),
         }
     }
 

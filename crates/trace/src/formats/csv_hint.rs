@@ -68,8 +68,8 @@ fn of_strange_columns(path: &Path, columns: &[String], roles: &[Option<Role>]) -
         quoted(&wanted.iter().map(named).collect::<Vec<_>>().join(","))
     };
     format!(
-        "is CSV, and its columns {} do not say what a record is; put them in the place of COLUMN, for requests to a disk: \
-         pagewise import {file} -o trace.parquet --as block --map {}; for objects of a cache: \
+        "is CSV, and its columns {} do not say what a record is; put them in the place of COLUMN, for requests to a \
+         disk:\n  pagewise import {file} -o trace.parquet --as block --map {}\nor, for objects of a cache:\n  \
          pagewise import {file} -o trace.parquet --as objects --map {}",
         columns.join(", "),
         map(&[Role::Time, Role::Op, Role::Sector]),

@@ -1,4 +1,4 @@
-//! `pgw`: page-level swap events of the BPF recorder, stored by column, little endian: u64 magic,
+//! `pgw`: page-level swap events of an early recorder, stored by column, little endian: u64 magic,
 //! u64 n, i64 first time, then columns of n values: i32 time since the previous event (ns), u8
 //! type, u8 flags, u32 process, u64 virtual page or value, u64 swap entry, u32 auxiliary.
 //!
@@ -19,7 +19,7 @@ use crate::sniff::Confidence;
 /// The row of this format.
 pub const FORMAT: Format = Format {
     name: "pgw",
-    summary: "page-level swap events of the BPF recorder, by owner and address",
+    summary: "the layout of an early recorder, as in examples/: swap by owner and address",
     has_columns: false,
     has_parts: false,
     sniff,

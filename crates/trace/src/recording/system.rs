@@ -83,6 +83,12 @@ pub struct Features {
     /// Whether the kernel can serve a swap area through FUSE and a loop device; `None` if the recording is older than
     /// this field.
     pub has_fuse_loop: Option<bool>,
+    /// Whether the kernel can serve a swap area through NBD (Linux 5.14); `None` if the recording is older than this
+    /// field.
+    pub has_nbd: Option<bool>,
+    /// Whether the kernel can serve a swap area through ublk (Linux 6.11); `None` if the recording is older than this
+    /// field.
+    pub has_ublk: Option<bool>,
     /// Whether the kernel keeps pages of zeros out of swap areas.
     pub keeps_zeros_out: bool,
     /// Whether the kernel has mTHP.

@@ -17,6 +17,8 @@ use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 pub struct Info {
     /// Header of the trace, complete also for a foreign recording.
     pub header: Header,
+    /// Whether the pages are those of swap areas, so that the recording can size swap.
+    pub is_of_swap: bool,
     /// Counts of all events of the recording, used or not, by the recording's own names. Events that move
     /// pages count their pages.
     pub events: BTreeMap<String, u64>,
@@ -40,6 +42,9 @@ pub struct Info {
     /// Active time: the duration without idle gaps, in seconds.
     #[schemars(range(min = 0))]
     pub active_s: Option<f64>,
+    /// The least active time that holds nine tenths of the events, in seconds.
+    #[schemars(range(min = 0))]
+    pub traffic_s: Option<f64>,
     /// The first thousand idle gaps.
     pub gaps: Vec<Gap>,
     /// Number of recordings that the trace seems to join; 0 without a clock.
@@ -148,6 +153,7 @@ impl Counts {
         let (absent, ruled_out) = self.missing(header, accesses);
         let recorder = header.recorder.as_ref();
         Info {
+            is_of_swap: header.is_of_swap(),
             events: header.seen.iter().cloned().collect(),
             lost: header.losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
             sources: recorder.map(|recorder| recorder.sources.clone()),
@@ -158,6 +164,7 @@ impl Counts {
                 .map(seconds)
                 .or_else(|| header.recorded_ns.map(|time_ns| time_ns as f64 / 1e9)),
             active_s: self.timeline.active_ns().map(seconds),
+            traffic_s: self.timeline.traffic_ns().map(seconds),
             gaps: self.timeline.gaps().to_vec(),
             recordings: self.timeline.recordings(),
             processes: self.busiest(header),

@@ -477,7 +477,7 @@ fn a_cancelled_slice_leaves_no_file() {
     std::fs::hard_link(&whole, &link).unwrap();
     for itself in [&whole, &link] {
         let error = slice(&whole, 0..10, itself, true, &NoProgress).unwrap_err();
-        assert!(error.to_string().contains("is an input as well"), "{error}");
+        assert!(error.to_string().contains("is an input as well: name another output"), "{error}");
     }
     std::fs::remove_file(link).unwrap();
     assert_eq!(names_in(folder.path()), ["whole"]);

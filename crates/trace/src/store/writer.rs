@@ -193,7 +193,11 @@ pub(crate) fn refuse_inputs<'a>(
     let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
     let Some(target) = file(output) else { return Ok(()) };
     if inputs.into_iter().any(|input| file(input) == Some(target)) {
-        return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            output,
+            "is an input as well: name another output",
+        ));
     }
     Ok(())
 }
@@ -209,7 +213,11 @@ pub(crate) fn refuse_existing(path: &Path, replaces: bool) -> Result<(), Error> 
         return Err(Error::new(ErrorKind::Usage, format!("{path:?}"), message));
     }
     if path.exists() && !path.is_file() {
-        return Err(Error::new(ErrorKind::Usage, path, "is not a regular file"));
+        return Err(Error::new(
+            ErrorKind::Usage,
+            path,
+            "is not a regular file: name another output",
+        ));
     }
     if !replaces && path.exists() {
         return Err(exists(path));

@@ -72,10 +72,10 @@ function byteInterval(span) {
 
 /** Round marks on a linear axis of bytes: their distance, a power of two, and the end of the axis. */
 function byteMarks(series, side, isStacked) {
-  const valuesOf = (some) => some.map((one) => one.points.map((point) => point[side] || 0));
-  const stacked = valuesOf(series.filter((one) => isStacked && !one.is_line));
-  const sums = stacked.length ? stacked[0].map((_, index) => stacked.reduce((sum, one) => sum + one[index], 0)) : [];
-  const others = valuesOf(series.filter((one) => !isStacked || one.is_line)).flat();
+  const valuesOf = (some) => some.map(({ points }) => points.map((point) => point[side] || 0));
+  const stacked = valuesOf(series.filter((line) => isStacked && !line.is_line));
+  const sums = stacked.length ? stacked[0].map((_, index) => stacked.reduce((sum, values) => sum + values[index], 0)) : [];
+  const others = valuesOf(series.filter((line) => !isStacked || line.is_line)).flat();
   const highest = [...sums, ...others].reduce((high, value) => Math.max(high, value), 1);
   const interval = byteInterval(highest);
   return { interval, max: interval * Math.ceil(highest / interval) };
@@ -83,7 +83,7 @@ function byteMarks(series, side, isStacked) {
 
 /** The first and last value on a side, which are the ends of an x axis. */
 function ends(series, side) {
-  const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => typeof value === "number");
+  const values = series.flatMap(({ points }) => points.map((point) => point[side])).filter((value) => typeof value === "number");
   return values.length ? { min: Math.min(...values), max: Math.max(...values) } : {};
 }
 
@@ -103,9 +103,9 @@ const TIME_MARKS = 6;
 function timeMarks(span) {
   const [seconds, name] = TIME_UNITS.filter(([length]) => length === 1 || span >= 10 * length).at(-1);
   const wanted = span / seconds / TIME_MARKS;
-  const round = ROUND_TIMES.find((one) => one >= wanted);
+  const round = ROUND_TIMES.find((time) => time >= wanted);
   const decade = 10 ** Math.floor(Math.log10(wanted));
-  const interval = wanted < 1 || !round ? decade * [1, 2, 5, 10].find((one) => one * decade >= wanted) : round;
+  const interval = wanted < 1 || !round ? decade * [1, 2, 5, 10].find((step) => step * decade >= wanted) : round;
   const digits = Math.max(0, 1 - Math.floor(Math.log10(interval)));
   return { interval: interval * seconds, formatter: (value) => `${trimmed(value / seconds, digits)} ${name}` };
 }
@@ -123,7 +123,7 @@ function roundLabels(spec, from, to) {
 
 /** Ends of a logarithmic axis: the powers of its base around the values. */
 function logMarks(series, side, base) {
-  const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => value > 0);
+  const values = series.flatMap(({ points }) => points.map((point) => point[side])).filter((value) => value > 0);
   if (values.length === 0) return {};
   const exponent = (value) => Math.log(value) / Math.log(base);
   const low = Math.floor(exponent(Math.min(...values)) + 1e-9);
@@ -139,7 +139,7 @@ const ROTATED_MAX = 150;
  * slant where a word is too long for that. `depth` is how far below the axis they reach.
  */
 function categoryLabels(shown, colors, chartWidth) {
-  const names = Array.from(new Set(shown.flatMap((one) => one.points.map((point) => String(point[0])))));
+  const names = Array.from(new Set(shown.flatMap(({ points }) => points.map((point) => String(point[0])))));
   const width = Math.floor((chartWidth - 50) / names.length) - 8;
   pen.font = `12px ${colors.font}`;
   const measured = (text) => Math.ceil(pen.measureText(text).width);
@@ -378,7 +378,7 @@ class Group {
       spec: embedded(`chart-${node.id}`),
       chart: echarts.init(node, null, { renderer: "svg" }),
     }));
-    for (const one of this.charts) one.chart.on("datazoom", () => this.relabel(one));
+    for (const drawn of this.charts) drawn.chart.on("datazoom", () => this.relabel(drawn));
     if (this.charts.length > 1) echarts.connect(this.charts.map(({ chart }) => chart));
     this.legend = element.querySelector(".legend");
     const select = element.querySelector("select");
@@ -416,16 +416,16 @@ class Group {
     const colors = theme();
     const series = new Map();
     for (const { spec } of this.charts)
-      for (const one of spec.views[Math.min(this.view, spec.views.length - 1)].series) series.set(one.name, one);
+      for (const line of spec.views[Math.min(this.view, spec.views.length - 1)].series) series.set(line.name, line);
     this.legend.replaceChildren(
-      ...Array.from(series.values(), (one) => {
+      ...Array.from(series.values(), (line) => {
         const button = document.createElement("button");
         button.type = "button";
-        button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
+        button.setAttribute("aria-pressed", String(!this.off.has(line.name)));
         button.title = "Switch this series on or off";
-        const kind = isArea(one, this.charts[0].spec) ? "bar" : kindOf(one, this.charts[0].spec);
-        button.append(swatch(one, look(one, this.styles, colors), kind), one.name);
-        button.addEventListener("click", () => this.toggle(button, one.name));
+        const kind = isArea(line, this.charts[0].spec) ? "bar" : kindOf(line, this.charts[0].spec);
+        button.append(swatch(line, look(line, this.styles, colors), kind), line.name);
+        button.addEventListener("click", () => this.toggle(button, line.name));
         return button;
       }),
     );

@@ -22,9 +22,11 @@ from pagewise.report.panels import (
     page_size,
     papers,
     pareto,
+    relaunch,
     reuse,
     skew,
     swap_traffic,
+    tiers,
     traffic,
 )
 
@@ -43,6 +45,8 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     kill_replay.panel,
     kills.panel,
     launch.panel,
+    tiers.panel,
+    relaunch.panel,
     papers.panel,
     method.panel,
 ]

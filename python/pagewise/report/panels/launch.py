@@ -5,7 +5,7 @@ from __future__ import annotations
 from pagewise.comparisons import StudyFigure
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
-from pagewise.report.panels.papers import chart, data, figure_in, grouped, has_own_panel
+from pagewise.report.panels.papers import chart, data, figure_in, of_panel
 from pagewise.units import format_share
 
 OWN_TIME = "own time"
@@ -15,11 +15,7 @@ AMPLE = "ample memory"
 
 def panel(inputs: Inputs) -> Panel | None:
     """A chart of stacked bars, one bar per kind of launch, for each study that splits launches."""
-    found = [
-        each
-        for study in inputs.studies
-        for each in grouped(study, [figure for figure in study["figures"] if has_own_panel(figure)])
-    ]
+    found = of_panel(inputs, "launch")
     if not found:
         return None
     return Panel(

@@ -22,8 +22,16 @@ VERDICTS = (
 )
 WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 """Studies whose figures and tables have their own panels."""
-OWN_PANEL = ("launch-simulated-parts", "launch-parts")
-"""Prefixes of the names of figures that have their own panels."""
+OWN_PANEL = {
+    "launch": ("launch-simulated-parts", "launch-parts"),
+    "relaunch": ("relaunch-",),
+    "tiers": tuple(
+        f"{study}-live-{figure}"
+        for study in ("multiswap", "nvm-cache")
+        for figure in ("wait", "occupancy")
+    ),
+}
+"""Beginnings of the names of figures that have their own panel, by the name of the panel."""
 ROWS_OPEN = 12
 """A study's table with more rows is folded, so that the page stays readable."""
 
@@ -52,12 +60,24 @@ def panel(inputs: Inputs) -> Panel | None:
 
 def by_chart(study: StudyResult) -> list[tuple[StudyResult, list[StudyFigure]]]:
     """The study with its figures by chart, without figures that have their own panels."""
-    return grouped(study, [figure for figure in study["figures"] if not has_own_panel(figure)])
+    return grouped(study, [figure for figure in study["figures"] if not panel_of(figure)])
 
 
-def has_own_panel(figure: StudyFigure) -> bool:
-    """Whether a figure has its own panel."""
-    return str(figure["name"]).startswith(OWN_PANEL)
+def panel_of(figure: StudyFigure) -> str:
+    """The name of a figure's own panel; empty if it has none."""
+    name = str(figure["name"])
+    return next((own for own, prefixes in OWN_PANEL.items() if name.startswith(prefixes)), "")
+
+
+def of_panel(inputs: Inputs, name: str) -> list[tuple[StudyResult, list[StudyFigure]]]:
+    """The figures of a panel of their own, by study and chart."""
+    return [
+        each
+        for study in inputs.studies
+        for each in grouped(
+            study, [figure for figure in study["figures"] if panel_of(figure) == name]
+        )
+    ]
 
 
 def grouped(
