@@ -1,10 +1,11 @@
 //! Serves a carrier's requests from two tiers: asks the placement what each slot moves, performs the moves, and
 //! answers.
 //!
-//! One thread does all of it and owns the placement. Decisions are made in the order in which requests are taken;
-//! moves end in any order, except that those of one slot follow each other, and a request waits until its slot has
-//! no move in flight. So a decision may name data that is still on its way. A request is answered once its own reads
-//! or writes are done; promotions and demotions go on afterwards.
+//! One thread does all of it and owns the placement. Reads are decided before writes and discards, of which each turn
+//! decides one, so a program that waits for a page waits for one of them at most. Otherwise decisions are made in the
+//! order in which requests are taken. Moves end in any order, except that those of one slot follow each other, and a
+//! request waits until its slot has no move in flight. So a decision may name data that is still on its way. A request
+//! is answered once its own reads or writes are done; promotions and demotions go on afterwards.
 //!
 //! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
 //! back, or for a frame ([`lanes`] says why no two buffers wait for each other). The fast tier has spare frames beyond what the placement fills, so while a move waits for
@@ -42,7 +43,7 @@ pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
 pub use control::Control;
 use lanes::Lane;
 use orders::{Moving, NONE, Orders, Rest, is_waited_for};
-use requests::{OpenRequest, Requests};
+use requests::{OpenRequest, ReadyRequests, Requests};
 use timers::{Due, Timers};
 
 /// Moves for which room must be left before a decision: its own, and those that replace failed ones.
@@ -55,6 +56,9 @@ const REQUESTS_PER_TURN: usize = 32;
 const CAPACITY_PART: u64 = 64;
 /// How long before a time the thread wakes to meet it.
 const WAKE_BEFORE: Duration = Duration::from_micros(60);
+/// How many times as long the thread polls while a disk has requests: a quick disk's read takes a little more than
+/// the time to poll by default, and waking as much again.
+const POLLS_FOR_DISK: u64 = 3;
 
 /// How an engine serves.
 #[derive(Clone, Debug)]
@@ -125,8 +129,10 @@ pub struct Engine<C, D> {
     lanes: [Lane; 2],
     timers: Timers,
     decided: Moves,
-    /// Requests with slots to decide, in order.
-    ready_requests: VecDeque<u32>,
+    /// Requests with slots to decide.
+    ready_requests: ReadyRequests,
+    /// Whether requests were left for the next turn, although they could be decided.
+    has_more: bool,
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
@@ -152,7 +158,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             lanes: [Lane::new(fast_buffers, moves), Lane::new(slow_buffers, moves)],
             timers: Timers::new(moves + fast_buffers + slow_buffers),
             decided: Moves::default(),
-            ready_requests: VecDeque::with_capacity(settings.requests),
+            ready_requests: ReadyRequests::new(settings.requests),
+            has_more: false,
             ready_moves: queue(),
             wait_for_frame: queue(),
             demoting: 0,
@@ -179,7 +186,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             let now_ns = self.now_ns();
-            if now_ns - last_work_ns < self.poll_ns {
+            let polls = if self.in_flight() > 0 { POLLS_FOR_DISK } else { 1 };
+            if now_ns - last_work_ns < polls * self.poll_ns {
                 std::hint::spin_loop();
                 continue;
             }
@@ -197,6 +205,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if self.parts.fast_disk.is_some() { &Tier::ALL } else { &[Tier::Slow] }
     }
 
+    /// Disk requests that have not ended.
+    fn in_flight(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum()
+    }
+
     /// Whether nothing is in progress.
     fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.orders.count() == 0
@@ -208,7 +221,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// Does what can be done now; returns whether there was anything.
     fn turn(&mut self) -> Result<bool, Error> {
-        let mut has_worked = self.take_ended()?;
+        let mut has_worked = std::mem::take(&mut self.has_more);
+        has_worked |= self.take_ended()?;
         has_worked |= self.take_due()?;
         has_worked |= self.take_requests()?;
         if has_worked {
@@ -258,6 +272,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(())
     }
 
+    /// Takes requests up to the first read, which is then answered first.
     fn take_requests(&mut self) -> Result<bool, Error> {
         for taken in 0..REQUESTS_PER_TURN {
             if !self.requests.has_room() {
@@ -273,7 +288,10 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
             }
             let index = self.requests.push(open);
-            self.ready_requests.push_back(index);
+            self.ready_requests.push_back(index, request.operation);
+            if request.operation == Operation::Read {
+                return Ok(true);
+            }
         }
         Ok(true)
     }
@@ -311,21 +329,33 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(has_worked)
     }
 
-    /// Begins every move and decides every slot that need not wait, and gives the disk its requests.
+    /// Begins every move that need not wait, decides all reads and one other request, and gives the disk its
+    /// requests. Writes to neighbouring slots gather in the buffers of the disk until no request is left.
     fn work(&mut self) -> Result<(), Error> {
+        let mut has_other = false;
         loop {
             self.begin_moves()?;
             let has_room = self.orders.room() >= ROOM_FOR_DECISION;
-            if has_room && let Some(request) = self.ready_requests.pop_front() {
+            if has_room && let Some(request) = self.ready_requests.pop_read() {
                 self.decide(request)?;
                 continue;
             }
+            if has_room
+                && !has_other
+                && let Some(request) = self.ready_requests.pop_other()
+            {
+                has_other = true;
+                self.decide(request)?;
+                continue;
+            }
+            self.has_more = has_room && !self.ready_requests.is_empty();
             for &tier in self.disks() {
-                while let Some(buffer) = self.lanes[tier as usize].clusters.close() {
+                let only_reads = self.has_more;
+                while let Some(buffer) = self.lanes[tier as usize].clusters.close(only_reads) {
                     self.submit(tier, buffer);
                 }
             }
-            if !self.fail_without_frames()? {
+            if self.has_more || !self.fail_without_frames()? {
                 break;
             }
         }
@@ -350,10 +380,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     /// of them fail. In a pool a page that is written again may need more room without a demotion of another, so only
     /// demotions in flight count there.
     fn fail_without_frames(&mut self) -> Result<bool, Error> {
-        let in_flight: usize = self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum();
         let has_hope = match self.parts.fast.is_compressed() {
             true => self.demoting > 0,
-            false => in_flight > 0 || self.timers.next_ns().is_some(),
+            false => self.in_flight() > 0 || self.timers.next_ns().is_some(),
         };
         if has_hope {
             return Ok(false);
@@ -376,14 +405,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             if self.orders.room() < ROOM_FOR_DECISION {
-                self.ready_requests.push_front(request);
+                self.ready_requests.push_front(request, open.request.operation);
                 return Ok(());
             }
             self.requests.get_mut(request).decided += 1;
             self.decide_slot(request, slot);
             self.begin_moves()?;
         }
-        self.ready_requests.push_back(request);
+        let operation = self.requests.get(request).request.operation;
+        self.ready_requests.push_back(request, operation);
         Ok(())
     }
 
@@ -460,7 +490,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Rest::Next(next) => self.ready_moves.push_back(next),
             Rest::Idle(mut waiter) => {
                 while waiter != NONE {
-                    self.ready_requests.push_back(waiter);
+                    let operation = self.requests.get(waiter).request.operation;
+                    self.ready_requests.push_back(waiter, operation);
                     waiter = self.orders.after(waiter);
                 }
             }
