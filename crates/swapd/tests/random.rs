@@ -173,10 +173,10 @@ fn failing_blocks_of_both_tiers_and_encryption_give_no_other_data() {
 
 #[test]
 fn a_frame_that_cannot_be_read_is_retired_and_the_slow_copy_answers() {
-    // A page read from the slow tier gets a frame and keeps its copy there.
+    // A page that is read from the slow tier again gets a frame and keeps its copy there.
     let load = Load { expects_errors: true, ..Load::new(160, 1000, 4000) };
     let (slow, fast) = disks(load, 300, 6, (100, 0));
-    let (parts, control) = parts_with("hierarchical", load, 300, (slow, fast), true);
+    let (parts, control) = parts_with("hybrid", load, 300, (slow, fast), true);
     let parts = run(parts, &control);
     let statistics = &parts.statistics;
     let promotions = statistics.promotions.get();
