@@ -224,7 +224,8 @@ fn stamp_of(page: &[u8], slot: u32) -> Option<Stamp> {
     let first = u64::from_le_bytes(page[..8].try_into().unwrap());
     let repeated = u64::from((first as u32 ^ slot) >> 12);
     let stamp = if first == 0 { 0 } else { (first ^ u64::from(slot)) >> 32 };
-    [stamp, repeated].into_iter().find(|&stamp| {
+    // A repeated word also looks like that of a stamp with more bits.
+    [repeated, stamp].into_iter().find(|&stamp| {
         let mut words = page.chunks_exact(8).enumerate();
         words.all(|(number, bytes)| bytes == word(slot, stamp, number).to_le_bytes())
     })
