@@ -460,7 +460,8 @@ mod tests {
         let counts = PoolCounts { bytes: 640, pages: 3, filled_pages: 1, raw_pages: 0 };
         statistics.compressed.set(counts);
         statistics.compressed.refused_pages.add(2);
-        let serving = Serving { compress: Some("lz4".to_owned()), frames: Some(9), ..Serving::default() };
+        let serving =
+            Serving { compress: Some("lz4".to_owned()), frames: Some(9), ..Serving::default() };
         let report: serde_json::Value = serde_json::from_str(&statistics.json(&serving)).unwrap();
         assert_eq!(
             (&report["compress"], &report["compressed_bytes"]),
