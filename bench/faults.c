@@ -51,8 +51,14 @@ int main(int count, char **words)
     if (memory == MAP_FAILED || !values || !times)
         return 3;
     madvise(memory, pages * PAGE, MADV_NOHUGEPAGE);
-    for (size_t page = 0; page < pages; page++)
-        *(volatile uint64_t *)(memory + page * PAGE) = values[page] = page * 2654435761u + 1;
+    uint64_t noise = state;
+    for (size_t page = 0; page < pages; page++) {
+        uint64_t *content = (uint64_t *)(memory + page * PAGE);
+        *(volatile uint64_t *)content = values[page] = page * 2654435761u + 1;
+        /* The other half stays zero, so the page compresses to about a half. */
+        for (size_t word = 1; word < PAGE / sizeof noise / 2; word++)
+            content[word] = next(&noise);
+    }
     long wrong = 0, faults = 0;
     for (long access = 0; access < accesses; access++) {
         size_t page = next(&state) % pages;

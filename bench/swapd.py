@@ -1,7 +1,7 @@
 """swapd beside a swap file: the times of faults, values, kills of the server, idle processor time.
 
     python bench/swapd.py [faults] [idle] [values] [kills] [--rounds 5] [--minutes 60] [--kills 200]
-        [--on-disk]
+        [--on-disk | --compress lz4]
 
 Needs root, FUSE, loop devices, gcc and memory cgroups of version 1, on a machine without another
 swap area. `faults` runs one program on each area in turn: 400 MiB touched at random in a group of
@@ -10,7 +10,7 @@ swap file of the same round. `idle` prints the processor time of a swapd without
 30 s. `values` runs four such programs for --minutes on swapd and counts wrong values. `kills` does
 the same until as many servers were killed by SIGKILL as --kills says; each successor must serve
 within a second. With --on-disk, `values` and `kills` put the fast tier into a file of the same
-disk and encrypt both tiers.
+disk and encrypt both tiers; with --compress, they compress it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,8 @@ AREAS = {
         "--fast-on",
         "{}",
     ],
+    "compressed lz4": ["--fast", "256MiB", "--policy", "hierarchical", "--compress", "lz4"],
+    "compressed zstd": ["--fast", "256MiB", "--policy", "hierarchical", "--compress", "zstd"],
     "slow tier": ["--fast", "4KiB", "--policy", "flash"],
 }
 """The options of each area; `{}` stands for a file of the fast tier."""
@@ -248,8 +250,10 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--on-disk", action="store_true")
+    parser.add_argument("--compress", choices=["lz4", "zstd"])
     arguments = parser.parse_args()
     more = ON_DISK if arguments.on_disk else []
+    more = [*more, "--compress", arguments.compress] if arguments.compress else more
     parts = arguments.parts or ["faults", "idle"]
     # Ended from outside, it still removes what it made.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -411,20 +412,19 @@ def with_carriers(**found: bool | None) -> dict[str, Any]:
     return {**machine, "features": {**machine["features"], **found}}
 
 
-def test_swapd_runs_what_stock_linux_does_not_have_on_a_fast_device():
+def test_swapd_runs_what_stock_linux_does_not_have():
     for machine in (phone(), with_carriers(has_fuse_loop=False, has_ublk=True)):
-        assert served.missing(machine, None, 4096) is None
+        assert served.missing(machine, 4096) is None
     older = with_carriers(has_fuse_loop=False, has_nbd=None, has_ublk=None)
     for machine in (None, with_carriers(has_fuse_loop=None), older):
-        assert "doctor" in str(served.missing(machine, None, 4096))
-        assert served.is_offered(machine, None, 4096)
-    for machine, tier, page_bytes, why in (
-        (with_carriers(has_fuse_loop=False), None, 4096, "neither ublk, NBD, nor FUSE"),
-        (phone(), memory_board(), 4096, "compress"),
-        (phone(), None, 16384, "4 KiB"),
+        assert "doctor" in str(served.missing(machine, 4096))
+        assert served.is_offered(machine, 4096)
+    for machine, page_bytes, why in (
+        (with_carriers(has_fuse_loop=False), 4096, "neither ublk, NBD, nor FUSE"),
+        (phone(), 16384, "4 KiB"),
     ):
-        assert why in str(served.missing(machine, tier, page_bytes))
-        assert not served.is_offered(machine, tier, page_bytes)
+        assert why in str(served.missing(machine, page_bytes))
+        assert not served.is_offered(machine, page_bytes)
 
 
 @pytest.mark.parametrize("machine", [None, phone(), phone(**BARE), phone(areas=[PARTITION])])
@@ -449,7 +449,30 @@ def test_settings_of_swapd_are_scripts_that_name_its_options(machine: Mapping[st
     assert ("doctor" in service.note) == (machine is None)
 
 
-def test_advice_offers_swapd_only_where_it_runs(work: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("machine", [None, phone(), phone(**BARE)])
+@pytest.mark.parametrize(
+    ("ratio", "memory"), [(2.0, "--fast 136MiB"), (1.0, "--fast 272MiB"), (9.0, "--fast 64MiB")]
+)
+def test_a_tier_in_memory_is_one_that_swapd_compresses(
+    machine: Mapping[str, Any] | None, ratio: float, memory: str
+):
+    tier = replace(memory_board(), compression={"low": ratio, "typical": ratio, "high": ratio})
+    place = Place(machine, 700 * MIB, "zram-zstd")
+    for setting in served.settings("hybrid", 256 * MIB, {}, place, tier):
+        for text in (setting.apply, setting.undo):
+            checked = subprocess.run(
+                ["bash", "-n"], input=text, text=True, capture_output=True, timeout=60
+            )
+            assert (checked.returncode, checked.stderr) == (0, "")
+        words = setting.apply.replace("\\\n", "")
+        assert f"--size 768MiB {memory} --compress zstd --slow" in " ".join(words.split())
+        assert "--fast-on" not in words
+        has_zram = machine is not None and ZRAM in machine["areas"]
+        assert ("swapoff /dev/zram0" in words) == has_zram
+        assert ("swapon -p 100 /dev/zram0" in setting.undo) == has_zram
+
+
+def test_advice_offers_swapd_where_it_runs(work: Path, monkeypatch: pytest.MonkeyPatch):
     # At a size that holds all pages, as here, the best of all is one of stock Linux.
     monkeypatch.setattr(Trial, "best_at", lambda self, size: "adaptive")
     on_device = pw.advise(work, fast="optane-ssd", slow="ufs-3.1")
@@ -459,6 +482,6 @@ def test_advice_offers_swapd_only_where_it_runs(work: Path, monkeypatch: pytest.
     assert len(offered) == 2 and best["architecture"] in offered[0]["title"]
     assert offered[0]["note"].startswith(best["architecture"].capitalize())
     in_memory = pw.advise(work)
-    best = in_memory["best"]
-    assert (best["by"], best["can_run"]) == (None, False) and "compress" in best["missing"]
-    assert not any("swapd" in each["title"] for each in in_memory["settings"])
+    assert (in_memory["best"]["by"], in_memory["best"]["can_run"]) == ("swapd", True)
+    offered = [each for each in in_memory["settings"] if each["title"].startswith("swapd: ")]
+    assert len(offered) == 2 and "--compress " in offered[0]["apply"]

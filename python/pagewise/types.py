@@ -1462,6 +1462,8 @@ class ServedTiers(TypedDict):
     """Size of the swap area."""
     fast_bytes: int
     """Size of the fast tier."""
+    frames: NotRequired[int | None]
+    """The most frames of a compressed fast tier, which may hold more pages than its size has."""
     latencies: ServedLatencies
     """The times by which the policy weighs the tiers."""
     emulated: NotRequired[dict[str, str]]

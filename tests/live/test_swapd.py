@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from agent import AGENT, refusal
@@ -22,6 +23,7 @@ from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
 from waiting import line_of
 
+import pagewise as pw
 from pagewise.advice import served
 from pagewise.advice.stock_linux import Place
 
@@ -47,6 +49,29 @@ for step in (7, 11):
         page = turn * step % pages
         if memory[page * 4096 : page * 4096 + 8] != page.to_bytes(8, "little"):
             sys.exit(1)
+sys.exit(7)
+"""
+
+
+# The same with pages that are compressed well, badly and not at all; some repeat one word.
+MIXED = """
+import mmap
+import random
+import sys
+pages = int(sys.argv[1]) // 4096
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+def content(page):
+    if page % 5 == 0:
+        return page.to_bytes(4, "little") * 1024
+    noise = (0, 700, 2000, 3000, 4084)[page % 5]
+    text = page.to_bytes(8, "little") + random.Random(page).randbytes(noise)
+    return text + b"swap" * ((4096 - len(text)) // 4)
+for page in range(pages):
+    memory[page * 4096 : page * 4096 + 4096] = content(page)
+for turn in range(pages):
+    page = turn * 7 % pages
+    if memory[page * 4096 : page * 4096 + 4096] != content(page):
+        sys.exit(1)
 sys.exit(7)
 """
 
@@ -104,6 +129,56 @@ def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Pa
     assert result["fast"]["writes"] > 0 and result["slow"]["reads"] > 0 and result["demotions"] > 0
     assert result["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
     assert logs() == before and list(folder.iterdir()) == []
+
+
+@alone
+@pytest.mark.parametrize("algorithm", ["lz4", "zstd"])
+def test_a_compressed_tier_holds_more_than_its_memory_and_its_moves_are_decided_again(
+    group: Group, folder: Path, algorithm: str
+) -> None:
+    before = logs()
+    recording, moves, path = (folder / name for name in ("swapd.pgr", "moves.csv", "sock"))
+    files = ["--record", str(recording), "--moves", str(moves), "--socket", str(path)]
+    server = subprocess.Popen(
+        words(folder, "--json", "--verify", "--compress", algorithm, *files),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not path.exists() and server.poll() is None:
+            time.sleep(0.01)
+        work = [*entering(group.folder), sys.executable, "-c", MIXED, str(112 * MIB)]
+        program = subprocess.Popen(work)
+        seen = [result_of(path)]
+        while program.poll() is None:
+            time.sleep(0.1)
+            seen.append(result_of(path))
+        assert program.wait(HANGS_AFTER_S) == 7
+    finally:
+        server.terminate()
+        output, _ = server.communicate(timeout=HANGS_AFTER_S)
+    result = json.loads(output)
+    assert (result["compress"], result["fast_bytes"]) == (algorithm, 16 * MIB)
+    assert result["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
+    assert result["fast"]["reads"] > 0 and result["slow"]["reads"] > 0 and result["demotions"] > 0
+    # At the end the pages of the program are gone.
+    fullest = max(seen, key=lambda each: each["compressed_pages"]["stored"])
+    pages = fullest["compressed_pages"]
+    assert pages["filled"] > 0 and pages["raw"] > 0
+    assert 0 < fullest["compressed_bytes"] <= 16 * MIB < 4096 * pages["stored"]
+    again = pw.simulate_as_recorded(recording, moves=folder / "again.csv")
+    assert again["identical"] and again["fast_bytes"] == 16 * MIB
+    assert (folder / "again.csv").read_bytes() == moves.read_bytes()
+    assert logs() == before
+
+
+def result_of(path: Path) -> dict[str, Any]:
+    """What the socket at a path answers."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b"\n")
+        answer: dict[str, Any] = json.loads(client.makefile().read())
+    return answer
 
 
 @contextlib.contextmanager
@@ -267,13 +342,20 @@ def used(device: str) -> int:
 
 @alone
 @pytest.mark.parametrize(
-    ("policy", "on"), [("hierarchical", []), ("adaptive", []), ("adaptive", ["--encrypt"])]
+    ("policy", "on", "program_text"),
+    [
+        ("hierarchical", [], WORK),
+        ("adaptive", [], WORK),
+        ("adaptive", ["--encrypt", "--fast-on", "FOLDER/fast"], WORK),
+        ("hierarchical", ["--compress", "lz4"], MIXED),
+        ("adaptive", ["--compress", "zstd"], MIXED),
+    ],
 )
 def test_programs_keep_their_pages_when_servers_are_killed(
-    group: Group, folder: Path, policy: str, on: list[str]
+    group: Group, folder: Path, policy: str, on: list[str], program_text: str
 ) -> None:
     before = logs()
-    fast = [*on, "--fast-on", str(folder / "fast")] if on else []
+    fast = [word.replace("FOLDER", str(folder)) for word in on]
     server = subprocess.Popen(
         words(folder, "--verify", "--policy", policy, *fast),
         stdout=subprocess.PIPE,
@@ -282,7 +364,7 @@ def test_programs_keep_their_pages_when_servers_are_killed(
     )
     assert server.stdout and server.stderr
     device = line_of(server.stdout).split(" at ")[1].split()[0]
-    work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
+    work = [*entering(group.folder), sys.executable, "-c", program_text, str(120 * MIB)]
     program = subprocess.Popen(work)
     late = time.monotonic() + HANGS_AFTER_S
     while used(device) < 40 * MIB and time.monotonic() < late:
@@ -296,7 +378,7 @@ def test_programs_keep_their_pages_when_servers_are_killed(
         killed, kills = successor, kills + 1
         time.sleep(0.2)
     try:
-        assert program.wait(HANGS_AFTER_S) == 7 and kills > 0
+        assert program.wait(2 * HANGS_AFTER_S) == 7 and kills > 0
         assert device in areas()
     finally:
         os.kill(killed, signal.SIGTERM)
@@ -373,7 +455,13 @@ def test_the_options_of_the_shipped_service_are_known() -> None:
         (["--option", "none=1"], 2, "none"),
         (["--option", "none"], 2, "expected NAME=VALUE"),
         (["--through", "wire"], 2, "wire"),
+        (["--through", "zram"], 2, "zram cannot do fill_on_read_miss=yes"),
+        (["--through", "zram", "--policy", "adaptive"], 2, "zram cannot do adaptive"),
+        (["--through", "zram", "--policy", "flash"], 2, "slot_on_swapin=keep"),
+        (["--through", "zram", "--verify", "--encrypt"], 2, "zram cannot do --verify, --encrypt"),
         (["--priority", "40000"], 2, "32767"),
+        (["--compress", "gzip"], 2, "lz4 or zstd"),
+        (["--compress", "lz4", "--fast-on", "/dev/none"], 2, "--compress: a fast tier on a disk"),
     ],
 )
 def test_a_wrong_argument_changes_nothing(
@@ -383,6 +471,17 @@ def test_a_wrong_argument_changes_nothing(
     answer = subprocess.run(words(folder, *more), capture_output=True, text=True, timeout=300)
     assert answer.returncode == status and reason in answer.stderr, answer.stderr
     assert logs() == before and list(folder.iterdir()) == []
+
+
+@pytest.mark.skipif(refusal("zram-writeback") is None, reason="zram can write pages back here")
+def test_zram_that_cannot_write_pages_back_is_refused(folder: Path) -> None:
+    before = (logs(), sorted(os.listdir("/sys/block")), Path("/proc/swaps").read_text())
+    zram = ["--through", "zram", "--option", "fill_on_read_miss=no"]
+    answer = subprocess.run(words(folder, *zram), capture_output=True, text=True, timeout=300)
+    assert answer.returncode == 3, answer.stderr
+    assert re.search("CONFIG_ZRAM_WRITEBACK|modprobe zram", answer.stderr), answer.stderr
+    after = (logs(), sorted(os.listdir("/sys/block")), Path("/proc/swaps").read_text())
+    assert after == before and list(folder.iterdir()) == []
 
 
 def started(size: str, fast: str, slow: str, *more: str) -> "subprocess.CompletedProcess[str]":

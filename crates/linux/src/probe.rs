@@ -72,7 +72,7 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "zram-writeback",
-        without_it: "a full zram device cannot move pages to a disk",
+        without_it: "no swapd --through zram: a zram device cannot move pages to a disk",
         ask: zram_writeback,
     },
     Check {

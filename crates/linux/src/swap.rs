@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "swapon and swapoff have no safe wrapper")]
 
 use std::ffi::CString;
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -107,15 +107,16 @@ pub struct Identity {
     pub label: [u8; 16],
 }
 
+const MAGIC: &[u8] = b"SWAPSPACE2";
+const VERSION_AT: usize = 1024;
+const UUID_AT: usize = 1036;
+const LABEL_AT: usize = 1052;
+
 /// Formats the file or device at `path`, of `bytes`, as a swap area that shows `identity`.
 ///
 /// # Errors
 /// The operating system refuses.
 pub fn format_as(path: &Path, bytes: u64, identity: &Identity) -> Result<(), Error> {
-    const MAGIC: &[u8] = b"SWAPSPACE2";
-    const VERSION_AT: usize = 1024;
-    const UUID_AT: usize = 1036;
-    const LABEL_AT: usize = 1052;
     let page_bytes = rustix::param::page_size();
     let mut header = vec![0; page_bytes];
     let last_page = (bytes / page_bytes as u64).saturating_sub(1) as u32;
@@ -130,6 +131,14 @@ pub fn format_as(path: &Path, bytes: u64, identity: &Identity) -> Result<(), Err
         file.sync_all()
     };
     write().map_err(|error| Error::refused("format the swap area", path, error))
+}
+
+/// The identity of the swap area in the file or device at `path`; None if it has none, or cannot be read.
+pub fn identity(path: &Path) -> Option<Identity> {
+    let mut header = vec![0; rustix::param::page_size()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut header)).ok()?;
+    let at = |offset: usize| header[offset..offset + 16].try_into().ok();
+    header.ends_with(MAGIC).then_some(Identity { uuid: at(UUID_AT)?, label: at(LABEL_AT)? })
 }
 
 /// Enables the area at `path` with a priority from 0 to 32767.
@@ -222,6 +231,11 @@ mod tests {
         assert_eq!(pages as usize, (1 << 20) / page_bytes - 1);
         // An existing file is not touched.
         assert!(create_file(&path, 1 << 20).is_err());
+        let own = Identity { uuid: [7; 16], label: *b"sixteen letters!" };
+        format_as(&path, 1 << 20, &own).unwrap();
+        assert_eq!(identity(&path), Some(own));
+        std::fs::write(&path, [0; 1 << 16]).unwrap();
+        assert_eq!(identity(&path), None);
 
         let error = create_file(&folder.path().join("huge"), 1 << 60).unwrap_err().to_string();
         assert!(error.contains("does not fit"), "{error}");

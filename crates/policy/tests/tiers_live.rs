@@ -1,9 +1,10 @@
 //! Live tiers against data: a machine with frames and a disk performs their moves, some of which fail, and
 //! every read returns what was written last.
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use testkit::counting::{Counting, allocations};
 use testkit::generate::SplitMix;
 use types::PageId;
@@ -19,6 +20,15 @@ const LATENCIES: Latencies =
     Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
 
 fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dyn Live> {
+    asked(architecture, options, capacity, SlotOnSwapIn::Keep).expect("these options can be served")
+}
+
+fn asked(
+    architecture: &str,
+    options: &[(&str, &str)],
+    capacity: u64,
+    slot_on_swapin: SlotOnSwapIn,
+) -> Result<Box<dyn Live>, String> {
     let options: BTreeMap<String, String> =
         options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let request = LiveRequest {
@@ -27,8 +37,9 @@ fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dy
         options: &options,
         capacity,
         latencies: LATENCIES,
+        slot_on_swapin,
     };
-    serve(&request).map(|served| served.tiers).expect("these options can be served")
+    serve(&request).map(|served| served.tiers)
 }
 
 /// Every architecture with its defaults, and with each other value of each option that can be served.
@@ -195,6 +206,78 @@ fn no_failed_move_lets_a_read_return_other_data() {
 }
 
 #[test]
+#[ignore = "slow"]
+fn no_change_of_the_capacity_lets_a_read_return_other_data() {
+    for failures in [0, 400] {
+        every_form(|name, tiers| {
+            let change = |event: u64, machine: &mut Machine| {
+                if event.is_multiple_of(50) {
+                    let frames = 1 + machine.random.below(FRAMES);
+                    machine.tiers.set_capacity(frames);
+                }
+            };
+            let machine = replay(name, tiers, failures, change);
+            assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
+        });
+    }
+}
+
+/// Against a set of the slots that have a frame.
+#[test]
+fn each_admission_beyond_the_capacity_frees_two_frames_and_one_at_the_capacity_frees_one() {
+    every_form(|name, mut tiers| {
+        tiers.grow(SLOTS as usize);
+        let (mut random, mut moves) = (SplitMix(13), Moves::default());
+        let (mut holders, mut capacity) = (HashSet::new(), FRAMES as usize);
+        let mut times_beyond = 0;
+        for event in 0..EVENTS / 4 {
+            if event.is_multiple_of(100) {
+                let frames = 1 + random.below(FRAMES + 20);
+                tiers.set_capacity(frames);
+                capacity = frames.min(FRAMES) as usize;
+                assert_eq!(tiers.capacity(), capacity as u64, "{name}");
+            }
+            let slot = PageId(random.below(SLOTS) as u32);
+            let request = match random.below(30) {
+                0 => Request::Void,
+                1..16 => Request::Out { is_dirty: true },
+                _ => Request::In,
+            };
+            let used = holders.len();
+            tiers.on(request, slot, &mut moves);
+            let (mut demotions, mut is_admitted) = (0, false);
+            for &Move { step, page } in moves.iter() {
+                match step {
+                    Step::WriteFast => is_admitted |= holders.insert(page),
+                    Step::Promote => {
+                        is_admitted = true;
+                        assert!(holders.insert(page), "{name}: {page:?} has a frame already");
+                    }
+                    Step::Demote { .. } | Step::Free => {
+                        demotions += usize::from(step != Step::Free);
+                        assert!(holders.remove(&page), "{name}: {page:?} has no frame");
+                    }
+                    Step::ReadFast => assert!(holders.contains(&page), "{name}"),
+                    Step::ReadSlow | Step::WriteSlow => {}
+                }
+            }
+            let due = match used.cmp(&capacity) {
+                _ if !is_admitted => 0,
+                Ordering::Less => 0,
+                Ordering::Equal => 1,
+                Ordering::Greater => 2,
+            };
+            times_beyond += usize::from(due == 2);
+            assert_eq!(demotions, due, "{name}: {used} of {capacity} frames at event {event}");
+            assert_eq!(holders.len() as u64, tiers.frames_used(), "{name}");
+        }
+        // Others may admit no page to a tier that is full.
+        let always_admits = name.starts_with("hierarchical");
+        assert!(times_beyond > 0 || !always_admits, "{name}: never beyond the capacity");
+    });
+}
+
+#[test]
 fn tiers_of_a_successor_return_what_was_written_before() {
     for row in CATALOG {
         let succeed = |event: u64, machine: &mut Machine| {
@@ -223,7 +306,10 @@ fn live_tiers_allocate_nothing_after_grow() {
         tiers.grow(SLOTS as usize);
         let (mut random, mut moves) = (SplitMix(5), Moves::default());
         let before = allocations();
-        for _ in 0..EVENTS {
+        for event in 0..EVENTS {
+            if event.is_multiple_of(100) {
+                tiers.set_capacity(1 + random.below(FRAMES));
+            }
             let slot = PageId(random.below(SLOTS) as u32);
             let request = match random.below(30) {
                 0 => Request::Void,
@@ -238,18 +324,8 @@ fn live_tiers_allocate_nothing_after_grow() {
 
 #[test]
 fn what_a_block_device_cannot_do_is_refused_by_name() {
-    let none = BTreeMap::new();
     let refused = |architecture: &str, options: &[(&str, &str)]| {
-        let options: BTreeMap<String, String> =
-            options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let request = LiveRequest {
-            architecture,
-            profile: None,
-            options: if options.is_empty() { &none } else { &options },
-            capacity: FRAMES,
-            latencies: LATENCIES,
-        };
-        serve(&request).err().expect("refused")
+        asked(architecture, options, FRAMES, SlotOnSwapIn::Keep).err().expect("refused")
     };
     for (architecture, option, value) in [
         ("adaptive", "victims_in_memory", "drop"),
@@ -263,4 +339,66 @@ fn what_a_block_device_cannot_do_is_refused_by_name() {
     assert!(refused("clairvoyant", &[]).contains("future"));
     assert!(refused("lru", &[]).contains("hybrid-clock"));
     assert!(refused("hybrid", &[("entry", "1")]).contains("entry_bit"));
+}
+
+/// What zram can do: every architecture and option that is not refused.
+fn every_form_of_zram(mut check: impl FnMut(&str, Box<dyn Live>)) {
+    let free = ("slot_on_swapin", "free");
+    for (architecture, options) in [
+        ("flash", vec![free]),
+        ("priority", vec![free]),
+        ("hierarchical", vec![("fill_on_read_miss", "no")]),
+        ("hierarchical", vec![("fill_on_read_miss", "no"), ("eviction", "clock")]),
+        ("hybrid-clock", vec![free, ("clock_reinsert", "swapout")]),
+    ] {
+        let tiers = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        check(&format!("{architecture} {options:?}"), tiers.expect("zram can do this"));
+    }
+}
+
+#[test]
+fn what_zram_cannot_do_is_refused_by_name() {
+    for (architecture, options, reason) in [
+        ("flash", vec![], "slot_on_swapin=keep"),
+        ("priority", vec![], "slot_on_swapin=keep"),
+        ("hierarchical", vec![], "fill_on_read_miss=yes"),
+        ("hybrid-clock", vec![("slot_on_swapin", "free")], "clock_reinsert=fault"),
+        ("hybrid", vec![("slot_on_swapin", "free")], "zram cannot do hybrid"),
+        ("nvm-cache", vec![], "zram cannot do nvm-cache"),
+        ("adaptive", vec![], "zram cannot do adaptive"),
+    ] {
+        let asked = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        let error = asked.err().expect("refused");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn pages_whose_reads_free_their_slot_only_land_in_the_fast_tier_and_leave_it() {
+    every_form_of_zram(|name, mut tiers| {
+        tiers.grow(SLOTS as usize);
+        let (mut random, mut moves) = (SplitMix(11), Moves::default());
+        let mut is_out = [false; SLOTS as usize];
+        for _ in 0..EVENTS {
+            let slot = random.below(SLOTS) as u32;
+            let is_read = is_out[slot as usize];
+            is_out[slot as usize] = !is_read;
+            let requests: &[Request] = match is_read {
+                true => &[Request::In, Request::Void],
+                false => &[Request::Out { is_dirty: true }],
+            };
+            for &request in requests {
+                tiers.on(request, PageId(slot), &mut moves);
+                for &moved in moves.iter() {
+                    let is_done_by_zram =
+                        !matches!(moved.step, Step::Promote | Step::Demote { writes: false });
+                    assert!(is_done_by_zram, "{name}: {moved:?} after {request:?}");
+                    tiers.done(moved);
+                }
+            }
+            assert!(tiers.frames_used() <= FRAMES, "{name}");
+        }
+        let out = is_out.iter().filter(|&&is_out| is_out).count() as u64;
+        assert!(tiers.frames_used() <= out && tiers.in_flight() == 0, "{name}");
+    });
 }

@@ -9,6 +9,7 @@ mod bpf;
 mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
+mod follow;
 pub mod kills;
 mod machine;
 mod moments;
@@ -32,6 +33,7 @@ mod zeros;
 pub use backend::BackendChoice;
 pub use bpf::probe_function_entry;
 pub use error::Error;
+pub use follow::follow;
 pub use session::{Options, RecordingOutcome, Stop, probe, probe_text, record};
 
 /// The events to record: of all processes, or of a group or process.

@@ -15,11 +15,9 @@ use linux::{Root, gauge::Gauge};
 
 use crate::Error;
 use crate::carrier::SLOT_BYTES;
-use crate::carrier::granted::{CarrierKind, GrantedCarrier, ServedDevice};
+use crate::carrier::granted::{CarrierKind, GrantedCarrier, LABEL, ServedDevice};
 use crate::undo::{Undo, UndoLog};
 
-/// The name of an area that tools such as `blkid` show.
-const LABEL: &[u8] = b"pagewise";
 /// The kernel takes no smaller areas (mm/swapfile.c), and a tier needs some slots.
 const SLOTS_MIN: u64 = 256;
 /// Memory that has to stay free when all pages of an area have come back.
@@ -72,11 +70,7 @@ pub fn make(
     slots: u32,
     kinds: &[CarrierKind],
 ) -> Result<(GrantedCarrier, ServedArea), Error> {
-    let uuid = random(root)?;
-    let text: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let name = format!("pagewise-swap-{text}");
-    let mut log = UndoLog::begin(root, &text)?;
-    log.note(&Undo::Detach { name: name.clone() })?;
+    let (name, log) = begin(root)?;
     let mut reasons = Vec::new();
     for &kind in kinds {
         match GrantedCarrier::start(root, kind, &name, slots) {
@@ -89,6 +83,15 @@ pub fn make(
     }
     log.finish()?;
     Err(no_carrier(&reasons))
+}
+
+/// A new name, and a log by which the device that gets it is detached.
+pub(crate) fn begin(root: &Root) -> Result<(String, UndoLog), Error> {
+    let text: String = random(root)?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let name = format!("pagewise-swap-{text}");
+    let mut log = UndoLog::begin(root, &text)?;
+    log.note(&Undo::Detach { name: name.clone() })?;
+    Ok((name, log))
 }
 
 /// Starts `device` if it is ublk's, formats it, of `bytes`, and enables it with this priority; the kernel discards freed
@@ -106,9 +109,7 @@ pub fn enable(
     if let Some(device) = UblkDevice::at(device) {
         device.start(server)?;
     }
-    let mut identity = Identity { uuid: random(root)?, ..Identity::default() };
-    identity.label[..LABEL.len()].copy_from_slice(LABEL);
-    swap::format_as(device, bytes, &identity)?;
+    swap::format_as(device, bytes, &Identity { uuid: random(root)?, label: LABEL })?;
     Ok(swap::on_discarding(device, priority)?)
 }
 
@@ -122,7 +123,7 @@ fn random(root: &Root) -> Result<[u8; 16], Error> {
 }
 
 impl ServedArea {
-    /// Takes over an area in use from a server that ended.
+    /// The area on a device that was made before, by a server that ended or by the kernel.
     pub(crate) fn adopt(
         root: &Root,
         device: ServedDevice,

@@ -1,5 +1,6 @@
 //! A swap area that this program serves: a carrier takes the kernel's requests, an engine answers them from two
-//! tiers, and a placement decides which tier holds which slot. This crate must not know the simulator.
+//! tiers, and a placement decides which tier holds which slot. Or zram holds the slots, and the placement decides which
+//! of them it writes back ([`zram`]). This crate must not know the simulator.
 //!
 //! Contract: every change to the machine is in the undo log before it is made. The thread that serves never
 //! waits for the device that it serves.
@@ -17,5 +18,6 @@ pub mod session;
 pub mod statistics;
 pub mod store;
 pub mod undo;
+pub mod zram;
 
 pub use error::Error;

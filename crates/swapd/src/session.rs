@@ -20,7 +20,7 @@ use linux::disk_queue::DiskQueue;
 use linux::gauge::Gauge;
 use linux::page_buffers::PageBuffers;
 use linux::{Root, process, swap};
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{Live, LiveRequest, Served as Built};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -36,11 +36,15 @@ use crate::guard::Guard;
 use crate::handover::{Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
-use crate::store::{self, Encrypted, FastStore, KEY_BYTES, Room, Tier};
+use crate::store::{self, Algorithm, Encrypted, FastStore, FramesIn, KEY_BYTES, Room, Tier};
 use crate::{Error, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
 const SPARE_FRAMES: usize = 256;
+/// Frames of a compressed fast tier for each page of its memory: it holds at most this many times as many pages.
+const FRAMES_PER_PAGE: u64 = 4;
+/// What a compressed fast tier takes beside its memory, as a part of it: words of the frames and lists of what is free.
+const COMPRESSED_PART: u64 = 16;
 /// Buffers for requests to a tier on a disk.
 const DISK_BUFFERS: usize = 32;
 /// Requests to a tier on a disk in flight.
@@ -54,6 +58,9 @@ const UNMEASURED: Latencies =
     Latencies { slow_read: 0.0, slow_write: 0.0, fast_read: 0.0, fast_write: 0.0 };
 /// A page copied within memory, for policies that weigh latencies.
 const FAST_NS: f64 = 1000.0;
+/// Reading and writing a page of compressed memory (docs/swapd-tiers.md).
+const LZ4_NS: [f64; 2] = [2_500.0, 7_000.0];
+const ZSTD_NS: [f64; 2] = [6_500.0, 15_500.0];
 
 /// What to serve.
 #[derive(Clone, Debug)]
@@ -64,6 +71,8 @@ pub struct AreaPlan {
     pub fast_bytes: u64,
     /// The file or block device of the fast tier; none if it is memory.
     pub fast_on: Option<PathBuf>,
+    /// How the fast tier is compressed, if it is.
+    pub compress: Option<Algorithm>,
     /// The file or block device of the slow tier.
     pub slow: PathBuf,
     /// The name of the policy.
@@ -104,16 +113,16 @@ pub struct TierDevices {
 /// The disks of the tiers, the carrier of this kernel.
 type Served = Parts<GrantedCarrier, Encrypted<DiskQueue>>;
 /// The thread that serves.
-type Serving = JoinHandle<Result<(), Error>>;
+pub(crate) type Serving = JoinHandle<Result<(), Error>>;
 
 /// A server at work.
 pub struct Session {
-    area: ServedArea,
-    control: Arc<Control>,
-    serving: Serving,
-    recording: Option<RecordingThread>,
-    /// None if it could not be started; the pages of a killed server are lost then.
-    guard: Option<Guard>,
+    pub(crate) area: ServedArea,
+    pub(crate) control: Arc<Control>,
+    pub(crate) serving: Serving,
+    pub(crate) recording: Option<RecordingThread>,
+    /// None if it could not be started; the pages of a killed server are lost then, unless the kernel serves them.
+    pub(crate) guard: Option<Guard>,
     /// What is counted.
     pub statistics: Arc<Statistics>,
     /// What is served.
@@ -147,7 +156,7 @@ impl Session {
         // Names and options are checked before any work, so the latencies do not matter yet.
         let unknown =
             Latencies { slow_read: 1e5, slow_write: 1e5, fast_read: 1e3, fast_write: 1e3 };
-        build(plan, frames, unknown)?;
+        build(plan, frames, unknown, SlotOnSwapIn::Keep)?;
         undo::left(root)?;
         check_machine(root, plan)?;
         let slots = u64::from(plan.slots);
@@ -156,10 +165,11 @@ impl Session {
         let fast_file =
             fast_file.map(|path| store::open(path, frames + SPARE_FRAMES as u64, Tier::Fast));
         let fast_file = fast_file.transpose()?;
-        let measured = measured(&slow, slots, fast_file.as_ref(), frames)?;
+        let in_memory = in_memory(plan.compress);
+        let measured = measured(&slow, slots, fast_file.as_ref(), frames, in_memory)?;
         let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
-        let (tiers, about) = tiers(plan, frames, latencies)?;
+        let (tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
         let fast = FastStore::new(room(plan, frames))?;
         if plan.is_encrypted {
             fast.set_key(&random_key()?);
@@ -222,7 +232,7 @@ impl Session {
         let Inherited { area, carrier, latencies, .. } = inherited;
         let (slow, fast_file) = (inherited.slow, inherited.fast);
         let fast = FastStore::of(inherited.frames, room(plan, frames))?;
-        let (mut tiers, about) = tiers(plan, frames, latencies)?;
+        let (mut tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
         for slot in 0..plan.slots {
             let copies = fast.copies(slot);
             if copies.frame.is_some() || copies.is_slow {
@@ -310,7 +320,7 @@ impl Session {
         })
     }
 
-    fn end_serving(
+    pub(crate) fn end_serving(
         mut self,
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -410,9 +420,17 @@ impl Beginning {
 fn room(plan: &AreaPlan, frames: u64) -> Room {
     Room {
         slots: plan.slots as usize,
-        frames: frames as usize + SPARE_FRAMES,
+        frames: frames as usize,
+        spare: SPARE_FRAMES,
         has_checksums: plan.has_checksums,
-        is_on_disk: plan.fast_on.is_some(),
+        frames_in: match (&plan.fast_on, plan.compress) {
+            (Some(_), _) => FramesIn::Disk,
+            (None, None) => FramesIn::Memory,
+            (None, Some(algorithm)) => {
+                let pages = plan.fast_bytes / SLOT_BYTES as u64;
+                FramesIn::Pool { algorithm, pages: pages as usize }
+            }
+        },
     }
 }
 
@@ -427,12 +445,13 @@ fn random_key() -> Result<[u8; KEY_BYTES], Error> {
 }
 
 /// The tiers of a plan, and what they serve.
-fn tiers(
+pub(crate) fn tiers(
     plan: &AreaPlan,
     frames: u64,
     latencies: Latencies,
+    slot_on_swapin: SlotOnSwapIn,
 ) -> Result<(Box<dyn Live>, About), Error> {
-    let built = build(plan, frames, latencies)?;
+    let built = build(plan, frames, latencies, slot_on_swapin)?;
     let mut tiers = built.tiers;
     tiers.grow(plan.slots as usize);
     let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -442,7 +461,9 @@ fn tiers(
         policy: plan.policy.clone(),
         options: options.collect(),
         size_bytes: u64::from(plan.slots) * SLOT_BYTES as u64,
-        fast_bytes: frames * SLOT_BYTES as u64,
+        fast_bytes: plan.fast_bytes,
+        compress: plan.compress.map(|algorithm| algorithm.name().to_owned()),
+        frames: plan.compress.map(|_| frames),
         fast_on: plan.fast_on.as_ref().map(|path| path.display().to_string()),
         refused: Vec::new(),
     };
@@ -453,25 +474,39 @@ fn swap_off(device: &Path) -> Result<(), Error> {
     Ok(swap::off(device)?)
 }
 
-/// Frames of the fast tier.
-fn frames(plan: &AreaPlan) -> Result<u64, Error> {
-    let bytes = plan.fast_bytes;
-    let frames = bytes / SLOT_BYTES as u64;
+/// Frames of the fast tier; the most that it may use, if it is compressed.
+pub(crate) fn frames(plan: &AreaPlan) -> Result<u64, Error> {
+    let (bytes, slots) = (plan.fast_bytes, u64::from(plan.slots));
+    let pages = bytes / SLOT_BYTES as u64;
+    if plan.compress.is_some() && plan.fast_on.is_some() {
+        let what =
+            "--compress: a fast tier on a disk is not compressed; drop --compress or --fast-on";
+        return Err(Error::Usage(what.to_owned()));
+    }
     match bytes % SLOT_BYTES as u64 {
-        0 if (1..=u64::from(plan.slots)).contains(&frames) => Ok(frames),
+        0 if (1..=slots).contains(&pages) => Ok(match plan.compress {
+            Some(_) => (pages * FRAMES_PER_PAGE).min(slots),
+            None => pages,
+        }),
         _ => Err(Error::Usage(format!(
             "a fast tier of {bytes} bytes: expected a multiple of {SLOT_BYTES}, at most the size of the area"
         ))),
     }
 }
 
-fn build(plan: &AreaPlan, frames: u64, latencies: Latencies) -> Result<Built, Error> {
+fn build(
+    plan: &AreaPlan,
+    frames: u64,
+    latencies: Latencies,
+    slot_on_swapin: SlotOnSwapIn,
+) -> Result<Built, Error> {
     let request = LiveRequest {
         architecture: &plan.policy,
         profile: None,
         options: &plan.options,
         capacity: frames,
         latencies,
+        slot_on_swapin,
     };
     policy::tiers::serve(&request).map_err(Error::Usage)
 }
@@ -491,7 +526,8 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
     }
     protection::check_groups(root)?;
     let fast_bytes = if plan.fast_on.is_some() { 0 } else { plan.fast_bytes };
-    let wanted = fast_bytes + SPARE_BYTES;
+    let beside = plan.compress.map_or(0, |_| fast_bytes / COMPRESSED_PART);
+    let wanted = fast_bytes + beside + SPARE_BYTES;
     match Gauge::open(root, None)?.read(false) {
         Some(memory) if memory.available < wanted => Err(Error::Refused(format!(
             "a fast tier of {} MiB does not fit: {} MiB of memory are available, and {} MiB should stay; \
@@ -509,17 +545,27 @@ const ALONE: &str = "this would be the machine's only swap area. Through fuse, t
     server: if no page is free and no other area takes pages, the machine can stall; and if the server is killed, \
     the pages it held are lost. Add another area (a swap file or zram), or accept this with --only-swap";
 
-/// The times of both tiers; those of memory without a disk of the fast tier.
+/// The times to read and write a page of a fast tier in memory.
+fn in_memory(compress: Option<Algorithm>) -> [f64; 2] {
+    match compress {
+        None => [FAST_NS; 2],
+        Some(Algorithm::Lz4) => LZ4_NS,
+        Some(Algorithm::Zstd) => ZSTD_NS,
+    }
+}
+
+/// The times of both tiers; `in_memory` without a disk of the fast tier.
 fn measured(
     slow: &OwnedFd,
     slots: u64,
     fast: Option<&OwnedFd>,
     frames: u64,
+    in_memory: [f64; 2],
 ) -> Result<Latencies, Error> {
     let [slow_read, slow_write] = probe(slow, slots, Tier::Slow)?;
     let [fast_read, fast_write] = match fast {
         Some(file) => probe(file, frames, Tier::Fast)?,
-        None => [FAST_NS; 2],
+        None => in_memory,
     };
     Ok(Latencies { slow_read, slow_write, fast_read, fast_write })
 }

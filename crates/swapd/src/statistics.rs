@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 
+use crate::store::PoolCounts;
+
 /// A count that one thread changes.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
@@ -99,6 +101,31 @@ pub struct TierCounts {
     pub writes: Count,
 }
 
+/// Counts of a compressed fast tier.
+#[derive(Debug, Default)]
+pub struct CompressedCounts {
+    /// Bytes of memory in use.
+    pub bytes: Count,
+    /// Pages in them.
+    pub pages: Count,
+    /// Pages that repeat one word, which take no memory.
+    pub filled_pages: Count,
+    /// Pages that are stored as they are.
+    pub raw_pages: Count,
+    /// Pages that found no room and went to the slow tier.
+    pub refused_pages: Count,
+}
+
+impl CompressedCounts {
+    /// Takes over what the pool holds.
+    pub fn set(&self, counts: PoolCounts) {
+        self.bytes.set(counts.bytes);
+        self.pages.set(counts.pages);
+        self.filled_pages.set(counts.filled_pages);
+        self.raw_pages.set(counts.raw_pages);
+    }
+}
+
 /// Everything that is counted.
 #[derive(Debug, Default)]
 pub struct Statistics {
@@ -116,6 +143,8 @@ pub struct Statistics {
     pub demotions: Count,
     /// Frames of the fast tier in use.
     pub fast_pages_used: Count,
+    /// What a compressed fast tier holds.
+    pub compressed: CompressedCounts,
     /// Slots discarded.
     pub voids: Count,
     /// Time of reads that the fast tier answered.
@@ -130,6 +159,9 @@ pub struct Statistics {
     pub errors_checksum: Count,
     /// The last slot with an error of the slow tier, plus one; 0 without one.
     pub error_slot: Count,
+    /// Bytes of memory that compressed pages take, plus one; 0 if no page is compressed.
+    /// Events that the kernel lost before the policy learned of them, plus one; 0 where none can be lost.
+    pub events_lost: Count,
     /// Servers that took over from one that had ended.
     pub takeovers: Count,
     /// Times that the server slept until the next request.
@@ -151,6 +183,11 @@ pub struct Serving {
     pub fast_bytes: u64,
     /// The file or device of the fast tier; none if it is memory.
     pub fast_on: Option<String>,
+    /// How the fast tier is compressed; none if it is not.
+    pub compress: Option<String>,
+    /// The most frames of a compressed fast tier; none if it is not compressed.
+    #[serde(skip)]
+    pub frames: Option<u64>,
     /// What the kernel refused at the start; the server works without it.
     pub refused: Vec<String>,
 }
@@ -184,6 +221,14 @@ struct Errors {
 }
 
 #[derive(Serialize)]
+struct CompressedPages {
+    stored: u64,
+    filled: u64,
+    raw: u64,
+    refused: u64,
+}
+
+#[derive(Serialize)]
 struct Report<'a> {
     schema: &'static str,
     #[serde(flatten)]
@@ -200,6 +245,9 @@ struct Report<'a> {
     errors: Errors,
     takeovers: u64,
     compressed_bytes: Option<u64>,
+    compressed_pages: Option<CompressedPages>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_lost: Option<u64>,
 }
 
 impl TierCounts {
@@ -236,7 +284,14 @@ impl Statistics {
                 last_slow_slot: self.error_slot.get().checked_sub(1),
             },
             takeovers: self.takeovers.get(),
-            compressed_bytes: None,
+            compressed_bytes: serving.compress.as_ref().map(|_| self.compressed.bytes.get()),
+            compressed_pages: serving.compress.as_ref().map(|_| CompressedPages {
+                stored: self.compressed.pages.get(),
+                filled: self.compressed.filled_pages.get(),
+                raw: self.compressed.raw_pages.get(),
+                refused: self.compressed.refused_pages.get(),
+            }),
+            events_lost: self.events_lost.get().checked_sub(1),
         };
         serde_json::to_string(&report).expect("a report has only numbers, texts and names")
     }
@@ -289,7 +344,36 @@ impl Statistics {
             ("fast_bytes", "gauge", "Size of the fast tier.", serving.fast_bytes),
             ("size_bytes", "gauge", "Size of the swap area.", serving.size_bytes),
         ];
-        for (name, kind, help, value) in metrics {
+        let compressed = &self.compressed;
+        let compressed: [(&str, &str, &str, u64); 5] = [
+            (
+                "compressed_bytes",
+                "gauge",
+                "Memory of the compressed fast tier in use.",
+                compressed.bytes.get(),
+            ),
+            ("compressed_pages", "gauge", "Pages in it.", compressed.pages.get()),
+            (
+                "compressed_filled_pages",
+                "gauge",
+                "Pages of one repeated word, which take no memory.",
+                compressed.filled_pages.get(),
+            ),
+            (
+                "compressed_raw_pages",
+                "gauge",
+                "Pages that are stored as they are.",
+                compressed.raw_pages.get(),
+            ),
+            (
+                "compressed_refused_pages",
+                "counter",
+                "Pages that found no room and went to the slow tier.",
+                compressed.refused_pages.get(),
+            ),
+        ];
+        let compressed = compressed.into_iter().filter(|_| serving.compress.is_some());
+        for (name, kind, help, value) in metrics.into_iter().chain(compressed) {
             let suffix = if kind == "counter" { "_total" } else { "" };
             writeln!(text, "# HELP pagewise_swapd_{name} {help}")?;
             writeln!(text, "# TYPE pagewise_swapd_{name} {kind}")?;
@@ -367,6 +451,30 @@ mod tests {
         }
         let metrics = statistics.open_metrics(&serving);
         assert!(metrics.contains("\npagewise_swapd_fast_reads_total 3\n"), "{metrics}");
-        assert!(metrics.ends_with("# EOF\n"));
+        assert!(metrics.ends_with("# EOF\n") && !metrics.contains("compressed"));
+    }
+
+    #[test]
+    fn a_compressed_tier_has_counts_of_its_own() {
+        let statistics = Statistics::default();
+        let counts = PoolCounts { bytes: 640, pages: 3, filled_pages: 1, raw_pages: 0 };
+        statistics.compressed.set(counts);
+        statistics.compressed.refused_pages.add(2);
+        let serving =
+            Serving { compress: Some("lz4".to_owned()), frames: Some(9), ..Serving::default() };
+        let report: serde_json::Value = serde_json::from_str(&statistics.json(&serving)).unwrap();
+        assert_eq!(
+            (&report["compress"], &report["compressed_bytes"]),
+            (&"lz4".into(), &640.into())
+        );
+        let pages = serde_json::json!({"stored": 3, "filled": 1, "raw": 0, "refused": 2});
+        assert_eq!(report["compressed_pages"], pages);
+        assert!(report.get("frames").is_none());
+        let metrics = statistics.open_metrics(&serving);
+        assert!(metrics.contains("\npagewise_swapd_compressed_bytes 640\n"), "{metrics}");
+        assert!(
+            metrics.contains("\npagewise_swapd_compressed_refused_pages_total 2\n"),
+            "{metrics}"
+        );
     }
 }

@@ -13,19 +13,19 @@ use std::path::{Path, PathBuf};
 use linux::nbd::NbdDevice;
 use linux::private_folder::{PrivateFolder, lock};
 use linux::ublk::UblkDevice;
-use linux::{Root, loop_device, swap};
+use linux::{Root, loop_device, swap, zram};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::carrier::granted::ublk_key;
+use crate::carrier::granted::{ublk_key, zram_identity};
 use crate::carrier::ublk;
 
 const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "swapd-";
 const SUFFIX: &str = ".undo";
 
-/// An action that undoes a change. A device is named by the file of a loop device, the identifier of an NBD or the key of a ublk device, because
-/// its number may be another device's by the time of the undoing.
+/// An action that undoes a change. A device is named by the file of a loop device, the identifier of an NBD, the key of a
+/// ublk device or the swap area of a zram device, because its number may be another device's by the time of the undoing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Undo {
     /// Disable the swap area on the device with this name.
@@ -33,10 +33,15 @@ pub enum Undo {
         /// The name of the device.
         name: String,
     },
-    /// Detach the device with this name from its file or its connection.
+    /// Detach the device with this name from its file or its connection, or remove it.
     Detach {
         /// The name of the device.
         name: String,
+    },
+    /// Remove this zram device if it holds no data: its swap area was not made.
+    RemoveEmpty {
+        /// The number of the device.
+        zram: u32,
     },
 }
 
@@ -163,12 +168,25 @@ fn undo(root: &Root, path: &Path, file: &mut File) -> Result<usize, Error> {
 
 impl Undo {
     fn act(&self, root: &Root) -> Result<(), Error> {
-        let (Undo::SwapOff { name } | Undo::Detach { name }) = self;
+        let name = match self {
+            Undo::SwapOff { name } | Undo::Detach { name } => name,
+            Undo::RemoveEmpty { zram: number } => {
+                return match zram::is_empty(root, *number)? {
+                    true => Ok(zram::remove(root, *number)?),
+                    false => Ok(()),
+                };
+            }
+        };
         for device in loop_device::holding(root, name)? {
             match self {
                 Undo::SwapOff { .. } => swap::off(&device)?,
-                Undo::Detach { .. } => loop_device::detach(&device)?,
+                _ => loop_device::detach(&device)?,
             }
+        }
+        if let Some(number) = zram::holding(root, &zram_identity(name))? {
+            // Unlike the other devices it still has its pages, so no program loses any.
+            swap::off(&zram::path(number))?;
+            zram::remove(root, number)?;
         }
         if let Some(device) = NbdDevice::find(root, name)? {
             // Without a server each request would wait for one, so the connection ends before the area.
@@ -237,6 +255,25 @@ mod tests {
         assert_eq!(left(&root).unwrap(), 2);
         assert_eq!(root.list(FOLDER).unwrap(), [""; 0]);
         assert_eq!(left(&root).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_zram_device_is_removed_only_while_it_is_empty() {
+        let (_folder, root) = system();
+        let block = "/sys/block/zram5";
+        fs::create_dir_all(root.path(block)).unwrap();
+        fs::create_dir_all(root.path("/sys/class/zram-control")).unwrap();
+        for (file, text) in [("disksize", "4096"), ("mm_stat", "4096 12"), ("reset", "")] {
+            fs::write(root.path(block).join(file), text).unwrap();
+        }
+        let removed = root.path("/sys/class/zram-control/hot_remove");
+        fs::write(&removed, "").unwrap();
+        let undo = Undo::RemoveEmpty { zram: 5 };
+        undo.act(&root).unwrap();
+        assert_eq!(fs::read_to_string(&removed).unwrap(), "");
+        fs::write(root.path(block).join("mm_stat"), "0 0").unwrap();
+        undo.act(&root).unwrap();
+        assert_eq!(fs::read_to_string(&removed).unwrap(), "5");
     }
 
     #[test]

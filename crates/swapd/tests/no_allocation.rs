@@ -2,12 +2,14 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
-use support::kernel::Load;
-use support::{SPARE, parts_with};
-use swapd::engine::{Engine, Settings};
-use swapd::store::{Disk, Encrypted, KEY_BYTES, Tier};
+use support::kernel::{Kernel, Load};
+use support::{SPARE, parts_compressed, parts_with};
+use swapd::engine::{Control, Engine, Parts, Settings};
+use swapd::store::{Algorithm, Disk, Encrypted, KEY_BYTES, Tier};
 use testkit::counting::{Counting, allocations};
 
 #[global_allocator]
@@ -18,7 +20,10 @@ const FRAMES: usize = 200;
 
 /// Serves, and returns how often it allocated.
 fn served<D: Disk>(architecture: &str, load: Load, disks: (D, Option<D>)) -> u64 {
-    let (parts, control) = parts_with(architecture, load, FRAMES, disks, true);
+    allocations_of(parts_with(architecture, load, FRAMES, disks, true))
+}
+
+fn allocations_of<D: Disk>((parts, control): (Parts<Kernel, D>, Arc<Control>)) -> u64 {
     let settings = Settings { requests: 24, moves: 64, ..Settings::default() };
     let mut engine = Engine::new(parts, &settings);
     let before = allocations();
@@ -37,6 +42,14 @@ fn serving_allocates_nothing() {
         let fast = TestDisk::new(seed, (FRAMES + SPARE) as u32, 8).failing(2, 2);
         let load = Load { expects_errors: true, ..load };
         assert_eq!(served(row.name, load, (disk, Some(fast))), 0, "{} on a disk", row.name);
+    }
+    for (seed, row) in (80..).zip(CATALOG) {
+        for algorithm in Algorithm::ALL {
+            let load = Load::new(seed, 2000, 4000);
+            let disk = TestDisk::new(seed, load.slots, 8);
+            let parts = parts_compressed(row.name, load, (FRAMES / 4, algorithm), disk, true);
+            assert_eq!(allocations_of(parts), 0, "{} compressed by {algorithm:?}", row.name);
+        }
     }
     let load = Load::new(70, 2000, 500);
     let disk = Encrypted::new(TestDisk::new(70, load.slots, 8), Tier::Slow, Some(&[1; KEY_BYTES]));

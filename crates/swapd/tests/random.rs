@@ -6,9 +6,9 @@ use linux::disk_queue::Part;
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
 use support::kernel::Load;
-use support::{SPARE, parts, parts_with, run};
+use support::{SPARE, parts, parts_compressed, parts_with, run};
 use swapd::carrier::SLOT_BYTES;
-use swapd::store::{Disk, Encrypted, KEY_BYTES, Tier};
+use swapd::store::{Algorithm, Disk, Encrypted, KEY_BYTES, Tier};
 
 /// Requests per case, of about ten slots each.
 const REQUESTS: u64 = 20_000;
@@ -173,10 +173,10 @@ fn failing_blocks_of_both_tiers_and_encryption_give_no_other_data() {
 
 #[test]
 fn a_frame_that_cannot_be_read_is_retired_and_the_slow_copy_answers() {
-    // A page read from the slow tier gets a frame and keeps its copy there.
+    // A page that is read from the slow tier again gets a frame and keeps its copy there.
     let load = Load { expects_errors: true, ..Load::new(160, 1000, 4000) };
     let (slow, fast) = disks(load, 300, 6, (100, 0));
-    let (parts, control) = parts_with("hierarchical", load, 300, (slow, fast), true);
+    let (parts, control) = parts_with("hybrid", load, 300, (slow, fast), true);
     let parts = run(parts, &control);
     let statistics = &parts.statistics;
     let promotions = statistics.promotions.get();
@@ -184,6 +184,79 @@ fn a_frame_that_cannot_be_read_is_retired_and_the_slow_copy_answers() {
     assert!(parts.carrier.errors < statistics.errors_fast.get(), "no slow copy answered");
     let (free, used) = (parts.fast.free(), parts.tiers.frames_used() as usize);
     assert!(free + used < 300 + SPARE, "{free} free and {used} used: none is retired");
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_compressed_tier_gives_back_what_was_written() {
+    for algorithm in Algorithm::ALL {
+        let mut refused = 0;
+        for (seed, row) in (200..).zip(CATALOG) {
+            for (pages, slots) in [(1, 1000), (1, 6), (16, 1000), (100, 1000)] {
+                for buffers in [2, 12] {
+                    let load = Load::new(seed, slots, REQUESTS / 12);
+                    let disk = TestDisk::new(seed, load.slots, buffers);
+                    let memory = (pages, algorithm);
+                    let (parts, control) = parts_compressed(row.name, load, memory, disk, true);
+                    let parts = run(parts, &control);
+                    let case = format!("{} {pages} {buffers} {algorithm:?}", row.name);
+                    let statistics = &parts.statistics;
+                    let errors = (statistics.errors_fast.get(), statistics.errors_checksum.get());
+                    assert_eq!(errors, (0, 0), "{case}");
+                    let used = parts.tiers.frames_used();
+                    assert!(used <= 4 * pages as u64, "{case}");
+                    let counts = parts.fast.pool_counts().unwrap();
+                    assert_eq!(counts.pages, used, "{case}: pages that no slot has");
+                    assert!(counts.bytes <= (pages * SLOT_BYTES) as u64, "{case}");
+                    let held = parts.fast.free() as u64 + used;
+                    let frames = (4 * pages).min(slots as usize) + SPARE;
+                    assert_eq!(held, frames as u64, "{case}: frames are lost");
+                    refused += statistics.compressed.refused_pages.get();
+                }
+            }
+        }
+        assert!(refused > 100, "{algorithm:?}: the pool was never full");
+    }
+}
+
+#[test]
+fn a_compressed_tier_holds_more_pages_than_its_memory() {
+    for algorithm in Algorithm::ALL {
+        let load = Load::new(230, 1000, REQUESTS / 10);
+        let disk = TestDisk::new(230, load.slots, 6);
+        let memory = (100, algorithm);
+        let (parts, control) = parts_compressed("hierarchical", load, memory, disk, true);
+        let parts = run(parts, &control);
+        let counts = parts.fast.pool_counts().unwrap();
+        assert!(counts.pages > 130, "{algorithm:?}: {counts:?}");
+        assert!(counts.raw_pages > 0 && counts.filled_pages > 0, "{algorithm:?}: {counts:?}");
+        let capacity = parts.tiers.capacity();
+        assert!((100..400).contains(&capacity), "{algorithm:?}: {capacity} {counts:?}");
+        // Few pages found no room, because the placement keeps to what fits.
+        let refused = parts.statistics.compressed.refused_pages.get();
+        assert!(refused * 20 < parts.statistics.fast.writes.get(), "{algorithm:?}: {refused}");
+    }
+}
+
+#[test]
+#[ignore = "slow"]
+fn a_failing_disk_behind_a_compressed_tier_costs_only_its_requests() {
+    for (seed, row) in (240..).zip(CATALOG) {
+        for (bad_reads, bad_writes) in [(3, 0), (0, 3), (2, 2), (0, 100)] {
+            for algorithm in Algorithm::ALL {
+                let load = Load { expects_errors: true, ..Load::new(seed, 500, REQUESTS / 12) };
+                let disk = TestDisk::new(seed, load.slots, 6).failing(bad_reads, bad_writes);
+                let memory = (30, algorithm);
+                let (parts, control) = parts_compressed(row.name, load, memory, disk, true);
+                let parts = run(parts, &control);
+                let case = format!("{} {bad_reads} {bad_writes} {algorithm:?}", row.name);
+                let statistics = &parts.statistics;
+                assert!(statistics.errors_slow.get() > 0 || bad_writes == 100, "{case}");
+                assert_eq!(statistics.errors_checksum.get(), 0, "{case}");
+                assert_eq!(statistics.errors_fast.get(), 0, "{case}");
+            }
+        }
+    }
 }
 
 #[test]

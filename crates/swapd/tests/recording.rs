@@ -9,9 +9,10 @@ use policy::placement::Latencies;
 use policy::tiers::{CATALOG, Move, Moves, Request, Step};
 use support::disk::TestDisk;
 use support::kernel::Load;
-use support::{parts, run, tiers};
+use support::{parts, parts_compressed, run, tiers};
 use swapd::record::{MovesFile, RecordingFile, about, begin};
 use swapd::statistics::Serving;
+use swapd::store::Algorithm;
 use trace::recording::{Reader, Record, RecordingBlock, kind};
 use types::PageId;
 
@@ -56,6 +57,11 @@ fn decided_again(policy: &str, frames: u64, slots: u32, records: &[Record]) -> S
     let (mut moves, mut number) = (Moves::default(), 0_u64);
     let mut text = "event,slot,move\n".to_owned();
     for record in records {
+        if record.kind == kind::CAPACITY {
+            assert_eq!(record.address, number, "a capacity before another event");
+            tiers.set_capacity(record.object);
+            continue;
+        }
         let page = PageId(record.object as u32);
         let event = match record.kind {
             kind::SWAP_WRITE => Some(Request::Out { is_dirty: true }),
@@ -90,10 +96,15 @@ fn decided_again(policy: &str, frames: u64, slots: u32, records: &[Record]) -> S
 #[ignore = "slow"]
 fn the_moves_of_every_placement_follow_from_its_recording() {
     for (seed, row) in (50..).zip(CATALOG) {
-        for bad in [0, 2] {
+        for (bad, compress) in
+            [(0, None), (2, None), (0, Some(Algorithm::Lz4)), (2, Some(Algorithm::Zstd))]
+        {
             let load = Load { expects_errors: true, ..Load::new(seed, 800, 4000) };
             let disk = TestDisk::new(seed, load.slots, 6).failing(bad, bad);
-            let (mut parts, control) = parts(row.name, load, 90, disk, false);
+            let (mut parts, control) = match compress {
+                None => parts(row.name, load, 90, disk, false),
+                Some(algorithm) => parts_compressed(row.name, load, (30, algorithm), disk, false),
+            };
             let (moves, recording) = (Shared::default(), Shared::default());
             let serving = Serving { policy: row.name.to_owned(), ..Serving::default() };
             let latencies =
@@ -110,8 +121,13 @@ fn the_moves_of_every_placement_follow_from_its_recording() {
             let (policy, records) = records(&recording.bytes());
             let moves = String::from_utf8(moves.bytes()).unwrap();
             assert!(moves.lines().count() > 10_000, "{policy}");
-            assert_eq!(bad > 0, records.iter().any(|record| record.kind == kind::MOVE_FAILED));
-            let again = decided_again(&policy, 90, load.slots, &records);
+            let has = |kind| records.iter().any(|record| record.kind == kind);
+            // Pages that find no room in the pool are moves that fail, too.
+            assert!(bad == 0 || has(kind::MOVE_FAILED));
+            assert!(bad > 0 || compress.is_some() || !has(kind::MOVE_FAILED));
+            assert_eq!(has(kind::CAPACITY), compress.is_some());
+            let frames = if compress.is_some() { 120 } else { 90 };
+            let again = decided_again(&policy, frames, load.slots, &records);
             assert!(again == moves, "{policy}: other moves than recorded");
         }
     }

@@ -179,7 +179,7 @@ def _advised(
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
     settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
     best = _best(trial, chosen, taken[stock] or taken[chosen], (machine, page_bytes))
-    if is_enough and best and served.is_offered(machine, board, page_bytes):
+    if is_enough and best and served.is_offered(machine, page_bytes):
         settings += _served(trial, best, place)
     today = _today(trial, stock, costs[stock])
     advice: Advice = {
@@ -276,7 +276,7 @@ def _served(trial: Trial, best: Best, place: stock_linux.Place) -> list[Setting]
     if trial.availability(name):
         return []
     options = trial.outcomes[name][size]["options"]
-    found = served.settings(name, size, options, place)
+    found = served.settings(name, size, options, place, trial.board)
     return [_with_cost(setting, trial, size) for setting in found]
 
 
@@ -294,7 +294,7 @@ def _best(
     outcome = trial.outcomes[name][size]
     machine, page_bytes = place
     by = trial.availability(name)
-    missing = None if by else served.missing(machine, trial.board, page_bytes)
+    missing = None if by else served.missing(machine, page_bytes)
     by = by or (None if missing else served.NAME)
     return {
         "architecture": name,

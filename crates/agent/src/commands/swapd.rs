@@ -15,13 +15,16 @@ use devices::Device;
 use linux::system::Machine;
 use linux::{Root, process, swap};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use swapd::carrier::SLOT_BYTES;
 use swapd::carrier::granted::CarrierKind;
 use swapd::emulation::Figures;
 use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
-use swapd::statistics::{Histogram, Serving, Statistics};
-use swapd::{area, protection, undo};
+use swapd::statistics::{Count, Histogram, Serving, Statistics};
+use swapd::store::Algorithm;
+use swapd::zram::Take;
+use swapd::{area, protection, undo, zram};
 use types::Bytes;
 
 use crate::arguments::parse_time;
@@ -46,7 +49,7 @@ const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
 The area is in use until swapd gets SIGINT, SIGTERM or SIGHUP, or until COMMAND exits. Then swapd disables the area \
 and leaves nothing behind; while memory has no room for the pages, it goes on serving and tries again. If swapd is \
 killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both are killed, the pages in its area are \
-lost: programs that need them get SIGBUS. Needs root.
+lost: programs that need them get SIGBUS. Through zram, the kernel keeps all pages whatever ends. Needs root.
 
 Examples:
   pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd \\
@@ -55,6 +58,8 @@ Examples:
       --policy hierarchical -- make -j4
   pagewise-agent swapd --size 8GiB --fast 1GiB --fast-on /dev/nvme0n1p3 \\
       --slow /dev/sda2 --policy adaptive
+  pagewise-agent swapd --size 3GiB --fast 512MiB --slow /var/lib/swapd \\
+      --through zram --policy hierarchical --option fill_on_read_miss=no
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
@@ -67,6 +72,9 @@ pub struct Arguments {
     /// name; 1 MiB larger than --fast.
     #[arg(long, value_name = "PATH")]
     fast_on: Option<PathBuf>,
+    /// Compress the pages of a fast tier in memory, so that --fast holds more of them: lz4 is quicker, zstd smaller.
+    #[arg(long, value_name = "ALGORITHM", value_parser = parse_algorithm)]
+    compress: Option<Algorithm>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
     #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
@@ -119,7 +127,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "compress", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -145,6 +153,9 @@ enum Through {
     Nbd,
     /// A loop device over a file that swapd serves by FUSE.
     Fuse,
+    /// A zram device: the kernel holds the pages compressed in memory, and swapd chooses which ones it writes to the slow
+    /// tier (Linux 6.3, CONFIG_ZRAM_WRITEBACK).
+    Zram,
 }
 
 impl Through {
@@ -154,6 +165,8 @@ impl Through {
             Through::Ublk => vec![CarrierKind::Ublk],
             Through::Nbd => vec![CarrierKind::Nbd],
             Through::Fuse => vec![CarrierKind::Fuse],
+            // No carrier brings requests to swapd.
+            Through::Zram => Vec::new(),
         })
     }
 }
@@ -211,6 +224,7 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         slots: area::slots(size.0)?,
         fast_bytes: fast.0,
         fast_on: arguments.fast_on.clone(),
+        compress: arguments.compress,
         slow: slow.clone(),
         policy: policy.clone(),
         options: arguments.option.iter().cloned().collect(),
@@ -235,15 +249,19 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         }
     }
     let signal = listen()?;
-    let mut session = Session::start(&root, &plan, &start_guard, enable)?;
+    let mut session = match arguments.through {
+        Through::Zram => zram::start(&root, &plan, follow)?,
+        _ => Session::start(&root, &plan, &start_guard, enable)?,
+    };
     for note in &session.about.refused {
         say(format_args!("pagewise-agent: the kernel refuses {note}"));
     }
     let started = start(arguments);
     tell_guard(&mut session, &started);
-    let fast_place = match &plan.fast_on {
-        Some(path) => format!("at {}", path.display()),
-        None => "in memory".to_owned(),
+    let fast_place = match (&plan.fast_on, &session.about.compress) {
+        (Some(path), _) => format!("at {}", path.display()),
+        (None, None) => "in memory".to_owned(),
+        (None, Some(algorithm)) => format!("in memory, compressed by {algorithm}"),
     };
     let line = (!arguments.json).then(|| {
         format!(
@@ -350,6 +368,9 @@ fn serve(
         }
         let (up, down) = (statistics.promotions.get(), statistics.demotions.get());
         print(format_args!("{up} promotions, {down} demotions"))?;
+        if about.compress.is_some() {
+            print(compressed(&statistics))?;
+        }
     }
     outcome
 }
@@ -504,6 +525,16 @@ fn disable(device: &Path) -> Result<(), swapd::Error> {
     in_helper("swapoff", device, &[])
 }
 
+/// Follows the transfers of a zram device.
+fn follow(device: u32, take: &mut Take<'_>) -> Result<(), swapd::Error> {
+    recorder::follow(device, take).map_err(|error| {
+        swapd::Error::Refused(format!(
+            "the kernel refuses the events of swap, without which no page can be demoted: {error}; pagewise-agent \
+             doctor shows what `record` needs"
+        ))
+    })
+}
+
 /// Runs this program for a call that the process of the server must not make (see `swapd::area`).
 fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Error> {
     let mut command = Command::new("/proc/self/exe");
@@ -513,6 +544,20 @@ fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Erro
         Ok(status) => Err(swapd::Error::Refused(format!("{call} {}: {status}", device.display()))),
         Err(error) => Err(swapd::Error::Refused(format!("cannot run pagewise-agent: {error}"))),
     }
+}
+
+/// What a compressed fast tier holds.
+fn compressed(statistics: &Statistics) -> String {
+    let counts = &statistics.compressed;
+    let (pages, bytes) = (counts.pages.get(), counts.bytes.get());
+    let [filled, raw, refused] =
+        [&counts.filled_pages, &counts.raw_pages, &counts.refused_pages].map(Count::get);
+    format!(
+        "fast tier: {pages} pages ({:.1} MiB) in {:.1} MiB, {filled} of one repeated word, {raw} not \
+         compressible; {refused} found no room",
+        (pages * SLOT_BYTES as u64) as f64 / (1 << 20) as f64,
+        bytes as f64 / (1 << 20) as f64
+    )
 }
 
 fn times(waits: &Histogram) -> String {
@@ -543,6 +588,11 @@ fn parse_poll(text: &str) -> Result<Duration, String> {
         None => parse_time(text).map_err(|_| expected())?,
     };
     if poll <= POLL_MAX { Ok(poll) } else { Err(expected()) }
+}
+
+fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == text);
+    found.ok_or_else(|| "expected lz4 or zstd".to_owned())
 }
 
 fn parse_option(text: &str) -> Result<(String, String), String> {

@@ -106,6 +106,9 @@ pub trait Placement {
     fn insert(&mut self, page: PageId);
     /// Removes `page`, which ceased to exist, from either tier.
     fn forget(&mut self, page: PageId);
+    /// The fast tier has this many frames from now on, at most as many as the placement was made for. More may be
+    /// used than that: the driver calls `victim` for some of them at each later entry.
+    fn set_capacity(&mut self, _frames: u64) {}
 }
 
 /// Constructor of a placement for a number of frames.

@@ -1,11 +1,11 @@
-//! Tiers for a server of swap requests: what a block device can do, behind one type for every placement.
+//! Tiers for a server of swap requests: what a block device or zram can do, behind one type for every placement.
 
 use super::architecture::Setup;
 use super::catalog::{Build, CATALOG, build};
 use super::moves::{Move, Moves, Request};
 use super::options::Effective;
 use super::two_tiers::{Rules, TwoTiers};
-use crate::placement::{Latencies, Placement};
+use crate::placement::{Latencies, Placement, SlotOnSwapIn};
 use std::collections::BTreeMap;
 use types::PageId;
 
@@ -26,6 +26,11 @@ pub trait Live: Send {
     fn in_flight(&self) -> u64;
     /// Frames of the fast tier that hold a page.
     fn frames_used(&self) -> u64;
+    /// Frames of the fast tier that may hold a page.
+    fn capacity(&self) -> u64;
+    /// Lets this many frames hold a page from now on, at most those that the tiers were built for
+    /// ([`TwoTiers::set_capacity`]).
+    fn set_capacity(&mut self, frames: u64);
 }
 
 /// What to build.
@@ -37,10 +42,12 @@ pub struct LiveRequest<'a> {
     pub profile: Option<&'a str>,
     /// Options set by hand, by name.
     pub options: &'a BTreeMap<String, String>,
-    /// Frames of the fast tier.
+    /// Frames of the fast tier; the most, if [`Live::set_capacity`] changes them.
     pub capacity: u64,
     /// Time of each operation on a page, in nanoseconds; for architectures that decide by latency.
     pub latencies: Latencies,
+    /// What the swap area does with a slot that is read: a block device keeps it, and zram frees it.
+    pub slot_on_swapin: SlotOnSwapIn,
 }
 
 /// Tiers that serve requests, with every option in effect.
@@ -72,11 +79,31 @@ const NEEDS_A_KERNEL: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// Values of options that an area cannot offer whose slots are freed by reads, with the reason. A page that is read is
+/// in memory only, so it leaves its tier.
+const NEEDS_KEPT_SLOTS: &[(&str, &str, &str)] = &[
+    ("slot_on_swapin", "keep", "the kernel frees the slot of a page that it reads. Use free"),
+    (
+        "fill_on_read_miss",
+        "yes",
+        "a page that is read from the slow tier cannot enter the fast one, since the kernel frees its slot. Use no",
+    ),
+    (
+        "clock_reinsert",
+        "fault",
+        "a page that is read from the slow tier cannot enter the fast one, since the kernel frees its slot. Use \
+         swapout",
+    ),
+];
+
+/// Architectures that know a page by its slot when it comes back.
+const KNOWS_PAGES_BY_SLOT: &[&str] = &["hybrid", "nvm-cache", "adaptive"];
+
 /// Builds tiers that a server of requests drives.
 ///
 /// # Errors
-/// An unknown architecture, option, value or profile; an architecture or value that a block device cannot
-/// offer, with the reason.
+/// An unknown architecture, option, value or profile; an architecture or value that the area cannot offer, with the
+/// reason.
 pub fn serve(request: &LiveRequest<'_>) -> Result<Served, String> {
     let name = request.architecture;
     let Some(architecture) = CATALOG.iter().find(|row| row.name == name) else {
@@ -89,12 +116,22 @@ pub fn serve(request: &LiveRequest<'_>) -> Result<Served, String> {
     };
     let (rows, profiles) = (architecture.options, architecture.profiles);
     let options = Effective::resolve(name, rows, profiles, request.profile, request.options)?;
-    for (option, value, reason) in NEEDS_A_KERNEL {
+    let LiveRequest { capacity, latencies, slot_on_swapin, .. } = *request;
+    let (area, refused) = match slot_on_swapin {
+        SlotOnSwapIn::Keep => ("a block device", NEEDS_A_KERNEL),
+        SlotOnSwapIn::Free if KNOWS_PAGES_BY_SLOT.contains(&name) => {
+            return Err(format!(
+                "zram cannot do {name}: it knows a page by its slot when the page comes back, and the kernel frees the \
+                 slot of a page that it reads. Use hierarchical, hybrid-clock, priority or flash"
+            ));
+        }
+        SlotOnSwapIn::Free => ("zram", NEEDS_KEPT_SLOTS),
+    };
+    for (option, value, reason) in refused {
         if options.has(option, value) {
-            return Err(format!("{name}: a block device cannot do {option}={value}: {reason}"));
+            return Err(format!("{name}: {area} cannot do {option}={value}: {reason}"));
         }
     }
-    let LiveRequest { capacity, latencies, .. } = *request;
     let setup = Setup { capacity, latencies, options: &options, is_live: true };
     let tiers = build(name, &setup, Boxed).expect("the catalog has this name");
     Ok(Served { options: options.into_values(), tiers })
@@ -145,5 +182,13 @@ impl<P: Placement + Send> Live for Counted<P> {
 
     fn frames_used(&self) -> u64 {
         self.tiers.used()
+    }
+
+    fn capacity(&self) -> u64 {
+        self.tiers.capacity()
+    }
+
+    fn set_capacity(&mut self, frames: u64) {
+        self.tiers.set_capacity(frames);
     }
 }

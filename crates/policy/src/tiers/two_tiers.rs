@@ -31,8 +31,8 @@ pub struct Rules {
 
 /// Two tiers, driven by requests.
 ///
-/// Invariant: `used` pages have the state `FAST`. `used <= capacity`, except after failed moves:
-/// each later admission then frees two frames until it holds again.
+/// Invariant: `used` pages have the state `FAST`. `used <= capacity`, except after failed moves and a lowered
+/// capacity: each later admission then frees two frames until it holds again.
 pub struct TwoTiers<P> {
     placement: P,
     rules: Rules,
@@ -310,5 +310,17 @@ impl<P: Placement> TwoTiers<P> {
     /// Frames of the fast tier that hold a page.
     pub fn used(&self) -> u64 {
         self.used
+    }
+
+    /// Frames of the fast tier that may hold a page.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Lets this many frames hold a page from now on, at most those of the rules. No page leaves its frame before
+    /// others are admitted.
+    pub fn set_capacity(&mut self, frames: u64) {
+        self.capacity = frames.min(self.rules.capacity);
+        self.placement.set_capacity(self.capacity);
     }
 }

@@ -45,6 +45,11 @@ impl Lines {
         Lines { slots, ..Lines::default() }
     }
 
+    /// Names the transfers of a device by their page.
+    pub fn add_area(&mut self, device: u32) {
+        self.slots.add(device);
+    }
+
     /// The record of a line; None for a line of another format or of an event that records nothing.
     pub fn record(&mut self, line: &str) -> Option<Record> {
         let (head, arguments) = head(line)?;

@@ -76,6 +76,11 @@ impl Text {
         Ok(Text { root, wanted, instance, lines, pending, batch, noticed, absent })
     }
 
+    /// Names the transfers of a device by their page, although it is no swap area yet.
+    pub fn add_area(&mut self, device: u32) {
+        self.lines.add_area(device);
+    }
+
     /// Passes the contents of the buffer to `take`, and empties it.
     ///
     /// # Errors

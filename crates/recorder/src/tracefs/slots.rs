@@ -43,6 +43,11 @@ impl Slots {
         Ok((Slots(pieces), unknown))
     }
 
+    /// Adds a device that becomes a swap area later: its entries are the numbers of its pages.
+    pub fn add(&mut self, device: u32) {
+        self.0.push(Piece { device, first_byte: 0, bytes: u64::MAX, entry: 0 });
+    }
+
     /// The swap entry of the page at `byte` of a device; None if it is in no area.
     pub fn entry(&self, device: u32, byte: u64) -> Option<u64> {
         let piece = self.0.iter().find(|piece| {
@@ -61,7 +66,10 @@ mod tests {
     fn sectors_are_found_in_the_pieces_of_their_area() {
         let piece = |device, first_byte, entry| Piece { device, first_byte, bytes: 8192, entry };
         let area = 1 << AREA_SHIFT;
-        let slots = Slots(vec![piece(8, 4096, area), piece(8, 40960, area | 2), piece(9, 0, 0)]);
+        let mut slots =
+            Slots(vec![piece(8, 4096, area), piece(8, 40960, area | 2), piece(9, 0, 0)]);
+        slots.add(11);
+        assert_eq!(slots.entry(11, 8192 * 4096), Some(8192));
         assert_eq!(slots.entry(8, 4096 + 4096), Some(area | 1));
         assert_eq!(slots.entry(8, 40960), Some(area | 2));
         assert_eq!(slots.entry(9, 0), Some(0));

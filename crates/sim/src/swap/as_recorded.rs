@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{self, Live, LiveRequest, Move, Moves, Request, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -126,8 +126,10 @@ impl<'a> Replay<'a> {
         served: &ServedTiers,
         file: Option<TextFile>,
     ) -> Result<Replay<'a>, Error> {
-        let ServedTiers { policy, options, size_bytes, fast_bytes, latencies, .. } = served;
-        if *size_bytes > AREA_BYTES_MAX || fast_bytes > size_bytes {
+        let ServedTiers { policy, options, size_bytes, fast_bytes, frames, latencies, .. } = served;
+        let capacity = frames.unwrap_or(fast_bytes / PAGE_BYTES);
+        let is_larger = fast_bytes > size_bytes || capacity > size_bytes / PAGE_BYTES;
+        if *size_bytes > AREA_BYTES_MAX || is_larger {
             return Err(invalid(
                 path,
                 &format!(
@@ -140,13 +142,14 @@ impl<'a> Replay<'a> {
             architecture: policy,
             profile: None,
             options,
-            capacity: fast_bytes / PAGE_BYTES,
+            capacity,
             latencies: Latencies {
                 slow_read: latencies.slow_read_ns as f64,
                 slow_write: latencies.slow_write_ns as f64,
                 fast_read: latencies.fast_read_ns as f64,
                 fast_write: latencies.fast_write_ns as f64,
             },
+            slot_on_swapin: SlotOnSwapIn::Keep,
         };
         let built = tiers::serve(&request)
             .map_err(|reason| Error::usage(format!("{}: {reason}", path.display())))?;
@@ -200,6 +203,15 @@ impl<'a> Replay<'a> {
                 self.tiers.on(request, page, &mut self.decided);
                 self.events += 1;
                 self.keep(self.events - 1)
+            }
+            Found::Capacity { event, frames } => {
+                if event != self.events {
+                    let reason =
+                        format!("a capacity for event {event} before event {}", self.events);
+                    return Err(invalid(self.path, &reason));
+                }
+                self.tiers.set_capacity(frames);
+                Ok(())
             }
             Found::Ended { event, slot, step, is_done } => {
                 let page = self.page(slot)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, serve};
 use sim::swap::{AsRecorded, as_recorded};
 use tempfile::TempDir;
@@ -38,18 +38,30 @@ fn tiers(policy: &str) -> Box<dyn Live> {
         options: &BTreeMap::new(),
         capacity: FRAMES,
         latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
+        slot_on_swapin: SlotOnSwapIn::Keep,
     };
     let mut tiers = serve(&request).unwrap().tiers;
     tiers.grow(SLOTS as usize);
     tiers
 }
 
-/// What a server records while its moves end in any order and one in 1,000 fails, and its file of moves.
+fn capacity(event: u64, frames: u64) -> Record {
+    let (kind, address, object) = (kind::CAPACITY, event, frames);
+    Record { kind, address, object, pages: 1, ..Record::default() }
+}
+
+/// What a server records while its moves end in any order, one in 1,000 fails, and the capacity changes now and then;
+/// and its file of moves.
 fn served(policy: &str, seed: u64) -> (Vec<Record>, String) {
     let (mut tiers, mut random) = (tiers(policy), SplitMix(seed));
     let (mut records, mut open) = (Vec::new(), Vec::<(u64, Move)>::new());
     let (mut moves, mut text) = (Moves::default(), "event,slot,move\n".to_owned());
     for event in 0..20_000 {
+        if random.below(500) == 0 {
+            let frames = 1 + random.below(FRAMES);
+            tiers.set_capacity(frames);
+            records.push(capacity(event, frames));
+        }
         let slot = random.below(SLOTS);
         let (request, kind) = match random.below(10) {
             0 => (Request::Void, kind::SLOT_VOID),
@@ -153,6 +165,25 @@ fn a_server_with_another_policy_moves_other_pages() {
 }
 
 #[test]
+fn a_capacity_that_is_left_out_gives_other_moves() {
+    let folder = TempDir::new().unwrap();
+    let (mut records, _) = served("hierarchical", 3);
+    records.retain(|record| record.kind != kind::CAPACITY);
+    let outcome = again(&written(&folder, &head("hierarchical"), &records, true));
+    assert!(!outcome.is_identical());
+}
+
+#[test]
+fn a_compressed_tier_has_more_frames_than_its_size() {
+    let folder = TempDir::new().unwrap();
+    let (records, _) = served("hierarchical", 3);
+    let mut about = head("hierarchical");
+    let tiers = about.tiers.as_mut().unwrap();
+    (tiers.fast_bytes, tiers.frames) = (4096, Some(FRAMES));
+    assert!(again(&written(&folder, &about, &records, true)).is_identical());
+}
+
+#[test]
 fn moves_without_an_end_are_open_unless_the_recording_is_cut() {
     let folder = TempDir::new().unwrap();
     let (mut records, _) = served("hybrid", 4);
@@ -177,6 +208,8 @@ fn impossible_recordings_are_refused() {
     let step = Record { kind: kind::MOVE_DONE, auxiliary: 8, pages: 1, ..Record::default() };
     assert!(refusal(&head("flash"), &[step]).contains("no version"));
     assert!(refusal(&head("best"), &slot(0)).contains("no architecture 'best'"));
+    let early = [slot(0)[0], capacity(0, 9)];
+    assert!(refusal(&head("flash"), &early).contains("a capacity for event 0 before event 1"));
     let of = |size_bytes, fast_bytes| {
         let mut about = head("flash");
         let tiers = about.tiers.as_mut().unwrap();
@@ -185,5 +218,8 @@ fn impossible_recordings_are_refused() {
     };
     assert!(refusal(&of(1 << 60, 0), &slot(0)).contains("expected at most"));
     assert!(refusal(&of(4096, 8192), &slot(0)).contains("no larger fast tier"));
+    let mut about = of(8192, 4096);
+    about.tiers.as_mut().unwrap().frames = Some(3);
+    assert!(refusal(&about, &slot(0)).contains("no larger fast tier"));
     assert!(refusal(&About::default(), &slot(0)).contains("swapd --record"));
 }

@@ -7,7 +7,9 @@ use linux::Root;
 use linux::features::is_at_least;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
+use linux::swap::Identity;
 use linux::ublk::UblkDevice;
+use linux::zram;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
@@ -18,6 +20,8 @@ use super::ublk::UblkCarrier;
 use super::{Carrier, Request, Tag};
 use crate::Error;
 
+/// The name of an area that tools such as `blkid` show.
+pub const LABEL: [u8; 16] = *b"pagewise\0\0\0\0\0\0\0\0";
 /// The first Linux whose FUSE sends open requests again to a successor (FUSE_NOTIFY_RESEND).
 const FUSE_RESEND_SINCE: (u32, u32) = (6, 9);
 
@@ -72,11 +76,23 @@ pub enum ServedDevice {
     Nbd(NbdDevice),
     /// Freed with its last user.
     Loop(LoopDevice),
+    /// A zram device, which the kernel serves by itself. Removed by [`ServedDevice::release`].
+    Zram {
+        /// The number of the device.
+        number: u32,
+        /// The path of the device.
+        path: PathBuf,
+    },
 }
 
 /// The number by which a ublk device is found again that was made for this name.
 pub fn ublk_key(name: &str) -> u64 {
     XxHash3_64::oneshot(name.as_bytes())
+}
+
+/// The identity of the swap area by which a zram device is found again that was made for this name.
+pub fn zram_identity(name: &str) -> Identity {
+    Identity { uuid: u128::from(ublk_key(name)).to_be_bytes(), label: LABEL }
 }
 
 impl GrantedCarrier {
@@ -164,6 +180,7 @@ impl ServedDevice {
             ServedDevice::Ublk(device) => device.path(),
             ServedDevice::Nbd(device) => device.path(),
             ServedDevice::Loop(device) => device.path(),
+            ServedDevice::Zram { path, .. } => path,
         }
     }
 
@@ -197,6 +214,10 @@ impl ServedDevice {
                 drop(device);
                 Ok(())
             }
+            ServedDevice::Zram { number, .. } => match zram::holding(root, &zram_identity(name))? {
+                Some(own) if own == number => Ok(zram::remove(root, number)?),
+                _ => Ok(()),
+            },
         }
     }
 }

@@ -132,9 +132,12 @@ impl Clusters {
         (Some((buffer, 0)), closed)
     }
 
-    /// Takes an open cluster, to be given to the disk.
-    pub fn close(&mut self) -> Option<u32> {
-        let open = self.open.iter_mut().find(|buffer| **buffer != NONE)?;
+    /// Takes an open cluster, to be given to the disk; with `only_reads`, one that reads.
+    pub fn close(&mut self, only_reads: bool) -> Option<u32> {
+        let list = &self.list;
+        let is_wanted =
+            |buffer: u32| buffer != NONE && (!only_reads || list[buffer as usize].kind.is_read());
+        let open = self.open.iter_mut().find(|buffer| is_wanted(**buffer))?;
         Some(std::mem::replace(open, NONE))
     }
 

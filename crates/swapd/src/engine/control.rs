@@ -39,7 +39,7 @@ impl Control {
         self.wake();
     }
 
-    pub(super) fn is_ending(&self) -> bool {
+    pub(crate) fn is_ending(&self) -> bool {
         self.is_ending.load(Relaxed)
     }
 

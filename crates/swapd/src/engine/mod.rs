@@ -1,15 +1,17 @@
 //! Serves a carrier's requests from two tiers: asks the placement what each slot moves, performs the moves, and
 //! answers.
 //!
-//! One thread does all of it and owns the placement. Decisions are made in the order in which requests are taken;
-//! moves end in any order, except that those of one slot follow each other, and a request waits until its slot has
-//! no move in flight. So a decision may name data that is still on its way. A request is answered once its own reads
-//! or writes are done; promotions and demotions go on afterwards.
+//! One thread does all of it and owns the placement. Reads are decided before writes and discards, of which each turn
+//! decides one, so a program that waits for a page waits for one of them at most. Otherwise decisions are made in the
+//! order in which requests are taken. Moves end in any order, except that those of one slot follow each other, and a
+//! request waits until its slot has no move in flight. So a decision may name data that is still on its way. A request
+//! is answered once its own reads or writes are done; promotions and demotions go on afterwards.
 //!
 //! Nothing waits forever: a move waits only for an earlier one of its slot, for a buffer that an ended move gives
 //! back, or for a frame ([`lanes`] says why no two buffers wait for each other). The fast tier has spare frames beyond what the placement fills, so while a move waits for
 //! a frame, some slot without a move holds none, or a demotion is in flight. If failed demotions use up the spare
-//! frames, the move fails, and the placement puts the slot elsewhere.
+//! frames, the move fails, and the placement puts the slot elsewhere. With compression a move waits and fails in the
+//! same way if the pool has no room, and before each event the placement gets the number of pages that fit.
 //!
 //! After a request the thread polls on for a while before it sleeps, since waking a halted processor takes longer
 //! than the answer. It allocates nothing while it serves.
@@ -32,7 +34,7 @@ use rustix::io::Errno;
 use types::PageId;
 
 use crate::Error;
-use crate::carrier::{Carrier, Operation};
+use crate::carrier::{Carrier, Operation, SLOT_BYTES};
 use crate::emulation::Emulated;
 use crate::record::Recorder;
 use crate::statistics::Statistics;
@@ -41,7 +43,7 @@ pub use clusters::{CLUSTER_BYTES, CLUSTER_SLOTS};
 pub use control::Control;
 use lanes::Lane;
 use orders::{Moving, NONE, Orders, Rest, is_waited_for};
-use requests::{OpenRequest, Requests};
+use requests::{OpenRequest, ReadyRequests, Requests};
 use timers::{Due, Timers};
 
 /// Moves for which room must be left before a decision: its own, and those that replace failed ones.
@@ -50,8 +52,13 @@ const ROOM_FOR_DECISION: usize = 8;
 const SLOTS_PER_TURN: u32 = 256;
 /// Requests taken from the carrier before disk requests begin.
 const REQUESTS_PER_TURN: usize = 32;
+/// The placement gets another capacity if that differs by more than this part.
+const CAPACITY_PART: u64 = 64;
 /// How long before a time the thread wakes to meet it.
 const WAKE_BEFORE: Duration = Duration::from_micros(60);
+/// How many times as long the thread polls while a disk has requests: a quick disk's read takes a little more than
+/// the time to poll by default, and waking as much again.
+const POLLS_FOR_DISK: u64 = 3;
 
 /// How an engine serves.
 #[derive(Clone, Debug)]
@@ -122,11 +129,17 @@ pub struct Engine<C, D> {
     lanes: [Lane; 2],
     timers: Timers,
     decided: Moves,
-    /// Requests with slots to decide, in order.
-    ready_requests: VecDeque<u32>,
+    /// Requests with slots to decide.
+    ready_requests: ReadyRequests,
+    /// Whether requests were left for the next turn, although they could be decided.
+    has_more: bool,
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
+    /// Demotions that have begun and not ended.
+    demoting: u64,
+    /// A page on its way from a frame in memory to the slow tier.
+    page: Box<[u8; SLOT_BYTES]>,
 }
 
 impl<C: Carrier, D: Disk> Engine<C, D> {
@@ -145,9 +158,12 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             lanes: [Lane::new(fast_buffers, moves), Lane::new(slow_buffers, moves)],
             timers: Timers::new(moves + fast_buffers + slow_buffers),
             decided: Moves::default(),
-            ready_requests: VecDeque::with_capacity(settings.requests),
+            ready_requests: ReadyRequests::new(settings.requests),
+            has_more: false,
             ready_moves: queue(),
             wait_for_frame: queue(),
+            demoting: 0,
+            page: Box::new([0; SLOT_BYTES]),
             parts,
         }
     }
@@ -170,7 +186,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             let now_ns = self.now_ns();
-            if now_ns - last_work_ns < self.poll_ns {
+            let polls = if self.in_flight() > 0 { POLLS_FOR_DISK } else { 1 };
+            if now_ns - last_work_ns < polls * self.poll_ns {
                 std::hint::spin_loop();
                 continue;
             }
@@ -188,6 +205,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if self.parts.fast_disk.is_some() { &Tier::ALL } else { &[Tier::Slow] }
     }
 
+    /// Disk requests that have not ended.
+    fn in_flight(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum()
+    }
+
     /// Whether nothing is in progress.
     fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.orders.count() == 0
@@ -199,7 +221,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// Does what can be done now; returns whether there was anything.
     fn turn(&mut self) -> Result<bool, Error> {
-        let mut has_worked = self.take_ended()?;
+        let mut has_worked = std::mem::take(&mut self.has_more);
+        has_worked |= self.take_ended()?;
         has_worked |= self.take_due()?;
         has_worked |= self.take_requests()?;
         if has_worked {
@@ -249,6 +272,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(())
     }
 
+    /// Takes requests up to the first read, which is then answered first.
     fn take_requests(&mut self) -> Result<bool, Error> {
         for taken in 0..REQUESTS_PER_TURN {
             if !self.requests.has_room() {
@@ -264,7 +288,10 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
             }
             let index = self.requests.push(open);
-            self.ready_requests.push_back(index);
+            self.ready_requests.push_back(index, request.operation);
+            if request.operation == Operation::Read {
+                return Ok(true);
+            }
         }
         Ok(true)
     }
@@ -302,25 +329,40 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(has_worked)
     }
 
-    /// Begins every move and decides every slot that need not wait, and gives the disk its requests.
+    /// Begins every move that need not wait, decides all reads and one other request, and gives the disk its
+    /// requests. Writes to neighbouring slots gather in the buffers of the disk until no request is left.
     fn work(&mut self) -> Result<(), Error> {
+        let mut has_other = false;
         loop {
             self.begin_moves()?;
             let has_room = self.orders.room() >= ROOM_FOR_DECISION;
-            if has_room && let Some(request) = self.ready_requests.pop_front() {
+            if has_room && let Some(request) = self.ready_requests.pop_read() {
                 self.decide(request)?;
                 continue;
             }
+            if has_room
+                && !has_other
+                && let Some(request) = self.ready_requests.pop_other()
+            {
+                has_other = true;
+                self.decide(request)?;
+                continue;
+            }
+            self.has_more = has_room && !self.ready_requests.is_empty();
             for &tier in self.disks() {
-                while let Some(buffer) = self.lanes[tier as usize].clusters.close() {
+                let only_reads = self.has_more;
+                while let Some(buffer) = self.lanes[tier as usize].clusters.close(only_reads) {
                     self.submit(tier, buffer);
                 }
             }
-            if !self.fail_without_frames()? {
+            if self.has_more || !self.fail_without_frames()? {
                 break;
             }
         }
         self.parts.statistics.fast_pages_used.set(self.parts.tiers.frames_used());
+        if let Some(counts) = self.parts.fast.pool_counts() {
+            self.parts.statistics.compressed.set(counts);
+        }
         for &tier in self.disks() {
             self.parts.disk(tier).submit()?;
         }
@@ -334,10 +376,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(())
     }
 
-    /// If moves wait for frames and nothing is in flight that could free one, lets the first of them fail.
+    /// If moves wait for frames, or for room in the pool, and nothing is in flight that could free any, lets the first
+    /// of them fail. In a pool a page that is written again may need more room without a demotion of another, so only
+    /// demotions in flight count there.
     fn fail_without_frames(&mut self) -> Result<bool, Error> {
-        let in_flight: usize = self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum();
-        if in_flight > 0 || self.timers.next_ns().is_some() {
+        let has_hope = match self.parts.fast.is_compressed() {
+            true => self.demoting > 0,
+            false => self.in_flight() > 0 || self.timers.next_ns().is_some(),
+        };
+        if has_hope {
             return Ok(false);
         }
         let Some(moving) = self.wait_for_frame.pop_front() else { return Ok(false) };
@@ -358,14 +405,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 return Ok(());
             }
             if self.orders.room() < ROOM_FOR_DECISION {
-                self.ready_requests.push_front(request);
+                self.ready_requests.push_front(request, open.request.operation);
                 return Ok(());
             }
             self.requests.get_mut(request).decided += 1;
             self.decide_slot(request, slot);
             self.begin_moves()?;
         }
-        self.ready_requests.push_back(request);
+        let operation = self.requests.get(request).request.operation;
+        self.ready_requests.push_back(request, operation);
         Ok(())
     }
 
@@ -389,6 +437,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Operation::Discard => Event::Void,
             Operation::Flush => return,
         };
+        self.fit_capacity();
         let number = self.event;
         self.event += 1;
         self.parts.tiers.on(event, PageId(slot), &mut self.decided);
@@ -406,6 +455,19 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             let is_own = page.0 == slot && is_waited_for(step, event);
             let moving = Moving::new(step, page.0, if is_own { request } else { NONE }, number);
             self.push(moving);
+        }
+    }
+
+    /// Gives the placement the number of compressed pages that fit, if that has changed.
+    fn fit_capacity(&mut self) {
+        let Some(frames) = self.parts.fast.capacity() else { return };
+        let before = self.parts.tiers.capacity();
+        if frames.abs_diff(before) <= before / CAPACITY_PART {
+            return;
+        }
+        self.parts.tiers.set_capacity(frames);
+        if let Some(recorder) = &mut self.parts.recorder {
+            recorder.capacity(self.event, frames);
         }
     }
 
@@ -428,7 +490,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Rest::Next(next) => self.ready_moves.push_back(next),
             Rest::Idle(mut waiter) => {
                 while waiter != NONE {
-                    self.ready_requests.push_back(waiter);
+                    let operation = self.requests.get(waiter).request.operation;
+                    self.ready_requests.push_back(waiter, operation);
                     waiter = self.orders.after(waiter);
                 }
             }

@@ -25,6 +25,8 @@ pub(super) struct Moving {
     pub place: u32,
     /// For a promotion: whether there is data to promote.
     pub has_data: bool,
+    /// How often its page found no room in the pool.
+    pub refusals: u8,
     /// The next move of the slot, or `NONE`.
     next: u32,
 }
@@ -170,7 +172,8 @@ impl Orders {
 impl Moving {
     pub fn new(step: Step, slot: u32, request: u32, event: u64) -> Moving {
         let (frame, buffer, place, next) = (NONE, NONE, 0, NONE);
-        Moving { step, slot, request, event, frame, buffer, place, has_data: false, next }
+        let (has_data, refusals) = (false, 0);
+        Moving { step, slot, request, event, frame, buffer, place, has_data, refusals, next }
     }
 }
 

@@ -16,6 +16,9 @@ use crate::carrier::{Carrier, Operation, SLOT_BYTES};
 use crate::emulation::Direction;
 use crate::store::{Copies, Disk, Tier};
 
+/// How often a page may find no room in the pool before its move fails: others that need less may be quicker.
+const REFUSALS_MAX: u8 = 8;
+
 fn bytes_at(place: u32) -> std::ops::Range<usize> {
     place as usize * SLOT_BYTES..(place as usize + 1) * SLOT_BYTES
 }
@@ -26,6 +29,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let Moving { step, slot, .. } = *self.orders.get(index);
         let copies = self.parts.fast.copies(slot);
         let is_on_disk = self.parts.fast_disk.is_some();
+        self.demoting += u64::from(matches!(step, Step::Demote { .. }));
         match (step, copies.frame) {
             (Step::ReadFast, Some(_)) if is_on_disk => self.join(index, Tier::Fast),
             (Step::ReadFast, Some(frame)) => self.read_frame(index, frame),
@@ -50,21 +54,27 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     fn read_frame(&mut self, index: u32, frame: u32) -> Result<(), Error> {
         let Moving { slot, request, .. } = *self.orders.get(index);
-        let content = self.parts.fast.frame(frame);
-        if !self.parts.fast.is_right(slot, content) {
+        let open = self.requests.get(request);
+        let target = &mut self.parts.carrier.data(open.request.tag)[open.bytes_of(slot)];
+        let is_read = self.parts.fast.read(frame, target).is_ok();
+        // After an error nothing uses what was read, unless the slow tier's copy replaces it.
+        if !is_read || !self.parts.fast.is_right(slot, target) {
             self.parts.statistics.errors_checksum.add(1);
             return self.end_move(index, Err(Errno::IO));
         }
-        let open = self.requests.get(request);
-        let bytes = open.bytes_of(slot);
-        self.parts.carrier.data(open.request.tag)[bytes].copy_from_slice(content);
         self.end_fast(index, Direction::Read)
+    }
+
+    /// The frame that the slot of a move has, or that the move holds.
+    fn held(&self, index: u32) -> Option<u32> {
+        let Moving { slot, frame, .. } = *self.orders.get(index);
+        self.parts.fast.copies(slot).frame.or((frame != NONE).then_some(frame))
     }
 
     /// Fills the slot's frame, or a free one.
     fn write_frame(&mut self, index: u32) -> Result<(), Error> {
-        let Moving { step, slot, request, frame, buffer, place, .. } = *self.orders.get(index);
-        let mut frame = self.parts.fast.copies(slot).frame.or((frame != NONE).then_some(frame));
+        let Moving { step, slot, request, buffer, place, .. } = *self.orders.get(index);
+        let mut frame = self.held(index);
         if frame.is_none() && self.wait_for_frame.is_empty() {
             frame = self.parts.fast.take();
             self.orders.get_mut(index).frame = frame.unwrap_or(NONE);
@@ -76,18 +86,34 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if self.parts.fast_disk.is_some() {
             return self.join(index, Tier::Fast);
         }
-        let target = self.parts.fast.frame_mut(frame);
-        if step == Step::Promote {
+        let fast = &mut self.parts.fast;
+        let bytes_before = fast.pool_counts().map(|counts| counts.bytes);
+        let is_written = if step == Step::Promote {
             let content = &self.parts.disk.buffer(buffer as usize)[bytes_at(place)];
-            target.copy_from_slice(content);
-            self.let_go(index, Tier::Slow)?;
+            fast.write(frame, content).is_ok()
         } else {
             let open = self.requests.get(request);
-            let bytes = open.bytes_of(slot);
-            let content = &self.parts.carrier.data(open.request.tag)[bytes];
-            target.copy_from_slice(content);
-            self.parts.fast.set_checksum(slot, content);
+            let content = &self.parts.carrier.data(open.request.tag)[open.bytes_of(slot)];
+            let is_written = fast.write(frame, content).is_ok();
+            if is_written {
+                fast.set_checksum(slot, content);
+            }
+            is_written
+        };
+        if !is_written {
+            let moving = self.orders.get_mut(index);
+            moving.refusals += 1;
+            if moving.refusals > REFUSALS_MAX {
+                return self.end_move(index, Err(Errno::NOSPC));
+            }
+            self.wait_for_frame.push_back(index);
+            return Ok(());
         }
+        if fast.pool_counts().map(|counts| counts.bytes) < bytes_before {
+            // The page before took more room.
+            self.hand_out_frames();
+        }
+        self.let_go(index, Tier::Slow)?;
         self.end_fast(index, Direction::Write)
     }
 
@@ -127,6 +153,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Tier::Fast => copies.frame.unwrap_or(moving.frame),
         };
         let kind = kind_of(step, tier);
+        if kind == Kind::Demotion
+            && self.parts.fast.is_compressed()
+            && let Some(frame) = copies.frame
+            && self.parts.fast.read(frame, &mut self.page[..]).is_err()
+        {
+            self.parts.statistics.errors_checksum.add(1);
+            self.end_on(index, Tier::Fast, Err(Errno::IO))?;
+            return Ok(true);
+        }
         let (joined, closed) = self.lanes[tier as usize].clusters.join(kind, block, index);
         if closed != NONE {
             self.submit(tier, closed);
@@ -161,9 +196,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                         target.copy_from_slice(content);
                         self.let_go(index, Tier::Fast)?;
                     }
+                    None if parts.fast.is_compressed() => target.copy_from_slice(&self.page[..]),
                     None => {
                         let frame = copies.frame.expect("the move began with a frame");
-                        target.copy_from_slice(parts.fast.frame(frame));
+                        let read = parts.fast.read(frame, target);
+                        read.expect("only compressed pages can be damaged");
                     }
                 }
             }
@@ -282,6 +319,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// Ends a move, which fails on this tier if it does.
     fn end_on(&mut self, index: u32, tier: Tier, outcome: Result<(), Errno>) -> Result<(), Error> {
+        let is_demotion = matches!(self.orders.get(index).step, Step::Demote { .. });
+        self.demoting -= u64::from(is_demotion);
         match outcome {
             Ok(()) => self.end_done(index),
             Err(error) => self.end_failed(index, tier, error),
@@ -342,27 +381,35 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         self.pop(index)
     }
 
-    /// Gives free frames to the moves that wait for one.
+    /// Gives free frames to the moves that wait for one. With compression, lets as many of the moves that wait go on as
+    /// there is room for, and at least one: its page may need little.
     fn hand_out_frames(&mut self) {
-        while let Some(&index) = self.wait_for_frame.front() {
-            let Some(frame) = self.parts.fast.take() else { return };
+        for _ in 0..self.parts.fast.room_beside_frames().max(1) {
+            let Some(&index) = self.wait_for_frame.front() else { return };
+            if self.held(index).is_none() {
+                let Some(frame) = self.parts.fast.take() else { return };
+                self.orders.get_mut(index).frame = frame;
+            }
             self.wait_for_frame.pop_front();
-            self.orders.get_mut(index).frame = frame;
             self.ready_moves.push_back(index);
         }
     }
 
-    /// A frame that failed is never used again, except that a page which cannot be demoted keeps its own. Content
-    /// without a valid copy is lost: reads of it fail.
+    /// A frame that failed is never used again, except that a page which cannot be demoted keeps its own. A frame whose
+    /// page found no room in the pool is free. Content without a valid copy is lost: reads of it fail.
     fn end_failed(&mut self, index: u32, tier: Tier, error: Errno) -> Result<(), Error> {
         let Moving { step, slot, request, event, frame, .. } = *self.orders.get(index);
         let (fast, statistics) = (&mut self.parts.fast, &self.parts.statistics);
         let copies = fast.copies(slot);
         let lost = Copies { is_lost: true, ..Copies::NONE };
         let without_frame = Copies { frame: None, ..copies };
+        let held = copies.frame.or((frame != NONE).then_some(frame));
+        let uses_frame = matches!(step, Step::ReadFast | Step::WriteFast | Step::Promote);
+        let is_full = uses_frame && error == Errno::NOSPC && fast.is_compressed();
         match tier {
             // The failure of the frame was counted.
             Tier::Fast if step == Step::ReadSlow => {}
+            Tier::Fast if is_full => statistics.compressed.refused_pages.add(1),
             Tier::Fast => statistics.errors_fast.add(1),
             Tier::Slow if step == Step::Free => {}
             Tier::Slow => statistics.failed_slow(slot),
@@ -375,9 +422,10 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Step::Promote if copies.frame.is_some() => fast.set_copies(slot, without_frame),
             Step::Promote | Step::ReadSlow | Step::Demote { .. } | Step::Free => {}
         }
-        if matches!(step, Step::ReadFast | Step::WriteFast | Step::Promote) {
-            let held = copies.frame.or((frame != NONE).then_some(frame));
-            held.into_iter().for_each(|frame| fast.retire(frame));
+        match held.filter(|_| uses_frame) {
+            Some(frame) if is_full => fast.give(frame),
+            Some(frame) => fast.retire(frame),
+            None => {}
         }
         let failed = Move { step, page: PageId(slot) };
         let moves = &mut self.decided;
@@ -386,11 +434,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             recorder.ended(event, failed, false);
             recorder.replaced(event, moves);
         }
+        // A buffer that becomes free lets other moves go on, which may fail as well.
+        let decided = self.decided;
         // A promotion without a frame still has what was read for it.
         self.let_go(index, Tier::Slow)?;
+        if is_full {
+            self.hand_out_frames();
+        }
         let mut is_replaced = false;
-        for number in 0..self.decided.len() {
-            let Move { step: next, page } = self.decided[number];
+        for &Move { step: next, page } in decided.iter() {
             if page.0 == slot && !is_replaced {
                 let index = self.orders.replace(index, Moving::new(next, slot, request, event));
                 self.ready_moves.push_back(index);

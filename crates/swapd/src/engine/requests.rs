@@ -1,5 +1,7 @@
 //! Requests that the carrier waits for. All room is reserved at the start.
 
+use std::collections::VecDeque;
+
 use rustix::io::Errno;
 
 use crate::carrier::{Operation, Request};
@@ -64,6 +66,45 @@ impl Requests {
 
     pub fn get_mut(&mut self, request: u32) -> &mut OpenRequest {
         &mut self.open[request as usize]
+    }
+}
+
+/// Requests with slots to decide. Reads come first, since a program waits for them.
+pub(super) struct ReadyRequests {
+    reads: VecDeque<u32>,
+    others: VecDeque<u32>,
+}
+
+impl ReadyRequests {
+    pub fn new(requests: usize) -> ReadyRequests {
+        let queue = || VecDeque::with_capacity(requests);
+        ReadyRequests { reads: queue(), others: queue() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.others.is_empty()
+    }
+
+    fn queue(&mut self, operation: Operation) -> &mut VecDeque<u32> {
+        if operation == Operation::Read { &mut self.reads } else { &mut self.others }
+    }
+
+    pub fn push_back(&mut self, request: u32, operation: Operation) {
+        self.queue(operation).push_back(request);
+    }
+
+    pub fn push_front(&mut self, request: u32, operation: Operation) {
+        self.queue(operation).push_front(request);
+    }
+
+    /// The first read.
+    pub fn pop_read(&mut self) -> Option<u32> {
+        self.reads.pop_front()
+    }
+
+    /// The first request of another kind.
+    pub fn pop_other(&mut self) -> Option<u32> {
+        self.others.pop_front()
     }
 }
 

@@ -17,6 +17,13 @@ pub enum Entry {
         /// The slot.
         slot: u32,
     },
+    /// The tiers got another number of frames.
+    Capacity {
+        /// Number of the event before which it took effect.
+        number: u64,
+        /// The frames.
+        frames: u32,
+    },
     /// A move was decided because of an event.
     Decided {
         /// Number of the event.
@@ -40,6 +47,7 @@ mod code {
     pub const OUT: u64 = 0;
     pub const IN: u64 = 1;
     pub const VOID: u64 = 2;
+    pub const CAPACITY: u64 = 3;
     pub const DECIDED: u64 = 16;
     pub const DONE: u64 = 32;
     pub const FAILED: u64 = 48;
@@ -60,6 +68,7 @@ impl Entry {
                 };
                 (time_ns, number, code, slot)
             }
+            Entry::Capacity { number, frames } => (0, number, code::CAPACITY, frames),
             Entry::Decided { number, moved } => {
                 let (step, slot) = of_step(moved);
                 (0, number, code::DECIDED + step, slot)
@@ -80,6 +89,7 @@ impl Entry {
             code::OUT => event(Event::Out { is_dirty: true }),
             code::IN => event(Event::In),
             code::VOID => event(Event::Void),
+            code::CAPACITY => Entry::Capacity { number, frames: slot },
             code if code < code::DONE => Entry::Decided { number, moved: moved() },
             code => Entry::Ended { number, moved: moved(), is_done: code < code::FAILED },
         }
@@ -106,5 +116,7 @@ mod tests {
             let entry = Entry::Event { time_ns: 5, number: 6, event, slot: 7 };
             assert_eq!(Entry::unpack(entry.pack()), entry);
         }
+        let entry = Entry::Capacity { number: 1 << 40, frames: u32::MAX };
+        assert_eq!(Entry::unpack(entry.pack()), entry);
     }
 }

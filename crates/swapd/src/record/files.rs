@@ -24,6 +24,7 @@ pub fn about(root: &Root, serving: &Serving, latencies: Latencies) -> Result<Abo
         options: serving.options.clone(),
         size_bytes: serving.size_bytes,
         fast_bytes: serving.fast_bytes,
+        frames: serving.frames,
         latencies: ServedLatencies {
             fast_read_ns: whole(latencies.fast_read),
             fast_write_ns: whole(latencies.fast_write),
@@ -95,6 +96,13 @@ impl<W: Write + Send> Sink for RecordingFile<W> {
             Entry::Ended { number, moved: ended, is_done: false } => {
                 moved(kind::MOVE_FAILED, number, ended)
             }
+            Entry::Capacity { number, frames } => Record {
+                kind: kind::CAPACITY,
+                address: number,
+                object: u64::from(frames),
+                pages: 1,
+                ..Record::default()
+            },
             // They follow from the events.
             Entry::Decided { .. } => return Ok(()),
         };
@@ -129,7 +137,7 @@ impl<W: Write + Send> Sink for MovesFile<W> {
             Entry::Decided { number, moved } => {
                 writeln!(self.file, "{number},{},{}", moved.page.0, moved.step.name())
             }
-            Entry::Event { .. } | Entry::Ended { .. } => Ok(()),
+            Entry::Event { .. } | Entry::Capacity { .. } | Entry::Ended { .. } => Ok(()),
         }
     }
 

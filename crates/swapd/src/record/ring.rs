@@ -145,6 +145,12 @@ impl Recorder {
         self.replaced(number, moves);
     }
 
+    /// Records that the tiers have another number of frames from the next event on, which has this number.
+    pub(crate) fn capacity(&mut self, number: u64, frames: u64) {
+        // No store has more frames than fit into a word of its map.
+        self.ring.push(Entry::Capacity { number, frames: frames as u32 });
+    }
+
     /// Records further moves of an event, in the place of one that failed.
     pub(crate) fn replaced(&mut self, number: u64, moves: &[Move]) {
         for &moved in moves {

@@ -1,15 +1,19 @@
-//! Where the content of slots lies: frames of the fast tier in locked memory or on a disk, and the slow tier on a
-//! disk. Stores must not know requests, policies or the order of moves.
+//! Where the content of slots lies: frames of the fast tier in locked memory, compressed or not, or on a disk, and the
+//! slow tier on a disk. Stores must not know requests, policies or the order of moves.
 
+mod codec;
 mod disk;
 mod encrypted;
 mod fast;
 mod file;
+mod pool;
 
+pub use codec::Algorithm;
 pub use disk::Disk;
 pub use encrypted::{Encrypted, KEY_BYTES};
-pub use fast::{Copies, FastStore, Room};
+pub use fast::{Copies, FastStore, FramesIn, Room};
 pub use file::{is_same, open};
+pub use pool::{Damaged, Full, PoolCounts};
 
 /// A tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

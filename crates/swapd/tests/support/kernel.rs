@@ -195,8 +195,23 @@ fn meet(first: &Request, second: &Request) -> bool {
     first.first < second.first + second.slots && second.first < first.first + first.slots
 }
 
+/// The first word tells slot and stamp. Some pages repeat one word of 32 bits, some compress well, some do not.
 fn word(slot: u32, stamp: Stamp, number: usize) -> u64 {
-    if stamp == 0 { 0 } else { stamp << 32 ^ u64::from(slot) ^ (number as u64) << 50 }
+    let plain = stamp << 32 ^ u64::from(slot) ^ (number as u64) << 50;
+    match stamp % 4 {
+        _ if stamp == 0 => 0,
+        0 => u64::from((stamp as u32) << 12 ^ slot) * (1 << 32 | 1),
+        1 if number > 0 => noise(plain ^ number as u64),
+        2 if number > 100 => 0,
+        _ => plain,
+    }
+}
+
+/// A word of which every bit depends on every bit of another (the end of SplitMix64).
+fn noise(word: u64) -> u64 {
+    let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
 }
 
 fn fill(page: &mut [u8], slot: u32, stamp: Stamp) {
@@ -207,12 +222,13 @@ fn fill(page: &mut [u8], slot: u32, stamp: Stamp) {
 
 fn stamp_of(page: &[u8], slot: u32) -> Option<Stamp> {
     let first = u64::from_le_bytes(page[..8].try_into().unwrap());
+    let repeated = u64::from((first as u32 ^ slot) >> 12);
     let stamp = if first == 0 { 0 } else { (first ^ u64::from(slot)) >> 32 };
-    let is_whole = page
-        .chunks_exact(8)
-        .enumerate()
-        .all(|(number, bytes)| bytes == word(slot, stamp, number).to_le_bytes());
-    is_whole.then_some(stamp)
+    // A repeated word also looks like that of a stamp with more bits.
+    [repeated, stamp].into_iter().find(|&stamp| {
+        let mut words = page.chunks_exact(8).enumerate();
+        words.all(|(number, bytes)| bytes == word(slot, stamp, number).to_le_bytes())
+    })
 }
 
 impl Carrier for Kernel {

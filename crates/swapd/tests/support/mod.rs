@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::placement::Latencies;
+use policy::placement::{Latencies, SlotOnSwapIn};
 use policy::tiers::{Live, LiveRequest, serve};
 use swapd::engine::{Control, Engine, Parts, Settings};
 use swapd::statistics::Statistics;
-use swapd::store::{Disk, FastStore, Room};
+use swapd::store::{Algorithm, Disk, FastStore, FramesIn, Room};
 
 use kernel::{Kernel, Load};
 
@@ -27,6 +27,7 @@ pub fn tiers(architecture: &str, frames: u64, slots: usize) -> Box<dyn Live> {
         options: &BTreeMap::new(),
         capacity: frames,
         latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
+        slot_on_swapin: SlotOnSwapIn::Keep,
     };
     let mut tiers = serve(&request).unwrap().tiers;
     tiers.grow(slots);
@@ -52,9 +53,32 @@ pub fn parts_with<D: Disk>(
     (disk, fast_disk): (D, Option<D>),
     has_checksums: bool,
 ) -> (Parts<Kernel, D>, Arc<Control>) {
+    let frames_in = if fast_disk.is_some() { FramesIn::Disk } else { FramesIn::Memory };
+    parts_in(architecture, load, (frames, frames_in), (disk, fast_disk), has_checksums)
+}
+
+/// An engine whose fast tier is compressed, with the memory of `pages` pages.
+pub fn parts_compressed<D: Disk>(
+    architecture: &str,
+    load: Load,
+    (pages, algorithm): (usize, Algorithm),
+    disk: D,
+    has_checksums: bool,
+) -> (Parts<Kernel, D>, Arc<Control>) {
+    let frames = (4 * pages).min(load.slots as usize);
+    let frames_in = FramesIn::Pool { algorithm, pages };
+    parts_in(architecture, load, (frames, frames_in), (disk, None), has_checksums)
+}
+
+fn parts_in<D: Disk>(
+    architecture: &str,
+    load: Load,
+    (frames, frames_in): (usize, FramesIn),
+    (disk, fast_disk): (D, Option<D>),
+    has_checksums: bool,
+) -> (Parts<Kernel, D>, Arc<Control>) {
     let slots = load.slots as usize;
-    let is_on_disk = fast_disk.is_some();
-    let room = Room { slots, frames: frames + SPARE, has_checksums, is_on_disk };
+    let room = Room { slots, frames, spare: SPARE, has_checksums, frames_in };
     let control = Arc::new(Control::new().unwrap());
     let parts = Parts {
         carrier: Kernel::new(load, Arc::clone(&control)),

@@ -286,12 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn a_swap_server_records_discards_too_and_its_moves_are_only_counted() {
+    fn a_swap_server_records_discards_too_and_its_moves_and_capacities_are_only_counted() {
         let about = About { backend: "swapd".into(), ..About::default() };
         let mut writer = Writer::new(Vec::new(), &about).unwrap();
-        for kind in
-            [kind::SWAP_WRITE, kind::MOVE_DONE, kind::SWAP_READ, kind::MOVE_FAILED, kind::SLOT_VOID]
-        {
+        for kind in [
+            kind::CAPACITY,
+            kind::SWAP_WRITE,
+            kind::MOVE_DONE,
+            kind::SWAP_READ,
+            kind::MOVE_FAILED,
+            kind::SLOT_VOID,
+        ] {
             let event = recording::Record { kind, pages: 1, object: 9, ..Default::default() };
             writer.push(event).unwrap();
         }

@@ -229,6 +229,7 @@ pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
         kind::SLOT_VOID => b"slot_void",
         kind::MOVE_DONE => b"move_done",
         kind::MOVE_FAILED => b"move_failed",
+        kind::CAPACITY => b"capacity",
         other => return ledger.see(format!("kind_{other}").as_bytes(), 1),
     };
     let is_of_pages = raw.kind <= kind::FILE_ADDED || raw.kind == kind::FILE_DROPPED;

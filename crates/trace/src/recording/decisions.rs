@@ -30,6 +30,13 @@ pub enum Found {
         /// The slot.
         slot: u64,
     },
+    /// The policy got another number of frames.
+    Capacity {
+        /// Number of the event before which it took effect, counted from 0.
+        event: u64,
+        /// The frames.
+        frames: u64,
+    },
     /// A move ended.
     Ended {
         /// Number of the event that decided it, counted from 0.
@@ -50,6 +57,9 @@ impl Found {
             kind::SWAP_WRITE => SlotEvent::Out,
             kind::SWAP_READ => SlotEvent::In,
             kind::SLOT_VOID => SlotEvent::Void,
+            kind::CAPACITY => {
+                return Some(Found::Capacity { event: record.address, frames: record.object });
+            }
             kind::MOVE_DONE | kind::MOVE_FAILED => {
                 let (event, step) = (record.address, record.auxiliary);
                 return Some(Found::Ended {

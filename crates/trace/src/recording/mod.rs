@@ -143,6 +143,9 @@ pub mod kind {
     pub const MOVE_DONE: u8 = 19;
     /// A move that failed, with the fields of `MOVE_DONE`.
     pub const MOVE_FAILED: u8 = 20;
+    /// The fast tier of a swap server has `object` frames from the event with the number `address` on, which comes
+    /// next: it is compressed, and its pages have another size in the mean.
+    pub const CAPACITY: u8 = 21;
 }
 
 /// The bits of `Record::flags`, each for the named kinds.

@@ -16,6 +16,9 @@ pub struct ServedTiers {
     pub size_bytes: u64,
     /// Size of the fast tier.
     pub fast_bytes: u64,
+    /// The most frames of a compressed fast tier, which may hold more pages than its size has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames: Option<u64>,
     /// The times by which the policy weighs the tiers.
     pub latencies: ServedLatencies,
     /// Devices that the tiers were slowed to, by tier.

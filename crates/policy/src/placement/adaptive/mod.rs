@@ -348,4 +348,10 @@ impl Placement for Adaptive {
         self.history.dropped(page, known, &self.clock);
         self.regret.dropped(&known.shadow);
     }
+
+    /// Epochs keep the length that the largest capacity asked for.
+    fn set_capacity(&mut self, frames: u64) {
+        self.capacity = frames;
+        self.regret.set_capacity(frames);
+    }
 }

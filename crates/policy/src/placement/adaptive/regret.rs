@@ -60,14 +60,15 @@ pub(super) struct Shadow {
 
 /// Operations of the placement so far, and those that the shadow would have done.
 ///
-/// Invariant: `capacity - shadow_free` pages are in the shadow's fast tier.
+/// Invariant: `capacity - shadow_free` pages are in the shadow's fast tier. `shadow_free` is negative after the
+/// capacity fell below them; the shadow moves nothing, so it keeps these pages.
 #[derive(Clone, Debug)]
 pub(super) struct RegretMeter {
     capacity: u64,
     latencies: Latencies,
     own: Operations,
     shadow: Operations,
-    shadow_free: u64,
+    shadow_free: i64,
     asked_return: f64,
 }
 
@@ -78,7 +79,7 @@ impl RegretMeter {
             latencies,
             own: Operations::default(),
             shadow: Operations::default(),
-            shadow_free: capacity,
+            shadow_free: capacity as i64,
             asked_return: 0.0,
         }
     }
@@ -87,6 +88,12 @@ impl RegretMeter {
     #[inline(always)]
     pub fn asked_return(&self) -> f64 {
         self.asked_return
+    }
+
+    /// Gives both this many frames.
+    pub fn set_capacity(&mut self, capacity: u64) {
+        self.shadow_free += capacity as i64 - self.capacity as i64;
+        self.capacity = capacity;
     }
 
     /// Sets the demanded return from the operations of both so far.
@@ -138,7 +145,7 @@ impl RegretMeter {
 
     /// Records that a page ceases to exist.
     pub fn dropped(&mut self, page: &Shadow) {
-        self.shadow_free += u64::from(page.is_fast);
+        self.shadow_free += i64::from(page.is_fast);
     }
 }
 
@@ -196,5 +203,22 @@ mod tests {
         regret.written(&mut Shadow::default(), Tier::Fast);
         regret.written(&mut Shadow::default(), Tier::Fast);
         assert_eq!((regret.shadow.fast_writes, regret.shadow.slow_writes), (FRAMES + 1, 1));
+    }
+
+    #[test]
+    fn the_shadow_fills_the_frames_of_the_present_capacity() {
+        let (mut regret, pages) = after_page_outs(FRAMES as usize, Tier::Fast);
+        let written = |regret: &mut RegretMeter| {
+            let before = regret.shadow.fast_writes;
+            regret.written(&mut Shadow::default(), Tier::Fast);
+            regret.shadow.fast_writes - before
+        };
+        assert_eq!(written(&mut regret), 0);
+        regret.set_capacity(FRAMES - 1);
+        regret.dropped(&pages[0]);
+        assert_eq!(written(&mut regret), 0, "one page more than the capacity was there");
+        regret.set_capacity(FRAMES);
+        assert_eq!(written(&mut regret), 1);
+        assert_eq!(written(&mut regret), 0);
     }
 }
