@@ -30,11 +30,11 @@ NAMED_ONLY = (
 )
 INTRODUCTION = """# Measured beside other tools
 
-How fast pagewise is beside libcachesim, and how good its page sizes and its low-memory killer are.
-Each section says when and on which machine it was measured, and how many of its targets were
-reached. `make bench` installs libcachesim, a library of cache simulators in C with a Python
-package, and measures the first four sections. `.venv/bin/python bench/run.py NAME` measures each
-of the others:
+This page compares the speed of pagewise with that of libcachesim, and says how good its page sizes
+and its low-memory killer are. Each section says when and on which machine it was measured, and how
+many of its targets were reached. `make bench` installs libcachesim, a library of cache simulators
+in C with a Python package, and measures the first four sections. `.venv/bin/python bench/run.py
+NAME` measures each of the others:
 
 | section | compares |
 |---|---|

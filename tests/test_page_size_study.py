@@ -114,7 +114,7 @@ def test_a_check_names_what_its_traces_do_not_cover():
     # 500 pages are fewer than a second TLB holds; 10 % of them are 6 frames of 32 KiB.
     lacks = coverage.lacking({**long_enough(), "office": program("office", dense(500))})
     assert "saturation" not in lacks and lacks["hdd_flat"] == (
-        "these traces are too short: for 64 frames of 32 KiB the footprint is too small of office "
+        "these traces are too short: 64 frames of 32 KiB need a larger footprint of office "
         "(5 MiB, has 2.0 MiB); a second-level TLB of 1,536 entries holds every page of office"
     )
     assert "office (20 MiB, has 2.0 MiB)" in lacks["scarce"]

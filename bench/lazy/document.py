@@ -103,7 +103,7 @@ def verdicts(claims: Sequence[Claim]) -> str:
         ("what", "to reach", "measured", "verdict"),
         ((row.what, row.target, row.measured, words[row.is_reached]) for row in claims),
     )
-    return f"{reached} of {len(measured)} measured hold.\n\n{lines}"
+    return f"{reached} of {len(measured)} measured lines hold.\n\n{lines}"
 
 
 def programs(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

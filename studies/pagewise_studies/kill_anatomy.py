@@ -196,23 +196,23 @@ def tables(measured: KillMeasurement, found: Sequence[Law], seed: int) -> list[T
         ),
         Table(
             f"{NAME}-memory",
-            "The same by memory, 13 threads",
+            "Phases by memory of the victim, 13 threads",
             "Medians in us.",
             summaries(measured.of("memory"), measured, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-threads",
-            "The same by threads, 20 MiB",
+            "Phases by threads of the victim, 20 MiB",
             "Medians in us.",
             summaries(measured.of("threads"), measured, seed),
             ("reclaim share",),
         ),
         Table(
             f"{NAME}-together",
-            "The same by how many die together, 13 threads and 60 MiB each",
-            "Medians in us over all processes that died. The killer kills the next one as soon as "
-            "the call for the one before returns.",
+            "Phases by number of processes that die together, 13 threads and 60 MiB each",
+            "Medians in us over all processes that died. The killer kills each as soon as its kill "
+            "call for the one before returns.",
             summaries(measured.of("together"), measured, seed),
             ("reclaim share",),
         ),

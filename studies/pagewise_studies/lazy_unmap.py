@@ -187,7 +187,7 @@ def table(recorded: Program) -> Table:
     processor_ns, faults = recorded.info["processor_ns"], recorded.info["minor_faults"]
     large = format_count(recorded.baseline.faults)
     used = (
-        f"{processor_ns / NANOSECONDS:.2f} s on processors, "
+        f"{processor_ns / NANOSECONDS:.2f} s of CPU time, "
         f"{format_count(faults)} faults in all, {large} of them"
         if processor_ns is not None and faults is not None
         else f"time and faults in all not known, {large} faults"

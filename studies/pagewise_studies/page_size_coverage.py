@@ -82,7 +82,7 @@ def _lacking(need: Need, programs: Mapping[str, Program]) -> str:
             for name, bytes_ in wanted.items()
         )
         size = format_size(LARGEST_BYTES)
-        reasons.append(f"for {EXACT_FROM} frames of {size} the footprint is too small of {listed}")
+        reasons.append(f"{EXACT_FROM} frames of {size} need a larger footprint of {listed}")
     held = [name for name, _ in need.memories if not _exceeds_tlb(programs[name].curves)]
     if held and need.has_second_tlb:
         reasons.append(

@@ -187,9 +187,9 @@ def table(launches: Launches, seed: int) -> Table:
         "launches",
         "Warm launches with relaunchd, relative to those without",
         f"Medians of answered warm launches from round {LATER} on. *Launches*: those with "
-        "relaunchd. The last columns are with over without: the launch time, its 95 % interval by "
-        "bootstrap over the launches of each application, the major faults, and the bytes read "
-        "from swap.",
+        "relaunchd. The last columns are ratios, with relaunchd to without: of the launch time, "
+        "with its 95 % interval by bootstrap over the launches of each application, of the major "
+        "faults, and of the bytes read from swap.",
         rows,
     )
 

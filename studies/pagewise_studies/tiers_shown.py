@@ -21,11 +21,12 @@ def runs_table(live: Live) -> Table:
     return Table(
         "runs",
         "Runs on two tiers, live beside simulated",
-        "Pages. *Slow I/O*: reads and writes of the slow tier. *On its requests*: by how much live "
-        "slow I/O exceeds what the simulator gives for the requests of the same run. *Predicted*: "
-        "the same for the requests of a recorded run on a swap file, as a mean over these runs. "
-        "*Moves*: whether `pagewise simulate --as-recorded` decides every move again. *Launch*: "
-        "the median after the first round.",
+        "Reads, writes and I/O in pages. *Slow I/O*: reads and writes of the slow tier. *On its "
+        "requests*: by how much live slow I/O exceeds what the simulator gives for the requests of "
+        "the same run. *Predicted*: by how much it exceeds what the simulator gives for the "
+        "requests of a recorded run on a swap file, as a mean over these runs. *Moves*: whether "
+        "`pagewise simulate --as-recorded` decides every move again. *Launch*: the median after "
+        "the first round.",
         [_row(tier) for tier in live.tiers],
         ("on its requests", "predicted"),
     )

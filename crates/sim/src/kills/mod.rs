@@ -6,8 +6,8 @@
 //!
 //! The recording continues as it was, less the memory of the victims: after its death, the memory of a
 //! victim at each moment counts as free, and the victim is no candidate. Stalls stay as recorded, so the
-//! relief of a kill is not simulated. If groups are not recorded, each process is a group of its own. Costs
-//! of a restart are not recorded.
+//! relief of a kill is not simulated. If groups are not recorded, each process is a group of its own. The cost
+//! of a restart follows from recorded processor time and major faults; rules of killd are not recorded.
 
 mod freezes;
 mod killer;
