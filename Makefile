@@ -97,7 +97,7 @@ TIERS ?= build/tiers
 tiers: build
 	-$(PYTHON) bench/swapd.py faults idle kills
 	-$(PYTHON) bench/tiers.py $(TIERS)/policies
-	-$(PYTHON) bench/prefetch.py $(TIERS)/prefetch
+	-$(PYTHON) bench/relaunch.py $(TIERS)/prefetch
 	-.venv/bin/pagewise study multiswap --live $(TIERS)/policies/*-[0-9] \
 	    -o $(TIERS)/policies/study --report $(TIERS)/multiswap.html --force
 	-.venv/bin/pagewise study nvm-cache --live $(TIERS)/policies/*-[0-9] \

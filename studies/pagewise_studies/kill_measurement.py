@@ -58,7 +58,8 @@ class Kill:
     @property
     def victim(self) -> str:
         """The kind of the victim in words: its threads and memory."""
-        return f"{self.asked_threads} threads, {self.asked_mib} MiB"
+        threads = f"{self.asked_threads} thread{'s' * (self.asked_threads != 1)}"
+        return f"{threads}, {self.asked_mib} MiB"
 
     @property
     def reclaim_share(self) -> float | None:

@@ -212,7 +212,7 @@ def verdicts(
     )
     phone = (
         f"needs runs with swap and files as slow as {PHONE} "
-        f"(python bench/prefetch.py OUT --emulate {PHONE})"
+        f"(python bench/relaunch.py OUT --emulate {PHONE})"
     )
     for name, other, estimate, least, most in (
         ("launch", "" if mode == "swap-file" and not device else own, faster, 1.5, None),

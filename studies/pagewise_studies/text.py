@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pagewise.comparisons import Scalar, StudyResult, StudyTable, StudyVerdict
 from pagewise.study_rows import label, ruling, support, table_rows
+from pagewise.units import counted, format_count
 from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, SEEN, UNMEASURED
 
 
@@ -85,7 +86,7 @@ def markdown(result: StudyResult) -> str:
         *(f"- `{name}`, sha256 `{sha256}`" for name, sha256 in result["inputs"].items()),
         *([f"- seeds {_span(result['seeds'])}: {result['seeded']}"] if result["seeds"] else []),
         *(
-            f"- `{name}` lost {loss['count']:,} records: {loss['what']}"
+            f"- `{name}` lost {counted(format_count(loss['count']), 'record')}: {loss['what']}"
             for name, losses in result["losses"].items()
             for loss in losses
         ),

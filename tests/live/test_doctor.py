@@ -26,7 +26,6 @@ CALLS_AND_CONTROLLERS = {
     "zswap",
     "process-madvise",
     "process-mrelease",
-    "userfaultfd",
     "mthp",
 }
 SOURCES = {

@@ -104,11 +104,6 @@ pub const CATALOG: &[Check] = &[
         ask: |_| system_call(libc::SYS_process_mrelease, libc::EBADF),
     },
     Check {
-        name: "userfaultfd",
-        without_it: "the tiered pager cannot serve page faults",
-        ask: |_| userfaultfd(),
-    },
-    Check {
         name: "mthp",
         without_it: "page sizes between 4 KiB and 2 MiB cannot be applied",
         ask: huge_page_sizes,
@@ -261,25 +256,6 @@ fn system_call(number: libc::c_long, expected: i32) -> Grant {
     }
 }
 
-fn userfaultfd() -> Grant {
-    use rustix::mm::UserfaultfdFlags;
-    // Without this flag it also handles faults in kernel mode, which needs a privilege.
-    const USER_MODE_ONLY: u32 = 1;
-    // SAFETY: the call creates a descriptor and registers no memory; the descriptor is closed at once.
-    let open = |flags| unsafe { rustix::mm::userfaultfd(flags) };
-    let all = UserfaultfdFlags::CLOEXEC;
-    if open(all).is_ok() {
-        return Grant::Given("faults of user and kernel mode".to_owned());
-    }
-    match open(all | UserfaultfdFlags::from_bits_retain(USER_MODE_ONLY)) {
-        Ok(_) => Grant::Given(
-            "faults of user mode only; for system calls too: vm.unprivileged_userfaultfd=1"
-                .to_owned(),
-        ),
-        Err(error) => Grant::Refused(io::Error::from(error).to_string()),
-    }
-}
-
 fn huge_page_sizes(root: &Root) -> Grant {
     let folders = match root.list("/sys/kernel/mm/transparent_hugepage") {
         Ok(folders) => folders,
@@ -304,9 +280,10 @@ mod tests {
     fn an_empty_system_grants_no_feature_that_needs_files() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
-        for check in CATALOG.iter().filter(|check| {
-            !["process-madvise", "process-mrelease", "userfaultfd"].contains(&check.name)
-        }) {
+        for check in CATALOG
+            .iter()
+            .filter(|check| !["process-madvise", "process-mrelease"].contains(&check.name))
+        {
             let Grant::Refused(why) = (check.ask)(&root) else { panic!("{} is given", check.name) };
             assert!(!why.is_empty() && !check.without_it.is_empty());
         }
