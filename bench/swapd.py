@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
 import os
 import random
@@ -31,8 +32,15 @@ from statistics import median
 from typing import TypedDict
 
 from guards import guard_of
-from relaunch import AGENT, HANGS_AFTER_S, MEMORY, MIB, ROOT, removed, swap_file
 
+ROOT = Path(__file__).parent.parent
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+MEMORY = Path("/sys/fs/cgroup/memory")
+LIBC = ctypes.CDLL(None, use_errno=True)
+PREFERRED = 0x8000 | 32767
+"""Flags of swapon: the highest priority."""
+HANGS_AFTER_S = 600
+MIB = 1 << 20
 FAULTS = Path(__file__).parent / "faults.c"
 AREA_MIB = 1024
 HELD_MIB = 400
@@ -92,6 +100,35 @@ def swapd(folder: Path, *words: str, mib: int = AREA_MIB) -> Iterator[subprocess
         output, _ = process.communicate(timeout=HANGS_AFTER_S)
     errors = json.loads(output)["errors"]
     assert not any(errors.values()), errors
+
+
+def removed(folder: Path) -> None:
+    """Removes a group, as soon as the kernel permits it."""
+    late = time.monotonic() + HANGS_AFTER_S
+    while True:
+        try:
+            return folder.rmdir()
+        except OSError:
+            if time.monotonic() > late:
+                raise
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def swap_file(folder: Path, size: int) -> Iterator[None]:
+    """A swap file of this size, which the kernel fills first."""
+    path = folder / "swap"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, size)
+    path.chmod(0o600)
+    subprocess.run(["mkswap", "-q", path], check=True)
+    if LIBC.swapon(str(path).encode(), PREFERRED) != 0:
+        raise OSError(ctypes.get_errno(), "swapon")
+    try:
+        yield
+    finally:
+        assert LIBC.swapoff(str(path).encode()) == 0, os.strerror(ctypes.get_errno())
+        path.unlink()
 
 
 def placed(folder: Path, words: Sequence[str]) -> list[str]:

@@ -23,14 +23,14 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from relaunch import AGENT, ROOT
-
 from pagewise.commands.study import described
 from pagewise.comparisons import StudyResult
 from pagewise.terminal import show
 from pagewise_studies import multiswap_live
 from pagewise_studies.verdict import FAILS, NEEDS
 
+ROOT = Path(__file__).parent.parent
+AGENT = Path(sys.executable).parent / "pagewise-agent"
 PLANS = ROOT / "lab" / "plans"
 POLICIES = ("hierarchical", "hybrid", "nvm-cache", "adaptive")
 FLASH = "flash"

@@ -384,6 +384,39 @@ def test_doc_comments_stand_alone() -> None:
     assert not leaning, "repeat what the comment is about:\n" + "\n".join(leaning)
 
 
+def defined_in(script: Path) -> set[str]:
+    """Names that a script defines or imports at its top level."""
+    names: set[str] = set()
+    for statement in ast.parse(script.read_text()).body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            names |= {
+                found.id
+                for target in targets
+                for found in ast.walk(target)
+                if isinstance(found, ast.Name)
+            }
+        elif isinstance(statement, ast.Import | ast.ImportFrom):
+            names |= {alias.asname or alias.name for alias in statement.names}
+        elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            names.add(statement.name)
+    return names
+
+
+def test_scripts_of_bench_import_what_another_defines():
+    scripts = {path.stem: path for path in (ROOT / "bench").glob("*.py")}
+    found = 0
+    for path in scripts.values():
+        for statement in ast.walk(ast.parse(path.read_text())):
+            if isinstance(statement, ast.ImportFrom) and statement.module in scripts:
+                missing = {alias.name for alias in statement.names} - defined_in(
+                    scripts[statement.module]
+                )
+                assert not missing, f"{path.name}: {statement.module}.py lacks {missing}"
+                found += 1
+    assert found > 5
+
+
 # Words of the glossary that name more than one type, and why these mean the same.
 SEVERAL_TYPES = {
     "Candidate": (
