@@ -177,12 +177,14 @@ pub struct Serving {
     pub policy: String,
     /// Every option of the policy.
     pub options: BTreeMap<String, String>,
-    /// Size of the swap area.
+    /// Size of the swap area or of the served device.
     pub size_bytes: u64,
     /// Size of the fast tier.
     pub fast_bytes: u64,
     /// The file or device of the fast tier; none if it is memory.
     pub fast_on: Option<String>,
+    /// The served device, or the file in its place; none if a swap area is served.
+    pub serves: Option<String>,
     /// How the fast tier is compressed; none if it is not.
     pub compress: Option<String>,
     /// The most frames of a compressed fast tier; none if it is not compressed.
@@ -460,7 +462,8 @@ mod tests {
         let counts = PoolCounts { bytes: 640, pages: 3, filled_pages: 1, raw_pages: 0 };
         statistics.compressed.set(counts);
         statistics.compressed.refused_pages.add(2);
-        let serving = Serving { compress: Some("lz4".to_owned()), frames: Some(9), ..Serving::default() };
+        let serving =
+            Serving { compress: Some("lz4".to_owned()), frames: Some(9), ..Serving::default() };
         let report: serde_json::Value = serde_json::from_str(&statistics.json(&serving)).unwrap();
         assert_eq!(
             (&report["compress"], &report["compressed_bytes"]),
