@@ -73,7 +73,7 @@ pub struct NbdShape<'a> {
     pub block_bytes: u64,
     /// The largest request that it gets.
     pub request_bytes_max: usize,
-    /// Whether its content must survive its server: then the kernel sends no discards.
+    /// Whether the content must survive the server: then the kernel sends no discards.
     pub is_durable: bool,
 }
 

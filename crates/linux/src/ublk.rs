@@ -160,7 +160,7 @@ pub struct UblkShape {
     pub places: u16,
     /// The bytes of the largest read or write.
     pub request_bytes_max: u32,
-    /// Whether its content must survive its server: then the kernel sends flushes, and no discards.
+    /// Whether the content must survive the server: then the kernel sends flushes, and no discards.
     pub is_durable: bool,
 }
 

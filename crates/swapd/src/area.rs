@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::carrier::granted::{CarrierKind, GrantedCarrier, LABEL, ServedDevice};
-use crate::carrier::{SLOT_BYTES, Shape};
+use crate::carrier::{NewDevice, SLOT_BYTES};
 use crate::undo::{Undo, UndoLog};
 
 /// The kernel takes no smaller areas (mm/swapfile.c), and a tier needs some slots.
@@ -70,7 +70,7 @@ pub fn is_another_there(root: &Root) -> Result<bool, Error> {
 /// The kernel grants none; then nothing has changed. The text has the reason of each.
 pub fn make(
     root: &Root,
-    shape: Shape<'_>,
+    shape: NewDevice<'_>,
     kinds: &[CarrierKind],
 ) -> Result<(GrantedCarrier, ServedArea), Error> {
     let (name, log) = begin(root)?;
@@ -113,7 +113,7 @@ pub fn show(device: &Path, server: u32) -> Result<(), Error> {
 /// that serves it must not do so itself.
 ///
 /// # Errors
-/// It is in use: the text says by what.
+/// The device is in use: the text says by what.
 pub fn check_unused(root: &Root, device: &Path) -> Result<(), Error> {
     let refused =
         |error: &dyn std::fmt::Display| Error::Refused(format!("{}: {error}", device.display()));

@@ -29,7 +29,7 @@ use types::PageId;
 
 use crate::area::{self, ServedArea};
 use crate::carrier::granted::{CarrierKind, GrantedCarrier};
-use crate::carrier::{Carrier, SLOT_BYTES, Shape};
+use crate::carrier::{Carrier, NewDevice, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
 use crate::guard::Guard;
@@ -200,7 +200,7 @@ impl Session {
             true => (None, None),
         };
         let content = (plan.area == Area::Device).then_some(slow.as_fd());
-        let shape = Shape { slots: plan.slots, content };
+        let shape = NewDevice { slots: plan.slots, content };
         let (carrier, area) = area::make(root, shape, &plan.through)?;
         let beginning = Beginning {
             carrier,

@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use swapd::area::{self, ServedArea};
 use swapd::carrier::fuse::FuseCarrier;
 use swapd::carrier::granted::{CarrierKind, GrantedCarrier};
-use swapd::carrier::{Carrier, Operation, SLOT_BYTES, Shape};
+use swapd::carrier::{Carrier, NewDevice, Operation, SLOT_BYTES};
 use swapd::{Error, undo};
 
 const MIB: u64 = 1 << 20;
@@ -213,7 +213,7 @@ fn area(mebibytes: u64) -> Option<(Server, ServedArea)> {
         return None;
     }
     let slots = area::slots(mebibytes * MIB).unwrap();
-    match area::make(&Root::system(), Shape { slots, content: None }, &[CarrierKind::Fuse]) {
+    match area::make(&Root::system(), NewDevice { slots, content: None }, &[CarrierKind::Fuse]) {
         Ok((carrier, area)) => Some((Server::start(carrier, slots), area)),
         Err(error) => {
             testkit::skipped(&error.to_string());
@@ -343,7 +343,8 @@ fn a_successor_answers_what_its_predecessor_left_open() {
     }
     let slots = area::slots(256 * MIB).unwrap();
     let (carrier, mut area) =
-        match area::make(&Root::system(), Shape { slots, content: None }, &[CarrierKind::Fuse]) {
+        match area::make(&Root::system(), NewDevice { slots, content: None }, &[CarrierKind::Fuse])
+        {
             Ok(made) => made,
             Err(error) => return testkit::skipped(&error.to_string()),
         };

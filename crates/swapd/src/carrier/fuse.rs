@@ -25,7 +25,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Shape, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests in progress.
@@ -96,7 +96,7 @@ impl FuseCarrier {
     pub fn start(
         root: &Root,
         name: &str,
-        shape: Shape<'_>,
+        shape: NewDevice<'_>,
     ) -> Result<(FuseCarrier, LoopDevice), Error> {
         let file = ServedFile { name: name.to_owned(), slots: shape.slots };
         let (channel, mount) = Channel::mount("pagewise", DATA_BYTES_MAX)?;

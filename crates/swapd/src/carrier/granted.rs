@@ -17,7 +17,7 @@ use twox_hash::XxHash3_64;
 use super::fuse::FuseCarrier;
 use super::nbd::NbdCarrier;
 use super::ublk::UblkCarrier;
-use super::{Carrier, Request, Shape, Tag};
+use super::{Carrier, NewDevice, Request, Tag};
 use crate::Error;
 
 /// The name of an area that tools such as `blkid` show.
@@ -104,7 +104,7 @@ impl GrantedCarrier {
         root: &Root,
         kind: CarrierKind,
         name: &str,
-        shape: Shape<'_>,
+        shape: NewDevice<'_>,
     ) -> Result<(GrantedCarrier, ServedDevice), Error> {
         match kind {
             CarrierKind::Ublk => {

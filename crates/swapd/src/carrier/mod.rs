@@ -81,14 +81,14 @@ pub trait Carrier {
 
 /// What a new device is like.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape<'a> {
+pub struct NewDevice<'a> {
     /// The size of the device.
     pub slots: u32,
     /// The file that has its content from the start, and keeps it; none if the device is void.
     pub content: Option<BorrowedFd<'a>>,
 }
 
-impl Shape<'_> {
+impl NewDevice<'_> {
     /// Answers a request that comes before the device is served; other programs such as udev may read from it.
     fn answer_early(&self, carrier: &mut impl Carrier, request: Request) -> Result<(), Error> {
         let data = carrier.data(request.tag);

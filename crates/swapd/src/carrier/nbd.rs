@@ -19,7 +19,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use zerocopy::byteorder::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Shape, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
@@ -116,8 +116,8 @@ impl NbdCarrier {
     ///
     /// # Errors
     /// The operating system refuses NBD or locked memory.
-    pub fn start(root: &Root, identifier: &str, shape: Shape<'_>) -> Result<NbdCarrier, Error> {
-        let Shape { slots, content } = shape;
+    pub fn start(root: &Root, identifier: &str, shape: NewDevice<'_>) -> Result<NbdCarrier, Error> {
+        let NewDevice { slots, content } = shape;
         let is_durable = content.is_some();
         let (own, kernels) = nbd::pair()?;
         let unknown = NbdDevice::adopt(u32::MAX, identifier.to_owned());
@@ -152,7 +152,7 @@ impl NbdCarrier {
         }
     }
 
-    fn serve_early(&mut self, shape: Shape<'_>) -> Result<(), Error> {
+    fn serve_early(&mut self, shape: NewDevice<'_>) -> Result<(), Error> {
         let Some(request) = self.next()? else {
             polling::is_readable(&self.socket, START_PERIOD);
             return Ok(());

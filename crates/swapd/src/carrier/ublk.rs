@@ -16,7 +16,7 @@ use linux::ublk::{UblkDevice, UblkOperation, UblkServer, UblkShape};
 use linux::{Root, polling};
 use rustix::io::Errno;
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Shape, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The most requests in progress.
@@ -44,8 +44,8 @@ impl UblkCarrier {
     ///
     /// # Errors
     /// The operating system refuses ublk or locked memory.
-    pub fn start(root: &Root, key: u64, shape: Shape<'_>) -> Result<UblkCarrier, Error> {
-        let Shape { slots, content } = shape;
+    pub fn start(root: &Root, key: u64, shape: NewDevice<'_>) -> Result<UblkCarrier, Error> {
+        let NewDevice { slots, content } = shape;
         let shape = UblkShape {
             key,
             bytes: u64::from(slots) * SLOT_BYTES as u64,

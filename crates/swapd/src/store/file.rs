@@ -51,7 +51,7 @@ pub fn open(path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
 /// The number of blocks of the device or file whose content is served.
 ///
 /// # Errors
-/// It cannot be read, or is no whole number of blocks.
+/// The device cannot be read, or has no whole number of blocks.
 pub fn content_slots(path: &Path) -> Result<u32, Error> {
     let file = File::open(path).map_err(|error| refused(path, &error))?;
     let bytes = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
