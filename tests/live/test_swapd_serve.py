@@ -88,6 +88,11 @@ def mounted(device: object, point: Path) -> Iterator[Path]:
         point.rmdir()
 
 
+def flushes(device: str) -> int:
+    """Flushes of a block device so far."""
+    return int(Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[15])
+
+
 def fill(point: Path, seed: int) -> dict[str, str]:
     """Writes files; returns a hash of each."""
     noise = random.Random(seed)
@@ -105,6 +110,27 @@ def hashes_of(point: Path) -> dict[str, str]:
         for path in point.iterdir()
         if path.is_file()
     }
+
+
+def test_a_synced_file_is_on_the_device_and_the_device_was_flushed(folder: Path) -> None:
+    point = folder / "mnt"
+    with loop_device(folder, 64) as below:
+        run("mkfs.ext4", "-q", "-F", "-b", "4096", below)
+        with serving(below) as (server, device):
+            with mounted(device, point):
+                (point / "file").write_bytes(b"synced" * 1000)
+                before = flushes(below)
+                with (point / "file").open("r+") as file:
+                    os.fsync(file.fileno())
+                assert flushes(below) > before
+                # Still mounted: what the device has now is what a loss of power would leave.
+                shutil.copy(folder / "disk", folder / "left")
+            server.terminate()
+            server.communicate(timeout=HANGS_AFTER_S)
+        with mounted(folder / "left", point):
+            assert (point / "file").read_bytes() == b"synced" * 1000
+    (folder / "left").unlink()
+    (folder / "disk").unlink()
 
 
 @pytest.mark.parametrize("place", ["file", "device"])
