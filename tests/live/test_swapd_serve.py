@@ -65,9 +65,7 @@ def checked(image: Path) -> None:
 def serving(content: object, *more: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """A server, and its device."""
     words = [str(AGENT), "swapd", "--serve", str(content), *FAST, "--verify", *more]
-    server = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout and server.stderr
         line = line_of(server.stdout)
@@ -286,7 +284,7 @@ def test_what_cannot_be_served_is_refused_and_unchanged(folder: Path) -> None:
     (folder / "odd").unlink()
     with mounted(image, point):
         assert "is the file of a loop device" in refused(*serve)
-    with serving(image) as (server, device):
+    with serving(image) as (server, _):
         assert "is locked by another program" in refused(*serve)
         server.terminate()
         server.communicate(timeout=HANGS_AFTER_S)

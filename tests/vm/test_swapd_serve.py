@@ -24,7 +24,9 @@ AGENT = Path(sys.executable).with_name("pagewise-agent")
 PROGRAMS = [name for name in ("bash", "perl", "git", "curl") if shutil.which(name)]
 ROUNDS, KILLS, FAST_MIB = 4, 5, 32
 IMAGE_MIB = 64
-MACHINE = guest.Machine(suite="bookworm-backports", memory_mib=1024, modules=("loop", "nbd", "ublk_drv"))
+MACHINE = guest.Machine(
+    suite="bookworm-backports", memory_mib=1024, modules=("loop", "nbd", "ublk_drv")
+)
 CARRIERS = ("ublk", "nbd")
 
 SCRIPT = f"""
