@@ -9,7 +9,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
-use io_uring::{IoUring, opcode, types::Fixed};
+use io_uring::types::{Fixed, FsyncFlags};
+use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mlock, mmap_anonymous, munmap};
 
@@ -49,7 +50,8 @@ pub struct DiskQueue {
 #[derive(Clone, Copy, Default)]
 struct InFlight {
     token: u64,
-    buffer: usize,
+    /// None for a sync.
+    buffer: Option<usize>,
 }
 
 impl DiskQueue {
@@ -133,27 +135,36 @@ impl DiskQueue {
     pub fn read(&mut self, token: u64, part: Part, offset: u64) {
         let place = self.buffers.part(part);
         let entry = opcode::ReadFixed::new(Fixed(0), place, part.bytes as u32, part.buffer as u16);
-        self.push(token, part.buffer, |slot| entry.offset(offset).build().user_data(slot));
+        self.push(token, Some(part.buffer), |slot| entry.offset(offset).build().user_data(slot));
     }
 
     /// Adds a write of `part` to byte `offset` of the file. It begins with the next [`DiskQueue::submit`].
     pub fn write(&mut self, token: u64, part: Part, offset: u64) {
         let place = self.buffers.part(part);
         let entry = opcode::WriteFixed::new(Fixed(0), place, part.bytes as u32, part.buffer as u16);
-        self.push(token, part.buffer, |slot| entry.offset(offset).build().user_data(slot));
+        self.push(token, Some(part.buffer), |slot| entry.offset(offset).build().user_data(slot));
+    }
+
+    /// Adds a sync (fdatasync(2)): once it has ended, writes that ended before it was added survive a loss of power. It
+    /// begins with the next [`DiskQueue::submit`].
+    pub fn sync(&mut self, token: u64) {
+        let entry = opcode::Fsync::new(Fixed(0)).flags(FsyncFlags::DATASYNC);
+        self.push(token, None, |slot| entry.build().user_data(slot));
     }
 
     fn push(
         &mut self,
         token: u64,
-        buffer: usize,
+        buffer: Option<usize>,
         entry: impl FnOnce(u64) -> io_uring::squeue::Entry,
     ) {
         let slot = self.free.pop().expect("the caller asked has_room");
         self.in_flight[slot] = InFlight { token, buffer };
-        self.buffers.users[buffer] += 1;
+        if let Some(buffer) = buffer {
+            self.buffers.users[buffer] += 1;
+        }
         let entry = entry(slot as u64);
-        // SAFETY: the memory is a registered buffer, mapped until `self` drops, and no reference to it can be made
+        // SAFETY: the memory, if any, is a registered buffer, mapped until `self` drops, and no reference to it can be made
         // until `ended` has seen the request.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has an entry for each request in flight");
@@ -193,7 +204,9 @@ impl DiskQueue {
         let slot = entry.user_data() as usize;
         let InFlight { token, buffer } = self.in_flight[slot];
         self.free.push(slot);
-        self.buffers.users[buffer] -= 1;
+        if let Some(buffer) = buffer {
+            self.buffers.users[buffer] -= 1;
+        }
         let result = match entry.result() {
             bytes @ 0.. => Ok(bytes as usize),
             error => Err(Errno::from_raw_os_error(-error)),
@@ -302,6 +315,19 @@ mod tests {
         let mut found = [ended(&mut queue), ended(&mut queue)];
         found.sort_by_key(|ended| ended.token);
         assert_eq!(found.map(|ended| ended.result), [Ok(4096), Ok(0)]);
+    }
+
+    #[test]
+    fn a_sync_ends_with_its_token_and_needs_no_buffer() {
+        let mut queue = queue(4096);
+        queue.write(1, Part { buffer: 0, begin: 0, bytes: 4096 }, 0);
+        queue.sync(1 << 40);
+        assert_eq!(queue.requests(), 2);
+        queue.submit().unwrap();
+        let mut found = [ended(&mut queue), ended(&mut queue)];
+        found.sort_by_key(|ended| ended.token);
+        assert_eq!(found.map(|ended| ended.result), [Ok(4096), Ok(0)]);
+        assert_eq!((queue.requests(), found[1].token), (0, 1 << 40));
     }
 
     #[test]

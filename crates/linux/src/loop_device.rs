@@ -157,6 +157,20 @@ pub fn holding(root: &Root, file_name: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
+/// Whether the file at the absolute `path` is that of a device.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn is_attached(root: &Root, path: &Path) -> Result<bool, Error> {
+    for name in root.list("/sys/block")?.into_iter().filter(|name| name.starts_with("loop")) {
+        let text = root.read(attribute(&name, "loop/backing_file"))?.unwrap_or_default();
+        if Path::new(text.trim_end_matches('\n')) == path {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Detaches the file of the device at `path`; a device without a file is ignored.
 ///
 /// # Errors
@@ -199,5 +213,7 @@ mod tests {
         }
         assert_eq!(holding(&root, "swap-1").unwrap(), [Path::new("/dev/loop0")]);
         assert_eq!(holding(&root, "swap").unwrap(), [Path::new("/none"); 0]);
+        assert!(is_attached(&root, Path::new("/srv/swap-1")).unwrap());
+        assert!(!is_attached(&root, Path::new("/swap-1")).unwrap());
     }
 }

@@ -73,6 +73,8 @@ pub struct NbdShape<'a> {
     pub block_bytes: u64,
     /// The largest request that it gets.
     pub request_bytes_max: usize,
+    /// Whether the content must survive the server: then the kernel sends no discards.
+    pub is_durable: bool,
 }
 
 impl NbdDevice {
@@ -89,12 +91,13 @@ impl NbdDevice {
         let netlink = Netlink::open()?;
         let mut refusal = None;
         let next = next_index(root)?;
+        let trim = if shape.is_durable { 0 } else { SEND_TRIM };
         for index in next..next + TRIES_MAX {
             let attributes = vec![
                 attribute(INDEX, index)?,
                 attribute(SIZE_BYTES, shape.bytes)?,
                 attribute(BLOCK_SIZE_BYTES, shape.block_bytes)?,
-                attribute(SERVER_FLAGS, HAS_FLAGS | SEND_FLUSH | SEND_TRIM)?,
+                attribute(SERVER_FLAGS, HAS_FLAGS | SEND_FLUSH | trim)?,
                 // The device goes with its connection, so no other program gets its settings.
                 attribute(CLIENT_FLAGS, DESTROY_ON_DISCONNECT)?,
                 attribute(DEAD_CONN_TIMEOUT, RECONNECT_S)?,

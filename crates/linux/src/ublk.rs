@@ -49,6 +49,8 @@ const USER_RECOVERY_REISSUE: u64 = 1 << 4;
 const CMD_IOCTL_ENCODE: u64 = 1 << 6;
 const ANY_NUMBER: u32 = u32::MAX;
 const ANY_QUEUE: u16 = u16::MAX;
+/// Writes become durable only with a flush, so the kernel sends flushes.
+const VOLATILE_CACHE: u32 = 1 << 2;
 const BASIC: u32 = 1;
 const DISCARD: u32 = 2;
 /// The result of a fetch: the place has a request.
@@ -158,6 +160,8 @@ pub struct UblkShape {
     pub places: u16,
     /// The bytes of the largest read or write.
     pub request_bytes_max: u32,
+    /// Whether the content must survive the server: then the kernel sends flushes, and no discards.
+    pub is_durable: bool,
 }
 
 /// A device. It stays until [`UblkDevice::remove`], whatever becomes of this process.
@@ -193,7 +197,8 @@ impl UblkDevice {
         let shift = shape.block_bytes.trailing_zeros() as u8;
         let mut parameters = Parameters {
             bytes: PARAMETER_BYTES,
-            kinds: BASIC | DISCARD,
+            kinds: if shape.is_durable { BASIC } else { BASIC | DISCARD },
+            attributes: if shape.is_durable { VOLATILE_CACHE } else { 0 },
             logical_shift: shift,
             physical_shift: shift,
             optimal_shift: shift,

@@ -1,8 +1,8 @@
 //! Decides a million requests in every architecture, for `tests/decision_instructions.c`, which counts the
 //! instructions of each decision. Prints the name of each architecture, with the option that was set, in order.
 
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{CATALOG, Live, LiveRequest, Moves, Request, Values, serve};
+use policy::placement::Latencies;
+use policy::tiers::{Area, CATALOG, Live, LiveRequest, Moves, Request, Values, serve};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use testkit::generate::SplitMix;
@@ -81,7 +81,7 @@ fn main() {
                 options: &options,
                 capacity: FRAMES,
                 latencies,
-                slot_on_swapin: SlotOnSwapIn::Keep,
+                area: Area::Swap,
             };
             // A value that a block device cannot offer is refused.
             let Ok(mut served) = serve(&request) else { continue };

@@ -1,8 +1,8 @@
 //! Live tiers against data: a machine with frames and a disk performs their moves, some of which fail, and
 //! every read returns what was written last.
 
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
+use policy::placement::Latencies;
+use policy::tiers::{Area, CATALOG, Live, LiveRequest, Move, Moves, Request, Step, Values, serve};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use testkit::counting::{Counting, allocations};
@@ -20,14 +20,14 @@ const LATENCIES: Latencies =
     Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
 
 fn served(architecture: &str, options: &[(&str, &str)], capacity: u64) -> Box<dyn Live> {
-    asked(architecture, options, capacity, SlotOnSwapIn::Keep).expect("these options can be served")
+    asked(architecture, options, capacity, Area::Swap).expect("these options can be served")
 }
 
 fn asked(
     architecture: &str,
     options: &[(&str, &str)],
     capacity: u64,
-    slot_on_swapin: SlotOnSwapIn,
+    area: Area,
 ) -> Result<Box<dyn Live>, String> {
     let options: BTreeMap<String, String> =
         options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
@@ -37,7 +37,7 @@ fn asked(
         options: &options,
         capacity,
         latencies: LATENCIES,
-        slot_on_swapin,
+        area,
     };
     serve(&request).map(|served| served.tiers)
 }
@@ -325,7 +325,7 @@ fn live_tiers_allocate_nothing_after_grow() {
 #[test]
 fn what_a_block_device_cannot_do_is_refused_by_name() {
     let refused = |architecture: &str, options: &[(&str, &str)]| {
-        asked(architecture, options, FRAMES, SlotOnSwapIn::Keep).err().expect("refused")
+        asked(architecture, options, FRAMES, Area::Swap).err().expect("refused")
     };
     for (architecture, option, value) in [
         ("adaptive", "victims_in_memory", "drop"),
@@ -351,7 +351,7 @@ fn every_form_of_zram(mut check: impl FnMut(&str, Box<dyn Live>)) {
         ("hierarchical", vec![("fill_on_read_miss", "no"), ("eviction", "clock")]),
         ("hybrid-clock", vec![free, ("clock_reinsert", "swapout")]),
     ] {
-        let tiers = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        let tiers = asked(architecture, &options, FRAMES, Area::Zram);
         check(&format!("{architecture} {options:?}"), tiers.expect("zram can do this"));
     }
 }
@@ -367,7 +367,7 @@ fn what_zram_cannot_do_is_refused_by_name() {
         ("nvm-cache", vec![], "zram cannot do nvm-cache"),
         ("adaptive", vec![], "zram cannot do adaptive"),
     ] {
-        let asked = asked(architecture, &options, FRAMES, SlotOnSwapIn::Free);
+        let asked = asked(architecture, &options, FRAMES, Area::Zram);
         let error = asked.err().expect("refused");
         assert!(error.contains(reason), "{error}");
     }
@@ -401,4 +401,93 @@ fn pages_whose_reads_free_their_slot_only_land_in_the_fast_tier_and_leave_it() {
         let out = is_out.iter().filter(|&&is_out| is_out).count() as u64;
         assert!(tiers.frames_used() <= out && tiers.in_flight() == 0, "{name}");
     });
+}
+
+/// Every architecture that a served device can have, by its options.
+fn every_form_of_a_device(mut check: impl FnMut(&str, Box<dyn Live>)) {
+    for (architecture, options) in [
+        ("flash", vec![]),
+        ("hierarchical", vec![]),
+        ("hierarchical", vec![("eviction", "clock")]),
+        ("hybrid-clock", vec![]),
+        ("hybrid", vec![]),
+        ("nvm-cache", vec![("admit_at", "fault")]),
+        ("nvm-cache", vec![("admit_at", "fault"), ("ghost", "2")]),
+        ("adaptive", vec![]),
+    ] {
+        let tiers = asked(architecture, &options, FRAMES, Area::Device);
+        check(&format!("{architecture} {options:?}"), tiers.expect("a device can do this"));
+    }
+}
+
+#[test]
+fn what_a_served_device_cannot_do_is_refused_by_name() {
+    for (architecture, options, reason) in [
+        ("priority", vec![], "a served device cannot do priority"),
+        ("nvm-cache", vec![], "admit_at=swapout"),
+        ("nvm-cache", vec![("admit_at", "fault"), ("on_hit", "move")], "on_hit=move"),
+        ("hierarchical", vec![("fill_on_read_miss", "no")], "fill_on_read_miss=no"),
+        ("hybrid", vec![("promote_at", "swapout")], "promote_at=swapout"),
+        ("hybrid", vec![("flash_copy_on_promotion", "free")], "flash_copy_on_promotion=free"),
+        ("hybrid-clock", vec![("clock_reinsert", "swapout")], "clock_reinsert=swapout"),
+    ] {
+        let asked = asked(architecture, &options, FRAMES, Area::Device);
+        let error = asked.err().expect("refused");
+        assert!(error.contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn the_slow_tier_of_a_served_device_has_every_write_and_frames_only_copies() {
+    for failures in [0, 400] {
+        every_form_of_a_device(|name, tiers| {
+            let mut machine = Machine::new(tiers, failures);
+            machine.tiers.grow(SLOTS as usize);
+            for slot in 0..SLOTS as u32 {
+                machine.disk.insert(slot, u64::from(slot) + EVENTS);
+                machine.tiers.restore(PageId(slot), false, true);
+            }
+            let (mut random, mut hits) = (SplitMix(11), 0);
+            for event in 1..=EVENTS {
+                let slot = random.below(SLOTS).min(random.below(SLOTS)) as u32;
+                if random.below(10) == 0 {
+                    let reached =
+                        machine.perform(Request::Out { is_dirty: true }, slot, event).is_some();
+                    assert!(!machine.frames.contains_key(&slot), "{name}: event {event}");
+                    assert!(!reached || machine.disk[&slot] == event, "{name}: event {event}");
+                    continue;
+                }
+                hits += u64::from(machine.frames.contains_key(&slot));
+                if let Some(read) = machine.perform(Request::In, slot, 0) {
+                    assert_eq!(read, machine.disk[&slot], "{name}: slot {slot}, event {event}");
+                }
+            }
+            let are_copies = machine.frames.iter().all(|(slot, held)| machine.disk[slot] == *held);
+            assert!(are_copies && machine.disk.len() as u64 == SLOTS, "{name}");
+            assert_eq!(machine.frames.len() as u64, machine.tiers.frames_used(), "{name}");
+            assert!(hits > EVENTS / 50 || name.starts_with("flash"), "{name}: {hits} hits");
+        });
+    }
+}
+
+#[test]
+fn a_served_device_admits_at_the_second_read() {
+    let options = [("admit_at", "fault"), ("ghost", "1")];
+    let mut tiers = asked("nvm-cache", &options, 2, Area::Device).unwrap();
+    tiers.grow(10);
+    let mut steps = |request, slot| {
+        let mut moves = Moves::default();
+        tiers.on(request, PageId(slot), &mut moves);
+        moves.iter().map(|moved| moved.step).collect::<Vec<_>>()
+    };
+    let (read, write) = (Request::In, Request::Out { is_dirty: true });
+    assert_eq!(steps(read, 3), [Step::ReadSlow]);
+    assert_eq!(steps(read, 3), [Step::ReadSlow, Step::Promote]);
+    assert_eq!(steps(read, 3), [Step::ReadFast]);
+    assert_eq!(steps(write, 3), [Step::Free, Step::WriteSlow]);
+    assert_eq!(steps(read, 3), [Step::ReadSlow]);
+    // Two others make the memory of single reads forget it.
+    assert_eq!((steps(read, 4), steps(read, 5)), (vec![Step::ReadSlow], vec![Step::ReadSlow]));
+    assert_eq!(steps(read, 3), [Step::ReadSlow]);
+    assert_eq!(steps(read, 5), [Step::ReadSlow, Step::Promote]);
 }

@@ -7,15 +7,19 @@
 //! its pages hang for ever. Besides, the kernel's OOM killer begins with the process that disables an area (`oom_task_origin`
 //! in mm/oom_kill.c), whatever its adj.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use linux::swap::{self, Identity};
 use linux::ublk::UblkDevice;
 use linux::{Root, gauge::Gauge};
+use rustix::fs::{OFlags, major, minor};
+use rustix::io::Errno;
 
 use crate::Error;
-use crate::carrier::SLOT_BYTES;
 use crate::carrier::granted::{CarrierKind, GrantedCarrier, LABEL, ServedDevice};
+use crate::carrier::{NewDevice, SLOT_BYTES};
 use crate::undo::{Undo, UndoLog};
 
 /// The kernel takes no smaller areas (mm/swapfile.c), and a tier needs some slots.
@@ -31,7 +35,6 @@ pub struct ServedArea {
     device: Option<ServedDevice>,
     /// The name by which the device is found again.
     name: String,
-    slots: u32,
     /// None once everything is undone.
     log: Option<UndoLog>,
 }
@@ -67,16 +70,16 @@ pub fn is_another_there(root: &Root) -> Result<bool, Error> {
 /// The kernel grants none; then nothing has changed. The text has the reason of each.
 pub fn make(
     root: &Root,
-    slots: u32,
+    shape: NewDevice<'_>,
     kinds: &[CarrierKind],
 ) -> Result<(GrantedCarrier, ServedArea), Error> {
     let (name, log) = begin(root)?;
     let mut reasons = Vec::new();
     for &kind in kinds {
-        match GrantedCarrier::start(root, kind, &name, slots) {
+        match GrantedCarrier::start(root, kind, &name, shape) {
             Ok((carrier, device)) => {
                 let (device, log) = (Some(device), Some(log));
-                return Ok((carrier, ServedArea { root: root.clone(), device, name, slots, log }));
+                return Ok((carrier, ServedArea { root: root.clone(), device, name, log }));
             }
             Err(error) => reasons.push(format!("{}: {error}", kind.name())),
         }
@@ -94,6 +97,51 @@ pub(crate) fn begin(root: &Root) -> Result<(String, UndoLog), Error> {
     Ok((name, log))
 }
 
+/// Shows `device` to programs if it is ublk's: that shows a device only now. `server` is the process that serves it:
+/// another one than this.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn show(device: &Path, server: u32) -> Result<(), Error> {
+    match UblkDevice::at(device) {
+        Some(device) => Ok(device.start(server)?),
+        None => Ok(()),
+    }
+}
+
+/// Makes sure that nothing uses a served device any more, and that all that was written to it has arrived. The process
+/// that serves it must not do so itself.
+///
+/// # Errors
+/// The device is in use: the text says by what.
+pub fn check_unused(root: &Root, device: &Path) -> Result<(), Error> {
+    let refused =
+        |error: &dyn std::fmt::Display| Error::Refused(format!("{}: {error}", device.display()));
+    let opened =
+        OpenOptions::new().read(true).custom_flags(OFlags::EXCL.bits() as i32).open(device);
+    match opened {
+        Ok(file) => file.sync_all().map_err(|error| refused(&error)),
+        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
+            Err(refused(&user(root, device)))
+        }
+        Err(error) => Err(refused(&error)),
+    }
+}
+
+/// What uses a device exclusively, and how to end that.
+fn user(root: &Root, device: &Path) -> String {
+    let number = std::fs::metadata(device).map(|found| found.rdev());
+    let mounted = number.ok().and_then(|number| {
+        let number = linux::system::device_number(major(number), minor(number));
+        linux::mounts::by_device(root).ok()?.remove(&number)
+    });
+    match mounted {
+        Some(point) => format!("is mounted at {point}; umount it"),
+        None => "is in use by another program, a mount elsewhere, a swap area or another device"
+            .to_owned(),
+    }
+}
+
 /// Starts `device` if it is ublk's, formats it, of `bytes`, and enables it with this priority; the kernel discards freed
 /// slots if the device takes discards. `server` is the process that serves the device: another one than this.
 ///
@@ -106,9 +154,7 @@ pub fn enable(
     priority: i32,
     server: u32,
 ) -> Result<(), Error> {
-    if let Some(device) = UblkDevice::at(device) {
-        device.start(server)?;
-    }
+    show(device, server)?;
     swap::format_as(device, bytes, &Identity { uuid: random(root)?, label: LABEL })?;
     Ok(swap::on_discarding(device, priority)?)
 }
@@ -128,10 +174,9 @@ impl ServedArea {
         root: &Root,
         device: ServedDevice,
         name: String,
-        slots: u32,
         log: UndoLog,
     ) -> ServedArea {
-        ServedArea { root: root.clone(), device: Some(device), name, slots, log: Some(log) }
+        ServedArea { root: root.clone(), device: Some(device), name, log: Some(log) }
     }
 
     /// What a successor needs for [`ServedArea::adopt`].
@@ -148,18 +193,23 @@ impl ServedArea {
         &self.name
     }
 
-    /// Formats and enables the area by `enable`, which gets the device and its bytes.
+    /// Shows the device to programs by `show`; there is no swap area on it.
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn on(
-        &mut self,
-        enable: impl FnOnce(&Path, u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+    pub fn show(&self, show: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
+        show(self.device.as_ref().expect("the device is not released").path())
+    }
+
+    /// Formats and enables the area by `enable`, which gets the device.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn on(&mut self, enable: impl FnOnce(&Path) -> Result<(), Error>) -> Result<(), Error> {
         let log = self.log.as_mut().expect("the area is not disabled");
         log.note(&Undo::SwapOff { name: self.name.clone() })?;
         let device = self.device.as_ref().expect("the area is not disabled");
-        enable(device.path(), u64::from(self.slots) * SLOT_BYTES as u64)
+        enable(device.path())
     }
 
     /// The most bytes that one discard has; 0 if the kernel sends none.

@@ -181,7 +181,7 @@ impl Handover {
             frames: inherited::take(self.frames)?,
             slow: inherited::take(self.slow)?,
             fast: self.fast.map(inherited::take).transpose()?,
-            area: ServedArea::adopt(root, device, name, slots, log),
+            area: ServedArea::adopt(root, device, name, log),
             latencies: Latencies { slow_read, slow_write, fast_read, fast_write },
         })
     }

@@ -20,8 +20,8 @@ use linux::disk_queue::DiskQueue;
 use linux::gauge::Gauge;
 use linux::page_buffers::PageBuffers;
 use linux::{Root, process, swap};
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{Live, LiveRequest, Served as Built};
+use policy::placement::Latencies;
+use policy::tiers::{Area, Live, LiveRequest, Served as Built};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::rand::{GetRandomFlags, getrandom};
 use trace::recording::About as Head;
@@ -29,7 +29,7 @@ use types::PageId;
 
 use crate::area::{self, ServedArea};
 use crate::carrier::granted::{CarrierKind, GrantedCarrier};
-use crate::carrier::{Carrier, SLOT_BYTES};
+use crate::carrier::{Carrier, NewDevice, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
 use crate::guard::Guard;
@@ -45,10 +45,12 @@ const SPARE_FRAMES: usize = 256;
 const FRAMES_PER_PAGE: u64 = 4;
 /// What a compressed fast tier takes beside its memory, as a part of it: words of the frames and lists of what is free.
 const COMPRESSED_PART: u64 = 16;
+/// What the map and the policy of a served device take for each block: some devices are large.
+const SLOT_STATE_BYTES: u64 = 16;
 /// Buffers for requests to a tier on a disk.
 const DISK_BUFFERS: usize = 32;
-/// Requests to a tier on a disk in flight.
-const DISK_REQUESTS: usize = 64;
+/// Requests to a tier on a disk in flight: one for each buffer, and a sync for each request of the carrier.
+const DISK_REQUESTS: usize = DISK_BUFFERS + 256;
 /// Memory that has to stay available beside the fast tier.
 const SPARE_BYTES: u64 = 64 << 20;
 /// Reads and writes that measure a tier on a disk.
@@ -65,6 +67,8 @@ const ZSTD_NS: [f64; 2] = [6_500.0, 15_500.0];
 /// What to serve.
 #[derive(Clone, Debug)]
 pub struct AreaPlan {
+    /// A swap area, or a device: then the slow tier has its content.
+    pub area: Area,
     /// Slots of the area.
     pub slots: u32,
     /// Bytes of the fast tier.
@@ -73,7 +77,7 @@ pub struct AreaPlan {
     pub fast_on: Option<PathBuf>,
     /// How the fast tier is compressed, if it is.
     pub compress: Option<Algorithm>,
-    /// The file or block device of the slow tier.
+    /// The file or block device of the slow tier; of a served device, the one with its content.
     pub slow: PathBuf,
     /// The name of the policy.
     pub policy: String,
@@ -117,6 +121,7 @@ pub(crate) type Serving = JoinHandle<Result<(), Error>>;
 
 /// A server at work.
 pub struct Session {
+    pub(crate) serves: Area,
     pub(crate) area: ServedArea,
     pub(crate) control: Arc<Control>,
     pub(crate) serving: Serving,
@@ -142,7 +147,7 @@ pub enum Unended {
 
 impl Session {
     /// Checks the plan, undoes what killed servers left, and puts the area into use by `enable`, which lets another
-    /// process call [`area::enable`] with the device, its bytes and the priority.
+    /// process call [`area::enable`], or [`area::show`] for a served device.
     ///
     /// # Errors
     /// The plan is invalid, or the operating system refuses; then there is no area, and nothing else is left.
@@ -150,27 +155,33 @@ impl Session {
         root: &Root,
         plan: &AreaPlan,
         start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
-        enable: impl FnOnce(&Path, u64, i32) -> Result<(), Error>,
+        enable: impl FnOnce(&Path, &AreaPlan) -> Result<(), Error>,
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
         // Names and options are checked before any work, so the latencies do not matter yet.
         let unknown =
             Latencies { slow_read: 1e5, slow_write: 1e5, fast_read: 1e3, fast_write: 1e3 };
-        build(plan, frames, unknown, SlotOnSwapIn::Keep)?;
+        build(plan, frames, unknown)?;
         undo::left(root)?;
         check_machine(root, plan)?;
         let slots = u64::from(plan.slots);
-        let slow = store::open(&plan.slow, slots, Tier::Slow)?;
+        let slow = match plan.area {
+            Area::Device => store::open_content(root, &plan.slow, plan.slots)?,
+            Area::Swap | Area::Zram => store::open(&plan.slow, slots, Tier::Slow)?,
+        };
         let fast_file = plan.fast_on.as_ref();
         let fast_file =
             fast_file.map(|path| store::open(path, frames + SPARE_FRAMES as u64, Tier::Fast));
         let fast_file = fast_file.transpose()?;
         let in_memory = in_memory(plan.compress);
-        let measured = measured(&slow, slots, fast_file.as_ref(), frames, in_memory)?;
+        let measured = measured(plan, &slow, fast_file.as_ref(), frames, in_memory)?;
         let emulated = emulations(&plan.emulated, measured)?;
         let latencies = weighed(&plan.weighed, weighed(&plan.emulated, measured));
-        let (tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
+        let (tiers, about) = tiers(plan, frames, latencies)?;
         let fast = FastStore::new(room(plan, frames))?;
+        if plan.area == Area::Device {
+            fast.find_all_slow();
+        }
         if plan.is_encrypted {
             fast.set_key(&random_key()?);
         }
@@ -188,7 +199,9 @@ impl Session {
             }
             true => (None, None),
         };
-        let (carrier, area) = area::make(root, plan.slots, &plan.through)?;
+        let content = (plan.area == Area::Device).then_some(slow.as_fd());
+        let shape = NewDevice { slots: plan.slots, content };
+        let (carrier, area) = area::make(root, shape, &plan.through)?;
         let beginning = Beginning {
             carrier,
             area,
@@ -204,11 +217,20 @@ impl Session {
             takeovers: 0,
             is_encrypted: plan.is_encrypted,
             poll: plan.poll,
+            serves: plan.area,
         };
         let mut session = beginning.serve(root, start_guard)?;
-        match session.area.on(|device, bytes| enable(device, bytes, plan.priority)) {
-            Ok(()) => Ok(session),
-            Err(error) => {
+        let enabled = match plan.area {
+            Area::Device => session.area.show(|device| enable(device, plan)),
+            Area::Swap | Area::Zram => session.area.on(|device| enable(device, plan)),
+        };
+        match (enabled, plan.area) {
+            (Ok(()), _) => Ok(session),
+            (Err(error), Area::Device) => {
+                session.end_serving(|_| Ok(()))?;
+                Err(error)
+            }
+            (Err(error), _) => {
                 session.end_serving(swap_off)?;
                 Err(error)
             }
@@ -232,7 +254,7 @@ impl Session {
         let Inherited { area, carrier, latencies, .. } = inherited;
         let (slow, fast_file) = (inherited.slow, inherited.fast);
         let fast = FastStore::of(inherited.frames, room(plan, frames))?;
-        let (mut tiers, about) = tiers(plan, frames, latencies, SlotOnSwapIn::Keep)?;
+        let (mut tiers, about) = tiers(plan, frames, latencies)?;
         for slot in 0..plan.slots {
             let copies = fast.copies(slot);
             if copies.frame.is_some() || copies.is_slow {
@@ -256,6 +278,7 @@ impl Session {
             takeovers: handover.takeovers,
             is_encrypted: plan.is_encrypted,
             poll: plan.poll,
+            serves: plan.area,
         };
         beginning.serve(root, start_guard)
     }
@@ -273,7 +296,8 @@ impl Session {
     }
 
     /// Ends the session: disables the area by `swapoff`, which another process does (see [`ServedArea`]), and stops
-    /// serving. If the area cannot be disabled, the session goes on.
+    /// serving. If the area cannot be disabled, the session goes on. For a served device, `swapoff` makes sure that
+    /// nothing uses it ([`area::check_unused`]).
     ///
     /// # Errors
     /// The area cannot be disabled now. After a failure of the thread that serves, its error.
@@ -282,7 +306,11 @@ impl Session {
         swapoff: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), (Option<Box<Session>>, Unended)> {
         if !self.has_failed() {
-            match self.area.missing_bytes() {
+            let missing = match self.serves {
+                Area::Device => Ok(0),
+                Area::Swap | Area::Zram => self.area.missing_bytes(),
+            };
+            match missing {
                 Ok(0) => {}
                 Ok(bytes) => return Err((Some(Box::new(self)), Unended::Missing(bytes))),
                 Err(error) => return Err((Some(Box::new(self)), Unended::Refused(error))),
@@ -352,6 +380,7 @@ struct Beginning {
     takeovers: u64,
     is_encrypted: bool,
     poll: Duration,
+    serves: Area,
 }
 
 impl Beginning {
@@ -387,6 +416,7 @@ impl Beginning {
         let [emulated_fast, emulated_slow] = self.emulated;
         let key = self.is_encrypted.then(|| self.fast.key());
         let parts = Parts {
+            area: self.serves,
             carrier: self.carrier,
             disk: Encrypted::new(disk, Tier::Slow, key.as_ref()),
             fast_disk: fast_disk.map(|disk| Encrypted::new(disk, Tier::Fast, key.as_ref())),
@@ -411,9 +441,9 @@ impl Beginning {
         // The thread has protected itself once it has sent this.
         notes.extend(refused.recv().unwrap_or_default());
         let guard = guard.map_err(|error| notes.push(format!("a guard: {error}"))).ok();
-        let (area, recording) = (self.area, self.recording);
+        let (area, recording, serves) = (self.area, self.recording, self.serves);
         let about = About { through, refused: notes, ..self.about };
-        Ok(Session { area, control, serving, recording, guard, statistics, about, device })
+        Ok(Session { serves, area, control, serving, recording, guard, statistics, about, device })
     }
 }
 
@@ -449,9 +479,8 @@ pub(crate) fn tiers(
     plan: &AreaPlan,
     frames: u64,
     latencies: Latencies,
-    slot_on_swapin: SlotOnSwapIn,
 ) -> Result<(Box<dyn Live>, About), Error> {
-    let built = build(plan, frames, latencies, slot_on_swapin)?;
+    let built = build(plan, frames, latencies)?;
     let mut tiers = built.tiers;
     tiers.grow(plan.slots as usize);
     let options = built.options.into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -465,6 +494,7 @@ pub(crate) fn tiers(
         compress: plan.compress.map(|algorithm| algorithm.name().to_owned()),
         frames: plan.compress.map(|_| frames),
         fast_on: plan.fast_on.as_ref().map(|path| path.display().to_string()),
+        serves: (plan.area == Area::Device).then(|| plan.slow.display().to_string()),
         refused: Vec::new(),
     };
     Ok((tiers, about))
@@ -494,19 +524,14 @@ pub(crate) fn frames(plan: &AreaPlan) -> Result<u64, Error> {
     }
 }
 
-fn build(
-    plan: &AreaPlan,
-    frames: u64,
-    latencies: Latencies,
-    slot_on_swapin: SlotOnSwapIn,
-) -> Result<Built, Error> {
+fn build(plan: &AreaPlan, frames: u64, latencies: Latencies) -> Result<Built, Error> {
     let request = LiveRequest {
         architecture: &plan.policy,
         profile: None,
         options: &plan.options,
         capacity: frames,
         latencies,
-        slot_on_swapin,
+        area: plan.area,
     };
     policy::tiers::serve(&request).map_err(Error::Usage)
 }
@@ -519,15 +544,16 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
         )));
     }
     if !process::is_root() {
-        return Err(Error::Refused("swapd needs root: it makes a swap area".to_owned()));
+        return Err(Error::Refused("swapd needs root: it makes a block device".to_owned()));
     }
-    if !plan.may_be_alone && !area::is_another_there(root)? {
+    if plan.area == Area::Swap && !plan.may_be_alone && !area::is_another_there(root)? {
         return Err(Error::Refused(ALONE.to_owned()));
     }
     protection::check_groups(root)?;
     let fast_bytes = if plan.fast_on.is_some() { 0 } else { plan.fast_bytes };
     let beside = plan.compress.map_or(0, |_| fast_bytes / COMPRESSED_PART);
-    let wanted = fast_bytes + beside + SPARE_BYTES;
+    let map = if plan.area == Area::Device { u64::from(plan.slots) * SLOT_STATE_BYTES } else { 0 };
+    let wanted = fast_bytes + beside + map + SPARE_BYTES;
     match Gauge::open(root, None)?.read(false) {
         Some(memory) if memory.available < wanted => Err(Error::Refused(format!(
             "a fast tier of {} MiB does not fit: {} MiB of memory are available, and {} MiB should stay; \
@@ -556,22 +582,24 @@ fn in_memory(compress: Option<Algorithm>) -> [f64; 2] {
 
 /// The times of both tiers; `in_memory` without a disk of the fast tier.
 fn measured(
+    plan: &AreaPlan,
     slow: &OwnedFd,
-    slots: u64,
     fast: Option<&OwnedFd>,
     frames: u64,
     in_memory: [f64; 2],
 ) -> Result<Latencies, Error> {
-    let [slow_read, slow_write] = probe(slow, slots, Tier::Slow)?;
+    let may_write = plan.area != Area::Device;
+    let [slow_read, slow_write] = probe(slow, plan.slots.into(), Tier::Slow, may_write)?;
     let [fast_read, fast_write] = match fast {
-        Some(file) => probe(file, frames, Tier::Fast)?,
+        Some(file) => probe(file, frames, Tier::Fast, true)?,
         None => in_memory,
     };
     Ok(Latencies { slow_read, slow_write, fast_read, fast_write })
 }
 
-/// The median times of reads and writes of a page, spread over the blocks of a tier, whose content is void.
-fn probe(file: &OwnedFd, blocks: u64, tier: Tier) -> Result<[f64; 2], Error> {
+/// The median times of reads and writes of a page, spread over the blocks of a tier. A tier with content is only read:
+/// its writes then count as long as its reads.
+fn probe(file: &OwnedFd, blocks: u64, tier: Tier, may_write: bool) -> Result<[f64; 2], Error> {
     let mut page = PageBuffers::new(1, SLOT_BYTES)?;
     let what = format!("measure the {} tier", tier.name());
     let refused = |error: Errno| Error::refused(&what, error);
@@ -581,9 +609,11 @@ fn probe(file: &OwnedFd, blocks: u64, tier: Tier) -> Result<[f64; 2], Error> {
     };
     let (mut reads, mut writes) = ([0.0; PROBES], [0.0; PROBES]);
     for number in 0..PROBES {
-        let begun = Instant::now();
-        pwrite(file, page.get(0), offset(number)).map_err(refused)?;
-        writes[number] = begun.elapsed().as_nanos() as f64;
+        if may_write {
+            let begun = Instant::now();
+            pwrite(file, page.get(0), offset(number)).map_err(refused)?;
+            writes[number] = begun.elapsed().as_nanos() as f64;
+        }
         let begun = Instant::now();
         pread(file, page.get_mut(0), offset(number)).map_err(refused)?;
         reads[number] = begun.elapsed().as_nanos() as f64;
@@ -592,7 +622,8 @@ fn probe(file: &OwnedFd, blocks: u64, tier: Tier) -> Result<[f64; 2], Error> {
         times.sort_by(f64::total_cmp);
         times[PROBES / 2]
     };
-    Ok([median(&mut reads), median(&mut writes)])
+    let read = median(&mut reads);
+    Ok([read, if may_write { median(&mut writes) } else { read }])
 }
 
 /// Each tier as slow as the device that was named for it.

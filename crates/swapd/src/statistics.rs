@@ -177,12 +177,14 @@ pub struct Serving {
     pub policy: String,
     /// Every option of the policy.
     pub options: BTreeMap<String, String>,
-    /// Size of the swap area.
+    /// Size of the swap area or of the served device.
     pub size_bytes: u64,
     /// Size of the fast tier.
     pub fast_bytes: u64,
     /// The file or device of the fast tier; none if it is memory.
     pub fast_on: Option<String>,
+    /// The served device, or the file in its place; none if a swap area is served.
+    pub serves: Option<String>,
     /// How the fast tier is compressed; none if it is not.
     pub compress: Option<String>,
     /// The most frames of a compressed fast tier; none if it is not compressed.

@@ -22,8 +22,8 @@ use linux::loop_device::LoopDevice;
 use linux::system::Machine;
 use linux::zram::{self, Writeback};
 use linux::{Root, process, swap};
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{Live, Move, Moves, Request, Step};
+use policy::placement::Latencies;
+use policy::tiers::{Area, Live, Move, Moves, Request, Step};
 use trace::recording::{Record, kind};
 use types::PageId;
 
@@ -67,7 +67,7 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
     check_options(plan)?;
     // --fast counts pages before compression.
     let frames = session::frames(&AreaPlan { compress: None, ..plan.clone() })?;
-    let (tiers, about) = session::tiers(plan, frames, UNWEIGHED, SlotOnSwapIn::Free)?;
+    let (tiers, about) = session::tiers(plan, frames, UNWEIGHED)?;
     check_machine(root)?;
     undo::left(root)?;
     let (area, number) = make(root, plan)?;
@@ -93,9 +93,18 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
     let compress = zram::algorithm(root, &format!("zram{number}"))?;
     let about = About { through: "zram".to_owned(), refused, compress, ..about };
     let (recording, guard) = (None, None);
-    let mut session =
-        Session { area, control, serving, recording, guard, statistics, about, device: path };
-    match session.area.on(|device, _| Ok(swap::on(device, plan.priority)?)) {
+    let mut session = Session {
+        serves: Area::Zram,
+        area,
+        control,
+        serving,
+        recording,
+        guard,
+        statistics,
+        about,
+        device: path,
+    };
+    match session.area.on(|device| Ok(swap::on(device, plan.priority)?)) {
         Ok(()) => Ok(session),
         Err(error) => {
             session.end_serving(|device| Ok(swap::off(device)?))?;
@@ -156,7 +165,7 @@ fn make(root: &Root, plan: &AreaPlan) -> Result<(ServedArea, u32), Error> {
     let noted = log.note(&Undo::RemoveEmpty { zram: number });
     let (identity, path) = (zram_identity(&name), zram::path(number));
     let device = ServedDevice::Zram { number, path: path.clone() };
-    let area = ServedArea::adopt(root, device, name, plan.slots, log);
+    let area = ServedArea::adopt(root, device, name, log);
     noted?;
     if !zram::has_writeback(root, number) {
         return Err(Error::Refused(
@@ -386,7 +395,7 @@ mod tests {
             options: &options,
             capacity: FRAMES,
             latencies: UNWEIGHED,
-            slot_on_swapin: SlotOnSwapIn::Free,
+            area: Area::Zram,
         };
         let mut tiers = serve(&request).unwrap().tiers;
         tiers.grow(16);

@@ -19,7 +19,7 @@ use rustix::process::Signal;
 use swapd::area::{self, ServedArea};
 use swapd::carrier::fuse::FuseCarrier;
 use swapd::carrier::granted::{CarrierKind, GrantedCarrier};
-use swapd::carrier::{Carrier, Operation, SLOT_BYTES};
+use swapd::carrier::{Carrier, NewDevice, Operation, SLOT_BYTES};
 use swapd::{Error, undo};
 
 const MIB: u64 = 1 << 20;
@@ -213,7 +213,7 @@ fn area(mebibytes: u64) -> Option<(Server, ServedArea)> {
         return None;
     }
     let slots = area::slots(mebibytes * MIB).unwrap();
-    match area::make(&Root::system(), slots, &[CarrierKind::Fuse]) {
+    match area::make(&Root::system(), NewDevice { slots, content: None }, &[CarrierKind::Fuse]) {
         Ok((carrier, area)) => Some((Server::start(carrier, slots), area)),
         Err(error) => {
             testkit::skipped(&error.to_string());
@@ -274,7 +274,7 @@ fn programs_find_their_pages_again() {
         Err(why) => return testkit::skipped(&why),
     };
     assert!(area.discard_bytes_max().unwrap() > 0);
-    area.on(swapon).unwrap();
+    area.on(|device| swapon(device, 256 * MIB)).unwrap();
     let line = line(group.hog(120, 20_000));
     assert!(line.starts_with("hog: wrong 0 faults "), "{line}");
     assert_eq!(area.missing_bytes().unwrap(), 0);
@@ -289,8 +289,9 @@ fn programs_find_their_pages_again() {
 #[test]
 fn server() {
     let Ok(mebibytes) = env::var(SERVER) else { return };
-    let (server, mut area) = area(mebibytes.parse().unwrap()).expect("the caller may serve");
-    area.on(swapon).unwrap();
+    let mebibytes = mebibytes.parse().unwrap();
+    let (server, mut area) = area(mebibytes).expect("the caller may serve");
+    area.on(|device| swapon(device, mebibytes * MIB)).unwrap();
     println!("\nserver: on");
     server.thread.join().unwrap().unwrap();
 }
@@ -341,10 +342,12 @@ fn a_successor_answers_what_its_predecessor_left_open() {
         return testkit::skipped(&why);
     }
     let slots = area::slots(256 * MIB).unwrap();
-    let (carrier, mut area) = match area::make(&Root::system(), slots, &[CarrierKind::Fuse]) {
-        Ok(made) => made,
-        Err(error) => return testkit::skipped(&error.to_string()),
-    };
+    let (carrier, mut area) =
+        match area::make(&Root::system(), NewDevice { slots, content: None }, &[CarrierKind::Fuse])
+        {
+            Ok(made) => made,
+            Err(error) => return testkit::skipped(&error.to_string()),
+        };
     let group = match Group::new("successor", 40 * MIB) {
         Ok(group) => group,
         Err(why) => return testkit::skipped(&why),
@@ -353,7 +356,7 @@ fn a_successor_answers_what_its_predecessor_left_open() {
     let handles = carrier.handles().map(|handle| handle.try_clone_to_owned().unwrap());
     let (file, device) = (carrier.file().clone(), carrier.device().to_owned());
     let server = Server::over(*carrier, vec![0; slots as usize * SLOT_BYTES], 3);
-    area.on(swapon).unwrap();
+    area.on(|device| swapon(device, 256 * MIB)).unwrap();
     let hog = group.hog(120, 20_000);
     while server.counts.reads.load(Ordering::Relaxed) < 1000 {
         thread::yield_now();
@@ -382,7 +385,7 @@ fn measure() {
     let (mebibytes, accesses) = parse(&numbers);
     let (server, mut area) = area(2 * mebibytes).expect("this machine has FUSE and loop devices");
     let group = Group::new("measure", 100 * MIB).unwrap();
-    area.on(swapon).unwrap();
+    area.on(|device| swapon(device, 2 * mebibytes * MIB)).unwrap();
     eprintln!("fuse {}", line(group.hog(mebibytes, accesses)));
     area.off(swapoff).unwrap();
     server.stop().unwrap();

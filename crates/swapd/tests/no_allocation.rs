@@ -7,9 +7,9 @@ use std::sync::Arc;
 use policy::tiers::CATALOG;
 use support::disk::TestDisk;
 use support::kernel::{Kernel, Load};
-use support::{SPARE, parts_compressed, parts_with};
+use support::{SPARE, parts_compressed, parts_of_device, parts_with};
 use swapd::engine::{Control, Engine, Parts, Settings};
-use swapd::store::{Algorithm, Disk, Encrypted, KEY_BYTES, Tier};
+use swapd::store::{Algorithm, Disk, Encrypted, FramesIn, KEY_BYTES, Tier};
 use testkit::counting::{Counting, allocations};
 
 #[global_allocator]
@@ -54,4 +54,15 @@ fn serving_allocates_nothing() {
     let load = Load::new(70, 2000, 500);
     let disk = Encrypted::new(TestDisk::new(70, load.slots, 8), Tier::Slow, Some(&[1; KEY_BYTES]));
     assert_eq!(served("hierarchical", load, (disk, None)), 0, "encrypted");
+}
+
+#[test]
+fn serving_a_device_allocates_nothing() {
+    let policy = ("nvm-cache", &[("admit_at", "fault"), ("ghost", "4")][..]);
+    let load = Load::new(90, 2000, 2_000);
+    let disk = TestDisk::new(90, load.slots, 8);
+    let device = disk.content();
+    let frames = (FRAMES, FramesIn::Memory);
+    let parts = parts_of_device(policy, load, frames, (disk, None), device);
+    assert_eq!(allocations_of(parts), 0);
 }

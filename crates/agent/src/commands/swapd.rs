@@ -1,8 +1,9 @@
 //! `pagewise-agent swapd`: serves a swap area of two tiers to the kernel.
 
+use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use daemon::sockets::{Answer, Answering, Listener, Sockets, listener_at, taken};
 use devices::Device;
 use linux::system::Machine;
 use linux::{Root, process, swap};
+use policy::tiers::Area;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use swapd::carrier::SLOT_BYTES;
 use swapd::carrier::granted::CarrierKind;
@@ -22,7 +24,7 @@ use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
 use swapd::statistics::{Count, Histogram, Serving, Statistics};
-use swapd::store::Algorithm;
+use swapd::store::{self, Algorithm};
 use swapd::zram::Take;
 use swapd::{area, protection, undo, zram};
 use types::Bytes;
@@ -40,16 +42,25 @@ const LOOK_FOR_SIGNALS_EVERY: Duration = Duration::from_millis(250);
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
 /// What swapd does instead of serving.
-const HELPERS: [&str; 3] = ["undo", "swapoff", "swapon"];
+const HELPERS: [&str; 5] = ["undo", "swapoff", "swapon", "show", "check_unused"];
+/// What makes the options of a swap area superfluous.
+const NO_SWAP_AREA: [&str; 6] = ["serve", "undo", "swapoff", "swapon", "show", "check_unused"];
+/// The policy of a served device by default, and its options.
+const POLICY_OF_DEVICE: (&str, [(&str, &str); 2]) =
+    ("nvm-cache", [("admit_at", "fault"), ("ghost", "4")]);
 
 /// Serve a swap area of two tiers: a policy keeps some pages in locked memory, or on a fast device, and the others on
-/// a disk.
+/// a disk. With --serve, serve a disk through a fast tier instead.
 #[derive(Args)]
 #[command(after_help = "\
 The area is in use until swapd gets SIGINT, SIGTERM or SIGHUP, or until COMMAND exits. Then swapd disables the area \
 and leaves nothing behind; while memory has no room for the pages, it goes on serving and tries again. If swapd is \
 killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both are killed, the pages in its area are \
 lost: programs that need them get SIGBUS. Through zram, the kernel keeps all pages whatever ends. Needs root.
+
+With --serve, swapd makes a block device with the content of DEVICE and prints its path; mount it in place of DEVICE. \
+Every write goes to DEVICE before it is acknowledged, so no end of swapd loses any. swapd ends only when nothing uses \
+its device.
 
 Examples:
   pagewise-agent swapd --size 3GiB --fast 256MiB --slow /var/lib/swapd \\
@@ -60,10 +71,11 @@ Examples:
       --slow /dev/sda2 --policy adaptive
   pagewise-agent swapd --size 3GiB --fast 512MiB --slow /var/lib/swapd \\
       --through zram --policy hierarchical --option fill_on_read_miss=no
+  pagewise-agent swapd --serve /dev/sdb1 --fast 128MiB
   pagewise-agent swapd --undo")]
 pub struct Arguments {
     /// The size of the swap area, such as 3GiB.
-    #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
+    #[arg(long, value_name = "SIZE", required_unless_present_any = NO_SWAP_AREA)]
     size: Option<Bytes>,
     /// The size of the fast tier, which is locked memory unless --fast-on names a place for it.
     #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
@@ -77,10 +89,15 @@ pub struct Arguments {
     compress: Option<Algorithm>,
     /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
     /// name.
-    #[arg(long, value_name = "PATH", required_unless_present_any = HELPERS)]
+    #[arg(long, value_name = "PATH", required_unless_present_any = NO_SWAP_AREA)]
     slow: Option<PathBuf>,
-    /// The policy: an architecture of `pagewise list architectures`, except clairvoyant.
-    #[arg(long, value_name = "NAME", required_unless_present_any = HELPERS)]
+    /// Serve the content of this block device, or of a file in its place, through the fast tier instead of a swap area.
+    /// It must not be mounted or in use; nothing is formatted.
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["size", "slow", "priority", "encrypt", "only_swap", "record", "moves"])]
+    serve: Option<PathBuf>,
+    /// The policy: an architecture of `pagewise list architectures`, except clairvoyant. With --serve, the default is
+    /// nvm-cache with admit_at=fault and ghost=4: a block enters the fast tier at its second read.
+    #[arg(long, value_name = "NAME", required_unless_present_any = NO_SWAP_AREA)]
     policy: Option<String>,
     /// An option of the policy; may be given several times.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_option)]
@@ -127,7 +144,7 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Undo what a killed swapd left: its swap area and its device.
-    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "compress", "slow", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
+    #[arg(long, conflicts_with_all = ["size", "fast", "fast_on", "compress", "slow", "serve", "policy", "option", "moves", "record", "emulate", "devices", "socket", "metrics", "json", "command"])]
     undo: bool,
     /// Disable this area; swapd runs itself for that, since its own process must not wait for the area.
     #[arg(long, value_name = "DEVICE", hide = true)]
@@ -135,6 +152,12 @@ pub struct Arguments {
     /// Format and enable this area of --size with --priority; swapd runs itself for that too.
     #[arg(long, value_name = "DEVICE", hide = true, requires = "size")]
     swapon: Option<PathBuf>,
+    /// Show this served device to programs; swapd runs itself for that too.
+    #[arg(long, value_name = "DEVICE", hide = true)]
+    show: Option<PathBuf>,
+    /// Make sure that nothing uses this served device; swapd runs itself for that too.
+    #[arg(long, value_name = "DEVICE", hide = true)]
+    check_unused: Option<PathBuf>,
     /// Wait for the end of the swapd that started this process, and go on as its successor if it was killed.
     #[arg(long, value_name = "HANDOVER", hide = true, value_parser = Handover::parse)]
     guard: Option<Handover>,
@@ -213,31 +236,18 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         area::enable(&root, device, size.0, arguments.priority, server)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (Some(size), Some(fast), Some(slow), Some(policy)) =
-        (arguments.size, arguments.fast, &arguments.slow, &arguments.policy)
-    else {
+    if let Some(device) = &arguments.show {
+        area::show(device, linux::process::parent())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(device) = &arguments.check_unused {
+        area::check_unused(&root, device)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(plan) = plan(arguments, &root)? else {
         let count = undo::left(&root)?;
         print(format_args!("{count} changes undone"))?;
         return Ok(ExitCode::SUCCESS);
-    };
-    let plan = AreaPlan {
-        slots: area::slots(size.0)?,
-        fast_bytes: fast.0,
-        fast_on: arguments.fast_on.clone(),
-        compress: arguments.compress,
-        slow: slow.clone(),
-        policy: policy.clone(),
-        options: arguments.option.iter().cloned().collect(),
-        priority: arguments.priority,
-        has_checksums: arguments.verify,
-        is_encrypted: arguments.encrypt,
-        through: arguments.through.kinds(&root)?,
-        poll: arguments.poll,
-        may_be_alone: arguments.only_swap,
-        moves: arguments.moves.clone(),
-        record: arguments.record.clone(),
-        emulated: by_tier(&arguments.emulate)?,
-        weighed: by_tier(&arguments.devices)?,
     };
     if let Some(handover) = &arguments.guard {
         return succeed(&root, arguments, &plan, handover);
@@ -263,19 +273,77 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         (None, None) => "in memory".to_owned(),
         (None, Some(algorithm)) => format!("in memory, compressed by {algorithm}"),
     };
-    let line = (!arguments.json).then(|| {
-        format!(
-            "serving {} MiB of swap at {} through {}: {} MiB {}, the others at {}, policy {}",
-            size.0 >> 20,
-            session.device.display(),
-            session.about.through,
-            fast.0 >> 20,
-            fast_place,
-            slow.display(),
-            plan.policy
-        )
-    });
+    let about = &session.about;
+    let (what, others) = match plan.area {
+        Area::Device => (format!("{}", plan.slow.display()), "all of it"),
+        Area::Swap | Area::Zram => {
+            (format!("{} MiB of swap", about.size_bytes >> 20), "the others")
+        }
+    };
+    let line = format!(
+        "serving {what} at {} through {}: {} MiB {}, {others} at {}, policy {}",
+        session.device.display(),
+        about.through,
+        about.fast_bytes >> 20,
+        fast_place,
+        plan.slow.display(),
+        plan.policy
+    );
+    // The path of a served device is nowhere else.
+    let line = match (arguments.json, plan.area) {
+        (false, _) => Some(line),
+        (true, Area::Device) => {
+            say(format_args!("{line}"));
+            None
+        }
+        (true, _) => None,
+    };
     serve(arguments, &plan, session, &signal, started, line)
+}
+
+/// What to serve; none if the arguments ask for nothing.
+fn plan(arguments: &Arguments, root: &Root) -> Result<Option<AreaPlan>, Exit> {
+    let Some(fast) = arguments.fast else { return Ok(None) };
+    let (area, slow, slots) = match (&arguments.serve, arguments.size, &arguments.slow) {
+        (Some(_), ..) if matches!(arguments.through, Through::Zram) => {
+            let what = "--through zram cannot do --serve: zram holds pages of swap; choose ublk, nbd or fuse";
+            return Err(Exit::Usage(what.to_owned()));
+        }
+        (Some(device), ..) => (Area::Device, device, store::content_slots(device)?),
+        (None, Some(size), Some(slow)) => {
+            let is_zram = matches!(arguments.through, Through::Zram);
+            (if is_zram { Area::Zram } else { Area::Swap }, slow, area::slots(size.0)?)
+        }
+        _ => return Ok(None),
+    };
+    let mut options: BTreeMap<String, String> = arguments.option.iter().cloned().collect();
+    let policy = arguments.policy.clone().unwrap_or_else(|| {
+        let (name, defaults) = POLICY_OF_DEVICE;
+        for (option, value) in defaults {
+            options.entry(option.to_owned()).or_insert_with(|| value.to_owned());
+        }
+        name.to_owned()
+    });
+    Ok(Some(AreaPlan {
+        area,
+        slots,
+        fast_bytes: fast.0,
+        fast_on: arguments.fast_on.clone(),
+        compress: arguments.compress,
+        slow: slow.clone(),
+        policy,
+        options,
+        priority: arguments.priority,
+        has_checksums: arguments.verify,
+        is_encrypted: arguments.encrypt,
+        through: arguments.through.kinds(root)?,
+        poll: arguments.poll,
+        may_be_alone: arguments.only_swap,
+        moves: arguments.moves.clone(),
+        record: arguments.record.clone(),
+        emulated: by_tier(&arguments.emulate)?,
+        weighed: by_tier(&arguments.devices)?,
+    }))
 }
 
 /// Waits as the guard of another swapd, and goes on in its place if it was killed.
@@ -349,9 +417,11 @@ fn serve(
     // The area is in use already, so it does not end with an error alone.
     let end_now = AtomicUsize::new(SIGTERM as usize);
     let outcome = match (started, printed) {
-        (Ok((_sockets, running)), Ok(())) => attend(session, signal, running),
-        (Ok((_sockets, running)), Err(error)) => attend(session, &end_now, running).and(Err(error)),
-        (Err(error), _) => attend(session, &end_now, None).and(Err(error)),
+        (Ok((_sockets, running)), Ok(())) => attend(session, plan, signal, running),
+        (Ok((_sockets, running)), Err(error)) => {
+            attend(session, plan, &end_now, running).and(Err(error))
+        }
+        (Err(error), _) => attend(session, plan, &end_now, None).and(Err(error)),
     };
     if arguments.json {
         print(statistics.json(&about))?;
@@ -457,7 +527,12 @@ fn start(arguments: &Arguments) -> Result<Option<Running>, Exit> {
 }
 
 /// Waits for the end of the session: a signal, or the end of the command, and then room for the pages.
-fn attend(mut session: Session, signal: &AtomicUsize, mut running: Option<Running>) -> ExitOutcome {
+fn attend(
+    mut session: Session,
+    plan: &AreaPlan,
+    signal: &AtomicUsize,
+    mut running: Option<Running>,
+) -> ExitOutcome {
     let mut status = None;
     let mut next_try = Instant::now();
     let mut missing = Missing::default();
@@ -476,7 +551,7 @@ fn attend(mut session: Session, signal: &AtomicUsize, mut running: Option<Runnin
             (missing, next_try) = (Missing::default(), Instant::now());
         }
         if session.has_failed() || (status.is_some() && Instant::now() >= next_try) {
-            match session.end(disable) {
+            match session.end(|device| disable(device, plan.area)) {
                 Ok(()) => return Ok(ExitCode::from(status.unwrap_or(0) as u8)),
                 Err((None, unended)) => return Err(Exit::Refused(reason(&unended))),
                 Err((Some(same), unended)) => {
@@ -516,13 +591,21 @@ fn reason(unended: &Unended) -> String {
     }
 }
 
-fn enable(device: &Path, bytes: u64, priority: i32) -> Result<(), swapd::Error> {
-    let (size, priority) = (Bytes(bytes).exact(), priority.to_string());
+fn enable(device: &Path, plan: &AreaPlan) -> Result<(), swapd::Error> {
+    if plan.area == Area::Device {
+        return in_helper("show", device, &[]);
+    }
+    let bytes = u64::from(plan.slots) * SLOT_BYTES as u64;
+    let (size, priority) = (Bytes(bytes).exact(), plan.priority.to_string());
     in_helper("swapon", device, &["--size", &size, "--priority", &priority])
 }
 
-fn disable(device: &Path) -> Result<(), swapd::Error> {
-    in_helper("swapoff", device, &[])
+/// Disables a swap area; makes sure that a served device is not in use.
+fn disable(device: &Path, area: Area) -> Result<(), swapd::Error> {
+    match area {
+        Area::Device => in_helper("check-unused", device, &[]),
+        Area::Swap | Area::Zram => in_helper("swapoff", device, &[]),
+    }
 }
 
 /// Follows the transfers of a zram device.
@@ -539,9 +622,16 @@ fn follow(device: u32, take: &mut Take<'_>) -> Result<(), swapd::Error> {
 fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Error> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["swapd", &format!("--{call}")]).arg(device).args(more);
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(swapd::Error::Refused(format!("{call} {}: {status}", device.display()))),
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let text = String::from_utf8_lossy(&output.stderr);
+            let reason = text.trim().strip_prefix("pagewise-agent: ").unwrap_or(text.trim());
+            Err(swapd::Error::Refused(match reason {
+                "" => format!("{call} {}: {}", device.display(), output.status),
+                reason => reason.to_owned(),
+            }))
+        }
         Err(error) => Err(swapd::Error::Refused(format!("cannot run pagewise-agent: {error}"))),
     }
 }

@@ -170,18 +170,11 @@ pub const CATALOG: &[Row] = &[
     },
     Row {
         name: "nvm-cache",
-        summary: "the fast tier at the second eviction, the oldest request leaves",
-        forms: &[|frames| {
-            Box::new(NvmCache::new(NvmCacheOptions {
-                capacity: frames,
-                admit_clean: true,
-                ghost_pages: Some(frames),
-                admitted_time: RequestTime::Last,
-                overwritten_time: RequestTime::Last,
-                keeps_hit: false,
-                remembers_victims: true,
-            }))
-        }],
+        summary: "the fast tier at the second eviction or read, the oldest request leaves",
+        forms: &[
+            |frames| nvm_cache(frames, PromoteAt::SwapOut),
+            |frames| nvm_cache(frames, PromoteAt::Fault),
+        ],
     },
     Row {
         name: "adaptive",
@@ -210,5 +203,18 @@ fn hierarchical(eviction: Replacement) -> Box<dyn Placement + Send> {
         swapout_refreshes: true,
         inserted_bit: true,
         hand: Hand::SHORT,
+    }))
+}
+
+fn nvm_cache(frames: u64, admit_at: PromoteAt) -> Box<dyn Placement + Send> {
+    Box::new(NvmCache::new(NvmCacheOptions {
+        capacity: frames,
+        admit_at,
+        admit_clean: true,
+        ghost_pages: Some(frames),
+        admitted_time: RequestTime::Last,
+        overwritten_time: RequestTime::Last,
+        keeps_hit: false,
+        remembers_victims: true,
     }))
 }

@@ -77,6 +77,7 @@ impl Setup<'_> {
         Rules {
             capacity: self.capacity,
             keeps_slow_copy: true,
+            writes_through: false,
             drops_victims_in_memory: false,
             slot_on_swapin: SlotOnSwapIn::Keep,
         }

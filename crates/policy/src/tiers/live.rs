@@ -5,7 +5,7 @@ use super::catalog::{Build, CATALOG, build};
 use super::moves::{Move, Moves, Request};
 use super::options::Effective;
 use super::two_tiers::{Rules, TwoTiers};
-use crate::placement::{Latencies, Placement, SlotOnSwapIn};
+use crate::placement::{Latencies, Placement};
 use std::collections::BTreeMap;
 use types::PageId;
 
@@ -33,6 +33,17 @@ pub trait Live: Send {
     fn set_capacity(&mut self, frames: u64);
 }
 
+/// What the tiers serve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Area {
+    /// A swap area on a block device: a slot keeps its content when it is read.
+    Swap,
+    /// A swap area on zram: a read frees the slot.
+    Zram,
+    /// The blocks of a device, which is the slow tier. Every write goes to it, so the fast tier holds only copies.
+    Device,
+}
+
 /// What to build.
 #[derive(Clone, Debug)]
 pub struct LiveRequest<'a> {
@@ -46,8 +57,8 @@ pub struct LiveRequest<'a> {
     pub capacity: u64,
     /// Time of each operation on a page, in nanoseconds; for architectures that decide by latency.
     pub latencies: Latencies,
-    /// What the swap area does with a slot that is read: a block device keeps it, and zram frees it.
-    pub slot_on_swapin: SlotOnSwapIn,
+    /// What the tiers serve.
+    pub area: Area,
 }
 
 /// Tiers that serve requests, with every option in effect.
@@ -76,6 +87,35 @@ const NEEDS_A_KERNEL: &[(&str, &str, &str)] = &[
         "move",
         "the kernel may read a slot again until it discards it, so a read may not free the only copy. \
          Use keep",
+    ),
+];
+
+/// Values of options that make no sense for a device whose content is the slow tier, with the reason.
+const NEEDS_EVICTIONS: &[(&str, &str, &str)] = &[
+    (
+        "admit_at",
+        "swapout",
+        "a file system drops a clean page without a request, so no eviction is seen. Use fault",
+    ),
+    (
+        "flash_copy_on_promotion",
+        "free",
+        "the device keeps every block, so its copy is never void. Use keep",
+    ),
+    (
+        "fill_on_read_miss",
+        "no",
+        "only reads fill the fast tier, since every write goes to the device. Use yes",
+    ),
+    (
+        "promote_at",
+        "swapout",
+        "only reads fill the fast tier, since every write goes to the device. Use fault",
+    ),
+    (
+        "clock_reinsert",
+        "swapout",
+        "only reads fill the fast tier, since every write goes to the device. Use fault",
     ),
 ];
 
@@ -116,33 +156,46 @@ pub fn serve(request: &LiveRequest<'_>) -> Result<Served, String> {
     };
     let (rows, profiles) = (architecture.options, architecture.profiles);
     let options = Effective::resolve(name, rows, profiles, request.profile, request.options)?;
-    let LiveRequest { capacity, latencies, slot_on_swapin, .. } = *request;
-    let (area, refused) = match slot_on_swapin {
-        SlotOnSwapIn::Keep => ("a block device", NEEDS_A_KERNEL),
-        SlotOnSwapIn::Free if KNOWS_PAGES_BY_SLOT.contains(&name) => {
+    let LiveRequest { capacity, latencies, area, .. } = *request;
+    let (below, refused) = match area {
+        Area::Swap => ("a block device", NEEDS_A_KERNEL),
+        Area::Device if name == "priority" => {
+            return Err(
+                "a served device cannot do priority: only writes fill its fast tier, and every write goes to the \
+                 device. Use nvm-cache or hierarchical"
+                    .to_owned(),
+            );
+        }
+        Area::Device => ("a served device", NEEDS_EVICTIONS),
+        Area::Zram if KNOWS_PAGES_BY_SLOT.contains(&name) => {
             return Err(format!(
                 "zram cannot do {name}: it knows a page by its slot when the page comes back, and the kernel frees the \
                  slot of a page that it reads. Use hierarchical, hybrid-clock, priority or flash"
             ));
         }
-        SlotOnSwapIn::Free => ("zram", NEEDS_KEPT_SLOTS),
+        Area::Zram => ("zram", NEEDS_KEPT_SLOTS),
     };
-    for (option, value, reason) in refused {
+    let of_kernel = if area == Area::Device { NEEDS_A_KERNEL } else { &[] };
+    for (option, value, reason) in refused.iter().chain(of_kernel) {
         if options.has(option, value) {
-            return Err(format!("{name}: {area} cannot do {option}={value}: {reason}"));
+            return Err(format!("{name}: {below} cannot do {option}={value}: {reason}"));
         }
     }
     let setup = Setup { capacity, latencies, options: &options, is_live: true };
-    let tiers = build(name, &setup, Boxed).expect("the catalog has this name");
+    let tiers = build(name, &setup, Boxed { writes_through: area == Area::Device })
+        .expect("the catalog has this name");
     Ok(Served { options: options.into_values(), tiers })
 }
 
-struct Boxed;
+struct Boxed {
+    writes_through: bool,
+}
 
 impl Build for Boxed {
     type Made = Box<dyn Live>;
 
     fn build<P: Placement + Send + 'static>(self, placement: P, rules: Rules) -> Box<dyn Live> {
+        let rules = Rules { writes_through: self.writes_through, ..rules };
         Box::new(Counted { tiers: TwoTiers::new(placement, rules), in_flight: 0 })
     }
 }

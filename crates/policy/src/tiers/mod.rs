@@ -21,7 +21,7 @@ mod two_tiers;
 
 pub use architecture::{Architecture, Role, Setup};
 pub use catalog::{Build, CATALOG, build};
-pub use live::{Live, LiveRequest, Served, serve};
+pub use live::{Area, Live, LiveRequest, Served, serve};
 pub use moves::{Move, MoveSink, Moves, Request, Step};
 pub use options::{Effective, OptionSpec, Profile, Settings, Values};
 pub use state::PageState;

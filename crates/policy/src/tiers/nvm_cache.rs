@@ -4,7 +4,7 @@
 use super::architecture::{Architecture, Role, Setup};
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
 use super::two_tiers::Rules;
-use crate::placement::{NvmCache, NvmCacheOptions, RequestTime};
+use crate::placement::{NvmCache, NvmCacheOptions, PromoteAt, RequestTime};
 
 const REQUEST_TIME: Values = Values::Words(&[
     ("last", "that of the page's last request: an eviction is not a request"),
@@ -18,6 +18,15 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     role: Role::System,
     decides_by_latency: false,
     options: &[
+        OptionSpec {
+            name: "admit_at",
+            default: "swapout",
+            meaning: "when a page is admitted",
+            values: Values::Words(&[
+                ("swapout", "at its second eviction from memory, as in the paper"),
+                ("fault", "at its second read from the slow tier; what is written goes there too"),
+            ]),
+        },
         OptionSpec {
             name: "admit_clean",
             default: "yes",
@@ -76,6 +85,11 @@ pub(super) fn build(setup: &Setup<'_>) -> (NvmCache, Rules) {
     let ghosts = |multiple| (multiple * capacity as f64) as u64;
     let placement = NvmCache::new(NvmCacheOptions {
         capacity,
+        admit_at: if options.is("admit_at", "fault") {
+            PromoteAt::Fault
+        } else {
+            PromoteAt::SwapOut
+        },
         admit_clean: options.is("admit_clean", "yes"),
         ghost_pages: options.number("ghost").map(ghosts),
         admitted_time: time("admitted_time"),

@@ -22,6 +22,9 @@ pub struct Rules {
     pub capacity: u64,
     /// Whether a page that enters the fast tier keeps its valid copy on the slow tier.
     pub keeps_slow_copy: bool,
+    /// Whether every page that must be written goes to the slow tier, and its frame is void: no frame ever has the only
+    /// valid copy. The placement then learns only that the page ceased to be as it was.
+    pub writes_through: bool,
     /// Whether a victim in memory gives up its frame unwritten. A simulator charges the write later, unless
     /// a page-out overwrites the page first.
     pub drops_victims_in_memory: bool,
@@ -130,6 +133,9 @@ impl<P: Placement> TwoTiers<P> {
         let mut state = self.state[page.index()];
         let is_resident = state.has(PageState::FAST);
         let must_write = is_dirty || !state.has_copy();
+        if must_write && self.rules.writes_through {
+            return self.write_through(page, moves);
+        }
         let has_room = self.used < self.capacity;
         let tier = self.placement.place_out(PageOut { page, must_write, is_resident, has_room });
         state = state.with(PageState::KNOWN).without(PageState::IN_MEMORY);
@@ -162,6 +168,17 @@ impl<P: Placement> TwoTiers<P> {
             }
         }
         self.state[page.index()] = state;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_through(&mut self, page: PageId, moves: &mut impl MoveSink) {
+        let state = self.forget(page);
+        if state.has(PageState::FAST) {
+            moves.push(Step::Free, page);
+        }
+        moves.push(Step::WriteSlow, page);
+        self.state[page.index()] = PageState::KNOWN.with(PageState::SLOW);
     }
 
     /// A page without a copy is read from the slow tier: it was written there unseen, or never.

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{self, Live, LiveRequest, Move, Moves, Request, Step};
+use policy::placement::Latencies;
+use policy::tiers::{self, Area, Live, LiveRequest, Move, Moves, Request, Step};
 use schemars::JsonSchema;
 use serde::Serialize;
 use trace::recording::decisions::{Decisions, Found, SlotEvent};
@@ -149,7 +149,7 @@ impl<'a> Replay<'a> {
                 fast_read: latencies.fast_read_ns as f64,
                 fast_write: latencies.fast_write_ns as f64,
             },
-            slot_on_swapin: SlotOnSwapIn::Keep,
+            area: Area::Swap,
         };
         let built = tiers::serve(&request)
             .map_err(|reason| Error::usage(format!("{}: {reason}", path.display())))?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{CATALOG, Live, LiveRequest, Move, Moves, Request, Step, serve};
+use policy::placement::Latencies;
+use policy::tiers::{Area, CATALOG, Live, LiveRequest, Move, Moves, Request, Step, serve};
 use sim::swap::{AsRecorded, as_recorded};
 use tempfile::TempDir;
 use testkit::generate::SplitMix;
@@ -38,7 +38,7 @@ fn tiers(policy: &str) -> Box<dyn Live> {
         options: &BTreeMap::new(),
         capacity: FRAMES,
         latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
-        slot_on_swapin: SlotOnSwapIn::Keep,
+        area: Area::Swap,
     };
     let mut tiers = serve(&request).unwrap().tiers;
     tiers.grow(SLOTS as usize);

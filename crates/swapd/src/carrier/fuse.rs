@@ -25,7 +25,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests in progress.
@@ -93,7 +93,12 @@ impl FuseCarrier {
     ///
     /// # Errors
     /// The operating system refuses FUSE, loop devices or locked memory.
-    pub fn start(root: &Root, file: ServedFile) -> Result<(FuseCarrier, LoopDevice), Error> {
+    pub fn start(
+        root: &Root,
+        name: &str,
+        shape: NewDevice<'_>,
+    ) -> Result<(FuseCarrier, LoopDevice), Error> {
+        let file = ServedFile { name: name.to_owned(), slots: shape.slots };
         let (channel, mount) = Channel::mount("pagewise", DATA_BYTES_MAX)?;
         let mount = Arc::new(mount);
         let mut carrier = FuseCarrier::over(channel, Arc::clone(&mount), file, PathBuf::new())?;
@@ -103,15 +108,7 @@ impl FuseCarrier {
         let attaching = thread::spawn(move || attach(&root, &mount, &name));
         while !attaching.is_finished() {
             match carrier.next()? {
-                // The device is new, so it holds nothing yet; others such as udev may read from it.
-                Some(request) => {
-                    carrier.data(request.tag).fill(0);
-                    let outcome = match request.operation {
-                        Operation::Write => Err(Errno::AGAIN),
-                        _ => Ok(()),
-                    };
-                    carrier.finish(request.tag, outcome)?;
-                }
+                Some(request) => shape.answer_early(&mut carrier, request)?,
                 None => drop(polling::is_readable(&carrier.channel, START_PERIOD)),
             }
         }

@@ -14,10 +14,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-use super::fuse::{FuseCarrier, ServedFile};
+use super::fuse::FuseCarrier;
 use super::nbd::NbdCarrier;
 use super::ublk::UblkCarrier;
-use super::{Carrier, Request, Tag};
+use super::{Carrier, NewDevice, Request, Tag};
 use crate::Error;
 
 /// The name of an area that tools such as `blkid` show.
@@ -104,22 +104,21 @@ impl GrantedCarrier {
         root: &Root,
         kind: CarrierKind,
         name: &str,
-        slots: u32,
+        shape: NewDevice<'_>,
     ) -> Result<(GrantedCarrier, ServedDevice), Error> {
         match kind {
             CarrierKind::Ublk => {
-                let carrier = UblkCarrier::start(root, ublk_key(name), slots)?;
+                let carrier = UblkCarrier::start(root, ublk_key(name), shape)?;
                 let device = ServedDevice::Ublk(carrier.ublk().clone());
                 Ok((GrantedCarrier::Ublk(Box::new(carrier)), device))
             }
             CarrierKind::Nbd => {
-                let carrier = NbdCarrier::start(root, name, slots)?;
+                let carrier = NbdCarrier::start(root, name, shape)?;
                 let device = ServedDevice::Nbd(carrier.nbd().clone());
                 Ok((GrantedCarrier::Nbd(Box::new(carrier)), device))
             }
             CarrierKind::Fuse => {
-                let file = ServedFile { name: name.to_owned(), slots };
-                let (carrier, device) = FuseCarrier::start(root, file)?;
+                let (carrier, device) = FuseCarrier::start(root, name, shape)?;
                 Ok((GrantedCarrier::Fuse(Box::new(carrier)), ServedDevice::Loop(device)))
             }
         }

@@ -9,7 +9,7 @@ pub mod ublk;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 
 use crate::Error;
 
@@ -77,6 +77,41 @@ pub trait Carrier {
 
     /// Readable when [`Carrier::next`] would return a request.
     fn descriptor(&self) -> BorrowedFd<'_>;
+}
+
+/// What a new device is like.
+#[derive(Clone, Copy, Debug)]
+pub struct NewDevice<'a> {
+    /// The size of the device.
+    pub slots: u32,
+    /// The file that has its content from the start, and keeps it; none if the device is void.
+    pub content: Option<BorrowedFd<'a>>,
+}
+
+impl NewDevice<'_> {
+    /// Answers a request that comes before the device is served; other programs such as udev may read from it.
+    fn answer_early(&self, carrier: &mut impl Carrier, request: Request) -> Result<(), Error> {
+        let data = carrier.data(request.tag);
+        let outcome = match (request.operation, self.content) {
+            (Operation::Read, None) => {
+                data.fill(0);
+                Ok(())
+            }
+            (Operation::Read, Some(content)) => {
+                let bytes = data.len();
+                match pread(content, data, u64::from(request.first) * SLOT_BYTES as u64) {
+                    Ok(read) if read == bytes => Ok(()),
+                    Ok(_) => Err(Errno::IO),
+                    Err(error) => Err(error),
+                }
+            }
+            (Operation::Write, _) => Err(Errno::AGAIN),
+            (Operation::Discard, Some(_)) => Err(Errno::OPNOTSUPP),
+            // Nothing was written yet.
+            (Operation::Discard | Operation::Flush, _) => Ok(()),
+        };
+        carrier.finish(request.tag, outcome)
+    }
 }
 
 /// The slots of a range of bytes of a device: the first and their number. None if it is not whole slots of the device.

@@ -19,7 +19,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use zerocopy::byteorder::big_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The places in the table: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
@@ -116,7 +116,9 @@ impl NbdCarrier {
     ///
     /// # Errors
     /// The operating system refuses NBD or locked memory.
-    pub fn start(root: &Root, identifier: &str, slots: u32) -> Result<NbdCarrier, Error> {
+    pub fn start(root: &Root, identifier: &str, shape: NewDevice<'_>) -> Result<NbdCarrier, Error> {
+        let NewDevice { slots, content } = shape;
+        let is_durable = content.is_some();
         let (own, kernels) = nbd::pair()?;
         let unknown = NbdDevice::adopt(u32::MAX, identifier.to_owned());
         let mut carrier = NbdCarrier::over(own, unknown, slots)?;
@@ -128,12 +130,13 @@ impl NbdCarrier {
                 bytes: u64::from(slots) * SLOT_BYTES as u64,
                 block_bytes: SLOT_BYTES as u64,
                 request_bytes_max: DATA_BYTES_MAX,
+                is_durable,
             };
             NbdDevice::connect(&root, shape, &kernels)
         });
         let mut served = Ok(());
         while served.is_ok() && !connecting.is_finished() {
-            served = carrier.serve_nothing();
+            served = carrier.serve_early(shape);
         }
         let connected = connecting.join().expect("the thread does not panic");
         match (connected, served) {
@@ -149,18 +152,12 @@ impl NbdCarrier {
         }
     }
 
-    /// Answers a request to a new device, which holds nothing yet; other programs such as udev may read from it.
-    fn serve_nothing(&mut self) -> Result<(), Error> {
+    fn serve_early(&mut self, shape: NewDevice<'_>) -> Result<(), Error> {
         let Some(request) = self.next()? else {
             polling::is_readable(&self.socket, START_PERIOD);
             return Ok(());
         };
-        self.data(request.tag).fill(0);
-        let outcome = match request.operation {
-            Operation::Write => Err(Errno::AGAIN),
-            _ => Ok(()),
-        };
-        self.finish(request.tag, outcome)
+        shape.answer_early(self, request)
     }
 
     /// Serves a device whose server ended. Requests without an answer come again.

@@ -16,7 +16,7 @@ use linux::ublk::{UblkDevice, UblkOperation, UblkServer, UblkShape};
 use linux::{Root, polling};
 use rustix::io::Errno;
 
-use super::{Carrier, Operation, Request, SLOT_BYTES, Tag, slots_of};
+use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The most requests in progress.
@@ -44,13 +44,15 @@ impl UblkCarrier {
     ///
     /// # Errors
     /// The operating system refuses ublk or locked memory.
-    pub fn start(root: &Root, key: u64, slots: u32) -> Result<UblkCarrier, Error> {
+    pub fn start(root: &Root, key: u64, shape: NewDevice<'_>) -> Result<UblkCarrier, Error> {
+        let NewDevice { slots, content } = shape;
         let shape = UblkShape {
             key,
             bytes: u64::from(slots) * SLOT_BYTES as u64,
             block_bytes: SLOT_BYTES as u32,
             places: PLACES,
             request_bytes_max: DATA_BYTES_MAX as u32,
+            is_durable: content.is_some(),
         };
         let device = UblkDevice::add(root, shape)?;
         UblkCarrier::over(device.clone(), slots).map_err(|error| match device.remove() {

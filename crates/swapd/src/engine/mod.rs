@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use policy::tiers::{Live, Move, Moves, Request as Event};
+use policy::tiers::{Area, Live, Move, Moves, Request as Event};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use types::PageId;
@@ -46,6 +46,8 @@ use orders::{Moving, NONE, Orders, Rest, is_waited_for};
 use requests::{OpenRequest, ReadyRequests, Requests};
 use timers::{Due, Timers};
 
+/// Bit of the tokens of syncs; the others are of buffers.
+const SYNC: u64 = 1 << 63;
 /// Moves for which room must be left before a decision: its own, and those that replace failed ones.
 const ROOM_FOR_DECISION: usize = 8;
 /// Slots of one request that are decided before other requests get their turn.
@@ -79,6 +81,8 @@ impl Default for Settings {
 
 /// What an engine works with.
 pub struct Parts<C, D> {
+    /// What is served. A device has all its content in the slow tier from the start ([`FastStore::find_all_slow`]).
+    pub area: Area,
     /// Where requests come from.
     pub carrier: C,
     /// The slow tier.
@@ -210,6 +214,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         self.lanes.iter().map(|lane| lane.clusters.in_flight()).sum()
     }
 
+    /// Whether the content outlives this server.
+    fn is_durable(&self) -> bool {
+        self.parts.area == Area::Device
+    }
+
     /// Whether nothing is in progress.
     fn is_idle(&self) -> bool {
         self.requests.is_empty() && self.orders.count() == 0
@@ -281,13 +290,23 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             let Some(request) = self.parts.carrier.next()? else { return Ok(taken > 0) };
             let mut open = OpenRequest::new(request, self.now_ns());
             let end = u64::from(request.first) + u64::from(request.slots);
-            if request.operation == Operation::Flush {
+            let is_flush = request.operation == Operation::Flush;
+            if is_flush && self.is_durable() {
+                // The sync answers it as well.
+                open.pending += 1;
+            } else if is_flush {
                 // No program reads the slots after a restart of the machine, so nothing need be durable.
                 open.decided = request.slots;
+            } else if request.operation == Operation::Discard && self.is_durable() {
+                // The kernel may expect zeros afterwards, and the disk promises none.
+                (open.decided, open.error) = (request.slots, Some(Errno::OPNOTSUPP));
             } else if end > self.parts.fast.slots() as u64 {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
             }
             let index = self.requests.push(open);
+            if is_flush && self.is_durable() {
+                self.parts.disk.sync(SYNC | u64::from(index));
+            }
             self.ready_requests.push_back(index, request.operation);
             if request.operation == Operation::Read {
                 return Ok(true);
@@ -301,6 +320,10 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         for &tier in self.disks() {
             while let Some(ended) = self.parts.disk(tier).ended() {
                 has_worked = true;
+                if ended.token & SYNC != 0 {
+                    self.end_sync((ended.token & !SYNC) as u32, ended.result)?;
+                    continue;
+                }
                 let clusters = &mut self.lanes[tier as usize].clusters;
                 let Some(buffer) = clusters.ended(ended, self.parts.disk(tier)) else { continue };
                 let due_ns = clusters.get(buffer).due_ns;
@@ -312,6 +335,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             }
         }
         Ok(has_worked)
+    }
+
+    fn end_sync(&mut self, request: u32, result: Result<usize, Errno>) -> Result<(), Error> {
+        if let Err(error) = result {
+            self.parts.statistics.errors_slow.add(1);
+            self.requests.get_mut(request).error.get_or_insert(error);
+        }
+        self.end_part(request)
     }
 
     fn take_due(&mut self) -> Result<bool, Error> {

@@ -2,7 +2,7 @@
 //! once a move is done.
 
 use linux::frames::FRAME_BYTES;
-use policy::tiers::{Move, Step};
+use policy::tiers::{Area, Move, Step};
 use rustix::io::Errno;
 use types::PageId;
 
@@ -90,7 +90,11 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let bytes_before = fast.pool_counts().map(|counts| counts.bytes);
         let is_written = if step == Step::Promote {
             let content = &self.parts.disk.buffer(buffer as usize)[bytes_at(place)];
-            fast.write(frame, content).is_ok()
+            let is_written = fast.write(frame, content).is_ok();
+            if is_written && self.parts.area == Area::Device {
+                fast.set_checksum(slot, content);
+            }
+            is_written
         } else {
             let open = self.requests.get(request);
             let content = &self.parts.carrier.data(open.request.tag)[open.bytes_of(slot)];
@@ -176,6 +180,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 let content = &parts.disk.buffer(moving.buffer as usize)[bytes_at(moving.place)];
                 let fast = parts.fast_disk.as_mut().expect("it has a buffer");
                 fast.buffer_mut(buffer)[bytes].copy_from_slice(content);
+                if parts.area == Area::Device {
+                    parts.fast.set_checksum(slot, content);
+                }
                 self.let_go(index, Tier::Slow)?;
             }
             Kind::Write => {
@@ -257,7 +264,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             _ => &parts.disk,
         };
         let content = &disk.buffer(buffer as usize)[bytes_at(place)];
-        if !parts.fast.is_right(slot, content) {
+        // Of a device, only content that has been in a frame has a checksum.
+        let has_checksum = tier == Tier::Fast || parts.area != Area::Device;
+        if has_checksum && !parts.fast.is_right(slot, content) {
             parts.statistics.errors_checksum.add(1);
             return self.end_move(index, Err(Errno::IO));
         }
@@ -418,6 +427,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Step::ReadFast => {
                 fast.set_copies(slot, if copies.is_slow { without_frame } else { lost });
             }
+            // The disk has the old content or the new, as after any failed write.
+            Step::WriteSlow if self.parts.area == Area::Device => {}
             Step::WriteFast | Step::WriteSlow => fast.set_copies(slot, lost),
             Step::Promote if copies.frame.is_some() => fast.set_copies(slot, without_frame),
             Step::Promote | Step::ReadSlow | Step::Demote { .. } | Step::Free => {}

@@ -18,6 +18,8 @@ pub trait Disk {
     fn read(&mut self, token: u64, part: Part, offset: u64);
     /// Adds a write of `part` to byte `offset`.
     fn write(&mut self, token: u64, part: Part, offset: u64);
+    /// Adds a sync: once it has ended, writes that ended before it was added are durable.
+    fn sync(&mut self, token: u64);
     /// Begins the requests added since the last call.
     ///
     /// # Errors
@@ -53,6 +55,10 @@ impl Disk for DiskQueue {
 
     fn write(&mut self, token: u64, part: Part, offset: u64) {
         self.write(token, part, offset);
+    }
+
+    fn sync(&mut self, token: u64) {
+        self.sync(token);
     }
 
     fn submit(&mut self) -> Result<(), Error> {

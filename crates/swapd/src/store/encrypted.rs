@@ -98,6 +98,10 @@ impl<D: Disk> Disk for Encrypted<D> {
         self.disk.write(token, part, offset);
     }
 
+    fn sync(&mut self, token: u64) {
+        self.disk.sync(token);
+    }
+
     fn submit(&mut self) -> Result<(), Error> {
         self.disk.submit()
     }

@@ -239,6 +239,13 @@ impl FastStore {
         self.map(slot).store(copies.word(), Release);
     }
 
+    /// Gives every slot a valid copy in the slow tier: its content was there before.
+    pub fn find_all_slow(&self) {
+        for slot in 0..self.slots() as u32 {
+            self.set_copies(slot, Copies { is_slow: true, ..Copies::NONE });
+        }
+    }
+
     /// A free frame.
     pub fn take(&mut self) -> Option<u32> {
         self.free.pop()

@@ -9,7 +9,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{FallocateFlags, OFlags, SeekFrom, fallocate, fstatfs, fstatvfs, seek};
+use linux::{Root, loop_device};
+use rustix::fs::{
+    FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, fstatfs, fstatvfs, seek,
+};
 use rustix::io::{Errno, pwrite};
 
 use super::Tier;
@@ -42,6 +45,60 @@ pub fn open(path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
             tier.name()
         ))),
         Err(_) => make_file(path, bytes, tier),
+    }
+}
+
+/// The number of blocks of the device or file whose content is served.
+///
+/// # Errors
+/// The device cannot be read, or has no whole number of blocks.
+pub fn content_slots(path: &Path) -> Result<u32, Error> {
+    let file = File::open(path).map_err(|error| refused(path, &error))?;
+    let bytes = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
+    let blocks = bytes / SLOT_BYTES as u64;
+    if !bytes.is_multiple_of(SLOT_BYTES as u64) || !(1..u64::from(u32::MAX)).contains(&blocks) {
+        let what = format!(
+            "has {bytes} bytes; a served device has a multiple of {SLOT_BYTES}, less than 16TiB"
+        );
+        return Err(refused(path, &what));
+    }
+    Ok(blocks as u32)
+}
+
+/// Opens the block device or file whose content is served, with O_DIRECT, and changes nothing of it. No other server
+/// gets it until the descriptor and its copies are closed.
+///
+/// # Errors
+/// The path is no device or file, cannot be written, or is in use; it has another number of blocks than `slots`.
+pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Error> {
+    let path = &std::fs::canonicalize(path).map_err(|error| refused(path, &error))?;
+    let kind = std::fs::metadata(path).map_err(|error| refused(path, &error))?.file_type();
+    let bytes = u64::from(slots) * SLOT_BYTES as u64;
+    let file = if kind.is_block_device() {
+        open_device(path, bytes, Tier::Slow)?
+    } else if kind.is_file() {
+        if loop_device::is_attached(root, path)? {
+            return Err(refused(
+                path,
+                &"is the file of a loop device; serve that device, or detach it",
+            ));
+        }
+        let file = options().open(path).map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::INVAL.raw_os_error() => {
+                refused(path, &"its file system has no direct I/O (O_DIRECT)")
+            }
+            _ => refused(path, &error),
+        })?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| refused(path, &"is locked by another program"))?;
+        file.into()
+    } else {
+        return Err(refused(path, &"is neither a block device nor a file"));
+    };
+    match seek(&file, SeekFrom::End(0)) {
+        Ok(found) if found == bytes => Ok(file),
+        Ok(_) => Err(refused(path, &"changes its size")),
+        Err(error) => Err(refused(path, &error)),
     }
 }
 

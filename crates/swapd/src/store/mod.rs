@@ -12,7 +12,7 @@ pub use codec::Algorithm;
 pub use disk::Disk;
 pub use encrypted::{Encrypted, KEY_BYTES};
 pub use fast::{Copies, FastStore, FramesIn, Room};
-pub use file::{is_same, open};
+pub use file::{content_slots, is_same, open, open_content};
 pub use pool::{Damaged, Full, PoolCounts};
 
 /// A tier.

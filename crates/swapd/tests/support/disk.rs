@@ -1,6 +1,7 @@
 //! A disk in memory that ends requests late and in any order, and fails for some slots.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex};
 
 use linux::disk_queue::{Ended, Part};
 use rustix::event::{EventfdFlags, eventfd};
@@ -21,9 +22,12 @@ struct InFlight {
     looks: u32,
 }
 
+/// What a disk holds.
+pub type Content = Arc<Mutex<Vec<u8>>>;
+
 /// The disk.
 pub struct TestDisk {
-    content: Vec<u8>,
+    content: Content,
     buffers: Vec<Vec<u8>>,
     in_flight: Vec<InFlight>,
     random: Stream,
@@ -35,12 +39,15 @@ pub struct TestDisk {
     wake: OwnedFd,
     pub failed: u64,
     pub requests: u64,
+    /// Tokens of syncs that have not ended.
+    syncing: Vec<u64>,
+    pub syncs: u64,
 }
 
 impl TestDisk {
     pub fn new(seed: u64, slots: u32, buffers: usize) -> TestDisk {
         TestDisk {
-            content: vec![0xee; slots as usize * SLOT_BYTES],
+            content: Arc::new(Mutex::new(vec![0xee; slots as usize * SLOT_BYTES])),
             buffers: vec![vec![0; CLUSTER_BYTES]; buffers],
             in_flight: Vec::with_capacity(buffers),
             random: Stream::named(seed, "disk"),
@@ -50,6 +57,8 @@ impl TestDisk {
             wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
             failed: 0,
             requests: 0,
+            syncing: Vec::with_capacity(256),
+            syncs: 0,
         }
     }
 
@@ -59,8 +68,13 @@ impl TestDisk {
     }
 
     /// What the disk has at a slot.
-    pub fn at(&self, slot: u32) -> &[u8] {
-        &self.content[slot as usize * SLOT_BYTES..][..SLOT_BYTES]
+    pub fn at(&self, slot: u32) -> Vec<u8> {
+        self.content.lock().unwrap()[slot as usize * SLOT_BYTES..][..SLOT_BYTES].to_vec()
+    }
+
+    /// All of it, which changes while the disk is in use.
+    pub fn content(&self) -> Content {
+        Arc::clone(&self.content)
     }
 
     fn is_bad(&self, slot: u64, is_write: bool) -> bool {
@@ -114,6 +128,10 @@ impl Disk for TestDisk {
         self.push(InFlight { token, part, offset, is_write: true, looks });
     }
 
+    fn sync(&mut self, token: u64) {
+        self.syncing.push(token);
+    }
+
     fn submit(&mut self) -> Result<(), Error> {
         Ok(())
     }
@@ -122,6 +140,10 @@ impl Disk for TestDisk {
         self.in_flight
             .iter_mut()
             .for_each(|request| request.looks = request.looks.saturating_sub(1));
+        if let Some(token) = self.syncing.pop() {
+            self.syncs += 1;
+            return Some(Ended { token, result: Ok(0) });
+        }
         let index = self.in_flight.iter().position(|request| request.looks == 0)?;
         let InFlight { token, part, offset, is_write, .. } = self.in_flight.swap_remove(index);
         let first = offset / SLOT_BYTES as u64;
@@ -132,8 +154,8 @@ impl Disk for TestDisk {
         }
         let place = offset as usize..offset as usize + part.bytes;
         let in_buffer = part.begin..part.begin + part.bytes;
-        let (content, buffer) =
-            (&mut self.content[place], &mut self.buffers[part.buffer][in_buffer]);
+        let mut content = self.content.lock().unwrap();
+        let (content, buffer) = (&mut content[place], &mut self.buffers[part.buffer][in_buffer]);
         if is_write {
             content.copy_from_slice(buffer);
         } else {

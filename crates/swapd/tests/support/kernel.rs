@@ -11,6 +11,8 @@ use swapd::carrier::{Carrier, Operation, Request, SLOT_BYTES, Tag};
 use swapd::engine::Control;
 use types::random::Stream;
 
+use super::disk::Content;
+
 /// Most slots of a request.
 pub const SLOTS_MAX: u32 = 40;
 
@@ -39,6 +41,8 @@ type Stamp = u64;
 
 /// A read of a slot that fails.
 const LOST: Stamp = u64::MAX;
+/// What every slot of a served device has at the start.
+const FIRST: Stamp = 1;
 
 /// A write or discard of a slot that may be what the next read finds.
 #[derive(Clone, Copy, Debug)]
@@ -67,10 +71,15 @@ pub struct Kernel {
     made: u64,
     clock: u64,
     wake: OwnedFd,
+    /// The content of the served device, if it is none of a swap area: it has each write before its answer.
+    device: Option<Content>,
     pub errors: u64,
+    pub flushes: u64,
     pub slots_checked: u64,
     /// Stops the load after this many requests have begun, for tests that look at what is in flight.
     pub is_silent: bool,
+    /// Makes every request a read.
+    pub reads_only: bool,
 }
 
 impl Kernel {
@@ -94,15 +103,35 @@ impl Kernel {
             clock: 1,
             // Always readable, so that a sleeping engine wakes at once.
             wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
+            device: None,
             errors: 0,
+            flushes: 0,
             slots_checked: 0,
             is_silent: false,
+            reads_only: false,
         }
+    }
+
+    /// Lets the requests be those to a device, which gets its first content.
+    pub fn use_device(&mut self, device: Content) {
+        let mut content = device.lock().unwrap();
+        for (slot, page) in (0..).zip(content.chunks_exact_mut(SLOT_BYTES)) {
+            fill(page, slot, FIRST);
+            self.model[slot as usize][0].stamp = FIRST;
+        }
+        drop(content);
+        self.device = Some(device);
+    }
+
+    /// A device takes no discards.
+    fn is_refused(&self, operation: Operation) -> bool {
+        operation == Operation::Discard && self.device.is_some()
     }
 
     fn begin(&mut self, tag: usize) -> Option<Request> {
         let Load { slots, overlaps, .. } = self.load;
         let operation = match self.random.below(100) {
+            _ if self.reads_only => Operation::Read,
             0..45 => Operation::Read,
             45..92 => Operation::Write,
             92..99 => Operation::Discard,
@@ -126,7 +155,8 @@ impl Kernel {
             _ => 0,
         };
         let written = Written { stamp, begun: self.clock, ended: u64::MAX };
-        if matches!(operation, Operation::Write | Operation::Discard) {
+        let changes = matches!(operation, Operation::Write | Operation::Discard);
+        if changes && !self.is_refused(operation) {
             for slot in first..first + count {
                 self.model[slot as usize].push(written);
             }
@@ -150,6 +180,10 @@ impl Kernel {
         for slot in first..first + slots {
             let list = &mut self.model[slot as usize];
             let written = list.iter_mut().find(|written| written.begun == open.begun).unwrap();
+            if outcome.is_err() && self.device.is_some() {
+                // The device has the old content or the new one from now on.
+                continue;
+            }
             written.ended = self.clock;
             if outcome.is_err() {
                 // Slots of the request that did not fail have the new content.
@@ -160,6 +194,19 @@ impl Kernel {
                 list.iter().filter(|written| written.ended < oldest).map(|written| written.begun);
             let begun = superseding.max().unwrap_or(0);
             list.retain(|written| written.ended >= begun);
+        }
+    }
+
+    /// Checks that the device has what was written, or what another open or later write put there.
+    fn check_device(&self, open: &Open) {
+        let Some(device) = &self.device else { return };
+        let content = device.lock().unwrap();
+        for slot in open.request.first..open.request.first + open.request.slots {
+            let found = stamp_of(&content[slot as usize * SLOT_BYTES..][..SLOT_BYTES], slot);
+            let is_possible = self.model[slot as usize]
+                .iter()
+                .any(|written| found == Some(written.stamp) && written.ended >= open.begun);
+            assert!(is_possible, "seed {}: slot {slot} has {found:?}", self.load.seed);
         }
     }
 
@@ -258,12 +305,21 @@ impl Carrier for Kernel {
     fn finish(&mut self, tag: Tag, outcome: Result<(), Errno>) -> Result<(), Error> {
         let open = self.open[tag.index()].take().expect("a request is answered once");
         self.clock += 1;
+        if self.is_refused(open.request.operation) {
+            assert_eq!(outcome, Err(Errno::OPNOTSUPP));
+            return Ok(());
+        }
         self.errors += u64::from(outcome.is_err());
         assert!(outcome.is_ok() || self.load.expects_errors, "{:?}: {outcome:?}", open.request);
         match open.request.operation {
             Operation::Read => self.check_read(&open, outcome),
-            Operation::Write | Operation::Discard => self.end_write(&open, outcome),
-            Operation::Flush => {}
+            Operation::Write | Operation::Discard => {
+                self.end_write(&open, outcome);
+                if outcome.is_ok() {
+                    self.check_device(&open);
+                }
+            }
+            Operation::Flush => self.flushes += 1,
         }
         Ok(())
     }

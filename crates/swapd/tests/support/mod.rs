@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use policy::placement::{Latencies, SlotOnSwapIn};
-use policy::tiers::{Live, LiveRequest, serve};
+use policy::placement::Latencies;
+use policy::tiers::{Area, Live, LiveRequest, serve};
 use swapd::engine::{Control, Engine, Parts, Settings};
 use swapd::statistics::Statistics;
 use swapd::store::{Algorithm, Disk, FastStore, FramesIn, Room};
 
+use disk::Content;
 use kernel::{Kernel, Load};
 
 /// Frames beyond those that the placement fills.
@@ -21,13 +22,25 @@ pub const SPARE: usize = 4;
 
 /// Tiers of an architecture for `slots` slots.
 pub fn tiers(architecture: &str, frames: u64, slots: usize) -> Box<dyn Live> {
+    tiers_of(Area::Swap, architecture, &[], frames, slots)
+}
+
+fn tiers_of(
+    area: Area,
+    architecture: &str,
+    options: &[(&str, &str)],
+    frames: u64,
+    slots: usize,
+) -> Box<dyn Live> {
+    let options: BTreeMap<String, String> =
+        options.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let request = LiveRequest {
         architecture,
         profile: None,
-        options: &BTreeMap::new(),
+        options: &options,
         capacity: frames,
         latencies: Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 },
-        slot_on_swapin: SlotOnSwapIn::Keep,
+        area,
     };
     let mut tiers = serve(&request).unwrap().tiers;
     tiers.grow(slots);
@@ -70,6 +83,24 @@ pub fn parts_compressed<D: Disk>(
     parts_in(architecture, load, (frames, frames_in), (disk, None), has_checksums)
 }
 
+/// An engine that serves `device`, whose content it does not have from the start.
+pub fn parts_of_device<D: Disk>(
+    (architecture, options): (&str, &[(&str, &str)]),
+    load: Load,
+    (frames, frames_in): (usize, FramesIn),
+    (disk, fast_disk): (D, Option<D>),
+    device: Content,
+) -> (Parts<Kernel, D>, Arc<Control>) {
+    let disks = (disk, fast_disk);
+    let (mut parts, control) = parts_in("hierarchical", load, (frames, frames_in), disks, true);
+    parts.area = Area::Device;
+    parts.fast.find_all_slow();
+    parts.carrier.use_device(device);
+    let slots = load.slots as usize;
+    parts.tiers = tiers_of(Area::Device, architecture, options, frames as u64, slots);
+    (parts, control)
+}
+
 fn parts_in<D: Disk>(
     architecture: &str,
     load: Load,
@@ -81,6 +112,7 @@ fn parts_in<D: Disk>(
     let room = Room { slots, frames, spare: SPARE, has_checksums, frames_in };
     let control = Arc::new(Control::new().unwrap());
     let parts = Parts {
+        area: Area::Swap,
         carrier: Kernel::new(load, Arc::clone(&control)),
         disk,
         fast_disk,

@@ -48,6 +48,9 @@ impl Machine {
             }
             return true;
         }
+        if self.option_is("admit_at", "fault") {
+            return false;
+        }
         if !self.seen.contains(&page) {
             self.remember(page);
             return false;
@@ -117,7 +120,12 @@ impl Machine {
             }
             "nvm-cache" => {
                 self.request(page);
-                false
+                let is_read = self.option_is("admit_at", "fault");
+                let was_seen = self.seen.contains(&page);
+                if is_read && !was_seen {
+                    self.remember(page);
+                }
+                is_read && was_seen
             }
             "adaptive" => self.adaptive.read(page),
             other => panic!("no naive model of {other}"),
