@@ -215,6 +215,14 @@ impl DiskQueue {
     }
 }
 
+impl Drop for DiskQueue {
+    /// The kernel ends a ring some time after its last descriptor is closed, and would keep the file open until then:
+    /// a device that was opened exclusively could not be mounted yet.
+    fn drop(&mut self) {
+        let _ = self.ring.submitter().unregister_files();
+    }
+}
+
 impl AsFd for DiskQueue {
     /// Readable when a request has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
