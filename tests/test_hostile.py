@@ -269,6 +269,16 @@ def test_a_description_without_an_end_is_refused(trace: Path, tmp_path: Path) ->
     assert {path.name for path in tmp_path.iterdir()} == {"z.toml", "run", "pipe.toml"}
 
 
+@pytest.mark.parametrize("path", ["/proc/kmsg", "/sys/kernel/uevent_seqnum"])
+def test_a_file_of_the_kernel_without_an_end_is_refused(path: str, tmp_path: Path) -> None:
+    spec = tmp_path / "spec.toml"
+    spec.write_text(f'traces = ["{path}"]\n[[policy]]\nname = "lru"\nsizes = [10]\n')
+    for command in (["sweep", path], ["sweep", spec]):
+        refused = in_little_memory(*command, "-o", tmp_path / "q.parquet")
+        assert refused.returncode in (2, 3), refused.stderr
+        assert f"{path}: a file of the kernel" in refused.stderr, refused.stderr
+
+
 def test_a_description_of_many_megabytes_is_refused(trace: Path, tmp_path: Path) -> None:
     large = tmp_path / "large.toml"
     with large.open("wb") as file:

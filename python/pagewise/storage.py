@@ -18,6 +18,8 @@ from pagewise.units import MIB
 FILE = "file://"
 TEXT_BYTES_MAX = 4 * MIB
 """The largest spec or description that is read. Most are written by hand, and all are small."""
+KERNEL_FOLDERS = ("/proc/", "/sys/")
+"""Where the kernel writes the content of a file while it is read."""
 
 
 def is_remote(address: str) -> bool:
@@ -56,13 +58,21 @@ def fetch(address: str, destination: Path) -> None:
 
 
 def refuse_endless(path: str | Path) -> None:
-    """Raises an error for a pipe or a device: a pipe cannot be read twice, and some devices never
-    end."""
+    """Raises an error for a pipe, a device, or a file that the kernel writes as it is read.
+
+    A pipe cannot be read twice. Some devices never end, and files such as /proc/kmsg wait for more.
+    """
     if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
         raise UnreadableInput(
             f"{path}: not a regular file",
             path=str(path),
             hint="save what comes from a pipe to a file, and give that file",
+        )
+    if os.path.realpath(path).startswith(KERNEL_FOLDERS) and os.path.isfile(path):
+        raise UnreadableInput(
+            f"{path}: a file of the kernel, which may have no end",
+            path=str(path),
+            hint="copy its content to a file, and give that file",
         )
 
 
