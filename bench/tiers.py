@@ -14,6 +14,7 @@ policy `flash` stands for flash swap. `--policy kill` runs the plan with swap of
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -64,6 +65,9 @@ def made(out: Path, name: str, text: str, is_recorded: bool) -> Path:
     if about.exists() and tomllib.loads(about.read_text())["run"]["finished"]:
         return folder
     shutil.rmtree(folder, ignore_errors=True)
+    # `launch` looks for the applications in a folder `lab` beside the plan or above it.
+    with contextlib.suppress(FileExistsError):
+        (out / "lab").symlink_to(PLANS.parent)
     plan = out / f"{name}.toml"
     plan.write_text(text)
     command = [AGENT, "launch", plan, "-o", folder, *(["--record"] if is_recorded else [])]
