@@ -502,7 +502,7 @@ def test_sizes_and_paths_are_checked(folder: Path) -> None:
         ("16MiB", "1MiB", "/dev/shm/pagewise-swapd-test", 3, "memory"),
         ("16MiB", "1MiB", str(folder / "no" / "slow"), 3, "No such file"),
         ("8192GiB", "1MiB", slow, 3, "free"),
-        ("8192GiB", "4096GiB", slow, 3, "does not fit"),
+        ("8192GiB", "4096GiB", slow, 3, "do not fit"),
     ]:
         answer = started(size, fast, path, "--only-swap")
         assert answer.returncode == status and reason in answer.stderr, (size, answer.stderr)

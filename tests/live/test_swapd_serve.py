@@ -278,12 +278,19 @@ def test_what_cannot_be_served_is_refused_and_unchanged(folder: Path) -> None:
     assert "a served device cannot do priority" in refused(*serve, "--policy", "priority")
     assert "admit_at=swapout" in refused(*serve, "--policy", "nvm-cache")
     assert "nonexistent" in refused("--serve", "/nonexistent", *FAST)
-    assert "has 0 bytes" in refused("--serve", "/dev/zero", *FAST)
+    assert "neither a block device nor a file" in refused("--serve", "/dev/zero", *FAST)
+    os.mkfifo(folder / "pipe")
+    assert "neither a block" in refused("--serve", str(folder / "pipe"), *FAST)
+    (folder / "pipe").unlink()
     (folder / "odd").write_bytes(bytes(4097))
     assert "a multiple of 4096" in refused("--serve", str(folder / "odd"), *FAST)
     (folder / "odd").unlink()
+    other = folder / "other"
+    other.hardlink_to(image)
     with mounted(image, point):
-        assert "is the file of a loop device" in refused(*serve)
+        for name in (image, other):
+            assert "is the file of a loop device" in refused("--serve", str(name), *FAST)
+    other.unlink()
     with serving(image) as (server, _):
         assert "is locked by another program" in refused(*serve)
         server.terminate()
@@ -294,6 +301,8 @@ def test_what_cannot_be_served_is_refused_and_unchanged(folder: Path) -> None:
         run("mkfs.ext4", "-q", "-F", "-b", "4096", loop)
         with mounted(loop, point):
             assert "is mounted, swapped on, or used" in refused("--serve", loop, *FAST)
+        run("blockdev", "--setro", loop)
+        assert f"{loop}: is read-only" in refused("--serve", loop, *FAST)
     (folder / "disk").unlink()
     assert logs() == before and list(folder.iterdir()) == []
 

@@ -170,16 +170,17 @@ impl DiskQueue {
         pushed.expect("the ring has an entry for each request in flight");
     }
 
-    /// Gives the requests added since the last call to the kernel.
+    /// Gives the requests added since the last call to the kernel. Returns whether the kernel took all of them; if it
+    /// lacks memory, the next call tries the others again.
     ///
     /// # Errors
-    /// The operating system refuses; the requests stay added, and the next call tries again.
-    pub fn submit(&mut self) -> Result<(), Error> {
+    /// The operating system refuses.
+    pub fn submit(&mut self) -> Result<bool, Error> {
         if self.ring.submission().is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         match self.ring.submit() {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(self.ring.submission().is_empty()),
             // The kernel lacks memory at the moment, or a signal came.
             Err(error)
                 if matches!(
@@ -187,7 +188,7 @@ impl DiskQueue {
                     Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)
                 ) =>
             {
-                Ok(())
+                Ok(false)
             }
             Err(error) => Err(Error::call("io_uring_enter", error)),
         }

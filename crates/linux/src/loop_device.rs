@@ -4,7 +4,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Root};
@@ -157,14 +157,19 @@ pub fn holding(root: &Root, file_name: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-/// Whether the file at the absolute `path` is that of a device.
+/// Whether the file at `path` is that of a device, by this or another name.
 ///
 /// # Errors
 /// The operating system refuses.
 pub fn is_attached(root: &Root, path: &Path) -> Result<bool, Error> {
+    let identity = |path: &Path| {
+        std::fs::metadata(root.path(path)).ok().map(|found| (found.dev(), found.ino()))
+    };
+    let wanted = identity(path);
     for name in root.list("/sys/block")?.into_iter().filter(|name| name.starts_with("loop")) {
         let text = root.read(attribute(&name, "loop/backing_file"))?.unwrap_or_default();
-        if Path::new(text.trim_end_matches('\n')) == path {
+        let file = Path::new(text.trim_end_matches('\n'));
+        if file == path || (wanted.is_some() && identity(file) == wanted) {
             return Ok(true);
         }
     }
@@ -215,5 +220,10 @@ mod tests {
         assert_eq!(holding(&root, "swap").unwrap(), [Path::new("/none"); 0]);
         assert!(is_attached(&root, Path::new("/srv/swap-1")).unwrap());
         assert!(!is_attached(&root, Path::new("/swap-1")).unwrap());
+        // Another name of the same file.
+        std::fs::create_dir(root.path("/srv")).unwrap();
+        std::fs::write(root.path("/srv/swap-1"), "").unwrap();
+        std::fs::hard_link(root.path("/srv/swap-1"), root.path("/other")).unwrap();
+        assert!(is_attached(&root, Path::new("/other")).unwrap());
     }
 }

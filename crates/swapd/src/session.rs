@@ -45,8 +45,9 @@ const SPARE_FRAMES: usize = 256;
 const FRAMES_PER_PAGE: u64 = 4;
 /// What a compressed fast tier takes beside its memory, as a part of it: words of the frames and lists of what is free.
 const COMPRESSED_PART: u64 = 16;
-/// What the map and the policy of a served device take for each block: some devices are large.
-const SLOT_STATE_BYTES: u64 = 16;
+/// What the map, the orders, checksums and the policy of a served device take for each block at most: some devices are
+/// large.
+const SLOT_STATE_BYTES: u64 = 48;
 /// Buffers for requests to a tier on a disk.
 const DISK_BUFFERS: usize = 32;
 /// Requests to a tier on a disk in flight: one for each buffer, and a sync for each request of the carrier.
@@ -556,11 +557,13 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
     let wanted = fast_bytes + beside + map + SPARE_BYTES;
     match Gauge::open(root, None)?.read(false) {
         Some(memory) if memory.available < wanted => Err(Error::Refused(format!(
-            "a fast tier of {} MiB does not fit: {} MiB of memory are available, and {} MiB should stay; \
-             choose a smaller --fast",
+            "a fast tier of {} MiB and {} MiB beside it do not fit: {} MiB of memory are available, and {} MiB should \
+             stay; choose a smaller --fast{}",
             fast_bytes >> 20,
+            (beside + map) >> 20,
             memory.available >> 20,
-            SPARE_BYTES >> 20
+            SPARE_BYTES >> 20,
+            if map > fast_bytes { ", or a smaller device" } else { "" }
         ))),
         _ => Ok(()),
     }

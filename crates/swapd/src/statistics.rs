@@ -159,7 +159,6 @@ pub struct Statistics {
     pub errors_checksum: Count,
     /// The last slot with an error of the slow tier, plus one; 0 without one.
     pub error_slot: Count,
-    /// Bytes of memory that compressed pages take, plus one; 0 if no page is compressed.
     /// Events that the kernel lost before the policy learned of them, plus one; 0 where none can be lost.
     pub events_lost: Count,
     /// Servers that took over from one that had ended.

@@ -81,6 +81,7 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
         moves: Moves::default(),
         due: VecDeque::with_capacity(plan.slots as usize),
         due_steps: vec![None; plan.slots as usize],
+        is_in_due: vec![false; plan.slots as usize],
         is_on_disk: vec![false; plan.slots as usize],
         statistics: Arc::clone(&statistics),
         control: Arc::clone(&control),
@@ -229,6 +230,8 @@ struct Driver {
     moves: Moves,
     due: VecDeque<u32>,
     due_steps: Vec<Option<Step>>,
+    /// By slot: whether it is in `due`, where it stays when its step is cancelled.
+    is_in_due: Vec<bool>,
     /// By slot: whether its page was written back.
     is_on_disk: Vec<bool>,
     statistics: Arc<Statistics>,
@@ -260,6 +263,7 @@ impl Driver {
         while begun.elapsed() < TURN
             && let Some(slot) = self.due.pop_front()
         {
+            self.is_in_due[slot as usize] = false;
             if let Some(step) = self.due_steps[slot as usize].take() {
                 self.write_back(Move { step, page: PageId(slot) });
             }
@@ -317,7 +321,9 @@ impl Driver {
             match moved.step {
                 Step::WriteSlow | Step::Demote { writes: true } => {
                     self.due_steps[moved.page.index()] = Some(moved.step);
-                    self.due.push_back(moved.page.0);
+                    if !std::mem::replace(&mut self.is_in_due[moved.page.index()], true) {
+                        self.due.push_back(moved.page.0);
+                    }
                 }
                 _ => self.tiers.done(moved),
             }
@@ -407,6 +413,7 @@ mod tests {
             moves: Moves::default(),
             due: VecDeque::new(),
             due_steps: vec![None; 16],
+            is_in_due: vec![false; 16],
             is_on_disk: vec![false; 16],
             statistics: Arc::new(Statistics::default()),
             control: Arc::new(Control::new().unwrap()),
@@ -439,6 +446,18 @@ mod tests {
         assert_eq!(counts.fast.writes.get(), 7);
         driver.control.end();
         assert_eq!(driver.turn(&[], 5), None);
+    }
+
+    #[test]
+    fn a_slot_waits_once_however_often_its_page_returns() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut driver = driver(&Root::at(folder.path()));
+        for _ in 0..100 {
+            (0..16).for_each(|slot| driver.page_out(slot));
+            (0..16).for_each(|slot| driver.page_in(slot));
+        }
+        assert!((1..=16).contains(&driver.due.len()), "{} slots wait", driver.due.len());
+        assert_eq!((driver.tiers.frames_used(), driver.tiers.in_flight()), (0, 0));
     }
 
     #[test]

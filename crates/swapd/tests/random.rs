@@ -172,6 +172,17 @@ fn failing_blocks_of_both_tiers_and_encryption_give_no_other_data() {
 }
 
 #[test]
+fn requests_that_the_kernel_did_not_take_are_given_again() {
+    for open in [1, 12] {
+        let load = Load { open, ..Load::new(170, 500, 2000) };
+        let disk = TestDisk::new(170, 500, 6).refusing(60);
+        let (parts, control) = parts("hierarchical", load, 50, disk, true);
+        let parts = run(parts, &control);
+        assert!(parts.disk.requests > 100 && parts.carrier.slots_checked > load.requests / 4);
+    }
+}
+
+#[test]
 fn a_frame_that_cannot_be_read_is_retired_and_the_slow_copy_answers() {
     // A page that is read from the slow tier again gets a frame and keeps its copy there.
     let load = Load { expects_errors: true, ..Load::new(160, 1000, 4000) };

@@ -54,6 +54,8 @@ const ROOM_FOR_DECISION: usize = 8;
 const SLOTS_PER_TURN: u32 = 256;
 /// Requests taken from the carrier before disk requests begin.
 const REQUESTS_PER_TURN: usize = 32;
+/// Turns in which writes to neighbouring slots may gather while more requests wait.
+const TURNS_TO_GATHER: u32 = 16;
 /// The placement gets another capacity if that differs by more than this part.
 const CAPACITY_PART: u64 = 64;
 /// How long before a time the thread wakes to meet it.
@@ -137,6 +139,8 @@ pub struct Engine<C, D> {
     ready_requests: ReadyRequests,
     /// Whether requests were left for the next turn, although they could be decided.
     has_more: bool,
+    /// Turns since the last one in which every cluster was closed.
+    turns_gathered: u32,
     /// Moves that may begin, in order.
     ready_moves: VecDeque<u32>,
     wait_for_frame: VecDeque<u32>,
@@ -164,6 +168,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             decided: Moves::default(),
             ready_requests: ReadyRequests::new(settings.requests),
             has_more: false,
+            turns_gathered: 0,
             ready_moves: queue(),
             wait_for_frame: queue(),
             demoting: 0,
@@ -304,10 +309,10 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 (open.decided, open.error) = (request.slots, Some(Errno::INVAL));
             }
             let index = self.requests.push(open);
+            self.ready_requests.push_back(index, &open);
             if is_flush && self.is_durable() {
                 self.parts.disk.sync(SYNC | u64::from(index));
             }
-            self.ready_requests.push_back(index, request.operation);
             if request.operation == Operation::Read {
                 return Ok(true);
             }
@@ -360,14 +365,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         Ok(has_worked)
     }
 
-    /// Begins every move that need not wait, decides all reads and one other request, and gives the disk its
-    /// requests. Writes to neighbouring slots gather in the buffers of the disk until no request is left.
+    /// Begins every move that need not wait, decides all reads and one other request, and gives the disk its requests.
+    /// Writes to neighbouring slots gather in the buffers of the disk until no request is left, or for some turns.
     fn work(&mut self) -> Result<(), Error> {
         let mut has_other = false;
         loop {
             self.begin_moves()?;
             let has_room = self.orders.room() >= ROOM_FOR_DECISION;
-            if has_room && let Some(request) = self.ready_requests.pop_read() {
+            if has_room && let Some(request) = self.ready_requests.pop_urgent() {
                 self.decide(request)?;
                 continue;
             }
@@ -380,8 +385,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 continue;
             }
             self.has_more = has_room && !self.ready_requests.is_empty();
+            self.turns_gathered = if self.has_more { self.turns_gathered + 1 } else { 0 };
+            let only_reads = self.has_more && !self.turns_gathered.is_multiple_of(TURNS_TO_GATHER);
             for &tier in self.disks() {
-                let only_reads = self.has_more;
                 while let Some(buffer) = self.lanes[tier as usize].clusters.close(only_reads) {
                     self.submit(tier, buffer);
                 }
@@ -395,7 +401,8 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             self.parts.statistics.compressed.set(counts);
         }
         for &tier in self.disks() {
-            self.parts.disk(tier).submit()?;
+            // The next turn tries again what the kernel did not take.
+            self.has_more |= !self.parts.disk(tier).submit()?;
         }
         Ok(())
     }
@@ -433,18 +440,19 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             let slot = open.request.first + open.decided;
             if self.orders.is_busy(slot) {
                 self.orders.wait(slot, request);
+                let waits = &mut self.requests.get_mut(request).waits;
+                *waits = waits.saturating_add(1);
                 return Ok(());
             }
             if self.orders.room() < ROOM_FOR_DECISION {
-                self.ready_requests.push_front(request, open.request.operation);
+                self.ready_requests.push_front(request, &open);
                 return Ok(());
             }
             self.requests.get_mut(request).decided += 1;
             self.decide_slot(request, slot);
             self.begin_moves()?;
         }
-        let operation = self.requests.get(request).request.operation;
-        self.ready_requests.push_back(request, operation);
+        self.ready_requests.push_back(request, self.requests.get(request));
         Ok(())
     }
 
@@ -521,8 +529,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Rest::Next(next) => self.ready_moves.push_back(next),
             Rest::Idle(mut waiter) => {
                 while waiter != NONE {
-                    let operation = self.requests.get(waiter).request.operation;
-                    self.ready_requests.push_back(waiter, operation);
+                    self.ready_requests.push_back(waiter, self.requests.get(waiter));
                     waiter = self.orders.after(waiter);
                 }
             }

@@ -13,6 +13,8 @@ pub(super) struct OpenRequest {
     pub request: Request,
     /// Slots for which the tiers have decided.
     pub decided: u32,
+    /// How often it waited for a slot.
+    pub waits: u8,
     /// What the answer waits for: moves, and the decision of all slots.
     pub pending: u32,
     /// The first error.
@@ -69,8 +71,12 @@ impl Requests {
     }
 }
 
-/// Requests with slots to decide. Reads come first, since a program waits for them.
+/// How often reads of its slots may overtake a request that waits for them.
+const OVERTAKEN_MAX: u8 = 4;
+
+/// Requests with slots to decide: first those that were overtaken too often, then reads, since a program waits for them.
 pub(super) struct ReadyRequests {
+    overdue: VecDeque<u32>,
     reads: VecDeque<u32>,
     others: VecDeque<u32>,
 }
@@ -78,28 +84,32 @@ pub(super) struct ReadyRequests {
 impl ReadyRequests {
     pub fn new(requests: usize) -> ReadyRequests {
         let queue = || VecDeque::with_capacity(requests);
-        ReadyRequests { reads: queue(), others: queue() }
+        ReadyRequests { overdue: queue(), reads: queue(), others: queue() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.reads.is_empty() && self.others.is_empty()
+        self.overdue.is_empty() && self.reads.is_empty() && self.others.is_empty()
     }
 
-    fn queue(&mut self, operation: Operation) -> &mut VecDeque<u32> {
-        if operation == Operation::Read { &mut self.reads } else { &mut self.others }
+    fn queue(&mut self, open: &OpenRequest) -> &mut VecDeque<u32> {
+        match open.request.operation {
+            _ if open.waits > OVERTAKEN_MAX => &mut self.overdue,
+            Operation::Read => &mut self.reads,
+            _ => &mut self.others,
+        }
     }
 
-    pub fn push_back(&mut self, request: u32, operation: Operation) {
-        self.queue(operation).push_back(request);
+    pub fn push_back(&mut self, request: u32, open: &OpenRequest) {
+        self.queue(open).push_back(request);
     }
 
-    pub fn push_front(&mut self, request: u32, operation: Operation) {
-        self.queue(operation).push_front(request);
+    pub fn push_front(&mut self, request: u32, open: &OpenRequest) {
+        self.queue(open).push_front(request);
     }
 
-    /// The first read.
-    pub fn pop_read(&mut self) -> Option<u32> {
-        self.reads.pop_front()
+    /// The first overdue request, or else the first read.
+    pub fn pop_urgent(&mut self) -> Option<u32> {
+        self.overdue.pop_front().or_else(|| self.reads.pop_front())
     }
 
     /// The first request of another kind.
@@ -113,6 +123,7 @@ impl OpenRequest {
         OpenRequest {
             request,
             decided: 0,
+            waits: 0,
             pending: 1,
             error: None,
             arrived_ns,
@@ -125,5 +136,29 @@ impl OpenRequest {
     pub fn bytes_of(&self, slot: u32) -> std::ops::Range<usize> {
         let begin = (slot - self.request.first) as usize * crate::carrier::SLOT_BYTES;
         begin..begin + crate::carrier::SLOT_BYTES
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_reads_overtook_too_often_comes_before_them() {
+        let open = |operation, waits| OpenRequest {
+            waits,
+            ..OpenRequest::new(
+                Request { tag: crate::carrier::Tag(0), operation, first: 5, slots: 1 },
+                0,
+            )
+        };
+        let mut ready = ReadyRequests::new(8);
+        ready.push_back(1, &open(Operation::Write, OVERTAKEN_MAX));
+        ready.push_back(2, &open(Operation::Read, 1));
+        ready.push_back(3, &open(Operation::Write, OVERTAKEN_MAX + 1));
+        ready.push_front(4, &open(Operation::Read, 0));
+        let urgent: Vec<u32> = std::iter::from_fn(|| ready.pop_urgent()).collect();
+        assert_eq!((urgent, ready.pop_other()), (vec![3, 4, 2], Some(1)));
+        assert!(ready.is_empty());
     }
 }

@@ -20,11 +20,11 @@ pub trait Disk {
     fn write(&mut self, token: u64, part: Part, offset: u64);
     /// Adds a sync: once it has ended, writes that ended before it was added are durable.
     fn sync(&mut self, token: u64);
-    /// Begins the requests added since the last call.
+    /// Begins the requests added since the last call. Returns whether all have begun.
     ///
     /// # Errors
     /// The operating system refuses.
-    fn submit(&mut self) -> Result<(), Error>;
+    fn submit(&mut self) -> Result<bool, Error>;
     /// A request that has ended, if there is one.
     fn ended(&mut self) -> Option<Ended>;
     /// Makes the calling thread the one that uses the disk from now on.
@@ -61,7 +61,7 @@ impl Disk for DiskQueue {
         self.sync(token);
     }
 
-    fn submit(&mut self) -> Result<(), Error> {
+    fn submit(&mut self) -> Result<bool, Error> {
         Ok(self.submit()?)
     }
 

@@ -102,7 +102,7 @@ impl<D: Disk> Disk for Encrypted<D> {
         self.disk.sync(token);
     }
 
-    fn submit(&mut self) -> Result<(), Error> {
+    fn submit(&mut self) -> Result<bool, Error> {
         self.disk.submit()
     }
 

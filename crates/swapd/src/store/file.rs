@@ -11,7 +11,8 @@ use std::path::Path;
 
 use linux::{Root, loop_device};
 use rustix::fs::{
-    FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, fstatfs, fstatvfs, seek,
+    FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, fstatfs, fstatvfs, major,
+    minor, seek,
 };
 use rustix::io::{Errno, pwrite};
 
@@ -21,6 +22,8 @@ use crate::carrier::SLOT_BYTES;
 
 /// `f_type` of file systems that keep files in memory (include/uapi/linux/magic.h).
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+/// Why a path cannot be served.
+const NO_CONTENT: &str = "is neither a block device nor a file";
 /// Bytes of zeros written at a time.
 const ZEROS: usize = 1 << 20;
 
@@ -53,6 +56,11 @@ pub fn open(path: &Path, blocks: u64, tier: Tier) -> Result<OwnedFd, Error> {
 /// # Errors
 /// The device cannot be read, or has no whole number of blocks.
 pub fn content_slots(path: &Path) -> Result<u32, Error> {
+    // Opening a pipe waits, and opening some devices has effects.
+    let kind = std::fs::metadata(path).map_err(|error| refused(path, &error))?.file_type();
+    if !kind.is_block_device() && !kind.is_file() {
+        return Err(refused(path, &NO_CONTENT));
+    }
     let file = File::open(path).map_err(|error| refused(path, &error))?;
     let bytes = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
     let blocks = bytes / SLOT_BYTES as u64;
@@ -93,7 +101,7 @@ pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Err
             .map_err(|_| refused(path, &"is locked by another program"))?;
         file.into()
     } else {
-        return Err(refused(path, &"is neither a block device nor a file"));
+        return Err(refused(path, &NO_CONTENT));
     };
     match seek(&file, SeekFrom::End(0)) {
         Ok(found) if found == bytes => Ok(file),
@@ -140,6 +148,9 @@ fn open_device(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
         }
         _ => refused(path, &error),
     })?;
+    if is_read_only(&file) {
+        return Err(refused(path, &"is read-only"));
+    }
     let size = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
     if size < bytes {
         let (name, option) = (tier.name(), tier.size_option());
@@ -148,6 +159,14 @@ fn open_device(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
         return Err(refused(path, &what));
     }
     Ok(file.into())
+}
+
+/// Whether the kernel refuses writes to a device, which it opens for writing even so.
+fn is_read_only(device: &File) -> bool {
+    let Ok(found) = device.metadata() else { return false };
+    let (major, minor) = (major(found.rdev()), minor(found.rdev()));
+    let attribute = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+    attribute.is_ok_and(|text| text.trim() == "1")
 }
 
 /// Removes a file that could not be completed.

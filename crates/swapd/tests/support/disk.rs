@@ -20,6 +20,8 @@ struct InFlight {
     is_write: bool,
     /// Looks until it ends.
     looks: u32,
+    /// Whether the kernel took it; at once, unless it refuses some.
+    is_taken: bool,
 }
 
 /// What a disk holds.
@@ -36,6 +38,8 @@ pub struct TestDisk {
     bad_writes: u32,
     /// Requests end after at most this many looks.
     looks: u32,
+    /// In percent: calls that take no request.
+    refused_submits: u32,
     wake: OwnedFd,
     pub failed: u64,
     pub requests: u64,
@@ -54,6 +58,7 @@ impl TestDisk {
             bad_reads: 0,
             bad_writes: 0,
             looks: 8,
+            refused_submits: 0,
             wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
             failed: 0,
             requests: 0,
@@ -65,6 +70,11 @@ impl TestDisk {
     /// The disk with errors at some slots, in percent.
     pub fn failing(self, bad_reads: u32, bad_writes: u32) -> TestDisk {
         TestDisk { bad_reads, bad_writes, ..self }
+    }
+
+    /// The disk with a kernel that takes no request in this many calls of a hundred.
+    pub fn refusing(self, refused_submits: u32) -> TestDisk {
+        TestDisk { refused_submits, ..self }
     }
 
     /// What the disk has at a slot.
@@ -119,32 +129,41 @@ impl Disk for TestDisk {
     }
 
     fn read(&mut self, token: u64, part: Part, offset: u64) {
-        let looks = self.random.below(self.looks);
-        self.push(InFlight { token, part, offset, is_write: false, looks });
+        let (looks, is_taken) = (self.random.below(self.looks), self.refused_submits == 0);
+        self.push(InFlight { token, part, offset, is_write: false, looks, is_taken });
     }
 
     fn write(&mut self, token: u64, part: Part, offset: u64) {
-        let looks = self.random.below(self.looks);
-        self.push(InFlight { token, part, offset, is_write: true, looks });
+        let (looks, is_taken) = (self.random.below(self.looks), self.refused_submits == 0);
+        self.push(InFlight { token, part, offset, is_write: true, looks, is_taken });
     }
 
     fn sync(&mut self, token: u64) {
         self.syncing.push(token);
     }
 
-    fn submit(&mut self) -> Result<(), Error> {
-        Ok(())
+    fn submit(&mut self) -> Result<bool, Error> {
+        if self.refused_submits == 0 {
+            return Ok(true);
+        }
+        let is_refused = self.random.below(100) < self.refused_submits;
+        if !is_refused {
+            self.in_flight.iter_mut().for_each(|request| request.is_taken = true);
+        }
+        Ok(!is_refused || self.in_flight.iter().all(|request| request.is_taken))
     }
 
     fn ended(&mut self) -> Option<Ended> {
         self.in_flight
             .iter_mut()
+            .filter(|request| request.is_taken)
             .for_each(|request| request.looks = request.looks.saturating_sub(1));
         if let Some(token) = self.syncing.pop() {
             self.syncs += 1;
             return Some(Ended { token, result: Ok(0) });
         }
-        let index = self.in_flight.iter().position(|request| request.looks == 0)?;
+        let index =
+            self.in_flight.iter().position(|request| request.looks == 0 && request.is_taken)?;
         let InFlight { token, part, offset, is_write, .. } = self.in_flight.swap_remove(index);
         let first = offset / SLOT_BYTES as u64;
         let slots = first..first + (part.bytes / SLOT_BYTES) as u64;
