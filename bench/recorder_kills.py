@@ -83,7 +83,7 @@ class Killed:
 MODES: dict[str, tuple[list[str], Callable[[Path], Any]]] = {
     "record": ([], swapping),
     "record --kills": (["--kills", "--launches"], spawning),
-    "record of every source": (
+    "record of all but kills": (
         ["--swap", "--faults", "--files", "--block", "--launches", "--buffer", "64MiB"],
         swapping,
     ),
