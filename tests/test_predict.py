@@ -141,7 +141,7 @@ def test_losses_of_the_recording_are_reported(
     out, err = capsys.readouterr()
     assert json.loads(out)["losses"]["run"][0]["count"] == 1
     assert "note: run lost 1 record" in err
-    assert "- `run` lost 1 records: " in (output / "predict.md").read_text()
+    assert "- `run` lost 1 record: " in (output / "predict.md").read_text()
 
 
 @pytest.mark.parametrize("file", ["predict.md", "predict.json"])
