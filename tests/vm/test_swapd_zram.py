@@ -22,6 +22,8 @@ ROUNDS, VISITS, IDLE_S = 3, 3000, 10
 BOOT_S = 900
 MODULES = ("zram", "loop")
 NEWER = guest.Machine(suite="bookworm-backports", modules=MODULES)
+NOT_HANDED_BACK = 64 * NEWER.processors
+"""Slots that the kernel may not have freed yet: a processor returns them by 64 (mm/swap_slots.c)."""
 OLDER = guest.Machine(modules=MODULES)
 BACKENDS = ("bpf", "tracefs")
 
@@ -181,7 +183,7 @@ def test_a_program_finds_its_pages_and_the_kernel_counts_the_same_moves(
     assert report["demotions"] == report["slow"]["writes"] == writes > 0
     # A page that is read while it is written back counts as on the disk.
     assert 0 <= report["slow"]["reads"] - reads <= reads // 100
-    assert reads > 0 and held == 0
+    assert reads > 0 and held <= NOT_HANDED_BACK
     assert report["fast"]["writes"] >= writes and report["promotions"] == 0
     instances = (results / f"{backend}.instances").read_text()
     assert ("pagewise" in instances) == (backend == "tracefs")
@@ -193,9 +195,8 @@ def test_zram_holds_no_more_than_the_fast_tier_and_swapd_is_idle(
 ) -> None:
     memory, disk = (results / f"{backend}.idle").read_text().splitlines()
     pages, on_disk = int(memory.split()[0]) // 4096, int(disk.split()[0])
-    # No policy knows the header of the area, and slots that a processor has not handed back yet: it
-    # does so by 64 (mm/swap_slots.c).
-    unknown = 1 + 64 * NEWER.processors
+    # No policy knows the header of the area, nor these slots.
+    unknown = 1 + NOT_HANDED_BACK
     assert 0 < pages - on_disk <= FAST_MIB * MIB // 4096 + unknown
     assert on_disk > (PROGRAM_MIB - GROUP_MIB - FAST_MIB) * MIB // 4096 // 2
     # An emulated processor is many times slower than a real one.
