@@ -23,7 +23,7 @@ BOOT_S = 900
 MODULES = ("zram", "loop")
 NEWER = guest.Machine(suite="bookworm-backports", modules=MODULES)
 NOT_HANDED_BACK = 64 * NEWER.processors
-"""Slots that the kernel may not have freed yet: a processor returns them by 64 (mm/swap_slots.c)."""
+"""Slots that the kernel may not have freed: a processor returns them by 64 (mm/swap_slots.c)."""
 OLDER = guest.Machine(modules=MODULES)
 BACKENDS = ("bpf", "tracefs")
 

@@ -374,10 +374,9 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 let own = (request != NONE).then(|| self.requests.get(request).request.operation);
                 let is_void = own == Some(Operation::Discard);
                 // The frame of a block that is being written to the device moves nowhere.
-                let is_demotion =
-                    !is_void && !(self.parts.area == Area::Device && own == Some(Operation::Write));
+                let is_rewritten = self.parts.area == Area::Device && own == Some(Operation::Write);
                 let rest = Copies { frame: None, ..copies };
-                statistics.demotions.add(u64::from(is_demotion));
+                statistics.demotions.add(u64::from(!is_void && !is_rewritten));
                 fast.set_copies(slot, if is_void { Copies::NONE } else { rest });
             }
         }
