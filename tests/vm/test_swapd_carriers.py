@@ -12,11 +12,11 @@ import re
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import guest
 import pytest
+from carriers import Left, swapping
 
 pytestmark = pytest.mark.slow
 
@@ -51,25 +51,7 @@ trap save EXIT
 swapd="pagewise-agent swapd --size {AREA_MIB}MiB --fast {FAST_MIB}MiB --slow /disk/slow
     --policy hierarchical --only-swap --verify"
 
-# Starts the program in the group; its input is file descriptor 3, its output $1.
-start_program() {{
-    rm -f /tmp/input
-    mkfifo /tmp/input
-    (echo 0 >/sys/fs/cgroup/small/cgroup.procs; exec swapping {PROGRAM_MIB} </tmp/input >$1) &
-    program=$!
-    exec 3>/tmp/input
-    output=$1
-}}
-
-# Asks the program for $1 visits, and waits until it has answered $2 times in total.
-ask() {{
-    echo $1 >&3
-    until [ $(grep -c checked $output) -ge $2 ]; do
-        sleep 0.1
-        kill -0 $program || return 1
-    done
-}}
-
+{swapping(PROGRAM_MIB)}
 # The server that serves now: the last that took over, or the first.
 server() {{
     taken=$(sed -n 's/.*killed; process \\([0-9]*\\) serves.*/\\1/p' $1 | tail -1)
@@ -124,18 +106,6 @@ observe() {{
 for carrier in $(cat /carriers); do observe $carrier || exit 1; done
 true
 """
-
-
-@dataclass(frozen=True)
-class Left:
-    """The results of one carrier in a guest."""
-
-    results: Path
-    carrier: str
-
-    def text(self, name: str) -> str:
-        """The text of a file that the guest's script wrote about this carrier."""
-        return (self.results / f"{self.carrier}.{name}").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -12,11 +12,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import guest
 import pytest
+from carriers import Left
 
 pytestmark = pytest.mark.slow
 
@@ -102,18 +102,6 @@ observe() {{
 for carrier in {" ".join(CARRIERS)}; do observe $carrier || exit 1; done
 true
 """
-
-
-@dataclass(frozen=True)
-class Left:
-    """The results of one carrier in the guest."""
-
-    results: Path
-    carrier: str
-
-    def text(self, name: str) -> str:
-        """The text of a file that the guest's script wrote about this carrier."""
-        return (self.results / f"{self.carrier}.{name}").read_text()
 
 
 @pytest.fixture(scope="module")

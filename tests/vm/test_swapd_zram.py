@@ -12,6 +12,7 @@ from pathlib import Path
 
 import guest
 import pytest
+from carriers import swapping
 
 pytestmark = pytest.mark.slow
 
@@ -53,25 +54,7 @@ echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 mkdir /sys/fs/cgroup/small
 echo {GROUP_MIB}M >/sys/fs/cgroup/small/memory.high
 
-# Starts the program in the group; its input is file descriptor 3, its output $1.
-start_program() {{
-    rm -f /tmp/input
-    mkfifo /tmp/input
-    (echo 0 >/sys/fs/cgroup/small/cgroup.procs; exec swapping {PROGRAM_MIB} </tmp/input >$1) &
-    program=$!
-    exec 3>/tmp/input
-    output=$1
-}}
-
-# Asks the program for $1 visits, and waits until it has answered $2 times in total.
-ask() {{
-    echo $1 >&3
-    until [ $(grep -c checked $output) -ge $2 ]; do
-        sleep 0.1
-        kill -0 $program || return 1
-    done
-}}
-
+{swapping(PROGRAM_MIB)}
 serve() {{
     $swapd --json >$results/$1.json 2>$results/$1.errors &
     server=$!

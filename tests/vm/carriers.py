@@ -1,0 +1,47 @@
+"""What the guests of swapd share: a program that swaps, and the results of one carrier."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+GROUP = "/sys/fs/cgroup/small"
+
+
+def swapping(mebibytes: int) -> str:
+    """Shell functions that start tests/vm/swapping.c in `GROUP`, and ask it for visits.
+
+    They set ``program`` and ``output``; the program's input is file descriptor 3.
+    """
+    return f"""\
+# Starts the program in the group; its input is file descriptor 3, its output $1.
+start_program() {{
+    rm -f /tmp/input
+    mkfifo /tmp/input
+    (echo 0 >{GROUP}/cgroup.procs; exec swapping {mebibytes} </tmp/input >$1) &
+    program=$!
+    exec 3>/tmp/input
+    output=$1
+}}
+
+# Asks the program for $1 visits, and waits until it has answered $2 times in total.
+ask() {{
+    echo $1 >&3
+    until [ $(grep -c checked $output) -ge $2 ]; do
+        sleep 0.1
+        kill -0 $program || return 1
+    done
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Left:
+    """The results of one carrier in a guest."""
+
+    results: Path
+    carrier: str
+
+    def text(self, name: str) -> str:
+        """The text of a file that the guest's script wrote about this carrier."""
+        return (self.results / f"{self.carrier}.{name}").read_text()
