@@ -44,7 +44,25 @@ def test_help_names_no_type_and_wraps_no_example(
     assert all(example.removeprefix("sudo ").startswith("pagewise ") for example in result)
     # Only lines that cannot be wrapped, such as a long option, exceed the width.
     wide = [line for line in prose.splitlines()[1:] if len(line) > columns]
-    assert all(len(line.split()) <= 2 for line in wide), wide
+    words = [re.sub(r"`[^`]*`", "`command`", line).split() for line in wide]
+    assert all(len(line) <= 2 for line in words), wide
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_help_breaks_no_command_in_backticks(
+    path: tuple[str, ...],
+    columns: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, text, _ = ran(*path, "--help", capsys=capsys)
+    broken = [line for line in text.splitlines() if line.count("`") % 2]
+    assert not broken
+    beside = [line for line in text.splitlines() if len(line) > columns and "`" in line]
+    alone = re.compile(r"\s*\S*`[^`]+`\S*")
+    assert all(alone.fullmatch(line) for line in beside), beside
 
 
 def test_every_option_of_a_command_is_in_its_help(capsys: pytest.CaptureFixture[str]) -> None:

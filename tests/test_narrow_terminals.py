@@ -22,7 +22,7 @@ from pagewise.advice.setting import Setting
 from pagewise.commands import COMMANDS, study
 from pagewise.commands.info import command_of
 from pagewise.table_layout import Column, layout, lines
-from pagewise.wrapping import COMMAND, wrapped
+from pagewise.wrapping import COMMAND, columns, wrapped
 
 PAGEWISE = Path(sys.executable).with_name("pagewise")
 RECORDINGS = {"STEADY": (300, 40), "BRIEF": (200, 20)}
@@ -339,6 +339,22 @@ def test_wrapping_keeps_words_and_commands() -> None:
         for number, line in enumerate(lines):
             has_room = len(line) + (indent if number == 0 else 0) <= width
             assert has_room or line.strip() in words, (seed, width, lines)
+
+
+def test_a_long_name_leaves_the_other_values_beside_theirs() -> None:
+    rows = [("kind", "swap"), ("n" * 50, "one two"), ("events", "1,234")]
+    assert columns(rows, 80) == [
+        ("kind    ", ["swap"]),
+        ("n" * 50, ["", " " * 8 + "one two"]),
+        ("events  ", ["1,234"]),
+    ]
+    assert columns(rows[1:2], 40) == [("n" * 50, ["", "    one two"])]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_errors_about_missing_arguments_break_no_command(columns: int) -> None:
+    shown = on_a_terminal([PAGEWISE, "simulate", "x"], columns, has_errors=True)
+    assert "`pagewise list architectures`" in shown and "`pagewise devices`" in shown, shown
 
 
 def test_a_terminal_that_is_not_one_does_not_wrap() -> None:

@@ -25,8 +25,8 @@ from rich.text import Text
 from pagewise.recording import Progress
 from pagewise.table_layout import Column, layout
 from pagewise.table_layout import lines as lines_of
+from pagewise.wrapping import QUOTED, unbroken, wrapped
 from pagewise.wrapping import columns as beside
-from pagewise.wrapping import unbroken, wrapped
 
 if TYPE_CHECKING:
     from pagewise.answers import Setting
@@ -191,7 +191,13 @@ class Table:
             yield "\t".join(cell(text).strip() for text in row)
 
     def text(self, width: int) -> Iterator[Text]:
-        """The lines in columns, with figures aligned right; several tables if one is too wide."""
+        """The lines in columns, with figures aligned right; several tables if one is too wide.
+
+        In a table of names and texts no word is broken, since a name may be pasted.
+        """
+        if self.words == len(self.columns) == 2:
+            yield from self.names(width)
+            return
         cells = zip(*self.rows, strict=True) if self.rows else [[]] * len(self.columns)
         columns = [
             Column(str(heading) if isinstance(heading, Text) else cell(heading), texts, is_words)
@@ -207,6 +213,15 @@ class Table:
                 yield Text()
             for line, is_heading in lines_of(placed):
                 yield Text(line, "bold" if is_heading else "")
+
+    def names(self, width: float) -> Iterator[Text]:
+        """The lines of two columns of words: the heading, and names with texts beside them."""
+        heading = [str(text).replace("\n", " ") for text in self.columns]
+        rows = [(cell(name), quoted(text)) for name, text in [heading, *self.rows]]
+        for number, (name, lines) in enumerate(beside(rows, width, commands=QUOTED)):
+            for place, line in enumerate(lines):
+                text = f"{name if place == 0 else ''}{line}".rstrip(" ")
+                yield Text(text, "" if number else "bold")
 
     def facts(self, width: float) -> Iterator[Text]:
         """The lines of a table without headings on a terminal: names, and figures beside them."""

@@ -20,12 +20,18 @@ PROGRAMS = (
     "make build",
 )
 """How commands in messages begin, if they are not in backticks."""
-COMMAND = re.compile(rf"`[^`\n]+`|(?<!\S)(?:{'|'.join(map(re.escape, PROGRAMS))}) .*")
+QUOTED = re.compile(r"`[^`\n]+`")
+"""A command or a name in backticks."""
+COMMAND = re.compile(rf"{QUOTED.pattern}|(?<!\S)(?:{'|'.join(map(re.escape, PROGRAMS))}) .*")
 GLUE = "\N{NO-BREAK SPACE}"
 """Stands for a space at which no line may end. Printable text has no other: `printable` spells it
 out."""
 NARROWEST = 20
-"""Columns that text beside a name needs; on a narrower terminal it is below the name."""
+"""Columns that text beside a name needs; beside a longer name, the text is below it."""
+GAP = 2
+"""Columns between a name and its text."""
+BELOW = 4
+"""Indent of texts below their names if no name has its text beside it."""
 
 
 def unbroken(text: str) -> str:
@@ -33,16 +39,23 @@ def unbroken(text: str) -> str:
     return text.replace(" ", GLUE)
 
 
-def wrapped(text: str, width: float, *, indent: int = 0) -> list[str]:
+def glued(text: str, commands: re.Pattern[str] = COMMAND) -> str:
+    """The text with `GLUE` for every space in its ``commands``."""
+    return commands.sub(lambda found: unbroken(found[0]), text)
+
+
+def wrapped(
+    text: str, width: float, *, indent: int = 0, commands: re.Pattern[str] = COMMAND
+) -> list[str]:
     """The lines of a text, each at most ``width`` wide unless a word or a command is longer.
 
-    Continued lines are indented as the line that they continue, by at least ``indent``.
+    Continued lines are indented as the line that they continue, by at least ``indent``. What
+    matches ``commands`` is never broken.
     """
     lines = []
     for line in text.split("\n"):
         if len(line) + indent > width:
-            line = COMMAND.sub(lambda found: unbroken(found[0]), line)
-            lines += broken(line, int(width), indent)
+            lines += broken(glued(line, commands), int(width), indent)
         else:
             lines.append(line)
     return [line.replace(GLUE, " ") for line in lines]
@@ -61,10 +74,22 @@ def broken(line: str, width: int, indent: int) -> list[str]:
     return [margin + part for margin, part in zip(margins, parts, strict=False)]
 
 
-def columns(rows: list[tuple[str, str]], width: float) -> list[tuple[str, list[str]]]:
-    """Names, padded to equal width, each with the lines of its text beside it."""
-    names = max((len(name) for name, _ in rows), default=0) + 2
-    if width - names < NARROWEST:
-        below = [(name, wrapped(f"    {text}", width)) for name, text in rows]
-        return [(name.rstrip(), ["", *lines]) for name, lines in below]
-    return [(name.ljust(names), wrapped(text, width, indent=names)) for name, text in rows]
+def columns(
+    rows: list[tuple[str, str]], width: float, *, commands: re.Pattern[str] = COMMAND
+) -> list[tuple[str, list[str]]]:
+    """Names, padded to equal width, each with the lines of its text beside it.
+
+    A name that leaves its text fewer than `NARROWEST` columns, or less than half of the width, has
+    the text below it. The other names thus keep theirs beside them.
+    """
+    longest = width - max(NARROWEST, width / 2) - GAP
+    names = max((len(name) + GAP for name, _ in rows if len(name) <= longest), default=0)
+    found = []
+    for name, text in rows:
+        if len(name) <= longest:
+            beside = wrapped(text, width, indent=names, commands=commands)
+            found.append((name.ljust(names), beside))
+        else:
+            below = " " * (names or BELOW) + text
+            found.append((name, ["", *wrapped(below, width, commands=commands)]))
+    return found

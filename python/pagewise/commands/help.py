@@ -1,7 +1,7 @@
 """Help texts and the errors about missing arguments, for a terminal of any width.
 
-Examples are never wrapped, so that they can be pasted. Below `NARROW` columns, descriptions of
-options are under their names.
+Examples and commands in backticks are never wrapped, so that they can be pasted. Below `NARROW`
+columns, descriptions of options are under their names.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pagewise.errors import UsageError
+from pagewise.wrapping import GLUE, QUOTED, glued
 
 WIDTH_MAX = 100
 NARROW = 60
@@ -162,15 +163,16 @@ def listed(rows: list[Row]) -> Iterator[str]:
 
 
 def wrapped(text: str, first: str = "", rest: str = "") -> str:
-    """Text wrapped to the width of the terminal."""
-    return fill(
-        " ".join(text.split()),
+    """Text wrapped to the width of the terminal, but not within backticks."""
+    filled = fill(
+        glued(" ".join(text.split()), QUOTED),
         width(),
         initial_indent=first,
         subsequent_indent=rest,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return filled.replace(GLUE, " ")
 
 
 def width() -> int:

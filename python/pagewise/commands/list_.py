@@ -11,7 +11,7 @@ from pagewise import _core
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.studies import none_installed, studies
-from pagewise.terminal import figures, show, show_json
+from pagewise.terminal import Verbatim, figures, show, show_json
 
 FAMILIES = (
     "formats",
@@ -75,18 +75,19 @@ def run(
         ]
         if lines:
             show(figures([name, ""], lines, words=2), "")
+    examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
+    if examples:
+        show("Examples:", *map(Verbatim, examples))
 
 
 def described(entry: Entry, *, has_options: bool) -> list[list[str]]:
-    """The lines of an entry: its name and summary, and its options or an example if asked for."""
+    """The lines of an entry: its name and summary, and its options if asked for."""
     lines = [[entry["name"], entry["summary"]]]
     if has_options and "options" in entry:
         for option in entry["options"]:
             meaning = option["summary"] if "summary" in option else option["meaning"]
             name = f"{entry['name']} {option['name']}"
             lines.append([name, f"{meaning}; default {option['default']}"])
-    if has_options and "example" in entry:
-        lines.append(["", entry["example"]])
     return lines
 
 
