@@ -7,17 +7,19 @@ from typing import Annotated, TypeAlias
 import typer
 
 from pagewise import recording
+from pagewise.commands.columns import FORMAT, in_words, what_to_try
+from pagewise.commands.info import lost_records
 from pagewise.commands.options import Force, Format, Json, Map
 from pagewise.commands.recordings import (
     check_losses,
     disorder,
     format_in_words,
-    lost,
     pairs,
     reject_lines,
 )
 from pagewise.commands.references import import_summary
-from pagewise.errors import UsageError
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.questions import OF_OBJECTS
 from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.types import ImportReferences, ImportReport
@@ -88,17 +90,24 @@ def run(
         show_result(trace, import_summary(trace, output), json)
         check_losses(trace["losses"], trace["references"], limit, output)
         return
-    with watched("importing") as progress:
-        result = recording.import_trace(
-            files,
-            output,
-            format=format,
-            as_=as_,
-            map=map_,
-            strict=strict,
-            force=force,
-            progress=progress,
-        )
+    try:
+        with watched("importing") as progress:
+            result = recording.import_trace(
+                files,
+                output,
+                format=format,
+                as_=as_,
+                map=map_,
+                strict=strict,
+                force=force,
+                progress=progress,
+            )
+    except UnreadableInput as error:
+        if f"no line can be read as {FORMAT}" in str(error) and len(files) == 1:
+            source = recording.read(files[0], format=format, as_=as_, map=map_)
+            command = ["pagewise", "import", *files, "-o", output]
+            error.hint = what_to_try(command, source, str(error)) or error.hint
+        raise
     show_result(result, summary(result, output), json)
     check_losses(result["losses"], result["events"], limit, output)
 
@@ -124,7 +133,7 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
         ("events", format_count(result["events"])),
         ("accesses", format_count(result["accesses"])),
         (
-            "pages",
+            "objects" if result["kind"] == OF_OBJECTS else "pages",
             "not numbered (too many for the table); analyses number them"
             if pages is None
             else format_count(pages),
@@ -132,9 +141,8 @@ def summary(result: ImportReport, output: str) -> list[tuple[str, str]]:
     ]
     rows += [(f"skipped: {why}", format_count(count)) for why, count in pairs(result["skipped"])]
     if unused := result["unused_columns"]:
-        names = ", ".join(unused[:20]) + (", ..." if len(unused) > 20 else "")
-        rows.append(("columns not read", f"{names}; --map chooses columns"))
-    rows += [*lost(result["losses"]), *disorder(result["disordered"])]
+        rows.append(("columns not read", f"{in_words(unused)}; --map chooses columns"))
+    rows += [*lost_records(result["losses"]), *disorder(result["disordered"])]
     if not result["accesses"]:
         seen = pairs(result["seen"])
         names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Annotated, TypeAlias, TypeGuard
 
 import typer
 
 from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
+from pagewise.commands.columns import FORMAT, what_to_try
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
     check_losses,
     disorder,
     format_in_words,
-    lost,
     pairs,
     reject_lines,
 )
 from pagewise.errors import UnreadableInput
 from pagewise.questions import OF_OBJECTS, info
+from pagewise.recording import Trace
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
-from pagewise.types import Allocations, Events, Gap, References, ZeroPagesBesideKernel
+from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
 from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
@@ -34,6 +36,8 @@ GAPS_SHOWN = 20
 Recorded: TypeAlias = Events | Allocations | References
 REQUESTS = ("block_read", "block_write", "block_other")
 """Names of the events of block requests."""
+FROM_BEFORE = "device reads of slots written before the recording began"
+"""The kind of loss that is none of the recorder's: swap was in use before the recording began."""
 
 
 def run(
@@ -51,10 +55,12 @@ def run(
 ) -> None:
     """Show what a recording holds, what is absent or lost, and which analyses that rules out."""
     limit = None if loss_limit is None else parse_share(loss_limit)
+    source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
-        result = info(opened(trace, format, as_, map_), progress=progress)
-    for line in reject_lines(result["header"]["rejects"]) if is_of_events(result) else ():
-        say(line)
+        result = info(source, progress=progress)
+    if is_of_events(result) and not has_only_rejects(result):
+        for line in reject_lines(result["header"]["rejects"]):
+            say(line)
     if json:
         show_json(result)
     else:
@@ -66,13 +72,29 @@ def run(
         if is_of_events(result) and has_only_requests(result):
             show(f"To read the block requests: pagewise info {shlex.quote(trace)} --as block")
     if is_of_events(result):
-        if result["header"]["rejects"] and not any(result["events"].values()):
-            what = f"no line can be read as {result['header']['format']}"
-            hint = "if it has another format, name it: --format; pagewise list formats"
-            raise UnreadableInput(f"{trace}: {what}", hint=hint, path=trace)
+        if has_only_rejects(result):
+            raise nothing_readable(result, source)
         check_losses(result["header"]["losses"], result["header"]["events"], limit, trace)
     elif is_of_allocations(result):
         check_losses(result["losses"], result["pages"], limit, trace)
+
+
+def has_only_rejects(result: Events) -> bool:
+    """Whether the recording has lines, but none that can be read."""
+    return bool(result["header"]["rejects"]) and not any(result["events"].values())
+
+
+def nothing_readable(result: Events, source: Trace) -> UnreadableInput:
+    """The error about a recording without a readable line, with the first of its lines."""
+    header, path = result["header"], source.path
+    [first, *_] = header["rejects"]
+    [line] = reject_lines([first])
+    what = line.removeprefix(f"{first['file']}:{first['line']}: ")
+    hint = "if it has another format, name it: --format; pagewise list formats"
+    if header["format"] == FORMAT:
+        hint = what_to_try(["pagewise", "info", path], source, first["expected"]) or hint
+    message = f"{path}:{first['line']}: no line can be read as {header['format']}; {what}"
+    return UnreadableInput(message, hint=hint, path=path)
 
 
 def has_only_requests(result: Events) -> bool:
@@ -139,10 +161,21 @@ def summary(result: Events) -> list[tuple[str, str]]:
         rows.append(("pages of zeros", zeros_beside_the_kernel(zeros)))
     rows += machine_rows(recorded(header))
     rows += [("absent", what) for what in result["absent"]]
-    rows += [*lost(header["losses"]), *disorder(header["disordered"])]
+    rows += [*lost_records(header["losses"]), *disorder(header["disordered"])]
     rows += [("ruled out", what) for what in result["ruled_out"]]
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows
+
+
+def lost_records(losses: Sequence[Loss]) -> list[tuple[str, str]]:
+    """A row for each kind of loss, and for reads of what swap held before the recording."""
+    return [
+        ("from before", f"reads of slots written before the recording: {count}")
+        if loss["what"] == FROM_BEFORE
+        else ("lost records", f"{count}: {loss['what']}")
+        for loss in losses
+        for count in [format_count(loss["count"])]
+    ]
 
 
 def idle(result: Events) -> list[tuple[str, str]]:

@@ -102,8 +102,16 @@ def examples_folder() -> Path:
 
 
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:
-    """The recording that the shared options describe."""
-    return read(path, format=format, as_=as_, map=map_)
+    """The recording that the shared options describe.
+
+    Prints to standard error which columns of a CSV file are not read.
+    """
+    from pagewise.commands.columns import columns_not_read, in_words
+
+    trace = read(path, format=format, as_=as_, map=map_)
+    if names := columns_not_read(trace):
+        say(f"note: {path}: columns not read: {in_words(names)}; --map chooses columns", path=path)
+    return trace
 
 
 def tell_losses(all_losses: Sequence[Loss], name: str = "the recording") -> None:
