@@ -348,8 +348,51 @@ def test_a_mapped_device_lies_before_the_machines_own_area(architecture: str):
         assert "SLOW" not in setting.apply + setting.undo + setting.note
     file = {**PARTITION, "kind": "file", "path": "/my swap"}
     for setting in mapped(phone(areas=[file])):
-        assert "losetup --find --show '/my swap'" in setting.note and "SLOW" in setting.apply
+        assert setting.apply.startswith("swapoff '/my swap' &&")
+        assert setting.undo.endswith("swapon '/my swap'")
+        assert "SLOW" not in setting.note + setting.undo and "/dev/SLOW" not in setting.apply
     assert all("/swapfile" not in setting.note for setting in mapped(phone(**BARE)))
+
+
+STUBS = r"""
+called() { printf '%s ' "$@" >> calls; echo >> calls; }
+for name in swapoff swapon dmsetup dd; do eval "$name() { called $name \"\$@\"; }"; done
+blockdev() { echo 4096; }
+losetup() { called losetup "$@"; case "$1" in --find|--noheadings) echo /dev/loop7;; esac; }
+"""
+"""Shell functions that write down how they are called, in place of the programs."""
+
+
+def calls(lines: str, folder: Path) -> list[str]:
+    """The calls of a new shell that runs these lines, and refuses variables that are not set."""
+    (folder / "calls").unlink(missing_ok=True)
+    command = ["bash", "-u", "-c", f"{STUBS}\n{lines}"]
+    subprocess.run(command, check=True, cwd=folder, timeout=60)
+    return [line.strip() for line in (folder / "calls").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("target", ["dm-writecache", "dm-cache"])
+def test_a_mapped_device_lies_before_a_swap_file(target: str, tmp_path: Path):
+    file = {**PARTITION, "kind": "file", "path": "/my swap", "priority": 5}
+    place = Place(phone(areas=[file]), 700 * MIB, "optane-ssd")
+    found = stock_linux.settings(None, 256 * MIB, "hierarchical", place)
+    (setting,) = (each for each in found if each.title.startswith(f"{target}:"))
+    applied = calls(setting.apply, tmp_path)
+    assert applied[:2] == [
+        "swapoff /my swap",
+        "losetup --find --show --direct-io=on /my swap",
+    ]
+    (mapped,) = (call for call in applied if call.startswith("dmsetup create swap-cached"))
+    assert " /dev/loop7 " in mapped and "0 4096 " in mapped
+    # A discard would punch holes into the file.
+    assert ("writecache" in mapped) != ("2 writeback no_discard_passdown" in mapped)
+    undone = calls(setting.undo, tmp_path)
+    assert undone[0] == "swapoff /dev/mapper/swap-cached"
+    assert undone[-3:] == [
+        "losetup --noheadings --output NAME -j /my swap",
+        "losetup --detach /dev/loop7",
+        "swapon -p 5 /my swap",
+    ]
 
 
 def test_without_a_fast_tier_the_machines_own_area_is_enough():
@@ -395,11 +438,16 @@ def test_names_in_a_recording_never_run_as_commands(path: str):
     assert all("\x1b" not in text for text in texts(escape, "priority"))
 
 
-@pytest.mark.parametrize("machine", [None, phone(), phone(**BARE), phone(areas=[PARTITION])])
+SWAP_FILE = {**PARTITION, "kind": "file", "path": "/my swap"}
+MACHINES = [None, phone(), phone(**BARE), phone(areas=[PARTITION]), phone(areas=[SWAP_FILE])]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("architecture", ["priority", "hierarchical"])
 def test_settings_are_scripts(machine: Mapping[str, Any] | None, architecture: str):
     device = stock_linux.settings(None, 64 * MIB, place=Place(machine, 700 * MIB))
-    for text in [*texts(machine, architecture), *(each.apply for each in device)]:
+    of_devices = [text for each in device for text in (each.apply, each.undo)]
+    for text in [*texts(machine, architecture), *of_devices]:
         checked = subprocess.run(
             ["bash", "-n"], input=text, text=True, capture_output=True, timeout=60
         )

@@ -6,6 +6,7 @@ Sources: Documentation/admin-guide/device-mapper/{writecache,cache,cache-policie
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from shlex import quote
 
 from pagewise.advice.machine import swapon_priority
@@ -27,6 +28,24 @@ with swap priorities."""
 
 SLOW = "/dev/SLOW"
 
+# A discard that reaches the loop device punches a hole into its file, and the kernel takes no swap
+# file with holes.
+WRITEBACK, WITHOUT_DISCARDS = "1 writeback", "2 writeback no_discard_passdown"
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What is behind the fast device: the swap area, with the lines that free it and give it back.
+
+    ``note`` explains what the lines leave open; empty if they are whole.
+    """
+
+    device: str
+    apply: str
+    undo: str
+    note: str = ""
+    cache_features: str = WRITEBACK
+
 
 def settings(fast_tier_bytes: int, area: SwapArea | None = None) -> list[Setting]:
     """Settings for a cache of this size, on a fast device, in front of the slow device.
@@ -38,7 +57,7 @@ def settings(fast_tier_bytes: int, area: SwapArea | None = None) -> list[Setting
 
 def writecache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
     """dm-writecache, where every page-out lands on the fast device first."""
-    slow = _slow(area)
+    behind = _behind(area)
     sectors = fast_tier_bytes // SECTOR_BYTES
     return Setting(
         title="dm-writecache: page-outs land on the fast device and are written back later",
@@ -46,23 +65,23 @@ def writecache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
         "the fast device, the oldest are written back first, and a page read from the slow "
         "device stays there. Takes memory, 2.5 % of its size. Needs Linux 5.14 or later. For "
         "persistent memory, replace s by p and 6 by 4, and leave out pause_writeback 0. "
-        f"{_places(sectors, area)}",
+        f"{_places(sectors, behind)}",
         apply=f"""\
-swapoff {slow} &&
+{behind.apply} &&
 dmsetup create swap-fast --table '0 {sectors} linear /dev/FAST 0' &&
 dd if=/dev/zero of=/dev/mapper/swap-fast bs=4096 count=1 conv=fsync status=none &&
-dmsetup create swap-cached --table "0 $(( $(blockdev --getsz {slow}) / 8 * 8 )) \\
-  writecache s {slow} /dev/mapper/swap-fast 4096 \\
+dmsetup create swap-cached --table "0 $(( $(blockdev --getsz {behind.device}) / 8 * 8 )) \\
+  writecache s {behind.device} /dev/mapper/swap-fast 4096 \\
   6 high_watermark {HIGH_PERCENT} low_watermark {LOW_PERCENT} pause_writeback 0" &&
 swapon /dev/mapper/swap-cached""",
-        undo=_undone(area, "swap-fast"),
+        undo=_undone(behind, "swap-fast"),
         architecture="hierarchical",
     )
 
 
 def cache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
     """dm-cache, which moves blocks in frequent use to the fast device."""
-    slow = _slow(area)
+    behind = _behind(area)
     blocks = max(1, fast_tier_bytes // (BLOCK_SECTORS * SECTOR_BYTES))
     needed = METADATA_BYTES + blocks * METADATA_BYTES_PER_BLOCK
     metadata = -(-needed // MIB) * MIB // SECTOR_BYTES
@@ -73,59 +92,60 @@ def cache(fast_tier_bytes: int, area: SwapArea | None = None) -> Setting:
         "while it has room; after that, blocks in frequent use move there. A block is 32 KiB of "
         "the swap area, eight pages of any program. When swap is idle, dm-cache copies to the "
         "slow device the blocks that are only on the fast one. "
-        f"{_places(metadata + sectors, area)}",
+        f"{_places(metadata + sectors, behind)}",
         apply=f"""\
-swapoff {slow} &&
+{behind.apply} &&
 dmsetup create swap-metadata --table '0 {metadata} linear /dev/FAST 0' &&
 dmsetup create swap-fast --table '0 {sectors} linear /dev/FAST {metadata}' &&
 dd if=/dev/zero of=/dev/mapper/swap-metadata bs=4096 count=1 conv=fsync status=none &&
-dmsetup create swap-cached --table "0 $(blockdev --getsz {slow}) \\
-  cache /dev/mapper/swap-metadata /dev/mapper/swap-fast {slow} {BLOCK_SECTORS} \\
-  1 writeback smq 0" &&
+dmsetup create swap-cached --table "0 $(blockdev --getsz {behind.device}) \\
+  cache /dev/mapper/swap-metadata /dev/mapper/swap-fast {behind.device} {BLOCK_SECTORS} \\
+  {behind.cache_features} smq 0" &&
 swapon -d /dev/mapper/swap-cached""",
-        undo=_undone(area, "swap-metadata", "swap-fast"),
+        undo=_undone(behind, "swap-metadata", "swap-fast"),
     )
 
 
-def _slow(area: SwapArea | None) -> str:
-    """The device that swap is on, or its placeholder."""
-    return quote(area["path"]) if area and area["kind"] == "partition" else SLOW
+def _behind(area: SwapArea | None) -> Behind:
+    """The machine's swap area, or a placeholder for it if it is not known."""
+    if area is None:
+        note = (
+            f", {SLOW} for the device that swap is on. For a swap file, turn swap off, use the "
+            "loop device that `losetup --find --show --direct-io=on FILE` prints, and leave out "
+            f"the first line; the last line of the undo becomes `losetup --detach {SLOW} && "
+            "swapon FILE`"
+        )
+        return Behind(SLOW, f"swapoff {SLOW}", f"swapon {SLOW}", note, WITHOUT_DISCARDS)
+    path, priority = quote(area["path"]), swapon_priority(area["priority"])
+    if area["kind"] == "partition":
+        return Behind(path, f"swapoff {path}", f"swapon{priority} {path}")
+    return Behind(
+        "$SLOW",
+        f"swapoff {path} &&\nSLOW=$(losetup --find --show --direct-io=on {path})",
+        f'losetup --detach "$(losetup --noheadings --output NAME -j {path})" &&\n'
+        f"swapon{priority} {path}",
+        f". The slow device is a loop device on {area['path']}",
+        WITHOUT_DISCARDS,
+    )
 
 
-def _places(sectors: int, area: SwapArea | None) -> str:
+def _places(sectors: int, behind: Behind) -> str:
     """The line that explains the placeholders; ``sectors`` is the size of the fast device."""
     size_mib = -(-sectors * SECTOR_BYTES // MIB)
     return (
         f"/dev/FAST stands for a partition of {size_mib} MiB on the fast device, whose contents "
-        f"are lost{_stands_for(area)}. Needs dmsetup; lasts until the next restart."
+        f"are lost{behind.note}. Needs dmsetup; lasts until the next restart."
     )
 
 
-def _stands_for(area: SwapArea | None) -> str:
-    """Explains the placeholder of the slow device; empty if its name is known."""
-    if area is None:
-        return (
-            f", {SLOW} for the device that swap is on. For a swap file, turn swap off, use the "
-            "loop device that `losetup --find --show FILE` prints, and leave out the first line"
-        )
-    if area["kind"] == "partition":
-        return ""
-    path = quote(area["path"])
-    return (
-        f", {SLOW} for the loop device that `losetup --find --show {path}` prints after "
-        f"`swapoff {path}`, which takes the place of the first line"
-    )
-
-
-def _undone(area: SwapArea | None, head: str, *others: str) -> str:
+def _undone(behind: Behind, head: str, *others: str) -> str:
     """Lines that remove the devices and clear the start of ``head``, which holds their metadata.
 
     Once swap is off, the cache holds no page, so nothing is written back.
     """
-    priority = swapon_priority(area["priority"]) if area else ""
     removed = "".join(f"dmsetup remove {name} &&\n" for name in ("swap-cached", *others))
     return f"""\
 swapoff /dev/mapper/swap-cached &&
 {removed}dd if=/dev/zero of=/dev/mapper/{head} bs=4096 count=1 conv=fsync status=none &&
 dmsetup remove {head} &&
-swapon{priority} {_slow(area)}"""
+{behind.undo}"""
