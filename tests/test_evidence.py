@@ -3,12 +3,17 @@
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from scenarios import rounds, write_steps
 
 import pagewise as pw
+from pagewise import layouts
 from pagewise.advice import evidence
 from pagewise.cli import run
+from pagewise.commands.advise import described
+from pagewise.errors import PagewiseError
+from pagewise.terminal import show
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DEVICES = ("--fast", "4/5us", "--slow", "90/40us")
@@ -122,6 +127,55 @@ def test_block_requests_do_not_size_swap(
     text = capsys.readouterr().out
     assert text.startswith("evidence") and "not swap" in text.splitlines()[0]
     assert "swapon" not in text
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Path:
+    """A recording of swap in which only processes end."""
+    path = tmp_path / "idle.csv"
+    path.write_text("time_s,event,process,page,state,kind\n0.5,exit,10,,,\n1.5,exit,11,,,\n")
+    return path
+
+
+@pytest.mark.parametrize("devices", [(), DEVICES[2:], DEVICES])
+def test_without_an_access_the_advice_says_what_to_record(
+    devices: tuple[str, ...], idle: Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert run(["advise", "swap", str(idle), *devices]) == 1
+    diagnostics = capsys.readouterr().err
+    assert "idle.csv: no accesses were recorded" in diagnostics
+    assert evidence.RECORD_SWAP in " ".join(diagnostics.split())
+    for part in ("at least 60 s", "load that makes memory short", "with swap on", "agent record"):
+        assert part in evidence.RECORD_SWAP
+    given = dict(zip(("slow", "fast"), devices[::-2], strict=False))
+    advice = pw.advise(idle, **given, refuses=False)
+    assert advice["evidence"]["verdict"] == "too short" and advice["settings"] == []
+    assert advice["evidence"]["reason"].startswith("no accesses were recorded; a size needs")
+    assert [each["option"] for each in advice["defaults"]] == [
+        f"--{name}" for name in ("fast", "slow") if name not in given
+    ]
+    assert all("only an example" in each["why"] for each in advice["defaults"])
+    show(*described(advice))
+    assert advice["evidence"]["remedy"] == evidence.RECORD_SWAP
+    jsonschema.validate(advice, layouts.printed("advise-swap"))
+
+
+def test_a_block_trace_without_devices_can_have_an_advice_with_its_verdict(tmp_path: Path) -> None:
+    path = tmp_path / "blocks.csv"
+    path.write_text("time,op,sector,size\n0.1,R,8,4096\n0.2,W,16,4096\n")
+    with pytest.raises(PagewiseError, match="not swap") as refused:
+        pw.advise(path)
+    assert refused.value.exit_status == 1
+    hint = str(refused.value.hint)
+    assert hint.startswith("record at least 60 s") and "Android" in hint and "VM" in hint
+    advice = pw.advise(path, refuses=False)
+    found = advice["evidence"]
+    assert (found["verdict"], found["remedy"], advice["settings"]) == ("not swap", hint, [])
+    assert {each["option"] for each in advice["defaults"]} == {"--fast", "--slow"}
+    jsonschema.validate(advice, layouts.printed("advise-swap"))
+    objects = pw.read(path, as_="objects", map="id=sector")
+    advice = pw.advise(objects, refuses=False)
+    assert advice["evidence"]["remedy"] == evidence.RECORD_SWAP
 
 
 @pytest.mark.slow

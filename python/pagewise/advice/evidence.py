@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pagewise.answers import EvidenceResult
-from pagewise.errors import PagewiseError
-from pagewise.types import Events, Gap
+from pagewise.errors import NothingRecorded, PagewiseError
+from pagewise.types import Analysis, Events, Gap
 from pagewise.units import format_count, format_number, format_seconds, format_size
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ TRAFFIC_MIN_S = 60.0
 """Least time that holds nine tenths of the events."""
 SHARE_MAX = 0.05
 """How much I/O share the size from one half may cost on the other half."""
+NO_ACCESSES = "no accesses were recorded"
 ENOUGH, NOT_SWAP = "enough", "not swap"
 OF_BLOCKS = "block requests mix the I/O of files and swap, so they cannot size swap"
 NOT_SWAP_REASONS: dict[str, str] = {
@@ -39,8 +40,18 @@ NOT_SWAP_REASONS: dict[str, str] = {
 }
 RECORD_SWAP = (
     f"record at least {format_seconds(TRAFFIC_MIN_S)} of the load that makes memory short, "
-    "with pagewise-agent record"
+    "with swap on, as root: pagewise-agent record -o work.pgr --for 5m; then "
+    "pagewise advise swap work.pgr"
 )
+RECORD_SWAP_OF_A_PHONE = (
+    f"{RECORD_SWAP}. pagewise-agent does not run on Android, and no trace that a phone writes "
+    "carries swap accesses yet: record the same load on a board or in a VM with Linux"
+)
+NOT_SWAP_REMEDIES: dict[str, str] = {
+    "swap": RECORD_SWAP_OF_A_PHONE,
+    "block": RECORD_SWAP_OF_A_PHONE,
+    "objects": RECORD_SWAP,
+}
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,7 @@ class Halves:
 class Evidence:
     """The evidence for a size, and whether it is enough."""
 
+    accesses: int
     reaccesses: int
     active_s: float | None
     traffic_s: float | None
@@ -87,7 +99,9 @@ class Evidence:
     def reason(self) -> str:
         """The verdict in words, with the figures that led to it."""
         held = f"{format_count(self.reaccesses)} re-accesses"
-        if self.active_s is not None:
+        if not self.accesses:
+            held = NO_ACCESSES
+        elif self.active_s is not None:
             held += f" in {format_seconds(self.active_s)}"
         if self.active_s and self.traffic_s and self._is_brief() and self.active_s > TRAFFIC_MIN_S:
             held += f", most of them within {format_seconds(self.traffic_s)}"
@@ -95,8 +109,9 @@ class Evidence:
             case "not swap":
                 return NOT_SWAP_REASONS[self.kind]
             case "too short":
-                needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(TRAFFIC_MIN_S)}"
-                return f"{held}; a size needs {needed}"
+                of_what = "" if self.accesses else " re-accesses"
+                needed = f"{format_count(REACCESSES_MIN)}{of_what} in"
+                return f"{held}; a size needs {needed} {format_seconds(TRAFFIC_MIN_S)}"
             case "unstable":
                 points = format_number(100 * self.halves.cost_share)
                 return (
@@ -110,7 +125,9 @@ class Evidence:
         """What to record instead; None if the evidence is enough."""
         if self.verdict == ENOUGH:
             return None
-        if self.verdict == "not swap":
+        if self.verdict == NOT_SWAP:
+            return NOT_SWAP_REMEDIES[self.kind]
+        if not self.accesses:
             return RECORD_SWAP
         return f"record {self._how_long()} of the load that makes memory short"
 
@@ -162,15 +179,18 @@ def marks(info: Events) -> list[int]:
 
 
 class Slices:
-    """The I/O time of each slice, without a fast tier and at each size of an architecture."""
+    """The I/O time of each slice, without a fast tier and at each size of one."""
 
-    def __init__(self, trial: Trial, architecture: str) -> None:
-        """Reads the counts by slice from the outcomes of ``trial``."""
+    def __init__(self, trial: Trial, architecture: str | None = None) -> None:
+        """Reads the counts by slice from the outcomes of ``trial``.
+
+        Without ``architecture``, each size has the best of stock Linux there.
+        """
         self.trial = trial
+        outcomes = trial.outcomes[architecture] if architecture else trial.stock_outcomes()
         self.alone = trial.devices.slice_times_s(trial.alone)
         self.by_size = {
-            size: trial.devices.slice_times_s(outcome)
-            for size, outcome in trial.outcomes[architecture].items()
+            size: trial.devices.slice_times_s(outcome) for size, outcome in outcomes.items()
         }
 
     def worth(self, drawn: Sequence[int]) -> int | None:
@@ -213,15 +233,16 @@ def total(times_s: Sequence[float], drawn: Sequence[int]) -> float:
     return sum(times_s[index] for index in drawn)
 
 
-def weigh(trial: Trial, architecture: str, info: Events, reaccesses: int) -> Evidence:
-    """The evidence that a recording gives for the size of ``architecture``.
+def weigh(trial: Trial, info: Events, analysis: Analysis) -> Evidence:
+    """The evidence that a recording gives for the size of a fast tier on stock Linux.
 
     ``info`` is the result of `pagewise.info`; the outcomes of ``trial`` must have counts by slice.
     """
-    slices = Slices(trial, architecture)
+    slices = Slices(trial)
     halves = slices.halves()
     return Evidence(
-        reaccesses=reaccesses,
+        accesses=analysis["accesses"],
+        reaccesses=analysis["accesses"] - analysis["pages"],
         active_s=info["active_s"],
         traffic_s=info["traffic_s"],
         gaps=info["gaps"],
@@ -238,8 +259,16 @@ def refuse_other_than_swap(info: Events, trace: str) -> None:
         raise PagewiseError(
             f"{trace}: {NOT_SWAP}: {NOT_SWAP_REASONS[info['header']['kind']]}",
             path=trace,
-            hint=RECORD_SWAP,
+            hint=NOT_SWAP_REMEDIES[info["header"]["kind"]],
         )
+
+
+def refuse_without_accesses(info: Events, trace: str) -> None:
+    """Raises NothingRecorded if the trace has no access."""
+    if not info["accesses"]:
+        hint = RECORD_SWAP if info["is_of_swap"] else NOT_SWAP_REMEDIES[info["header"]["kind"]]
+        message = f"{trace}: {NO_ACCESSES}, so there is nothing to advise on"
+        raise NothingRecorded(message, path=trace, hint=hint)
 
 
 def _size(size: int | None) -> str:

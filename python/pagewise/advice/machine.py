@@ -176,10 +176,13 @@ class Completed:
         return found[0] if found else "given by the caller"
 
 
-def completed(machine: Machine | None, given: Options, trace: str) -> Completed:
+def completed(
+    machine: Machine | None, given: Options, trace: str, *, needs_devices: bool = True
+) -> Completed:
     """The caller's options, with defaults from the machine.
 
-    Raises UsageError, naming every missing option, if a device is still unknown.
+    Raises UsageError, naming every missing option, if a device is still unknown. Without
+    ``needs_devices``, which is for a recording that sizes nothing, takes an example instead.
     """
     found: list[Default] = []
     gaps: list[Gap] = []
@@ -187,6 +190,8 @@ def completed(machine: Machine | None, given: Options, trace: str) -> Completed:
         if getattr(given, option) is not None:
             continue
         answer = follow(machine, given)
+        if isinstance(answer, Gap) and not needs_devices:
+            answer = Default(option, EXAMPLES[option], ONLY_AN_EXAMPLE)
         if isinstance(answer, Default):
             found.append(answer)
             given = given.with_value(option, answer.value)
@@ -278,10 +283,12 @@ def compression(machine: Machine | None, given: Options) -> Default | None:
 
 
 UNKNOWN = "the recording does not say on which machine it was made"
+EXAMPLES = {"fast": FAST, "slow": "ufs-3.1"}
 EXAMPLE = (
-    "for example --fast zram-lz4 --slow ufs-3.1; a device is a name from `pagewise devices`, "
-    "READ/WRITE times such as 90/40us, or a device file"
+    f"for example --fast {EXAMPLES['fast']} --slow {EXAMPLES['slow']}; a device is a name from "
+    "`pagewise devices`, READ/WRITE times such as 90/40us, or a device file"
 )
+ONLY_AN_EXAMPLE = "only an example, because the recording sizes swap on no device"
 Rule: TypeAlias = Callable[[Machine | None, Options], Default | Gap | None]
 RULES: dict[str, Rule] = {
     "fast": fast_device,

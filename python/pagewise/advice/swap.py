@@ -1,11 +1,12 @@
 """The best swap architecture for two devices, the size of its fast tier, and the evidence.
 
 Every architecture of the catalog, except the offline bound, runs at every size of a ladder up
-to the footprint. The advice names the architecture with the lowest mean I/O time over the ladder,
-and the best that stock Linux has; sizes follow the rules of `models.sizing`. I/O times are computed
-for every combination of the devices' low, typical and high latencies. Most architectures act the
-same at all latencies, so their counts are reused. An architecture that decides by latency is
-replayed at the sizes that the advice prints.
+to the footprint. Sizes follow the rules of `models.sizing`. The advice names the size worth buying
+on stock Linux, where each size counts with the best that stock Linux has there, and the
+architecture with the lowest mean I/O time over the ladder. I/O times are computed for every
+combination of the devices' low, typical and high latencies. Most architectures act the same at all
+latencies, so their counts are reused. An architecture that decides by latency is replayed at the
+sizes that the advice prints.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from pagewise.advice.costs import (
     slow_bytes,
 )
 from pagewise.advice.setting import Setting
-from pagewise.advice.trial import Trial
+from pagewise.advice.trial import Choice, Trial
 from pagewise.advice.warnings import warnings
 from pagewise.answers import Advice, AdviceAt4KiB, AtSize, Best, Machine, Moved, Today
-from pagewise.errors import NothingRecorded, UsageError
+from pagewise.errors import UsageError
 from pagewise.grids.simulations import MILLICELLS, SimulateRequest, Simulation, simulate_many
 from pagewise.grids.traces import Numbered, numbered_meanwhile
 from pagewise.larger_pages import (
@@ -44,7 +45,7 @@ from pagewise.larger_pages import (
 )
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.types import Analysis
+from pagewise.types import Analysis, Events
 from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, parse_size
 
 SCHEMA = "pagewise.advice/1"
@@ -114,6 +115,7 @@ def advise_swap(
     memory: str | int | None = None,
     compression: float | None = None,
     page_size: int | str | None = None,
+    refuses: bool = True,
     progress: Progress | None = None,
 ) -> Advice:
     """The advice as a ``pagewise.advice/1`` object: sizes in bytes, times in seconds, shares.
@@ -127,10 +129,15 @@ def advise_swap(
     memory. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which move as a whole.
     ``progress(done, total)`` counts thousandths of cells.
 
+    A recording without accesses sizes swap on no device, and neither does a trace that is not of
+    swap. Raises NothingRecorded for the former, and PagewiseError for the latter if a device is
+    not given; the hint says what to record instead. With ``refuses=False`` both get an advice with
+    the verdict, and example devices for those that are neither given nor recorded.
+
     ``today`` is the best on stock Linux at its size, or null; ``worth`` the best of all at its
     size; ``best`` the least I/O time at the size of ``today``. ``settings`` are for ``today``, and
-    with swapd for ``best``, each with undo, and empty without evidence. Raises NothingRecorded for
-    a recording without accesses, and UsageError if a device is unknown.
+    with swapd for ``best``, each with undo, and empty without evidence. Raises UsageError if a
+    device is unknown.
     """
     recording = read(trace)
     given = machines.Options(fast, slow, memory, compression)
@@ -138,27 +145,35 @@ def advise_swap(
     if page_bytes > PAGE_BYTES:
         refuse_what_is_read_once(recording)
     with numbered_meanwhile(recording, page_bytes=page_bytes) as found:
-        return _advised(found, recording, given, reference, page_bytes, progress)
+        held = found.trace.info()
+        if refuses and None in (fast, slow):
+            evidences.refuse_other_than_swap(held, recording.path)
+        if refuses:
+            evidences.refuse_without_accesses(held, recording.path)
+        return _advised(found, held, recording, given, reference, page_bytes, progress)
 
 
 def _advised(
     found: Numbered,
+    held: Events,
     recording: Trace,
     given: machines.Options,
     reference: str | None,
     page_bytes: int,
     progress: Progress | None,
 ) -> Advice:
-    """The advice on a recording; ``found`` has its numbered pages of this size."""
-    held, path = found.trace.info(), recording.path
+    """The advice on a recording.
+
+    ``found`` has its numbered pages of this size, and ``held`` what it holds.
+    """
+    path = recording.path
     machine = machines.recorded(held["header"])
-    if given.fast is None or given.slow is None:
-        evidences.refuse_other_than_swap(held, path)
-    options = machines.completed(machine, given, path)
+    is_sized = held["is_of_swap"] and held["accesses"] > 0
+    options = machines.completed(machine, given, path, needs_devices=is_sized)
     refuse_times_of_small_pages(page_bytes, options.fast, options.slow)
     limit = None if options.memory is None else parse_size(options.memory)
     goal = None if reference is None else references.parse(reference)
-    analysis = _analyzed(found.trace, path)
+    analysis = questions.analyze(found.trace)
     footprint_bytes = analysis["pages"] * page_bytes
     question = Question(found, options.fast, options.slow, page_bytes)
     devices = question.described(held["active_s"])
@@ -167,21 +182,19 @@ def _advised(
     board = board and replace(board, has_zswap=machines.has_zswap(machine))
     sizes = sizing.ladder(footprint_bytes, page_bytes)
     trial = _tried(question, devices, board, sizes, evidences.marks(held), progress)
-    chosen, stock = trial.best(), trial.best_stock()
-    taken = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
-    wanted = [taken[chosen], trial.reaching(goal, chosen) if goal else None]
-    trial = _replayed(question, trial, chosen, [size for size in wanted if size])
-    costs = _at_sizes(question, trial, taken)
-    reaccesses = analysis["accesses"] - analysis["pages"]
-    evidence = evidences.weigh(trial, stock, held, reaccesses)
+    chosen, stock = trial.chosen(), trial.chosen_stock()
+    wanted = [chosen.size, trial.reaching(goal, chosen.name) if goal else None]
+    trial = _replayed(question, trial, chosen.name, [size for size in wanted if size])
+    worth, cost = _at_sizes(question, trial, [chosen, stock])
+    evidence = evidences.weigh(trial, held, analysis)
     is_enough = evidence.verdict == evidences.ENOUGH
     place = _place(machine, analysis, devices)
-    settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
-    settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
-    best = _best(trial, chosen, taken[stock] or taken[chosen], (machine, page_bytes))
+    settings = stock_linux.settings(board, stock.size, stock.name, place) if is_enough else []
+    settings = [_with_cost(setting, trial, stock.size) for setting in settings]
+    best = _best(trial, stock.size or chosen.size, (machine, page_bytes))
     if is_enough and best and served.is_offered(machine, page_bytes):
         settings += _served(trial, best, place)
-    today = _today(trial, stock, costs[stock])
+    today = _today(trial, stock.name, cost)
     advice: Advice = {
         "schema": SCHEMA,
         "pagewise": _core.version(),
@@ -198,17 +211,17 @@ def _advised(
         "memory": board.to_json() if board else None,
         "write_amplification": WRITE_AMPLIFICATION,
         "alone": trial.slow_alone(),
-        "architecture": trial.described(chosen, stock),
-        "worth": costs[chosen],
+        "architecture": trial.described(chosen.name, stock.name),
+        "worth": worth,
         "today": today,
         "best": best,
-        "reference": trial.against(goal, chosen) if goal else None,
+        "reference": trial.against(goal, chosen.name) if goal else None,
         "candidates": [
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
         "settings": [setting.to_json() for setting in settings],
-        "warnings": warnings(trial, taken if is_enough else {}),
-        "notes": list(dict.fromkeys(_notes(trial, chosen))),
+        "warnings": warnings(trial, [chosen, stock] if is_enough else []),
+        "notes": list(dict.fromkeys(_notes(trial, chosen.name))),
     }
     if page_bytes != PAGE_BYTES:
         advice["at_4_kib"] = _at_4_kib(recording, question, today)
@@ -280,12 +293,9 @@ def _served(trial: Trial, best: Best, place: stock_linux.Place) -> list[Setting]
     return [_with_cost(setting, trial, size) for setting in found]
 
 
-def _best(
-    trial: Trial, chosen: str, size: int | None, place: tuple[Machine | None, int]
-) -> Best | None:
-    """The least I/O time at today's size, whether it can run or not.
+def _best(trial: Trial, size: int | None, place: tuple[Machine | None, int]) -> Best | None:
+    """The least I/O time at this size, whether it can run or not; None without a size.
 
-    Without a size for today, the architecture that is best over all sizes, at its own size.
     ``place`` is the recorded machine and the size of its pages.
     """
     if size is None:
@@ -305,18 +315,6 @@ def _best(
         "io_time_s": trial.devices.io_time(outcome),
         "io_share": trial.devices.io_share(outcome, trial.alone),
     }
-
-
-def _analyzed(numbered: Trace, path: str) -> Analysis:
-    """The analysis of the recording at ``path``. Raises NothingRecorded if it has no accesses."""
-    analysis = questions.analyze(numbered)
-    if not analysis["pages"]:
-        raise NothingRecorded(
-            f"{path}: no accesses were recorded, so there is nothing to advise on",
-            path=path,
-            hint="pagewise info shows what the recording holds",
-        )
-    return analysis
 
 
 def _notes(trial: Trial, chosen: str) -> Iterator[str]:
@@ -369,18 +367,20 @@ def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int])
     return replace(trial, outcomes={**trial.outcomes, name: by_size})
 
 
-def _at_sizes(
-    question: Question, trial: Trial, sizes: dict[str, int | None]
-) -> dict[str, AtSize | None]:
-    """The cost of each architecture at its size.
+def _at_sizes(question: Question, trial: Trial, choices: Sequence[Choice]) -> list[AtSize | None]:
+    """The cost of each choice; None if it has no fast tier.
 
     A tier in memory is replayed once more, with what it holds beyond the memory it takes.
     """
-    taken = {name: size for name, size in sizes.items() if size is not None}
-    crowded: dict[str, Outcome] = {}
+    taken = [(each.name, each.size) for each in choices if each.size is not None]
+    crowded: dict[tuple[str, int], Outcome] = {}
     if trial.board is not None:
-        cells = [(name, trial.board.net_bytes(size)) for name, size in taken.items()]
+        cells = [(name, trial.board.net_bytes(size)) for name, size in taken]
         found = question.outcomes(cells, trial.devices.other_latencies())
         crowded = dict(zip(taken, found, strict=True))
-    costs = {name: trial.at_size(name, size, crowded.get(name)) for name, size in taken.items()}
-    return {name: costs.get(name) for name in sizes}
+    return [
+        trial.at_size(each.name, each.size, crowded.get((each.name, each.size)))
+        if each.size is not None
+        else None
+        for each in choices
+    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TypeAlias
 
@@ -27,6 +27,18 @@ Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
 
 EQUAL = 0.005
 """A mean I/O time this close to the lowest counts as equal; stock Linux then wins."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An architecture and the size of its fast tier in bytes; None for no fast tier.
+
+    ``wanted_bytes`` is the size that would pay off if the board could spare any.
+    """
+
+    name: str
+    size: int | None
+    wanted_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -91,9 +103,30 @@ class Trial:
             "meanwhile": meanwhile,
         }
 
-    def worth(self, name: str) -> int | None:
-        """The size worth buying, at most what the board can spare; None if no size is."""
-        return self.affordable(self._times_s(name), self.devices.io_time_s(self.alone))
+    def chosen(self) -> Choice:
+        """The best architecture over all sizes, and the size of it worth buying."""
+        name = self.best()
+        return self._choice(name, self.outcomes[name])
+
+    def chosen_stock(self) -> Choice:
+        """The size worth buying on stock Linux, and the best that it has at that size.
+
+        Each size counts with the best of stock Linux there. Without a size, the architecture is
+        the best over all sizes.
+        """
+        found = self._choice(self.best_stock(), self.stock_outcomes())
+        return found if found.size is None else replace(found, name=self.best_stock(found.size))
+
+    def stock_outcomes(self) -> dict[int, Outcome]:
+        """The outcome of the best that stock Linux has, by size."""
+        sizes = next(iter(self.outcomes.values()))
+        return {size: self.outcomes[self.best_stock(size)][size] for size in sizes}
+
+    def _choice(self, name: str, outcomes: Mapping[int, Outcome]) -> Choice:
+        alone_s = self.devices.io_time_s(self.alone)
+        times_s = {size: self.devices.io_time_s(o) for size, o in outcomes.items()}
+        wanted = sizing.worth_buying(times_s, alone_s)
+        return Choice(name, self.affordable(times_s, alone_s), wanted)
 
     def affordable(self, times_s: Mapping[int, float], alone_s: float) -> int | None:
         """The size worth buying by these I/O times, at most what the board can spare."""
@@ -102,13 +135,6 @@ class Trial:
             return size
         largest = self.board.largest(list(times_s))
         return None if largest is None else min(size, largest)
-
-    def wanted(self, name: str) -> int | None:
-        """The size worth buying, even if the board cannot spare it."""
-        return sizing.worth_buying(self._times_s(name), self.devices.io_time_s(self.alone))
-
-    def _times_s(self, name: str) -> dict[int, float]:
-        return {size: self.devices.io_time_s(o) for size, o in self.outcomes[name].items()}
 
     def best_at(self, size: int) -> str:
         """The architecture with the least I/O time at this size; among equals, stock Linux wins."""

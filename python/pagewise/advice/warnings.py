@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from pagewise.advice.costs import Outcome
 from pagewise.advice.memory import SHARE_MAX
-from pagewise.advice.trial import Trial
+from pagewise.advice.trial import Choice, Trial
 from pagewise.units import format_number, format_range, format_share, format_size
 
 
-def warnings(trial: Trial, choices: Mapping[str, int | None]) -> list[str]:
+def warnings(trial: Trial, choices: Sequence[Choice]) -> list[str]:
     """Warnings about devices that cannot keep up, and about tiers that do not fit the board.
 
-    ``choices`` are the advised architectures with their sizes; None means no fast tier.
+    ``choices`` are the advised architectures with their sizes.
     """
     slow = trial.devices.slow["name"]
     found = [overload(trial, trial.alone, f"{slow} alone")]
-    for name, size in choices.items():
-        if size is not None:
-            what = f"{slow} behind {name} with {format_size(size)}"
-            found.append(overload(trial, trial.outcomes[name][size], what))
-    found += [limited(trial, name, size) for name, size in choices.items()]
+    for choice in choices:
+        if choice.size is not None:
+            what = f"{slow} behind {choice.name} with {format_size(choice.size)}"
+            found.append(overload(trial, trial.outcomes[choice.name][choice.size], what))
+    found += [limited(trial, choice) for choice in choices]
     return [sentence for sentence in dict.fromkeys(found) if sentence]
 
 
@@ -35,14 +35,14 @@ def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
     return f"{what} {verb} keep up: its I/O takes {times} times the time of the recording"
 
 
-def limited(trial: Trial, name: str, size: int | None) -> str | None:
+def limited(trial: Trial, choice: Choice) -> str | None:
     """A warning if a larger tier would pay off but the board cannot spare its memory."""
-    wanted, board = trial.wanted(name), trial.board
-    if board is None or board.board_bytes is None or wanted is None or wanted == size:
+    wanted, board = choice.wanted_bytes, trial.board
+    if board is None or board.board_bytes is None or wanted is None or wanted == choice.size:
         return None
     taken = board.taken_bytes(wanted)["typical"]
     return (
-        f"a fast tier of {format_size(wanted)} would pay off for {name}, but takes "
+        f"a fast tier of {format_size(wanted)} would pay off for {choice.name}, but takes "
         f"{format_size(taken)} of memory; the advice takes at most {format_share(SHARE_MAX)} of "
         f"the board's {format_size(board.board_bytes)}"
     )
