@@ -13,6 +13,7 @@ from report_results import EVIL, analysis, everything
 import pagewise as pw
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report.inputs import gather
+from pagewise.report.model import Panel
 from pagewise.report.panels import PANELS, papers, reuse
 from pagewise.report.style import COLORS, styles
 from pagewise.report.verdict import verdict
@@ -131,6 +132,7 @@ def test_a_report_never_replaces_an_input_or_a_special_file(tmp_path: Path) -> N
     assert result.read_text() == "{}"
 
 
+WORKERS = ("app-7", "kworker/0:1-20", "kworker/u9:2-21", "kswapd0-22", "app-7")
 KINDS = {result["schema"].split(".")[1].split("/")[0]: result for result in everything()}
 
 
@@ -176,6 +178,81 @@ def test_block_requests_size_no_swap_in_a_report() -> None:
     cells = [{**cell, "outcome": outcome} for cell in KINDS["sweep"]["cells"]]
     finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
     assert finding.figure == "no size" and "cannot size swap" in finding.statement
+    setup = sorted({str(cell["trace"]) for cell in cells})[-1]
+    for identifier in ("architectures", "pareto"):
+        text = panels_of([{**KINDS["sweep"], "cells": cells}])[identifier].finding
+        assert text.startswith("The trace ") and "has block requests, which size no swap" in text
+    assert setup in finding.statement
+
+
+def panels_of(results: list[Any]) -> dict[str, Panel]:
+    """The panels of a report on these results."""
+    inputs = gather(results)
+    return {panel.identifier: panel for make in PANELS if (panel := make(inputs))}
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A trace of block requests, by the kind that it was read as."""
+    folder = tmp_path_factory.mktemp("blocks")
+    path = folder / "disk.csv"
+    rows = [f"{n / 10:.1f},{'RW'[n % 2]},{n % 60 * 8},4096" for n in range(200)]
+    path.write_text("\n".join(["time,op,sector,size", *rows]) + "\n")
+    found = {name: folder / name / "disk.parquet" for name in ("swap", "block")}
+    for name, trace in found.items():
+        trace.parent.mkdir()
+        pw.import_trace(path, trace, as_=name)
+    return found
+
+
+@pytest.mark.parametrize("name", ["swap", "block"])
+def test_a_report_says_first_that_block_requests_size_no_swap(
+    name: str, blocks: dict[str, Path], tmp_path: Path
+) -> None:
+    trace = blocks[name]
+    cells = [
+        pw.simulate(trace, architecture=each, fast_tier=size, fast="4/5us", slow="90/40us")
+        for each, size in (("flash", 0), ("priority", "64KiB"), ("adaptive", "64KiB"))
+    ]
+    advice = pw.advise(trace, fast="4/5us", slow="90/40us")
+    analyzed = pw.analyze(trace)
+    for results in ([trace], [trace, *cells], [trace, advice], [analyzed, *cells], cells):
+        pw.report(results, tmp_path / "page.html", force=True)
+        title = "<title>Block requests (file I/O), which size no swap: disk</title>"
+        assert title in (tmp_path / "page.html").read_text()
+        first, *others = verdict(gather(results), set(panels_of(results))).findings
+        assert first.figure == "no size" and first.statement.startswith("disk: these are block")
+        assert "file I/O" in first.statement and "cannot size swap" in first.statement
+        assert first.evidence in panels_of(results)
+        text = " ".join(finding.statement for finding in others)
+        assert "fast tier" not in text and "I/O time" not in text and "no size" not in text
+        assert "swap-traffic" not in panels_of(results)
+
+
+def test_the_kind_of_block_requests_read_as_swap_is_named(blocks: dict[str, Path]) -> None:
+    (table,) = panels_of([blocks["swap"]])["data-quality"].tables
+    assert table.rows[0][1] == "block, read as swap (blockcsv)"
+
+
+def test_few_single_accesses_are_no_finding() -> None:
+    few = analysis("busy", 0.5)
+    few["single_access"]["pages"] = 0.009
+    shown = {"skew", "reuse"}
+    statements = [each.statement for each in verdict(gather([few]), shown).findings]
+    assert statements and not any("exactly once" in text for text in statements)
+    few["single_access"]["pages"] = 0.01
+    statements = [each.statement for each in verdict(gather([few]), shown).findings]
+    assert any("exactly once" in text for text in statements)
+
+
+def test_kernel_workers_share_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "busy.csv"
+    lines = [f"{n},R,{n * 8},4096,{name}" for n, name in enumerate(WORKERS)]
+    path.write_text("\n".join(["time,op,sector,size,process", *lines]) + "\n")
+    tables = panels_of([path])["skew"].tables
+    (rows,) = (table.rows for table in tables if table.identifier == "skew-by-process")
+    assert [row[0] for row in rows] == ["busy: kernel workers", "busy: app"]
+    assert [row[1] for row in rows] == [3, 2]
 
 
 def test_wear_is_given_per_year_everywhere() -> None:

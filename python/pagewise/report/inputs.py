@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NotRequired, TypedDict, cast
 
 from pagewise import _core, types
+from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS
 from pagewise.answers import Advice, AtSize, PageSize
 from pagewise.comparisons import BenchLazy, StudyResult, SweepCell, SweepTable
 from pagewise.errors import UnreadableInput
@@ -34,6 +35,7 @@ class ReadAnalysis(types.Analysis):
     """An analysis, with more that the recording says if the report has read it."""
 
     name: NotRequired[str]
+    is_of_swap: NotRequired[bool]
     header: NotRequired[types.Header]
     gaps: NotRequired[list[types.Gap]]
     recordings: NotRequired[int]
@@ -90,6 +92,22 @@ class Inputs:
         """The analyses of recordings that have an access; the others have nothing to draw."""
         return {name: result for name, result in self.analyses.items() if result["accesses"]}
 
+    def traces_of_blocks(self) -> list[str]:
+        """The names of the traces of block requests, which may have been read as swap.
+
+        An analysis in JSON does not say that, but an advice or a simulation of the same trace does.
+        """
+        analyzed = [
+            name
+            for name, analysis in self.accessed().items()
+            if analysis.get("kind") == "block" or analysis.get("is_of_swap") is False
+        ]
+        simulated = [str(cell["trace"]) for cell in self.cells if not is_of_swap(cell)]
+        advised = [recording_name(each["trace"]) for each in self.advice if is_of_blocks(each)]
+        caches = [name for name, each in self.analyses.items() if each.get("kind") == "objects"]
+        found = dict.fromkeys([*analyzed, *simulated, *advised])
+        return [name for name in found if name not in caches]
+
     def losses(self) -> dict[str, list[types.Loss]]:
         """What each recording lost, by name, without recordings that lost nothing."""
         found: dict[str, list[types.Loss] | None] = {
@@ -113,6 +131,9 @@ def gather(
             add(inputs, dict(result), f"result {number}", digest)
         else:
             add_file(inputs, os.fspath(result), progress)
+    for name, analysis in inputs.analyses.items():
+        if name in inputs.traces_of_blocks():
+            analysis["is_of_swap"] = False
     return inputs
 
 
@@ -141,6 +162,7 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         held = trace.info()
         analysis = cast("ReadAnalysis", analyze(trace, by="process", progress=progress))
         analysis["header"] = held["header"]
+        analysis["is_of_swap"] = held["is_of_swap"]
         analysis["gaps"] = held["gaps"]
         analysis["recordings"] = held["recordings"]
         add(inputs, analysis, recording_name(path), digest)
@@ -286,6 +308,12 @@ def outcome_of(cell: CountedCell | SimulatedCell) -> Mapping[str, object]:
 def is_of_swap(cell: SimulatedCell) -> bool:
     """Whether the pages of the trace are those of swap areas, as far as the cell says."""
     return outcome_of(cell).get("is_of_swap") is not False
+
+
+def is_of_blocks(advice: Advice) -> bool:
+    """Whether an advice found that its trace has block requests."""
+    evidence = advice.get("evidence")
+    return bool(evidence) and (evidence["verdict"], evidence["reason"]) == (NOT_SWAP, OF_BLOCKS)
 
 
 def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pagewise.report.inputs import CountedMisses, Inputs, ReadAnalysis
+from pagewise.report.inputs import CountedMisses, Inputs, ReadAnalysis, is_of_swap
 from pagewise.report.model import Unit
 from pagewise.units import PAGE_BYTES, format_count, format_size
 
@@ -20,6 +20,8 @@ class Kind:
     reads: str
     """The word for reads; ``writes`` is that for writes."""
     writes: str
+    waste: str
+    """The words for a waste with pages that are accessed once; empty if the kind shows none."""
     accessed: str
     """What is accessed, in the words of the subtitle."""
     bytes_each: int
@@ -41,18 +43,43 @@ class Kind:
 
 
 PAGES = Kind(
-    "Swap on", "pages", "pages in", "pages out", "pages of 4 KiB", PAGE_BYTES, unit="bytes"
+    title="Swap on",
+    noun="pages",
+    reads="pages in",
+    writes="pages out",
+    waste="to keep them in a fast tier",
+    accessed="pages of 4 KiB",
+    bytes_each=PAGE_BYTES,
+    unit="bytes",
 )
-BLOCKS = Kind(
-    "Block I/O of", "pages", "reads", "writes", "pages of 4 KiB", PAGE_BYTES, unit="bytes"
+BLOCKS = replace(
+    PAGES,
+    title="Block requests (file I/O), which size no swap:",
+    reads="reads",
+    writes="writes",
+    waste="",
 )
-OBJECTS = Kind("Cache trace", "objects", "reads", "writes", "objects of a cache", 1, unit="count")
+OBJECTS = Kind(
+    title="Cache trace",
+    noun="objects",
+    reads="reads",
+    writes="writes",
+    waste="to cache them",
+    accessed="objects of a cache",
+    bytes_each=1,
+    unit="count",
+)
 KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
 
 
 def kind_of(analysis: ReadAnalysis | CountedMisses) -> Kind:
-    """The kind of a recording; older results do not name it, and are of swap."""
+    """The kind of a recording; older results do not name it, and are of swap.
+
+    Block requests may have been read as swap.
+    """
     kind = KINDS.get(str(analysis.get("kind")), PAGES)
+    if kind is PAGES and analysis.get("is_of_swap") is False:
+        kind = BLOCKS
     # Misses have no size of a page, nor has an analysis of an earlier pagewise.
     given = analysis.get("page_bytes")
     page_bytes = given if isinstance(given, int) and given else PAGE_BYTES
@@ -76,6 +103,8 @@ def title_of(inputs: Inputs) -> str:
     kinds = kinds_of(inputs)
     if inputs.analyses and not kinds:
         return "Recording"
+    if not kinds and inputs.cells and not any(map(is_of_swap, inputs.cells)):
+        return BLOCKS.title
     return kinds[0].title if len(kinds) == 1 else "Accesses of" if kinds else PAGES.title
 
 

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pagewise import answers, catalog
 from pagewise.advice import stock_linux
-from pagewise.advice.evidence import OF_BLOCKS, RECORD_SWAP
+from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, RECORD_SWAP_OF_A_PHONE
 from pagewise.advice.served import NAME as SWAPD
 from pagewise.advice.setting import Setting
 from pagewise.answers import Advice, Today
@@ -17,11 +17,12 @@ from pagewise.report.cells import by_setup, label
 from pagewise.report.inputs import (
     CountedMisses,
     Inputs,
+    is_of_blocks,
     is_of_swap,
     recording_name,
     taken,
 )
-from pagewise.report.kinds import OBJECTS, is_of_caches, kind_of
+from pagewise.report.kinds import is_of_caches, kind_of
 from pagewise.report.model import Conclusion, Finding
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
@@ -34,24 +35,29 @@ from pagewise.units import (
 )
 
 OFFLINE = ("opt",)
+OF_REQUESTS = ("data-quality", "architectures", "advice", "skew")
+"""Panels with evidence that a trace has block requests, the best first."""
+NAMES_MAX = 3
 LRU = "lru"
 AS_LOW = 0.1
 """A size whose I/O time exceeds the lowest by at most this share counts as equally good."""
 
 
 FINDINGS_MAX = 3
+FEW = 0.01
+"""A share below this is not worth a finding."""
 
 
 def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     """The findings of all results; ``shown`` are the panels that can serve as evidence.
 
-    The first choice is skew, single accesses and the advice. If one is missing, the memory that
-    halves the misses, the policy with the fewest misses, or the papers' statements replace it. For
-    caches, the policy comes first.
+    That block requests size no swap comes first. The first choice of the others is skew, single
+    accesses and the advice. If one is missing, the memory that halves the misses, the policy with
+    the fewest misses, or the papers' statements replace it. For caches, the policy comes first.
     """
-    makers = (skewed, single, choice, sized, compared, halved, fewest_misses, held)
+    makers = (requested, skewed, single, choice, sized, compared, halved, fewest_misses, held)
     if is_of_caches(inputs):
-        makers = (fewest_misses, skewed, single, halved, choice, sized, compared, held)
+        makers = (requested, fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
     settings = [
@@ -63,6 +69,20 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
         setting for answer in inputs.page_sizes for setting in pasted(answer["advice"]["settings"])
     ]
     return Conclusion(findings[:FINDINGS_MAX], settings)
+
+
+def requested(inputs: Inputs, shown: set[str]) -> Finding | None:
+    """The traces of block requests, which size no swap, and what to record instead."""
+    names = inputs.traces_of_blocks()
+    panel = next((panel for panel in OF_REQUESTS if panel in shown), "")
+    if not names:
+        return None
+    them = f"{' and '.join(names[:NAMES_MAX])}{' and others' * (len(names) > NAMES_MAX)}"
+    text = (
+        f"{them}: these are block requests, file I/O: {OF_BLOCKS}. "
+        f"To size it, {RECORD_SWAP_OF_A_PHONE}."
+    )
+    return Finding("no size", text, f"The evidence is {NOT_SWAP}", panel)
 
 
 def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
@@ -88,11 +108,13 @@ def single(inputs: Inputs, shown: set[str]) -> Finding | None:
     if not shares:
         return None
     name, share = max(shares.items(), key=lambda pair: inputs.analyses[pair[0]]["accesses"])
+    if share < FEW:
+        return None
     kind = kind_of(inputs.analyses[name])
-    wasted = "to cache them" if kind is OBJECTS else "to keep them in a fast tier"
+    wasted = f": it is a waste {kind.waste}" if kind.waste else ""
     return Finding(
         format_share(share),
-        f"of {kind.noun} are accessed exactly once on {name}: it is a waste {wasted}.",
+        f"of {kind.noun} are accessed exactly once on {name}{wasted}.",
         interval(shares),
         "skew",
     )
@@ -109,9 +131,10 @@ def interval(shares: dict[str, float]) -> str:
 
 def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     """What to take, from the advice or, without one, from the simulated cells."""
-    if inputs.advice:
-        return advised(inputs.advice[0], "advice")
-    return simulated(inputs)
+    advice = [each for each in inputs.advice if not is_of_blocks(each)]
+    if advice:
+        return advised(advice[0], "advice")
+    return None if inputs.advice else simulated(inputs)
 
 
 def advised(advice: Advice, panel: str) -> Finding:
@@ -188,9 +211,6 @@ def compared(inputs: Inputs, shown: set[str]) -> Finding | None:
 def simulated(inputs: Inputs) -> Finding | None:
     """What stock Linux can run with the least I/O time, and the best of all at that size."""
     of_swap = list(filter(is_of_swap, inputs.cells))
-    if inputs.cells and not of_swap:
-        text = f"{OF_BLOCKS[0].upper()}{OF_BLOCKS[1:]}. To size it, {RECORD_SWAP}."
-        return Finding("no size", text, "The recordings are not of swap", "architectures")
     found = [
         winner for setup, cells in by_setup(of_swap).items() if (winner := least(str(setup), cells))
     ]

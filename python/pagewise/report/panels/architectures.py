@@ -16,7 +16,7 @@ from pagewise.report.cells import (
     sorted_cells,
     yearly_wear,
 )
-from pagewise.report.inputs import Inputs
+from pagewise.report.inputs import Inputs, is_of_swap
 from pagewise.report.model import Axis, Chart, Panel, Series, Table, Unit, View
 from pagewise.units import format_share, format_size
 
@@ -82,6 +82,16 @@ def lines(cells: list[SimulatedCell], measure: Measure) -> list[Series]:
     return series
 
 
+def as_swap(setup: Setup, cells: list[SimulatedCell]) -> str:
+    """A sentence that says so if the cells replay block requests; empty for recordings of swap."""
+    if all(map(is_of_swap, cells)):
+        return ""
+    return (
+        f"The trace {setup.trace} has block requests, which size no swap; these figures replay "
+        "them as if they were swap. "
+    )
+
+
 def finding(setups: dict[Setup, list[SimulatedCell]]) -> str:
     """The best architecture of the first setup at a medium size."""
     setup, cells = next(iter(setups.items()))
@@ -95,7 +105,7 @@ def finding(setups: dict[Setup, list[SimulatedCell]]) -> str:
         key=lambda cell: cell["io_time_s"],
     )
     best = ranked[0]
-    text = (
+    text = as_swap(setup, cells) + (
         f"With {format_size(size)} of fast tier on {setup}, {label(best)} needs the least I/O time"
     )
     alone = next((c for c in cells if c["architecture"] == catalog.baseline()), None)

@@ -78,9 +78,11 @@ def row(name: str, header: Header, inputs: Inputs) -> list[TableCell]:
     if any(what.startswith(ZEROS) for what in analysis.get("not_recorded") or ()):
         absent.append(f"{ZEROS} (no device writes or reads them since Linux 6.12)")
     pages, zeros = header["pages"], analysis.get("zero_pages")
+    is_read_as_swap = header["kind"] == "swap" and analysis.get("is_of_swap") is False
+    kind = "block, read as swap" if is_read_as_swap else header["kind"]
     return [
         name,
-        f"{header['kind']} ({header['format']})",
+        f"{kind} ({header['format']})",
         header["events"],
         pages if pages is not None else analysis["pages"],
         len(header["processes"]),

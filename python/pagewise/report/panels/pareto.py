@@ -9,6 +9,7 @@ from pagewise.grids.results import SimulatedCell
 from pagewise.report.cells import by_setup, label, sorted_cells, yearly_wear
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, Unit, View
+from pagewise.report.panels.architectures import as_swap
 from pagewise.units import format_size
 
 
@@ -43,7 +44,9 @@ def panel(inputs: Inputs) -> Panel | None:
         "scatter",
     )
     table = Table("pareto", "Choices that no other beats in both", columns(cost_label, unit), rows)
-    return Panel("pareto", "Latency against wear", finding(rows), [chart], [table])
+    setup, first = next(iter(by_setup(cells).items()))
+    text = f"{as_swap(setup, first)}{finding(rows)}"
+    return Panel("pareto", "Latency against wear", text, [chart], [table])
 
 
 def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import kind_of, nouns
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
 from pagewise.report.thin import thin
-from pagewise.types import ProcessAnalysis, Volume, VolumeSplit
+from pagewise.types import ProcessAnalysis, ProcessRow, Volume, VolumeSplit
 from pagewise.units import format_share
 
 SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
@@ -79,7 +79,7 @@ def volumes(volume: Volume | None) -> list[tuple[str, VolumeSplit | None]]:
     return [("swap accesses", volume.get("swap")), ("all block I/O", volume.get("block"))]
 
 
-def row(name: str, analysis: ReadAnalysis | ProcessAnalysis) -> list[TableCell]:
+def row(name: str, analysis: ReadAnalysis | ProcessAnalysis | ProcessRow) -> list[TableCell]:
     """A recording or process as a row of the table."""
     single = analysis["single_access"]
     return [
@@ -94,11 +94,15 @@ def row(name: str, analysis: ReadAnalysis | ProcessAnalysis) -> list[TableCell]:
 
 
 def by_process(inputs: Inputs) -> Table | None:
-    """The shares of each process, if the analyses have them."""
+    """The shares of the busiest processes, if the analyses have them.
+
+    All kernel threads share a row, as in `pagewise analyze --by process`, and so do the other
+    processes; results of an earlier pagewise have each process.
+    """
     rows = [
         [f"{name}: {process['name'] or process['pid']}", *row("", process)[1:]]
         for name, analysis in inputs.analyses.items()
-        for process in analysis.get("processes") or []
+        for process in analysis.get("top_processes") or analysis.get("processes") or []
     ]
     return Table("skew-by-process", "By process", columns(nouns(inputs)), rows) if rows else None
 

@@ -26,7 +26,7 @@ def panel(inputs: Inputs) -> Panel | None:
     analyses = {
         name: (analysis, swap)
         for name, analysis in inputs.accessed().items()
-        if (swap := analysis.get("swap"))
+        if (swap := analysis.get("swap")) and analysis.get("is_of_swap") is not False
     }
     if not analyses:
         return None
