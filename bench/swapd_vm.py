@@ -1,20 +1,27 @@
-"""Instructions of a fault through each carrier of swapd and with a swap file, in an emulated guest.
+"""swapd in emulated guests: the instructions of a fault by carrier, and values under random load.
 
-    python bench/swapd_vm.py [--rounds N]
+    python bench/swapd_vm.py [costs] [values] [--rounds 3] [--minutes 60]
 
-The guest's clock counts the instructions of its only processor, one per nanosecond, and skips idle
+`costs`, the default: the guest's clock counts the instructions of its only processor, one per nanosecond, and skips idle
 time, so the load of this machine does not change the figures. A program of 96 MiB visits its pages
 at random, first in ample memory and then in a group of 24 MiB. Its CPU time in ample memory, a
 visit, is taken off. What remains of the processor's time, the kernel's and swapd's included, is
 divided by the major faults. swapd does not poll (``--poll 0us``). Prints a row per area and round,
 and the medians relative to the swap file.
+
+`values`: four programs of 48 MiB share a group of 48 MiB for --minutes, on swapd with ``--verify``,
+through nbd on Linux 6.1 and through ublk on Linux 6.12, both guests at once. Each program checks
+every page that it visits again, and all its pages at the end. Prints the pages checked and the
+wrong ones, and what swapd served. The status is 1 if a value is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -99,11 +106,110 @@ for carrier in {" ".join(CARRIERS)}; do
 done
 """
 
+LOADED = {
+    "nbd": guest.Machine(modules=("nbd",), memory_mib=768, disk_mib=1024),
+    "ublk": guest.Machine(
+        suite="bookworm-backports", modules=("ublk_drv",), memory_mib=768, disk_mib=1024
+    ),
+}
+"""The guest of each carrier under random load."""
 
-def main() -> None:
+LOAD = """
+mount -t cgroup2 none /sys/fs/cgroup
+echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/small
+echo 48M >/sys/fs/cgroup/small/memory.high
+mkdir -p /run /tmp
+pagewise-agent swapd --size 256MiB --fast 32MiB --slow /disk/slow --policy adaptive \
+    --only-swap --verify --through $(cat /carrier) --json >/result/swapd.json 2>/tmp/swapd &
+swapd=$!
+until grep -q /dev/ /proc/swaps; do
+    sleep 0.1
+    kill -0 $swapd || { cat /tmp/swapd; exit 1; }
+done
+end=$(($(cut -d. -f1 /proc/uptime) + $(cat /seconds)))
+
+# Visits pages until the time is over. Each question is answered before the next, so that none is left
+# at the end.
+load() {
+    mkfifo /tmp/questions$1 /tmp/answers$1
+    (echo 0 >/sys/fs/cgroup/small/cgroup.procs
+        exec swapping 48 </tmp/questions$1 >/tmp/answers$1) &
+    local program=$!
+    exec 3>/tmp/questions$1 4</tmp/answers$1
+    read answer <&4
+    visits=500$1
+    while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do
+        echo $visits >&3
+        read answer <&4 || break
+        echo $answer >>/result/answers$1
+    done
+    echo all >&3
+    read answer <&4
+    echo $answer >>/result/answers$1
+    exec 3>&-
+    wait $program
+    echo $? >/result/status$1
+}
+
+for number in 1 2 3 4; do load $number & loads="$loads $!"; done
+wait $loads
+grep -E 'pswp|pgmajfault' /proc/vmstat >/result/vmstat
+kill -TERM $swapd
+wait $swapd || { cat /tmp/swapd; exit 1; }
+"""
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", choices=["costs", "values", []])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--minutes", type=float, default=60)
     arguments = parser.parse_args()
+    parts = arguments.parts or ["costs"]
+    if "costs" in parts:
+        measure_costs(arguments.rounds)
+    return 0 if "values" not in parts or measure_values(arguments.minutes) else 1
+
+
+def measure_values(minutes: float) -> bool:
+    """Whether no guest found a wrong value; prints what each one checked."""
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
+        folders = [Path(name) / carrier for carrier in LOADED]
+        return all(list(pool.map(load, LOADED, folders, [minutes] * len(LOADED))))
+
+
+def load(carrier: str, folder: Path, minutes: float) -> bool:
+    """Whether no program in the guest of this carrier found a wrong value."""
+    machine = LOADED[carrier]
+    if reason := guest.refusal(machine):
+        raise SystemExit(f"swapd_vm: {reason}")
+    folder.mkdir()
+    files: dict[str, Path | str] = {
+        **guest.with_libraries(AGENT),
+        "bin/swapping": guest.compiled(folder / "swapping", VM / "swapping.c", "-static"),
+        "carrier": carrier,
+        "seconds": str(round(minutes * 60)),
+    }
+    answer = guest.boot(machine, LOAD, files, folder, timeout_s=BOOT_S + round(minutes * 60))
+    if answer.status != 0:
+        raise SystemExit(f"swapd_vm: the guest failed: {answer.output}")
+    lines = [line.split() for path in answer.results.glob("answers*") for line in open(path)]
+    checked = sum(int(words[1]) for words in lines if words[0] == "checked")
+    wrong = sum(words[0] != "checked" for words in lines)
+    statuses = [path.read_text().strip() for path in sorted(answer.results.glob("status?"))]
+    counters = dict(line.split() for line in open(answer.results / "vmstat"))
+    report = json.loads((answer.results / "swapd.json").read_text())
+    print(
+        f"{carrier}: {checked:,} pages checked, {wrong} wrong, statuses {' '.join(statuses)}; "
+        f"{minutes:g} minutes, {int(counters['pgmajfault']):,} major faults, "
+        f"fast {report['fast']}, slow {report['slow']}, errors {report['errors']}"
+    )
+    return wrong == 0 and statuses == ["0"] * 4 and not any(report["errors"].values())
+
+
+def measure_costs(rounds: int) -> None:
+    """Prints the instructions of a fault by area."""
     if reason := guest.refusal(MACHINE):
         raise SystemExit(f"swapd_vm: {reason}")
     with tempfile.TemporaryDirectory() as name:
@@ -112,7 +218,7 @@ def main() -> None:
         files: dict[str, Path | str] = {
             **guest.with_libraries(AGENT),
             "bin/swapping": program,
-            "rounds": str(arguments.rounds),
+            "rounds": str(rounds),
         }
         answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=BOOT_S)
         if answer.status != 0:
@@ -141,4 +247,4 @@ def show(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
