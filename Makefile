@@ -43,7 +43,7 @@ test-rust:
 	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
 
 test-desk:
-	$(PYTHON) -m pytest -q --ignore=tests/vm --ignore=tests/live
+	$(PYTHON) -m pytest -q -n 2 --dist loadfile --ignore=tests/vm --ignore=tests/live
 
 # Tests that change this machine run one after the other.
 test-live:

@@ -2,12 +2,12 @@
 
     python bench/swapd_vm.py [costs] [values] [--rounds 3] [--minutes 60]
 
-`costs`, the default: the guest's clock counts the instructions of its only processor, one per nanosecond, and skips idle
-time, so the load of this machine does not change the figures. A program of 96 MiB visits its pages
-at random, first in ample memory and then in a group of 24 MiB. Its CPU time in ample memory, a
-visit, is taken off. What remains of the processor's time, the kernel's and swapd's included, is
-divided by the major faults. swapd does not poll (``--poll 0us``). Prints a row per area and round,
-and the medians relative to the swap file.
+`costs`, the default: the guest's clock counts the instructions of its only processor, one per
+nanosecond, and skips idle time, so the load of this machine does not change the figures. A program
+of 96 MiB visits its pages at random, first in ample memory and then in a group of 24 MiB. Its CPU
+time in ample memory, a visit, is taken off. What remains of the processor's time, the kernel's and
+swapd's included, is divided by the major faults. swapd does not poll (``--poll 0us``). Prints a row
+per area and round, and the medians relative to the swap file.
 
 `values`: four programs of 48 MiB share a group of 48 MiB for --minutes, on swapd with ``--verify``,
 through nbd on Linux 6.1 and through ublk on Linux 6.12, both guests at once. Each program checks
@@ -129,8 +129,7 @@ until grep -q /dev/ /proc/swaps; do
 done
 end=$(($(cut -d. -f1 /proc/uptime) + $(cat /seconds)))
 
-# Visits pages until the time is over. Each question is answered before the next, so that none is left
-# at the end.
+# Visits pages until the time is over. Each question waits for the answer to the one before.
 load() {
     mkfifo /tmp/questions$1 /tmp/answers$1
     (echo 0 >/sys/fs/cgroup/small/cgroup.procs
@@ -194,11 +193,13 @@ def load(carrier: str, folder: Path, minutes: float) -> bool:
     answer = guest.boot(machine, LOAD, files, folder, timeout_s=BOOT_S + round(minutes * 60))
     if answer.status != 0:
         raise SystemExit(f"swapd_vm: the guest failed: {answer.output}")
-    lines = [line.split() for path in answer.results.glob("answers*") for line in open(path)]
+    answers = "".join(path.read_text() for path in answer.results.glob("answers*"))
+    lines = [line.split() for line in answers.splitlines()]
     checked = sum(int(words[1]) for words in lines if words[0] == "checked")
     wrong = sum(words[0] != "checked" for words in lines)
     statuses = [path.read_text().strip() for path in sorted(answer.results.glob("status?"))]
-    counters = dict(line.split() for line in open(answer.results / "vmstat"))
+    vmstat = (answer.results / "vmstat").read_text()
+    counters = dict(line.split() for line in vmstat.splitlines())
     report = json.loads((answer.results / "swapd.json").read_text())
     print(
         f"{carrier}: {checked:,} pages checked, {wrong} wrong, statuses {' '.join(statuses)}; "

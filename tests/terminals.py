@@ -11,6 +11,11 @@ import waiting
 
 ROOT = Path(__file__).parents[1]
 HUNG_S = 300
+ENVIRONMENT = {
+    **{name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}},
+    "TERM": "dumb",
+}
+"""No size but the terminal's own, and no progress bars between the lines."""
 
 
 def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool = False) -> str:
@@ -25,8 +30,7 @@ def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool =
         stdin=subprocess.DEVNULL,
         stdout=terminal,
         stderr=terminal if has_errors else subprocess.DEVNULL,
-        # Keeps progress bars out of the lines.
-        env={**os.environ, "TERM": "dumb"},
+        env=ENVIRONMENT,
     ) as process:
         os.close(terminal)
         with waiting.killed_after(HUNG_S, process):

@@ -160,6 +160,18 @@ def test_without_an_access_the_advice_says_what_to_record(
     jsonschema.validate(advice, layouts.printed("advise-swap"))
 
 
+def test_without_evidence_json_is_one_object(
+    idle: Path, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    blocks = tmp_path / "blocks.csv"
+    blocks.write_text("time,op,sector,size\n0.1,R,8,4096\n0.2,W,16,4096\n")
+    for path, verdict in ((idle, "too short"), (blocks, "not swap")):
+        assert run(["advise", "swap", str(path), "--json"]) == 1
+        advice = json.loads(capsys.readouterr().out)
+        assert (advice["evidence"]["verdict"], advice["settings"]) == (verdict, [])
+        jsonschema.validate(advice, layouts.printed("advise-swap"))
+
+
 def test_a_block_trace_without_devices_can_have_an_advice_with_its_verdict(tmp_path: Path) -> None:
     path = tmp_path / "blocks.csv"
     path.write_text("time,op,sector,size\n0.1,R,8,4096\n0.2,W,16,4096\n")

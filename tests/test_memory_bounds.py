@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scenarios import SMALL
 
@@ -160,6 +161,25 @@ def test_import_and_info_of_very_many_process_names(
     assert len(info["processes"][0]["name"]) == min(length, 255)
     cut = [loss["count"] for loss in info["header"]["losses"] if "cut" in loss["what"]]
     assert bool(cut) == (length * count > 2**24)
+
+
+@pytest.mark.slow
+def test_import_and_info_of_more_pages_than_the_table_holds(tmp_path: Path) -> None:
+    recording, trace = tmp_path / "requests.oracleGeneral", tmp_path / "trace.parquet"
+    fields = [("second", "<u4"), ("object", "<u8"), ("bytes", "<u4"), ("next", "<i8")]
+    requests = np.zeros(13_000_000, fields)
+    requests["object"] = np.arange(len(requests), dtype=np.uint64) * 2_654_435_761
+    requests["bytes"], requests["next"] = 4096, -1
+    requests.tofile(recording)
+    script = "import sys; from pagewise import cli;"
+    imported = peak_of(
+        f"{script} assert cli.run(['import', sys.argv[1], '-o', sys.argv[2]]) == 0",
+        recording,
+        trace,
+    )
+    shown = peak_of(f"{script} assert cli.run(['info', sys.argv[1], '--json']) == 0", trace)
+    assert max(imported, shown) <= BASE
+    assert pw.info(trace)["header"]["pages"] is None
 
 
 def test_passes_fill_the_room_and_none_is_empty() -> None:

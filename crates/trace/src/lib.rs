@@ -50,6 +50,6 @@ pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 pub use shortage::{Killed, Shortage, Stall};
 pub use source::Source;
-pub use timeline::{Gap, Timeline};
+pub use timeline::{Elapsed, Gap, Timeline};
 pub use zeros::Zeros;
 pub use zeros_counted::ZEROS_UNMARKED;

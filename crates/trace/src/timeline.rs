@@ -30,13 +30,37 @@ pub struct Gap {
     pub to_s: f64,
 }
 
+/// The time since the first event. After a step back of the clock by a minute or more, the next recording
+/// follows directly.
+#[derive(Clone, Debug, Default)]
+pub struct Elapsed {
+    first_ns: Option<i64>,
+    last_ns: i64,
+    stepped_back_ns: i64,
+}
+
+impl Elapsed {
+    /// Nanoseconds from the first event to the next one, whose time is given; at least 0.
+    pub fn at(&mut self, time_ns: i64) -> i64 {
+        let first_ns = *self.first_ns.get_or_insert_with(|| {
+            self.last_ns = time_ns;
+            time_ns
+        });
+        let step = time_ns.saturating_sub(self.last_ns);
+        if step <= -STEP_BACK_NS {
+            self.stepped_back_ns = self.stepped_back_ns.saturating_sub(step);
+        }
+        self.last_ns = time_ns;
+        time_ns.saturating_sub(first_ns).saturating_add(self.stepped_back_ns).max(0)
+    }
+}
+
 /// Computes durations and gaps from the times of events, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    first_ns: Option<i64>,
+    elapsed: Elapsed,
     last_ns: i64,
     idle_ns: i64,
-    stepped_back_ns: i64,
     gaps: Vec<Gap>,
     recordings: u64,
     bins: Bins,
@@ -45,44 +69,40 @@ pub struct Timeline {
 impl Timeline {
     /// Adds the times of the next events, in nanoseconds.
     pub fn add(&mut self, times_ns: &[i64]) {
-        let Some(&first) = times_ns.first() else { return };
-        if self.first_ns.is_none() {
-            (self.first_ns, self.last_ns, self.recordings) = (Some(first), first, 1);
-        }
         for &time_ns in times_ns {
-            let step = time_ns.saturating_sub(self.last_ns);
-            if step >= GAP_NS {
-                self.pass_gap(time_ns, step);
-            } else if step <= -STEP_BACK_NS {
-                self.recordings += 1;
-                self.stepped_back_ns = self.stepped_back_ns.saturating_sub(step);
+            if self.recordings == 0 {
+                self.recordings = 1;
             }
-            self.last_ns = time_ns;
+            let before_ns = self.elapsed.stepped_back_ns;
+            let at_ns = self.elapsed.at(time_ns);
+            if self.elapsed.stepped_back_ns != before_ns {
+                self.recordings += 1;
+            } else if at_ns.saturating_sub(self.last_ns) >= GAP_NS {
+                self.pass_gap(at_ns);
+            }
+            self.last_ns = at_ns;
             self.bins.add(self.active_ns().unwrap_or(0));
         }
     }
 
     #[cold]
-    fn pass_gap(&mut self, time_ns: i64, step: i64) {
+    fn pass_gap(&mut self, at_ns: i64) {
+        let step = at_ns.saturating_sub(self.last_ns);
         self.idle_ns = self.idle_ns.saturating_add(step);
         self.recordings += u64::from(step >= JOINT_GAP_NS);
         if self.gaps.len() < GAPS_MAX {
-            let first_ns = self.first_ns.unwrap_or(0);
-            let since = |ns: i64| ns.saturating_sub(first_ns) as f64 / 1e9;
-            self.gaps.push(Gap { from_s: since(self.last_ns), to_s: since(time_ns) });
+            self.gaps.push(Gap { from_s: self.last_ns as f64 / 1e9, to_s: at_ns as f64 / 1e9 });
         }
     }
 
     /// Nanoseconds from the first event to the last; `None` without a clock.
     pub fn duration_ns(&self) -> Option<i64> {
-        self.first_ns.map(|first_ns| self.last_ns.saturating_sub(first_ns))
+        (self.recordings > 0).then_some(self.last_ns)
     }
 
-    /// The duration without idle gaps. After a step back of the clock, the next recording follows
-    /// directly.
+    /// The duration without idle gaps.
     pub fn active_ns(&self) -> Option<i64> {
-        let advanced = self.duration_ns()?.saturating_add(self.stepped_back_ns);
-        Some(advanced.saturating_sub(self.idle_ns).max(0))
+        Some(self.duration_ns()?.saturating_sub(self.idle_ns).max(0))
     }
 
     /// The least active time that holds nine tenths of the events, in whole seconds at most as long as the active
@@ -185,6 +205,15 @@ mod tests {
         let found = timeline(&[0, 10, 180_000, 180_010, 5, 25]);
         assert_eq!(found.recordings(), 3);
         assert_eq!(found.active_ns(), Some(40 * SECOND));
+    }
+
+    #[test]
+    fn times_go_on_after_the_clock_stepped_back() {
+        let found = timeline(&[5000, 5010, 5100, 1000, 1010, 1130, 1131]);
+        let gaps = [Gap { from_s: 10.0, to_s: 100.0 }, Gap { from_s: 110.0, to_s: 230.0 }];
+        assert_eq!(found.gaps(), gaps);
+        assert_eq!(found.duration_ns(), Some(231 * SECOND));
+        assert_eq!((found.recordings(), found.active_ns()), (2, Some(21 * SECOND)));
     }
 
     #[test]

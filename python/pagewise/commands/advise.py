@@ -121,6 +121,7 @@ def swap(
             memory=memory,
             compression=compression,
             page_size=page_size,
+            refuses=not json,
             progress=progress,
         )
     tell_losses(advice["losses"])

@@ -96,7 +96,10 @@ def run(
             progress=progress,
         )
     if result["is_cut"]:
-        say("pagewise: the end of the recording is missing: the recorder was stopped before it")
+        say(
+            "pagewise: the end of the recording is missing: the recorder was "
+            "stopped before it, or the file is damaged"
+        )
     blind = [row["policy"] for row in result["policies"] if row["policy"] in OF_WATERMARKS]
     if blind and not result["has_watermarks"]:
         wrong = " and ".join(OF_WATERMARKS[name] for name in blind)

@@ -33,7 +33,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 pub(crate) use skew::Spectrum;
 use swap_traffic::SwapPages;
-use trace::{Header, Rows, Source, TraceKind};
+use trace::{Elapsed, Header, Rows, Source, TraceKind};
 use traffic::TrafficCounts;
 use types::{PageId, Progress};
 
@@ -146,6 +146,7 @@ struct Observer {
     /// The accesses of the current rows, and with a clock the time of each.
     batch: Vec<PageId>,
     times_ns: Vec<i64>,
+    clock: Elapsed,
 }
 
 impl Observer {
@@ -163,6 +164,7 @@ impl Observer {
             traffic: (by_process && header.has_clock).then(TrafficCounts::default),
             batch: Vec::new(),
             times_ns: Vec::new(),
+            clock: Elapsed::default(),
         }
     }
 
@@ -172,6 +174,7 @@ impl Observer {
         self.times_ns.clear();
         for index in 0..events.len() {
             let event = events.get(index);
+            let time_ns = events.time_ns.get(index).map(|&time_ns| self.clock.at(time_ns));
             if let Some((pages, classes)) = &mut self.swap {
                 pages.add(event);
                 if event.kind.is_access() {
@@ -186,12 +189,11 @@ impl Observer {
             }
             self.batch.push(event.page);
             self.writes += u64::from(event.kind.is_write(event.flags));
-            self.times_ns.extend(events.time_ns.get(index));
+            self.times_ns.extend(time_ns);
             if let Some(processes) = &mut self.processes {
                 processes.add(event);
             }
-            if let (Some(traffic), Some(&time_ns)) = (&mut self.traffic, events.time_ns.get(index))
-            {
+            if let (Some(traffic), Some(time_ns)) = (&mut self.traffic, time_ns) {
                 traffic.add(event, time_ns);
             }
         }

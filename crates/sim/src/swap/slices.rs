@@ -3,6 +3,7 @@
 use super::driver::Cell;
 use super::tally::{Counts, Tally};
 use crate::error::Error;
+use trace::Elapsed;
 use types::{Events, Progress};
 
 /// Cuts between the slices of a trace, in ascending order: a slice ends before the first event that reaches
@@ -39,15 +40,22 @@ pub(super) struct Cutter<'a> {
     marks: &'a Marks,
     passed: usize,
     done: u64,
+    clock: Elapsed,
+    /// Time of each event of the batch since the first event; empty unless the marks are times.
+    times_ns: Vec<i64>,
 }
 
 impl Cutter<'_> {
     pub(super) fn new(marks: &Marks) -> Cutter<'_> {
-        Cutter { marks, passed: 0, done: 0 }
+        Cutter { marks, passed: 0, done: 0, clock: Elapsed::default(), times_ns: Vec::new() }
     }
 
     /// The batch cut at its marks; empty if it has none.
     pub(super) fn parts(&mut self, events: &Events) -> Vec<Events> {
+        if matches!(self.marks, Marks::Times(_)) {
+            self.times_ns.clear();
+            self.times_ns.extend(events.time_ns.iter().map(|&time_ns| self.clock.at(time_ns)));
+        }
         let mut parts = Vec::new();
         let mut from = 0;
         while let Some(index) = self.next_cut(events, from) {
@@ -66,7 +74,7 @@ impl Cutter<'_> {
             Marks::None => None,
             Marks::Times(times) => {
                 let mark = *times.get(self.passed)?;
-                let later = events.time_ns.get(from..)?.iter();
+                let later = self.times_ns.get(from..)?.iter();
                 later.copied().position(|time_ns| time_ns >= mark).map(|index| from + index)
             }
             Marks::Events(numbers) => {

@@ -96,6 +96,7 @@ pub struct ProcessInfo {
 pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Error> {
     let mut counts = Counts::default();
     let mut events = Events::default();
+    source.omit_numbering();
     while source.next_batch(&mut events)? {
         counts.add(&events);
         let total = source.header().events.max(counts.events);

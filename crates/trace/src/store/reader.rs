@@ -35,9 +35,18 @@ pub struct Reader {
     group: Option<Group>,
     /// The columns of `group`, so that the ways of reading cannot be mixed.
     wanted: &'static [Column],
-    /// Set if the file has no page numbers.
-    renumber: Option<Renumber>,
+    numbering: Numbering,
     buffers: Buffers,
+}
+
+/// Where page numbers come from.
+enum Numbering {
+    /// The file has them.
+    Stored,
+    /// The reader numbers the pages.
+    Made(Renumber),
+    /// The file has none, and none are needed.
+    Omitted,
 }
 
 /// Buffers, kept from batch to batch to save allocations.
@@ -74,7 +83,10 @@ impl Reader {
         let file = decoding(path, || SerializedFileReader::new(PooledFile::new(file)?))?;
         let header = header_of(path, &file)?;
         let positions = positions_of(path, &file)?;
-        let renumber = header.pages.is_none().then(Renumber::unlimited);
+        let numbering = match header.pages {
+            Some(_) => Numbering::Stored,
+            None => Numbering::Made(Renumber::unlimited()),
+        };
         Ok(Reader {
             path: path.to_owned(),
             file,
@@ -84,7 +96,7 @@ impl Reader {
             next_group: 0,
             group: None,
             wanted: &[],
-            renumber,
+            numbering,
             buffers: Buffers::default(),
         })
     }
@@ -111,8 +123,15 @@ impl Reader {
 
     /// Numbers the pages of rows, or checks their numbers if the file has numbers.
     fn number_pages(&mut self, rows: &mut Rows) -> Result<(), Error> {
-        let Some(renumber) = &mut self.renumber else {
-            return check_pages(&self.path, &rows.events.page, &self.header);
+        let renumber = match &mut self.numbering {
+            Numbering::Stored => {
+                return check_pages(&self.path, &rows.events.page, &self.header);
+            }
+            Numbering::Omitted => {
+                rows.events.page.clear();
+                return Ok(());
+            }
+            Numbering::Made(renumber) => renumber,
         };
         let Buffers { keys, numbers, .. } = &mut self.buffers;
         keys.clear();
@@ -171,8 +190,15 @@ impl Source for Reader {
         &self.header
     }
 
+    fn omit_numbering(&mut self) {
+        if matches!(self.numbering, Numbering::Made(_)) {
+            self.numbering = Numbering::Omitted;
+        }
+    }
+
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
-        let wanted = if self.renumber.is_some() { OF_RAW_EVENTS } else { OF_EVENTS };
+        let is_stored = matches!(self.numbering, Numbering::Stored);
+        let wanted = if is_stored { OF_EVENTS } else { OF_RAW_EVENTS };
         // Use the caller's buffers for this batch; the other columns of the rows stay here.
         let mut rows = std::mem::take(&mut self.buffers.rows);
         std::mem::swap(&mut rows.events, events);
@@ -188,7 +214,7 @@ impl Source for Reader {
 
     fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
         pages.clear();
-        let is_raw = self.renumber.is_some();
+        let is_raw = !matches!(self.numbering, Numbering::Stored);
         let choose = |is_all_accesses| match (is_raw, is_all_accesses) {
             (true, _) => OF_RAW,
             (false, true) => OF_ACCESSES,
@@ -204,7 +230,7 @@ impl Source for Reader {
             decoding(&self.path, || group.read_narrow(Column::Event, count, narrow))?;
             kinds_of(&self.path, narrow, kinds)?;
         }
-        if let Some(renumber) = &mut self.renumber {
+        if let Numbering::Made(renumber) = &mut self.numbering {
             decoding(&self.path, || {
                 group.read_narrow(Column::Space, count, narrow)?;
                 group.read_wide(Column::Address, count, wide)
