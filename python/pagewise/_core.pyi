@@ -47,6 +47,9 @@ def info(
     *,
     progress: _Progress | None = None,
 ) -> tuple[str, types.Events | types.Allocations | types.References]: ...
+def csv_columns(
+    path: _Path, format: str | None, mapping: str | None
+) -> tuple[list[str], list[str]] | None: ...
 def number_trace(
     path: _Path,
     format: str | None,

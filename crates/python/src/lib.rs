@@ -38,7 +38,8 @@ mod _core {
     use super::lifecycle::lifecycle;
     #[pymodule_export]
     use super::recordings::{
-        classes, column, events, formats, import_trace, info, kinds, number_trace, slice_trace,
+        classes, column, csv_columns, events, formats, import_trace, info, kinds, number_trace,
+        slice_trace,
     };
     #[pymodule_export]
     use super::reference_curves::reference_curves;

@@ -73,6 +73,20 @@ pub fn info(
     })
 }
 
+/// The names of the columns of a CSV file, and of those that are not read unless the caller chooses
+/// columns; `None` for other formats.
+#[pyfunction]
+pub fn csv_columns(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+) -> PyResult<Option<(Vec<String>, Vec<String>)>> {
+    let options = options(py, format, mapping, Vec::new())?;
+    let columns = detached(py, None, |_| trace::csv_columns(&path, &options))?;
+    Ok(columns.map(|columns| (columns.names, columns.unread)))
+}
+
 /// Ensures that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`,
 /// unless the recording is a trace file with such pages. Returns whether it wrote a copy, and the numbers
 /// of pages and events.

@@ -41,10 +41,10 @@ mod zeros_counted;
 
 pub use error::{Error, ErrorKind, Position};
 pub use files::{FILE_PAGE_BITS, File};
-pub use formats::Role;
+pub use formats::{CsvColumns, Role};
 pub use header::{Header, Loss, Part, Reject, TraceKind};
 pub use ledger::Ledger;
-pub use open::{Opened, open, open_any};
+pub use open::{Opened, csv_columns, open, open_any};
 pub use processes::{Process, Processes};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use types::{Events, PageId};
 
+use crate::formats::{self, CsvColumns};
 use crate::import::ImportOptions;
 use crate::input::Input;
 use crate::pipeline::{Pipeline, PipelineOptions};
@@ -53,6 +54,22 @@ pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
     }
     let pipeline = Pipeline::of_input(input, &direct(options))?;
     Ok(Opened::Events(Box::new(ForeignRecording { pipeline })))
+}
+
+/// The columns of the recording at `path`; `None` if its format names none that the caller may choose.
+///
+/// # Errors
+/// If the recording cannot be read or recognised.
+pub fn csv_columns(path: &Path, options: &ImportOptions) -> Result<Option<CsvColumns>, Error> {
+    let mut input = Input::open(path, false)?;
+    let format = match &options.format {
+        Some(name) => formats::by_name(name),
+        None => Some(formats::recognise(&mut input)?),
+    };
+    if !format.is_some_and(|format| format.has_columns) {
+        return Ok(None);
+    }
+    formats::columns(input, options.mapping).map(Some)
 }
 
 fn direct(options: &ImportOptions) -> PipelineOptions {

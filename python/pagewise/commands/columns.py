@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shlex
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from pagewise import _core
-from pagewise.errors import PagewiseError, UsageError
+from pagewise.errors import PagewiseError
 from pagewise.questions import OF_OBJECTS
 from pagewise.recording import Trace
 
@@ -21,10 +18,6 @@ SHOWN = 20
 """How many columns a line lists."""
 COLUMNS_MAX = 256
 """How many columns of a file can have a role."""
-ABSENT = "\N{REPLACEMENT CHARACTER}"
-"""A column that no file has."""
-LISTED = "; its columns are "
-"""What stands before the names in the error about an absent column."""
 
 USUAL = {
     "time": re.compile(r"time|stamp|clock|when|date|^ts?$"),
@@ -42,46 +35,28 @@ def in_words(names: Sequence[str]) -> str:
 
 
 def columns_of(trace: Trace) -> list[str]:
-    """The names in the header line of a CSV file; empty for pipes and for other formats.
-
-    The names come from the error about an absent column, since only the core decompresses files.
-    """
-    if not os.path.isfile(trace.path):
-        return []
-    try:
-        _core.info(trace.path, trace.format, None, [("id", ABSENT)])
-    except UsageError as error:
-        _, listed, names = str(error).rpartition(LISTED)
-        found = names.split(", ")
-        is_text = names.isprintable() and ABSENT not in names
-        return found if listed and is_text and 1 < len(found) <= COLUMNS_MAX else []
-    except PagewiseError:
-        pass
-    return []
+    """The names in the header line of a CSV file; empty for pipes and for other formats."""
+    return _columns(trace)[0]
 
 
 def columns_not_read(trace: Trace) -> list[str]:
-    """The columns to which the core gives no role by name; empty if the caller chose columns.
+    """The columns of a CSV file that are not read; empty if the caller chose columns."""
+    return [] if trace.map else _columns(trace)[1]
 
-    The core imports a small file with the same header line. At least one of the lines below it is
-    readable: the one with R in the column of operations or, without such a column, the first.
+
+def _columns(trace: Trace) -> tuple[list[str], list[str]]:
+    """All columns of a CSV file in order, and those that are not read, sorted.
+
+    Empty for a pipe, which cannot be read twice, and for a file that cannot be read.
     """
-    if trace.map or not (names := columns_of(trace)):
-        return []
-    lines = [
-        ["R" if place == operation else "1" for place in range(len(names))]
-        for operation in range(-1, len(names))
-    ]
+    if not os.path.isfile(trace.path):
+        return [], []
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            table = Path(folder) / "header.csv"
-            with table.open("w", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows([names, *lines])
-            output = str(table.with_suffix(".parquet"))
-            report = _core.import_trace([str(table)], output, trace.format, trace.as_, [])
-    except (PagewiseError, OSError):
-        return []
-    return report["unused_columns"]
+        names, unread = _core.csv_columns(trace.path, trace.format, trace.as_) or ([], [])
+    except PagewiseError:
+        return [], []
+    is_table = 1 < len(names) <= COLUMNS_MAX
+    return (names, sorted(set(unread))) if is_table else ([], [])
 
 
 def what_to_try(command: Sequence[str], trace: Trace, expected: str) -> str | None:

@@ -4,7 +4,7 @@
 
 use types::ProcessId;
 
-use super::csv_columns::{COLUMNS_MAX, Columns, names};
+use super::csv_columns::{COLUMNS_MAX, Columns, delimiter_of, names};
 use super::ids::object_id;
 use super::requests::{
     EXPECTED_LENGTH, REQUEST_BYTES_MAX, SECTOR_BYTES, operation_of_word, sectors_to_bytes,
@@ -54,6 +54,30 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
     let mut parser = BlockCsv::new(columns, mapping);
     parser.unused = parser.layout.unused(names);
     Ok(Box::new(TextReader::new(lines, parser)))
+}
+
+/// The columns of a file of this format.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CsvColumns {
+    /// All names of the header line, in order.
+    pub names: Vec<String>,
+    /// Names of the columns that are not read unless the caller chooses them; empty if the file cannot be read
+    /// without a choice.
+    pub unread: Vec<String>,
+}
+
+/// The columns that the header line of `input` names.
+///
+/// # Errors
+/// If the input cannot be read.
+pub(crate) fn columns(input: Input, mapping: Option<Mapping>) -> Result<CsvColumns, Error> {
+    let header = String::from_utf8_lossy(&Lines::new(input).header()?).into_owned();
+    let names = names(&header, delimiter_of(&header));
+    let unread = Columns::choose(&header, &[]).and_then(|columns| {
+        let mapping = columns.check(mapping)?;
+        Ok(Layout::new(columns, mapping).unused(names.clone()))
+    });
+    Ok(CsvColumns { names, unread: unread.unwrap_or_default() })
 }
 
 /// How lines are split into columns.

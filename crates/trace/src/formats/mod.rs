@@ -18,6 +18,9 @@ mod requests;
 mod swap_events;
 mod vscsi;
 
+pub use blockcsv::CsvColumns;
+pub(crate) use blockcsv::columns;
+
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
