@@ -39,6 +39,9 @@ pub struct Tiers {
     /// The size of the fast tier.
     #[serde(with = "size")]
     pub fast: Bytes,
+    /// How swapd compresses the fast tier; None to keep whole pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compress: Option<String>,
     /// How the kernel reaches swapd.
     #[serde(default = "any")]
     pub through: String,
@@ -77,6 +80,9 @@ impl Tiers {
         command.args(["--fast", &self.fast.exact(), "--policy", &self.policy]);
         command.args(["--through", &self.through, "--priority", &priority.to_string()]);
         command.args(["--socket", SOCKET]).arg("--slow").arg(folder.join("swap"));
+        if let Some(compressor) = &self.compress {
+            command.args(["--compress", compressor]);
+        }
         for (name, value) in &self.options {
             command.arg("--option").arg(format!("{name}={value}"));
         }
@@ -224,7 +230,7 @@ mod tests {
     #[test]
     fn the_command_has_every_entry_of_the_plan() {
         let tiers: Tiers = toml::from_str(
-            "policy = 'hybrid'\nfast = '256MiB'\noptions = { entry_bit = '0' }\n\
+            "policy = 'hybrid'\nfast = '256MiB'\ncompress = 'lz4'\noptions = { entry_bit = '0' }\n\
              emulate = { slow = 'emmc-5.1' }\n",
         )
         .unwrap();
@@ -234,6 +240,7 @@ mod tests {
             ["--size", "1GiB"],
             ["--fast", "256MiB"],
             ["--policy", "hybrid"],
+            ["--compress", "lz4"],
             ["--through", "any"],
             ["--priority", "5"],
             ["--slow", "/run/1/swap"],
