@@ -195,8 +195,8 @@ def load(carrier: str, folder: Path, minutes: float) -> bool:
         raise SystemExit(f"swapd_vm: the guest failed: {answer.output}")
     answers = "".join(path.read_text() for path in answer.results.glob("answers*"))
     lines = [line.split() for line in answers.splitlines()]
-    checked = sum(int(words[1]) for words in lines if words[0] == "checked")
-    wrong = sum(words[0] != "checked" for words in lines)
+    checked = sum(int(words[1]) for words in lines if words[:1] == ["checked"])
+    wrong = sum(words[:1] != ["checked"] for words in lines)
     statuses = [path.read_text().strip() for path in sorted(answer.results.glob("status?"))]
     vmstat = (answer.results / "vmstat").read_text()
     counters = dict(line.split() for line in vmstat.splitlines())

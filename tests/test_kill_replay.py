@@ -133,7 +133,7 @@ def test_a_cut_recording_is_replayed_up_to_the_cut(
     path.write_bytes(RECORDING.read_bytes()[:15_000])
     assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 0
     printed = capsys.readouterr()
-    assert "the end of the recording is missing" in printed.err and "largest" in printed.out
+    assert "the recording has no end" in printed.err and "largest" in printed.out
 
 
 @pytest.mark.parametrize(

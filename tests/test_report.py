@@ -181,7 +181,9 @@ def test_block_requests_size_no_swap_in_a_report() -> None:
     setup = sorted({str(cell["trace"]) for cell in cells})[-1]
     for identifier in ("architectures", "pareto"):
         text = panels_of([{**KINDS["sweep"], "cells": cells}])[identifier].finding
-        assert text.startswith("The trace ") and "has block requests, which size no swap" in text
+        assert (
+            text.startswith("The trace ") and "has block requests, which cannot size swap" in text
+        )
     assert setup in finding.statement
 
 
@@ -218,11 +220,11 @@ def test_a_report_says_first_that_block_requests_size_no_swap(
     analyzed = pw.analyze(trace)
     for results in ([trace], [trace, *cells], [trace, advice], [analyzed, *cells], cells):
         pw.report(results, tmp_path / "page.html", force=True)
-        title = "<title>Block requests (file I/O), which size no swap: disk</title>"
+        title = "<title>Block requests (file I/O), which cannot size swap: disk</title>"
         assert title in (tmp_path / "page.html").read_text()
         first, *others = verdict(gather(results), set(panels_of(results))).findings
-        assert first.figure == "no size" and first.statement.startswith("disk: these are block")
-        assert "file I/O" in first.statement and "cannot size swap" in first.statement
+        assert first.figure == "no size" and first.statement.startswith("disk: block requests mix")
+        assert "the I/O of files" in first.statement and "cannot size swap" in first.statement
         assert first.evidence in panels_of(results)
         text = " ".join(finding.statement for finding in others)
         assert "fast tier" not in text and "I/O time" not in text and "no size" not in text

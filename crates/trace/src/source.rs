@@ -11,8 +11,8 @@ pub trait Source: Send {
     /// complete after `next_batch` returns false. If `pages` is known, it exceeds the number of every
     /// page returned so far.
     fn header(&self) -> &Header;
-    /// Announces that the caller needs no pages. A source that would have to number them, which takes memory
-    /// for each page, leaves them out of all batches.
+    /// Announces that the caller does not need page numbers. A source that would have to make them, which
+    /// takes memory for each page, leaves `page` empty.
     fn omit_numbering(&mut self) {}
     /// Replaces `events` by the next batch; false at the end of the trace.
     ///

@@ -30,8 +30,8 @@ pub struct Gap {
     pub to_s: f64,
 }
 
-/// The time since the first event. After a step back of the clock by a minute or more, the next recording
-/// follows directly.
+/// The time since the first event. A step back of the clock by a minute or more starts another recording,
+/// which is placed right after the last event.
 #[derive(Clone, Debug, Default)]
 pub struct Elapsed {
     first_ns: Option<i64>,

@@ -29,7 +29,7 @@ with swap priorities."""
 SLOW = "/dev/SLOW"
 
 # A discard that reaches the loop device punches a hole into its file, and the kernel takes no swap
-# file with holes.
+# file with holes. Since Linux 5.1.
 WRITEBACK, WITHOUT_DISCARDS = "1 writeback", "2 writeback no_discard_passdown"
 
 
@@ -37,7 +37,7 @@ WRITEBACK, WITHOUT_DISCARDS = "1 writeback", "2 writeback no_discard_passdown"
 class Behind:
     """What is behind the fast device: the swap area, with the lines that free it and give it back.
 
-    ``note`` explains what the lines leave open; empty if they are whole.
+    ``note`` says what to fill in or to know; it may be empty.
     """
 
     device: str

@@ -40,12 +40,12 @@ NOT_SWAP_REASONS: dict[str, str] = {
 }
 RECORD_SWAP = (
     f"record at least {format_seconds(TRAFFIC_MIN_S)} of the load that makes memory short, "
-    "with swap on, as root: pagewise-agent record -o work.pgr --for 5m; then "
-    "pagewise advise swap work.pgr"
+    "with swap on, as root: `pagewise-agent record -o work.pgr --for 5m`; then "
+    "`pagewise advise swap work.pgr`"
 )
 RECORD_SWAP_OF_A_PHONE = (
-    f"{RECORD_SWAP}. pagewise-agent does not run on Android, and no trace that a phone writes "
-    "carries swap accesses yet: record the same load on a board or in a VM with Linux"
+    f"{RECORD_SWAP}. The agent does not run on Android, and pagewise reads no trace of a phone "
+    "with swap accesses yet: record the same load on a board or in a VM with Linux"
 )
 NOT_SWAP_REMEDIES: dict[str, str] = {
     "swap": RECORD_SWAP_OF_A_PHONE,
@@ -103,7 +103,8 @@ class Evidence:
             held = NO_ACCESSES
         elif self.active_s is not None:
             held += f" in {format_seconds(self.active_s)}"
-        if self.active_s and self.traffic_s and self._is_brief() and self.active_s > TRAFFIC_MIN_S:
+        is_brief = self.accesses and self._is_brief()
+        if self.active_s and self.traffic_s and is_brief and self.active_s > TRAFFIC_MIN_S:
             held += f", most of them within {format_seconds(self.traffic_s)}"
         match self.verdict:
             case "not swap":

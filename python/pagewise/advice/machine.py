@@ -288,7 +288,7 @@ EXAMPLE = (
     f"for example --fast {EXAMPLES['fast']} --slow {EXAMPLES['slow']}; a device is a name from "
     "`pagewise devices`, READ/WRITE times such as 90/40us, or a device file"
 )
-ONLY_AN_EXAMPLE = "only an example, because the recording sizes swap on no device"
+ONLY_AN_EXAMPLE = "only an example, because this recording cannot size swap"
 Rule: TypeAlias = Callable[[Machine | None, Options], Default | Gap | None]
 RULES: dict[str, Rule] = {
     "fast": fast_device,

@@ -112,9 +112,10 @@ def swap(
     """
     from pagewise.advice.swap import PARTS, advise_swap
 
+    source = opened(trace, format, as_, map_)
     with watched("advising", counted="cells", parts=PARTS) as progress:
         advice = advise_swap(
-            opened(trace, format, as_, map_),
+            source,
             fast=fast,
             slow=slow,
             reference=reference,

@@ -97,8 +97,8 @@ def run(
         )
     if result["is_cut"]:
         say(
-            "pagewise: the end of the recording is missing: the recorder was "
-            "stopped before it, or the file is damaged"
+            "pagewise: the recording has no end: the recorder was interrupted, or the file is "
+            "damaged"
         )
     blind = [row["policy"] for row in result["policies"] if row["policy"] in OF_WATERMARKS]
     if blind and not result["has_watermarks"]:

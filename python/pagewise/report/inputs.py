@@ -133,7 +133,7 @@ def gather(
             add_file(inputs, os.fspath(result), progress)
     for name, analysis in inputs.analyses.items():
         if name in inputs.traces_of_blocks():
-            analysis["is_of_swap"] = False
+            analysis.setdefault("is_of_swap", False)
     return inputs
 
 

@@ -21,7 +21,7 @@ class Kind:
     """The word for reads; ``writes`` is that for writes."""
     writes: str
     waste: str
-    """The words for a waste with pages that are accessed once; empty if the kind shows none."""
+    """Completes "it is a waste"; empty to leave that clause out."""
     accessed: str
     """What is accessed, in the words of the subtitle."""
     bytes_each: int
@@ -54,7 +54,7 @@ PAGES = Kind(
 )
 BLOCKS = replace(
     PAGES,
-    title="Block requests (file I/O), which size no swap:",
+    title="Block requests (file I/O), which cannot size swap:",
     reads="reads",
     writes="writes",
     waste="",

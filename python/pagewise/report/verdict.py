@@ -51,7 +51,7 @@ FEW = 0.01
 def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     """The findings of all results; ``shown`` are the panels that can serve as evidence.
 
-    That block requests size no swap comes first. The first choice of the others is skew, single
+    That block requests cannot size swap comes first. The first choice of the others is skew, single
     accesses and the advice. If one is missing, the memory that halves the misses, the policy with
     the fewest misses, or the papers' statements replace it. For caches, the policy comes first.
     """
@@ -72,16 +72,13 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
 
 
 def requested(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """The traces of block requests, which size no swap, and what to record instead."""
+    """The traces of block requests, which cannot size swap, and what to record instead."""
     names = inputs.traces_of_blocks()
     panel = next((panel for panel in OF_REQUESTS if panel in shown), "")
     if not names:
         return None
     them = f"{' and '.join(names[:NAMES_MAX])}{' and others' * (len(names) > NAMES_MAX)}"
-    text = (
-        f"{them}: these are block requests, file I/O: {OF_BLOCKS}. "
-        f"To size it, {RECORD_SWAP_OF_A_PHONE}."
-    )
+    text = f"{them}: {OF_BLOCKS}. To size swap, {RECORD_SWAP_OF_A_PHONE}."
     return Finding("no size", text, f"The evidence is {NOT_SWAP}", panel)
 
 
@@ -134,7 +131,7 @@ def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     advice = [each for each in inputs.advice if not is_of_blocks(each)]
     if advice:
         return advised(advice[0], "advice")
-    return None if inputs.advice else simulated(inputs)
+    return simulated(inputs)
 
 
 def advised(advice: Advice, panel: str) -> Finding:

@@ -87,7 +87,7 @@ def as_swap(setup: Setup, cells: list[SimulatedCell]) -> str:
     if all(map(is_of_swap, cells)):
         return ""
     return (
-        f"The trace {setup.trace} has block requests, which size no swap; these figures replay "
+        f"The trace {setup.trace} has block requests, which cannot size swap; these figures replay "
         "them as if they were swap. "
     )
 
