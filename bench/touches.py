@@ -24,9 +24,9 @@ for _ in range({touches}):
 """
 
 
-def counters() -> dict[str, int]:
-    """``/proc/vmstat``: in pages unless the name indicates otherwise."""
-    lines = Path("/proc/vmstat").read_text().splitlines()
+def counters(path: Path = Path("/proc/vmstat")) -> dict[str, int]:
+    """``/proc/vmstat`` or a copy of it: in pages unless the name indicates otherwise."""
+    lines = path.read_text().splitlines()
     return {name: int(value) for name, value in (line.split() for line in lines)}
 
 

@@ -21,7 +21,7 @@ import pytest
 from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
-from waiting import line_of
+from waiting import line_of, running, within
 
 import pagewise as pw
 from pagewise.advice import served
@@ -386,6 +386,25 @@ def test_programs_keep_their_pages_when_servers_are_killed(
     with ended_after(HANGS_AFTER_S, killed):
         server.communicate(timeout=2 * HANGS_AFTER_S)
     assert device not in areas() and logs() == before
+
+
+@alone
+def test_the_guard_keeps_the_fast_tier_in_memory(folder: Path) -> None:
+    """The lock of a killed server ends with it; pages written to their own area would be lost."""
+    with running(words(folder), stdout=subprocess.PIPE, text=True) as server:
+        line_of(server.stdout)
+        guard = guard_of(server.pid)
+
+        def is_locked() -> bool:
+            text = Path(f"/proc/{guard}/smaps").read_text()
+            frames = re.search(r"memfd:pagewise-swapd.*?VmFlags:[^\n]*", text, re.S)
+            sizes = dict(re.findall(r"^(\w+): +(\d+) kB", frames[0] if frames else "", re.M))
+            # `Locked` is the share of this process.
+            return bool(frames) and sizes["Rss"] == sizes["Size"] and " lo" in frames[0]
+
+        assert within(30, is_locked)
+        server.terminate()
+        assert server.wait(HANGS_AFTER_S) == 0
 
 
 @alone

@@ -1,9 +1,11 @@
 //! Frames: pages of memory that is populated and locked, with tables of words beside them. They lie in a memory
 //! file, so that another process that gets its descriptor finds them after the end of this one.
 //!
-//! Contract: only one process maps the file at a time; who keeps the descriptor for a successor must not map it.
+//! Contract: only one process reads and writes the file at a time. Who keeps the descriptor for a successor maps it
+//! only as [`Kept`].
 #![allow(unsafe_code, reason = "memory maps have no safe wrapper")]
 
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, AtomicU64};
@@ -145,8 +147,48 @@ impl Drop for Frames {
     }
 }
 
+/// The pages of a memory file, which stay in memory even after the end of the process that locked them.
+///
+/// A lock ends with its process. Before a successor has its own, the kernel may write the pages to swap, from where a
+/// server of swap could never read them.
+#[derive(Debug)]
+pub struct Kept {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Locks the pages of the memory file behind a descriptor of this process.
+    ///
+    /// # Errors
+    /// There is no such descriptor; the operating system refuses.
+    pub fn of_descriptor(number: i32) -> Result<Kept, Error> {
+        let path = format!("/proc/self/fd/{number}");
+        let file = File::open(&path).map_err(|error| Error::refused("open", &path, error))?;
+        let bytes = fstat(&file).map_err(|error| Error::call("fstat", error))?.st_size as usize;
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: the kernel chooses a free range for the new mapping, through which nothing is read.
+        let start =
+            unsafe { mmap(ptr::null_mut(), bytes.max(1), ProtFlags::READ, flags, &file, 0) };
+        let start = start.map_err(|error| Error::call("mmap", error))?;
+        let place = NonNull::new(start.cast()).expect("mmap returns a place or an error");
+        let kept = Kept { start: place, bytes };
+        // SAFETY: the range is the mapping made above; locking changes none of its contents.
+        unsafe { mlock(start, bytes) }.map_err(|error| Error::call("mlock", error))?;
+        Ok(kept)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `of_descriptor` with this length, and nothing refers to it.
+        let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes.max(1)) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
     use std::sync::atomic::Ordering::Relaxed;
 
     use super::*;
@@ -181,5 +223,26 @@ mod tests {
         let locked = entry.lines().find(|line| line.starts_with("Locked:")).unwrap();
         assert_eq!(locked.split_whitespace().nth(1), Some("260"), "{locked}");
         assert_eq!(frames.count(), 64);
+    }
+
+    #[test]
+    fn the_pages_of_a_memory_file_stay_after_its_own_lock_has_ended() {
+        let locked = |file: &str| -> u64 {
+            let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
+            let mappings = text.split("VmFlags:").filter(|mapping| mapping.contains(file));
+            let lines =
+                mappings.flat_map(str::lines).filter_map(|line| line.strip_prefix("Locked:"));
+            lines.map(|size| size.trim().trim_end_matches(" kB").parse::<u64>().unwrap()).sum()
+        };
+        let frames =
+            Frames::new("kept-pages", Layout { words: 1, double_words: 0, frames: 7 }).unwrap();
+        let file = frames.as_fd().try_clone_to_owned().unwrap();
+        let kept = Kept::of_descriptor(file.as_raw_fd()).unwrap();
+        drop(frames);
+        assert_eq!(locked("memfd:kept-pages"), 32);
+        drop(kept);
+        assert_eq!(locked("memfd:kept-pages"), 0);
+        drop(file);
+        assert!(Kept::of_descriptor(100_000).is_err());
     }
 }

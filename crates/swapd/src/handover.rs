@@ -1,13 +1,14 @@
 //! What a server leaves to its successor: the descriptors that keep its area alive, and what it cannot find out again.
 //!
 //! Contract: a guard process holds copies of the descriptors from before the area is in use until the server has
-//! ended. So if the server is killed, the kernel keeps its requests, the frames and the disks of the tiers, and the guard goes
+//! ended, and locks the frames, because the server's lock ends with it. So if the server is killed, the kernel keeps its requests, the frames and the disks of the tiers, and the guard goes
 //! on as the next server.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use linux::Root;
+use linux::frames::Kept;
 use linux::inherited;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
@@ -135,6 +136,14 @@ pub(crate) struct Inherited {
 }
 
 impl Handover {
+    /// Keeps the frames and the map in memory until the successor has locked them itself.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn keep_frames(&self) -> Result<Kept, Error> {
+        Kept::of_descriptor(self.frames).map_err(Error::from)
+    }
+
     /// The text that names everything, for an argument of the successor.
     pub fn text(&self) -> String {
         serde_json::to_string(self).expect("paths of ours are UTF-8")

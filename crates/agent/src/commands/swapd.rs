@@ -357,9 +357,15 @@ fn succeed(
     let signal = listen()?;
     // Its own pages must not lie in the area.
     protection::of_process(root);
+    // The server's lock ends with it.
+    let kept = handover.keep_frames();
+    if let Err(error) = &kept {
+        say(format_args!("pagewise-agent: the guard of swapd cannot lock the fast tier: {error}"));
+    }
     let Task::TakeOver(command) = guard::wait()? else { return Ok(ExitCode::SUCCESS) };
     let begun = Instant::now();
     let mut session = Session::take_over(root, plan, handover, &start_guard)?;
+    drop(kept);
     say(format_args!(
         "pagewise-agent: swapd was killed; process {} serves {} since {} ms",
         std::process::id(),
