@@ -1,8 +1,8 @@
 //! What a server leaves to its successor: the descriptors that keep its area alive, and what it cannot find out again.
 //!
 //! Contract: a guard process holds copies of the descriptors from before the area is in use until the server has
-//! ended, and locks the frames, because the server's lock ends with it. So if the server is killed, the kernel keeps its requests, the frames and the disks of the tiers, and the guard goes
-//! on as the next server.
+//! ended, and locks the frames, because the server's lock ends with it. So if the server is killed, the kernel keeps its
+//! requests, the frames and the disks of the tiers, and the guard goes on as the next server.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
