@@ -27,7 +27,7 @@ ALL = dict(commands(typer.main.get_command(cli.app_of(COMMANDS))))
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_names_no_type_and_wraps_no_example(
+def test_help_names_no_type_and_breaks_no_command(
     path: tuple[str, ...],
     columns: int,
     capsys: pytest.CaptureFixture[str],
@@ -46,18 +46,6 @@ def test_help_names_no_type_and_wraps_no_example(
     wide = [line for line in prose.splitlines()[1:] if len(line) > columns]
     words = [re.sub(r"`[^`]*`", "`command`", line).split() for line in wide]
     assert all(len(line) <= 2 for line in words), wide
-
-
-@pytest.mark.parametrize("columns", [40, 80, 200])
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_help_breaks_no_command_in_backticks(
-    path: tuple[str, ...],
-    columns: int,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    _, text, _ = ran(*path, "--help", capsys=capsys)
     broken = [line for line in text.splitlines() if line.count("`") % 2]
     assert not broken
     beside = [line for line in text.splitlines() if len(line) > columns and "`" in line]
