@@ -4,6 +4,7 @@
 //! ended, and locks the frames, because the server's lock ends with it. So if the server is killed, the kernel keeps its
 //! requests, the frames and the disks of the tiers, and the guard goes on as the next server.
 
+use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -26,6 +27,9 @@ use crate::carrier::nbd::NbdCarrier;
 use crate::carrier::ublk::UblkCarrier;
 use crate::undo::UndoLog;
 
+/// What the guard writes once it keeps the frames in memory.
+const READY: &[u8] = b"1";
+
 /// The numbers of descriptors that a successor inherits, and what they are of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Handover {
@@ -34,6 +38,8 @@ pub struct Handover {
     slow: i32,
     fast: Option<i32>,
     log: i32,
+    /// The pipe into which the guard writes once it keeps the frames in memory.
+    ready: i32,
     /// The name by which the device is found again.
     name: String,
     device_path: PathBuf,
@@ -61,6 +67,8 @@ enum CarrierHandover {
 pub struct Descriptors {
     /// The numbers of the copies, for the successor.
     pub handover: Handover,
+    /// The other end of the guard's pipe.
+    ready: PipeReader,
     _copies: Vec<OwnedFd>,
 }
 
@@ -75,6 +83,11 @@ pub(crate) struct Files<'a> {
 }
 
 impl Descriptors {
+    /// Closes the copies, once a program has inherited them, and returns the pipe for [`is_kept`].
+    pub(crate) fn close(self) -> PipeReader {
+        self.ready
+    }
+
     /// # Errors
     /// The operating system refuses.
     pub(crate) fn of(
@@ -91,6 +104,8 @@ impl Descriptors {
             Ok::<_, Error>(number)
         };
         let (device, log) = files.area.handles()?;
+        let refused = |error| Error::refused("make a pipe", error);
+        let (ready, written): (_, PipeWriter) = pipe().map_err(refused)?;
         let carrier = match (files.carrier, device) {
             (GrantedCarrier::Fuse(carrier), ServedDevice::Loop(device)) => {
                 let [channel, mount] = carrier.handles();
@@ -115,14 +130,21 @@ impl Descriptors {
             slow: copy(files.slow)?,
             fast: files.fast.map(&mut copy).transpose()?,
             log: copy(log.as_fd())?,
+            ready: copy(written.as_fd())?,
             name: files.area.name().to_owned(),
             device_path: files.carrier.device().to_owned(),
             log_path: log.path().to_owned(),
             latencies: [slow_read, slow_write, fast_read, fast_write],
             takeovers: takeovers + 1,
         };
-        Ok(Descriptors { handover, _copies: copies })
+        Ok(Descriptors { handover, ready, _copies: copies })
     }
+}
+
+/// Waits until the guard keeps the frames in memory. False if it does not: it has ended, or cannot lock them.
+pub(crate) fn is_kept(mut ready: PipeReader) -> bool {
+    let mut word = [0; READY.len()];
+    ready.read_exact(&mut word).is_ok() && word == READY
 }
 
 /// What a successor has inherited.
@@ -136,12 +158,17 @@ pub(crate) struct Inherited {
 }
 
 impl Handover {
-    /// Keeps the frames and the map in memory until the successor has locked them itself.
+    /// Keeps the frames and the map in memory until the successor has locked them itself, and reports that to the
+    /// server. Once only.
     ///
     /// # Errors
-    /// The operating system refuses.
+    /// The operating system refuses; then the server learns that there is no such guard.
     pub fn keep_frames(&self) -> Result<Kept, Error> {
-        Kept::of_descriptor(self.frames).map_err(Error::from)
+        let mut ready = PipeWriter::from(inherited::take(self.ready)?);
+        let kept = Kept::of_descriptor(self.frames)?;
+        // A server that was killed meanwhile does not read it.
+        let _ = ready.write_all(READY);
+        Ok(kept)
     }
 
     /// The text that names everything, for an argument of the successor.

@@ -33,7 +33,7 @@ use crate::carrier::{Carrier, NewDevice, SLOT_BYTES};
 use crate::emulation::{Emulated, Figures};
 use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
 use crate::guard::Guard;
-use crate::handover::{Descriptors, Files, Handover, Inherited};
+use crate::handover::{self, Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
 use crate::store::{self, Algorithm, Encrypted, FastStore, FramesIn, KEY_BYTES, Room, Tier};
@@ -409,7 +409,7 @@ impl Beginning {
         let descriptors = Descriptors::of(&files, self.latencies, self.takeovers)?;
         // Started last: after an error before that, no guard would take over.
         let guard = start_guard(&descriptors.handover);
-        drop(descriptors);
+        let ready = descriptors.close();
         let device = self.carrier.device().to_owned();
         let through = self.carrier.kind().name().to_owned();
         let statistics = Arc::new(Statistics::default());
@@ -442,6 +442,10 @@ impl Beginning {
         // The thread has protected itself once it has sent this.
         notes.extend(refused.recv().unwrap_or_default());
         let guard = guard.map_err(|error| notes.push(format!("a guard: {error}"))).ok();
+        // The thread already serves, so the guard's start may wait for pages of an area that is in use.
+        if guard.is_some() && !handover::is_kept(ready) {
+            notes.push("a guard that keeps the fast tier in memory: if swapd is killed, the pages may be lost".to_owned());
+        }
         let (area, recording, serves) = (self.area, self.recording, self.serves);
         let about = About { through, refused: notes, ..self.about };
         Ok(Session { serves, area, control, serving, recording, guard, statistics, about, device })
