@@ -5,7 +5,9 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 LOCK = Path("/run/pagewise/launch.lock")
@@ -17,12 +19,18 @@ def refusal(*checks: str) -> str | None:
         return "needs root"
     if not AGENT.exists():
         return "no pagewise-agent beside this Python: make build"
+    found = findings()
+    refused = (name for name in checks if not found[name]["is_granted"])
+    return next((f"{name}: {found[name]['detail']}" for name in refused), None)
+
+
+@cache
+def findings() -> dict[str, dict[str, Any]]:
+    """What ``doctor`` finds on this machine, by name of the check. A run of it takes seconds."""
     answer = subprocess.run(
         [AGENT, "doctor", "--json"], capture_output=True, text=True, check=True, timeout=300
     )
-    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
-    refused = (name for name in checks if not findings[name]["is_granted"])
-    return next((f"{name}: {findings[name]['detail']}" for name in refused), None)
+    return {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
 
 
 def is_free() -> bool:
