@@ -97,12 +97,19 @@ begin() {
     sleep 0.5
 }
 
+# Says how the keeper ended, and whom the kernel killed.
+broken() {
+    wait $keeper
+    echo the keeper died in $name with status $?
+    dmesg | grep -iE 'oom|killed|segfault|trap' | tail -5
+} >>/result/broken
+
 # Ends the killer and the programs of the case, and waits until memory is back.
 end() {
     kill $killer
     killall -9 hog victim filler bomb spinner server steady MISLEADING 2>/dev/null
     wait $killer
-    [ -e /proc/$keeper ] || echo the keeper died in $name >>/result/broken
+    [ -e /proc/$keeper ] || broken
     sleep 0.3
 }
 
