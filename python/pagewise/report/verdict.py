@@ -9,7 +9,6 @@ from statistics import fmean
 from pagewise import answers, catalog
 from pagewise.advice import stock_linux
 from pagewise.advice.evidence import NOT_SWAP, OF_BLOCKS, RECORD_SWAP_OF_A_PHONE
-from pagewise.advice.served import NAME as SWAPD
 from pagewise.advice.setting import Setting
 from pagewise.answers import Advice, Today
 from pagewise.grids.results import SimulatedCell
@@ -24,6 +23,7 @@ from pagewise.report.inputs import (
 )
 from pagewise.report.kinds import is_of_caches, kind_of
 from pagewise.report.model import Conclusion, Finding
+from pagewise.report.panels.advice import surpassing
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
     PAGE_BYTES,
@@ -152,15 +152,9 @@ def advised(advice: Advice, panel: str) -> Finding:
         f"{advice['slow']['name']} alone; the next cheaper choice costs "
         f"{format_share(regret)} more."
     )
-    best = advice.get("best")
-    if best and best["architecture"] != today["architecture"]:
-        runs = "" if best["can_run"] else ", which stock Linux does not have"
-        runs = ", by swapd" if best.get("by") == SWAPD else runs
-        share_of_best = format_share(best["io_share"]["typical"])
-        text += f" At that size {best['architecture']} comes to {share_of_best}{runs}."
     return Finding(
         f"{today['architecture']}, {format_size(today['fast_tier_bytes'])}",
-        text,
+        text + surpassing(advice, today["architecture"]),
         f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies",
         panel,
     )
@@ -215,7 +209,8 @@ def simulated(inputs: Inputs) -> Finding | None:
         return None
     first, shares = found[0], [winner.share(winner.today) for winner in found]
     today, best = first.today, first.best
-    text = "needs the least I/O time" if is_stock(today) else "needs the least I/O time of all"
+    among = "those that stock Linux has" if is_stock(today) else "all"
+    text = f"needs the least I/O time of {among}"
     text += f" on {first.setup}: {format_share(shares[0])} of the slow device alone."
     if not is_stock(today):
         text += " Stock Linux does not have it."
@@ -358,23 +353,33 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
 def pasted(
     settings: Sequence[answers.Setting], advice: Advice | None = None, today: Today | None = None
 ) -> list[Setting]:
-    """The settings of an advice, with their undo and the evidence for their gain."""
-    gain = f" {gained(advice, today)}" if advice and today else ""
+    """The settings of an advice, with their undo.
+
+    The first setting sets up ``today``, so only that one gets the figures of ``today``.
+    """
+    gains = [gained(advice, today)] if advice and today else []
+    gains += [""] * len(settings)
     return [
-        Setting(setting["title"], f"{setting['note']}{gain}", setting["apply"], setting["undo"])
-        for setting in settings
+        Setting(
+            setting["title"],
+            f"{setting['note'].strip()} {gain}".strip(),
+            setting["apply"],
+            setting["undo"],
+        )
+        for setting, gain in zip(settings, gains, strict=False)
     ]
 
 
 def gained(advice: Advice, today: Today) -> str:
-    """The gain, cost and wear of the settings, in a sentence."""
-    share = format_range(today["io_share"], format_share)
-    slow = advice["slow"]["name"]
-    text = f"Replayed: {today['architecture']} needs {share} of the I/O time of {slow} alone"
+    """The memory and the wear of ``today`` in a sentence; its note has the I/O time."""
+    slow, parts = advice["slow"]["name"], []
     if memory := today.get("memory"):
-        text += f", and up to {format_range(memory['taken_bytes'], format_size)} of memory"
+        taken = f"takes up to {format_range(memory['taken_bytes'], format_size)} of memory"
         if of_board := memory.get("share_of_board"):
-            text += f" ({format_share(of_board['typical'])} of the board's)"
+            taken += f" ({format_share(of_board['typical'])} of the board's)"
+        parts.append(taken)
     if life := today.get("life_slow_years"):
-        text += f"; {slow} then lasts {format_range(life, format_years)}"
-    return f"{text}."
+        parts.append(f"lets {slow} last {format_range(life, format_years)}")
+    if not parts:
+        return ""
+    return f"In the replay, {today['architecture']} {' and '.join(parts)}."

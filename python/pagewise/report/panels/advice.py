@@ -78,6 +78,22 @@ def finding(inputs: Inputs) -> str:
     return " ".join(sentence(advice) for advice in inputs.advice)
 
 
+def surpassing(advice: Advice, today: str) -> str:
+    """A sentence on the best of all at the size of ``today``; empty if that is ``today``."""
+    best = advice.get("best")
+    if not best or best["architecture"] == today:
+        return ""
+    name, share = best["architecture"], format_share(best["io_share"]["typical"])
+    text = f" At that size {name} brings it to {share}"
+    if best.get("by") == SWAPD:
+        return f"{text}; swapd runs {name}."
+    if best["can_run"]:
+        return f"{text}."
+    is_offered = any(each["title"].startswith(f"{SWAPD}:") for each in advice["settings"])
+    offer = ", but swapd can run it (see its settings)" if is_offered else ""
+    return f"{text}; stock Linux does not have {name}{offer}."
+
+
 def sentence(advice: Advice) -> str:
     """One advice in a sentence or two."""
     today, reference = taken(advice), advice["reference"]
@@ -89,15 +105,10 @@ def sentence(advice: Advice) -> str:
     else:
         text = (
             f"On {name(advice)}, take {today['architecture']} with "
-            f"{format_size(today['fast_tier_bytes'])}: "
-            f"{format_share(today['io_share']['typical'])} of the I/O time without it."
+            f"{format_size(today['fast_tier_bytes'])}: I/O then takes "
+            f"{format_share(today['io_share']['typical'])} of the time that "
+            f"{advice['slow']['name']} takes alone.{surpassing(advice, today['architecture'])}"
         )
-        best = advice.get("best")
-        if best and best["architecture"] != today["architecture"]:
-            share = format_share(best["io_share"]["typical"])
-            text += f" At that size {best['architecture']} comes to {share}"
-            runs = "" if best["can_run"] else ", which stock Linux does not have"
-            text += ", by swapd." if best.get("by") == SWAPD else f"{runs}."
     if reference is None:
         return text
     size = reference["fast_tier_bytes"]
