@@ -99,3 +99,37 @@ def test_the_least_of_stock_linux_is_not_the_least_of_all() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
     assert "needs the least I/O time of those that stock Linux has on " in finding.statement
     assert "adaptive, which stock Linux does not have, comes to 50.0 %" in finding.statement
+
+
+def facts_of(results: list[Any]) -> dict[Any, Any]:
+    """The table of how the page was made."""
+    return {row[0]: row[1] for row in panels_of(results)["method"].tables[0].rows}
+
+
+def test_seeds_of_policies_are_in_the_method() -> None:
+    common = {"trace": "phone.parquet", "frames": 64, "requests": 1000, "pages": 300}
+    cells = [
+        {**common, "policy": "random", "options": f'{{"seed":"{seed}"}}', "misses": 700}
+        for seed in (10, 2)
+    ]
+    sweep = {**KINDS["sweep"], "cells": cells}
+    assert facts_of([sweep])["seeds"] == "2, 10"
+    misses = {**KINDS["misses"], "misses": {"lru": {"64": 700}, "random": {"64": 800}}}
+    assert facts_of([misses])["seeds"] == "0"
+    assert facts_of([KINDS["misses"]])["seeds"] == "none used"
+
+
+def test_the_method_describes_only_the_results_of_the_report() -> None:
+    def how(*kinds: str) -> str:
+        return panels_of([KINDS[kind] for kind in kinds])["method"].finding
+
+    assert "exact replays" in how("sweep") and "typical time" in how("advice")
+    for kind in ("replay-kills", "kills", "page-size", "bench-lazy", "misses", "analyze"):
+        assert how(kind) and "exact replays" not in how(kind) and "typical time" not in how(kind)
+    study = {**KINDS["study"], "study": "lazy-unmap", "figures": [], "tables": []}
+    lazy, *_ = (each for each in everything() if each.get("study") == "lazy-unmap")
+    assert "recorded allocations" in panels_of([lazy])["method"].finding
+    relaunch = {**study, "study": "relaunch"}
+    assert panels_of([relaunch])["method"].finding == (
+        "Figures of the study relaunch are from measured runs."
+    )

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 
 from pagewise import _core
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Column, Panel, Table, TableCell
 
 FACTS = (Column("what", "what"), Column("value", "value"))
+COUNTED = "Counts of accesses and misses are exact, over all recorded accesses."
 REPLAYED = (
-    "Counts are exact replays of the recordings. Times are counts multiplied by the devices' "
+    "Counts are exact replays of the recordings. I/O times are counts multiplied by the devices' "
     "typical time for one page, without queueing."
 )
+PAGE_SIZES = (
+    "Times per reference are computed from recorded references and the assumed storage; no "
+    "program ran with these page sizes."
+)
 MEASURED = "Figures of allocators were measured on the machine that their section names."
+KILL_REPLAYS = "Kill policies decided on recorded memory and stalls; they killed no process."
+KILLS = "Times of kills were traced while processes died."
+STUDIES = {
+    "multiswap": REPLAYED,
+    "nvm-cache": f"{REPLAYED} Visits are those of measured runs.",
+    "page-size": PAGE_SIZES,
+    "lazy-unmap": "Faults are counted in replays of recorded allocations; times are a model.",
+    "predict": "Predictions are counted on recorded visits.",
+    "launch-simulated": "Launch times are simulated.",
+}
+"""How the figures of a study were made; those of any other study are from measured runs."""
 HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha256"))
 
 
@@ -44,9 +61,19 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def how(inputs: Inputs) -> str:
-    """How the figures were computed or measured."""
-    is_replayed = any(source.what != "bench-lazy" for source in inputs.sources)
-    return " ".join([REPLAYED] * is_replayed + [MEASURED] * bool(inputs.lazy_benches))
+    """How the figures of these results were computed or measured, each way once."""
+    found = {
+        REPLAYED: inputs.cells or inputs.advice,
+        COUNTED: inputs.analyses or inputs.misses,
+        PAGE_SIZES: inputs.page_sizes,
+        MEASURED: inputs.lazy_benches,
+        KILL_REPLAYS: inputs.kill_replays,
+        KILLS: inputs.kills,
+    }
+    ways = [way for way, results in found.items() if results]
+    for name in dict.fromkeys(study["study"] for study in inputs.studies):
+        ways.append(STUDIES.get(name, f"Figures of the study {name} are from measured runs."))
+    return " ".join(dict.fromkeys(ways))
 
 
 def seeds(inputs: Inputs) -> str:
@@ -59,4 +86,21 @@ def seeds(inputs: Inputs) -> str:
         for row in figure["rows"]
         if "seed" in figure["columns"] and row[figure["columns"].index("seed")] != ""
     }
-    return ", ".join(sorted(found)) or "none used"
+    found |= set(seeds_of_policies(inputs))
+    return ", ".join(sorted(found, key=lambda seed: (len(seed), seed))) or "none used"
+
+
+def seeds_of_policies(inputs: Inputs) -> Iterator[str]:
+    """The seeds of eviction policies that draw random numbers, given or by default."""
+    defaults = {
+        row["name"]: option["default"]
+        for row in _core.policies()
+        for option in row["options"]
+        if option["name"] == "seed"
+    }
+    for result in inputs.misses:
+        for policy in result["misses"]:
+            name, _, written = policy.partition(":")
+            given = dict(part.partition("=")[::2] for part in written.split(","))
+            if name in defaults:
+                yield given.get("seed", defaults[name])
