@@ -141,7 +141,7 @@ KINDS = {result["schema"].split(".")[1].split("/")[0]: result for result in ever
     [
         (["analyze", "sweep"], ["skew", "skew", "architectures"]),
         (["analyze"], ["skew", "skew", "reuse"]),
-        (["analyze", "advice"], ["skew", "skew", "advice"]),
+        (["analyze", "advice"], ["advice", "skew", "skew"]),
         (["sweep", "misses", "study"], ["architectures", "reuse", "papers"]),
         (["misses"], ["reuse"]),
         (["study"], ["papers"]),

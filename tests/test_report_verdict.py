@@ -1,10 +1,14 @@
 """The verdict and the findings say what the results hold, about the recordings that they name."""
 
 import copy
+from pathlib import Path
 from typing import Any
 
-from report_results import everything, spread
+import pytest
+from report_results import analysis, everything, spread
 
+import pagewise as pw
+from pagewise.report.build import default_title
 from pagewise.report.inputs import gather
 from pagewise.report.model import Panel
 from pagewise.report.panels import PANELS
@@ -133,3 +137,92 @@ def test_the_method_describes_only_the_results_of_the_report() -> None:
     assert panels_of([relaunch])["method"].finding == (
         "Figures of the study relaunch are from measured runs."
     )
+
+
+def simulated(trace: str, architecture: str = "priority", **changes: Any) -> dict[str, Any]:
+    """A sweep of one cell at each size but 0."""
+    cells = [
+        {**each, "trace": trace, **changes}
+        for each in KINDS["sweep"]["cells"]
+        if each["trace"] == "busy"
+        and each["architecture"] == architecture
+        and each["fast_tier_bytes"]
+    ]
+    return {**KINDS["sweep"], "cells": cells}
+
+
+def blocks() -> dict[str, Any]:
+    """An analysis of block requests."""
+    return {**analysis("disk", 0.5), "kind": "block"}
+
+
+def test_an_advice_comes_before_block_requests_of_another_recording() -> None:
+    inputs = gather([blocks(), advice("phone")])
+    first, second, _ = verdict(inputs, {"advice", "skew"}).findings
+    assert first.evidence == "advice" and "phone" in first.statement
+    assert second.figure == "no size" and second.statement.startswith("disk: ")
+
+
+def test_settings_name_their_recording_if_there_are_several() -> None:
+    def titles(*results: dict[str, Any]) -> list[str]:
+        return [each.title for each in verdict(gather([*results]), {"advice"}).settings]
+
+    assert titles(advice("a"))[:2] == ["zswap", "Or: zram"]
+    assert titles(blocks(), advice("a"))[:2] == ["zswap (for a)", "Or: zram (for a)"]
+    both = titles(advice("a"), advice("b"))
+    assert both[4:6] == ["zswap (for b)", "Or: zram (for b)"]
+
+
+@pytest.mark.parametrize(
+    ("results", "title"),
+    [
+        ([advice("a")], "Swap on a"),
+        ([advice("a"), simulated("b.pgw.zst")], "Swap on b, a"),
+        ([analysis("a", 0.5), simulated("b")], "Swap on a, b"),
+        ([blocks(), advice("a")], "Accesses of disk, a"),
+        ([blocks()], "Block requests (file I/O), which cannot size swap: disk"),
+        ([simulated(name) for name in "abcdef"], "Swap on a, b, c, d and 2 more"),
+        ([KINDS["misses"]], "Misses on busy"),
+        ([{**KINDS["replay-kills"], "recording": "grow.pgr"}], "Kills on grow"),
+    ],
+)
+def test_the_title_names_every_recording(results: list[Any], title: str) -> None:
+    assert default_title(gather(results)) == title
+
+
+def test_a_recording_has_the_same_name_in_every_result() -> None:
+    results = [simulated("phone.pgw.zst"), simulated("phone", "adaptive"), advice("phone")]
+    inputs = gather(results)
+    assert inputs.recordings() == ["phone"]
+    (view,) = panels_of(results)["architectures"].charts[0].views
+    assert [series.name for series in view.series] == ["adaptive", "priority"]
+    assert {row[0] for row in panels_of(results)["advice"].tables[0].rows} == {"phone"}
+    # Two traces of a sweep with the same stem stay two.
+    twins = {
+        **KINDS["sweep"],
+        "cells": [*simulated("a.pgw")["cells"], *simulated("a.csv")["cells"]],
+    }
+    assert gather([twins]).recordings() == ["a.pgw", "a.csv"]
+
+
+def test_inputs_without_a_file_are_named_by_what_they_hold() -> None:
+    inputs = gather([KINDS["page-size"], simulated("phone.pgw.zst"), KINDS["study"]])
+    assert [source.name for source in inputs.sources][1:] == ["phone", KINDS["study"]["study"]]
+
+
+def test_cells_without_the_slow_device_say_what_a_finding_needs(tmp_path: Path) -> None:
+    conclusion = verdict(gather([simulated("phone")]), {"architectures"})
+    assert conclusion.findings == []
+    assert conclusion.missing.startswith("simulate flash too, the slow device alone")
+    pw.report([simulated("phone")], tmp_path / "page.html")
+    assert conclusion.missing in (tmp_path / "page.html").read_text()
+    assert "an advice adds findings" in verdict(gather([KINDS["kills"]]), set()).missing
+
+
+def test_backticks_are_code_on_the_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    pw.report([advice(notes=["see `advise`"]), blocks()], page)
+    text = page.read_text()
+    assert "Without a <code>generator</code>." in text
+    assert "See <code>advise</code>." in text
+    assert "<code>pagewise-agent record -o work.pgr --for 5m</code>" in text

@@ -20,7 +20,7 @@ from pagewise import _core, units
 from pagewise.answers import ReportResult
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
-from pagewise.report.inputs import Inputs, gather, recording_name
+from pagewise.report.inputs import Inputs, gather, listed, recording_name
 from pagewise.report.kinds import accessed, title_of
 from pagewise.report.model import Chart, Column, Panel, Table, TableCell
 from pagewise.report.panels import PANELS
@@ -34,6 +34,7 @@ HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
 EMPHASIS = re.compile(r"\*([^*<>]+)\*")
 CODE = re.compile(r"`([^`<>]+)`")
+CODED = r"<code>\1</code>"
 ROWS_SHOWN = 200
 """Rows of a table that the page shows; the embedded JSON and the CSV file have all rows."""
 
@@ -71,14 +72,18 @@ def build(
 
 def default_title(inputs: Inputs) -> str:
     """A title made of the names of the recordings, programs or studies."""
-    names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
-    programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
-    if names:
-        return f"{title_of(inputs)} {', '.join(names[:4])}"
-    if programs:
-        return f"Page size of {', '.join(programs[:4])}"
+    if names := inputs.recordings():
+        return f"{title_of(inputs)} {listed(names)}"
+    if programs := [recording_name(answer["trace"]) for answer in inputs.page_sizes]:
+        return f"Page size of {listed(programs)}"
     studies = [study.get("title") or f"Study {study['study']}" for study in inputs.studies]
-    return "; ".join(studies[:4]) or "Results of pagewise"
+    if studies:
+        return "; ".join(studies[:4])
+    if counted := list(dict.fromkeys(result["name"] for result in inputs.misses)):
+        return f"Misses on {listed(counted)}"
+    if replays := list(dict.fromkeys(replay["name"] for replay in inputs.kill_replays)):
+        return f"Kills on {listed(replays)}"
+    return "Results of pagewise"
 
 
 def subtitle(inputs: Inputs) -> str:
@@ -101,7 +106,7 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
     )
     environment.finalize = unbroken
     environment.filters.update(embed=embed, written=written, grouped=grouped)
-    environment.filters.update(look_of=look_of, emphasized=emphasized)
+    environment.filters.update(look_of=look_of, emphasized=emphasized, coded=coded)
     echarts = (HERE / "vendor" / "echarts.common.min.js").read_text(encoding="utf-8")
     script = (HERE / "page" / "charts.js").read_text(encoding="utf-8")
     template = environment.from_string((HERE / "page" / "page.html.j2").read_text(encoding="utf-8"))
@@ -157,10 +162,15 @@ def harmless(data: object) -> object:
             return data
 
 
+def coded(text: str) -> Markup:
+    """A sentence with what stands in backticks as code."""
+    return Markup(CODE.sub(CODED, str(escape(unbroken(text)))))
+
+
 def emphasized(text: str) -> Markup:
     """Prose of a study with its Markdown marks, ``*so*`` and backticks, as HTML."""
     safe = str(escape(unbroken(text)))
-    return Markup(CODE.sub(r"<code>\1</code>", EMPHASIS.sub(r"<em>\1</em>", safe)))
+    return Markup(CODE.sub(CODED, EMPHASIS.sub(r"<em>\1</em>", safe)))
 
 
 def unbroken(value: object) -> object:

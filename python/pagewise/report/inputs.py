@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20
 CACHE_SHARES = (0.001, 0.01, 0.1, 0.3)
 """Sizes of a cache at which to compare policies, as shares of the objects of a trace."""
+NAMES_MAX = 4
+"""How many names a title or a list of inputs spells out."""
 COMPARED_MAX = 10_000_000
 """The most objects of a trace for comparing policies; each policy then takes some 2 GB."""
 
@@ -91,6 +94,18 @@ class Inputs:
     def accessed(self) -> dict[str, ReadAnalysis]:
         """The analyses of recordings that have an access; the others have nothing to draw."""
         return {name: result for name, result in self.analyses.items() if result["accesses"]}
+
+    def recordings(self) -> list[str]:
+        """The names of all recordings and traces that results are about, each once."""
+        return list(
+            dict.fromkeys(
+                [
+                    *self.analyses,
+                    *(str(cell["trace"]) for cell in self.cells),
+                    *(recording_name(each["trace"]) for each in self.advice),
+                ]
+            )
+        )
 
     def traces_of_blocks(self) -> list[str]:
         """The names of the traces of block requests, which may have been read as swap.
@@ -228,9 +243,28 @@ def add(
             path=path,
             hint="make it again with the command that wrote it",
         )
+    if path is None:
+        name = described(kind, result) or name
     name = str(result.get("name") or recording_name(str(result.get("trace") or name)))
     sort_in(inputs, kind, result, name)
     inputs.sources.append(Source(name, kind, digest))
+
+
+def described(kind: str, result: Mapping[str, object]) -> str:
+    """A name for a result without a file: its study, or the traces of its cells; may be empty."""
+    if kind == "study":
+        return str(result["study"])
+    if kind == "sweep":
+        cells = cast("SweepTable", result)["cells"]
+        names = list(dict.fromkeys(recording_name(str(cell["trace"])) for cell in cells))
+        return listed(names)
+    return ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(names[:NAMES_MAX])}{more}"
 
 
 def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) -> None:
@@ -258,7 +292,7 @@ def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) 
             cells = [cell for cell in table["cells"] if not cell.get("error")]
             simulated = [cell for cell in cells if cell.get("policy") is None]
             of_policies = [cell for cell in cells if cell.get("policy") is not None]
-            inputs.cells += cast("list[SimulatedCell]", simulated)
+            inputs.cells += named_as_files(cast("list[SimulatedCell]", simulated))
             inputs.misses += counted(cast("list[CountedCell]", of_policies))
         case "study":
             inputs.studies.append(cast("StudyResult", result))
@@ -273,6 +307,20 @@ def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) 
             inputs.kills.append(cast("types.Kills", result))
         case _:
             inputs.advice.append(cast("Advice", result))
+
+
+def named_as_files(cells: Sequence[SimulatedCell]) -> list[SimulatedCell]:
+    """The cells with the name that other results give their trace.
+
+    Traces that would share a name keep their own.
+    """
+    traces = {str(cell["trace"]) for cell in cells}
+    taken = Counter(map(recording_name, traces))
+    names = {
+        trace: recording_name(trace) if taken[recording_name(trace)] == 1 else trace
+        for trace in traces
+    }
+    return [{**cell, "trace": names[str(cell["trace"])]} for cell in cells]
 
 
 def counted(cells: Sequence[CountedCell]) -> list[CountedMisses]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pagewise.report.inputs import CountedMisses, Inputs, ReadAnalysis, is_of_swap
+from pagewise.report.inputs import CountedMisses, Inputs, ReadAnalysis
 from pagewise.report.model import Unit
 from pagewise.units import PAGE_BYTES, format_count, format_size
 
@@ -100,12 +100,13 @@ def is_of_caches(inputs: Inputs) -> bool:
 
 def title_of(inputs: Inputs) -> str:
     """The words of the title before the names of the recordings."""
-    kinds = kinds_of(inputs)
-    if inputs.analyses and not kinds:
+    titles = {kind.title for kind in kinds_of(inputs)}
+    blocks = inputs.traces_of_blocks()
+    others = [name for name in inputs.recordings() if name not in inputs.analyses]
+    titles |= {(BLOCKS if name in blocks else PAGES).title for name in others}
+    if not titles:
         return "Recording"
-    if not kinds and inputs.cells and not any(map(is_of_swap, inputs.cells)):
-        return BLOCKS.title
-    return kinds[0].title if len(kinds) == 1 else "Accesses of" if kinds else PAGES.title
+    return titles.pop() if len(titles) == 1 else "Accesses of"
 
 
 def accessed(inputs: Inputs) -> str:

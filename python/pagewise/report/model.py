@@ -125,3 +125,5 @@ class Conclusion:
 
     findings: Sequence[Finding] = ()
     settings: Sequence[Setting] = ()
+    missing: str = ""
+    """What would add findings, if there are none."""

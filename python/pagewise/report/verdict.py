@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -51,24 +51,39 @@ FEW = 0.01
 def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     """The findings of all results; ``shown`` are the panels that can serve as evidence.
 
-    That block requests cannot size swap comes first. The first choice of the others is skew, single
-    accesses and the advice. If one is missing, the memory that halves the misses, the policy with
-    the fewest misses, or the papers' statements replace it. For caches, the policy comes first.
+    An advice comes first, then that block requests cannot size swap, skew, single accesses and the
+    simulated cells. If one is missing, the memory that halves the misses, the policy with the
+    fewest misses, or the papers' statements replace it. For caches, the policy comes first.
     """
     makers = (requested, skewed, single, choice, sized, compared, halved, fewest_misses, held)
+    if advice_on_swap(inputs):
+        makers = (choice, sized, requested, skewed, single, compared, halved, fewest_misses, held)
     if is_of_caches(inputs):
         makers = (requested, fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
-    settings = [
-        setting
-        for advice in inputs.advice
-        for setting in pasted(advice["settings"], advice, advice.get("today"))
-    ]
-    settings += [
-        setting for answer in inputs.page_sizes for setting in pasted(answer["advice"]["settings"])
-    ]
-    return Conclusion(findings[:FINDINGS_MAX], settings)
+    return Conclusion(findings[:FINDINGS_MAX], list(all_settings(inputs)), missing(inputs))
+
+
+def all_settings(inputs: Inputs) -> Iterator[Setting]:
+    """The settings of each advice, which name its recording if there are several."""
+    programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
+    is_named = len({*inputs.recordings(), *programs}) > 1
+    for advice in inputs.advice:
+        place = recording_name(advice["trace"]) if is_named else ""
+        yield from pasted(advice["settings"], place, advice, advice.get("today"))
+    for answer, program in zip(inputs.page_sizes, programs, strict=True):
+        yield from pasted(answer["advice"]["settings"], program if is_named else "")
+
+
+def missing(inputs: Inputs) -> str:
+    """What would add findings to a report without any."""
+    if not inputs.cells:
+        return "an analysis, a sweep or an advice adds findings here"
+    return (
+        f"simulate {catalog.baseline()} too, the slow device alone, to see here what a fast tier "
+        "saves"
+    )
 
 
 def requested(inputs: Inputs, shown: set[str]) -> Finding | None:
@@ -126,10 +141,14 @@ def interval(shares: dict[str, float]) -> str:
     return f"{span} over {len(shares)} recordings, exact counts"
 
 
+def advice_on_swap(inputs: Inputs) -> list[Advice]:
+    """The advice, except that on block requests."""
+    return [each for each in inputs.advice if not is_of_blocks(each)]
+
+
 def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     """What to take, from the advice or, without one, from the simulated cells."""
-    advice = [each for each in inputs.advice if not is_of_blocks(each)]
-    if advice:
+    if advice := advice_on_swap(inputs):
         return advised(advice[0], "advice")
     return simulated(inputs)
 
@@ -351,22 +370,27 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def pasted(
-    settings: Sequence[answers.Setting], advice: Advice | None = None, today: Today | None = None
+    settings: Sequence[answers.Setting],
+    place: str,
+    advice: Advice | None = None,
+    today: Today | None = None,
 ) -> list[Setting]:
-    """The settings of an advice, with their undo.
+    """The settings of an advice, with their undo and the recording in ``place``, if any.
 
     The first setting sets up ``today``, so only that one gets the figures of ``today``.
     """
+    titles = [f"{setting['title']}{f' (for {place})' if place else ''}" for setting in settings]
+    titles[1:] = [f"Or: {title}" for title in titles[1:]]
     gains = [gained(advice, today)] if advice and today else []
     gains += [""] * len(settings)
     return [
         Setting(
-            setting["title"],
+            title,
             f"{setting['note'].strip()} {gain}".strip(),
             setting["apply"],
             setting["undo"],
         )
-        for setting, gain in zip(settings, gains, strict=False)
+        for title, setting, gain in zip(titles, settings, gains, strict=False)
     ]
 
 

@@ -33,7 +33,7 @@ def panel(inputs: Inputs) -> Panel | None:
     )
     rows = [
         (
-            advice["trace"],
+            recording_name(advice["trace"]),
             candidate["architecture"],
             size["fast_tier_bytes"],
             size["io_time_s"],
