@@ -226,3 +226,69 @@ def test_backticks_are_code_on_the_page(tmp_path: Path) -> None:
     assert "Without a <code>generator</code>." in text
     assert "See <code>advise</code>." in text
     assert "<code>pagewise-agent record -o work.pgr --for 5m</code>" in text
+
+
+def test_labels_have_only_options_without_their_default() -> None:
+    options = '{"wear_price": "none", "victims_in_memory": "write"}'
+    results = [simulated("phone", "adaptive", options=options), simulated("phone")]
+    found = panels_of(results)
+    names = [series.name for series in found["architectures"].charts[0].views[0].series]
+    assert names == ["adaptive", "priority"]
+    assert "=" not in found["architectures"].finding + found["pareto"].finding
+    other = options.replace("write", "drop")
+    (series, _) = (
+        panels_of([simulated("phone", "adaptive", options=other), simulated("phone")])[
+            "architectures"
+        ]
+        .charts[0]
+        .views[0]
+        .series
+    )
+    assert series.name == "adaptive victims_in_memory=drop"
+
+
+def test_the_chart_of_trade_offs_agrees_with_its_axis() -> None:
+    def shown(*results: dict[str, Any]) -> tuple[str, str, str, str, list[str]]:
+        panel = panels_of([*results])["pareto"]
+        (chart,) = panel.charts
+        return panel.title, chart.title, chart.x.label, panel.finding, list(panel.notes)
+
+    title, chart, axis, finding, notes = shown(simulated("a"))
+    assert title == "I/O time against wear" and chart.startswith(title)
+    assert axis == "rated life used per year" and notes == []
+    assert finding == (
+        "The best trade-offs between I/O time and wear on a with 4/5us before 90/40us: priority. "
+        "For every other choice, some size of priority is at least as good in both."
+    )
+    unworn = simulated("b", wear_fast=None, wear_slow=None)
+    title, chart, axis, finding, notes = shown(simulated("a"), unworn)
+    assert title == "I/O time against pages written" and chart.startswith(title)
+    assert axis == "pages written to both devices" and "wear" not in finding
+    assert notes == [
+        "Pages written are shown for all, since wear is unknown on b with 4/5us before 90/40us."
+    ]
+    assert shown(unworn)[-1] == []
+
+
+def test_kill_policies_with_the_same_counts_share_a_sentence() -> None:
+    replay = copy.deepcopy(KINDS["replay-kills"])
+    replay["recording"] = "grow.pgr"
+    largest, lmkd = replay["policies"]
+    replay["policies"].append({**lmkd, "policy": "pressure"})
+    assert panels_of([replay])["kill-replay"].finding == (
+        "grow has 1 freeze. Kills: largest 1 time; lmkd and pressure never. "
+        "Missed freezes: largest, lmkd and pressure 1."
+    )
+    replay["freezes"] = []
+    replay["policies"] = [{**each, "missed_freezes": 0} for each in (largest, lmkd)]
+    assert panels_of([replay])["kill-replay"].finding == (
+        "grow has no freeze. Kills: largest 1 time; lmkd never. "
+        "No policy raised a false alarm or missed a freeze."
+    )
+
+
+def test_a_single_statement_is_in_the_singular() -> None:
+    assert panels_of([KINDS["study"]])["papers"].finding == (
+        "Of 3 checked statements of the papers: 1 holds, 1 does not hold, 1 needs a certain "
+        "reading."
+    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
+from pagewise import _core
 from pagewise.grids.results import SimulatedCell
 from pagewise.report.model import Column, TableCell
 from pagewise.units import DAYS_PER_YEAR
@@ -50,12 +52,28 @@ def by_setup(cells: Iterable[SimulatedCell]) -> dict[Setup, list[SimulatedCell]]
 
 
 def label(cell: SimulatedCell) -> str:
-    """The architecture, and the options that were set."""
+    """The architecture, and the options that do not have their default."""
     options = cell.get("options") or {}
     if isinstance(options, str):
         options = json.loads(options)
-    given = " ".join(f"{name}={value}" for name, value in sorted(options.items()))
+    defaults = defaults_of(cell["architecture"])
+    given = " ".join(
+        f"{name}={value}"
+        for name, value in sorted(options.items())
+        if str(value) != defaults.get(name)
+    )
     return f"{cell['architecture']} {given}".strip()
+
+
+@cache
+def defaults_of(architecture: str) -> dict[str, str]:
+    """The defaults of an architecture's options; empty if the catalog does not have it."""
+    return {
+        option["name"]: option["default"]
+        for row in _core.architectures()
+        if row["name"] == architecture
+        for option in row["options"]
+    }
 
 
 def sorted_cells(cells: Iterable[SimulatedCell]) -> list[SimulatedCell]:

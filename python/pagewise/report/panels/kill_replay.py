@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pagewise.report.inputs import Inputs, NamedReplay
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, TableCell, View
@@ -45,7 +45,7 @@ def panel(inputs: Inputs) -> Panel | None:
         return None
     chart = Chart(
         "kill-replay-memory",
-        "Available memory as recorded, and whom each policy would have killed",
+        "Available memory as recorded, and what each policy would have killed",
         Axis("time", "seconds"),
         Axis("available", "bytes", low=0),
         [View(replay["name"], series(replay)) for replay in replays],
@@ -138,13 +138,31 @@ def reasons(_replay: NamedReplay, policy: PolicyReplay) -> list[Sequence[TableCe
 
 
 def finding(replay: NamedReplay) -> str:
-    """The results of each policy."""
-    results = [
-        f"{policy['policy']} would have killed "
-        f"{format_counted(len(policy['decisions']), 'time')}, with "
-        f"{format_counted(policy['false_alarms'], 'false alarm')}, and missed "
-        f"{format_counted(policy['missed_freezes'], 'freeze')}"
-        for policy in replay["policies"]
+    """How often each policy would have killed, then how often each would have been wrong."""
+    policies = replay["policies"]
+    freezes = format_counted(len(replay["freezes"]), "freeze") if replay["freezes"] else "no freeze"
+    killed = grouped((policy["policy"], len(policy["decisions"])) for policy in policies)
+    kills = [
+        f"{names} {format_counted(count, 'time') if count else 'never'}"
+        for count, names in killed.items()
     ]
-    freezes = format_counted(len(replay["freezes"]), "freeze")
-    return f"{replay['name']} has {freezes}: {'; '.join(results)}."
+    wrong = [
+        f"{what} {'; '.join(f'{names} {count}' for count, names in counted.items() if count)}"
+        for what, counted in (
+            ("False alarms:", grouped((each["policy"], each["false_alarms"]) for each in policies)),
+            ("Missed freezes:", grouped((p["policy"], p["missed_freezes"]) for p in policies)),
+        )
+        if any(counted)
+    ] or ["No policy raised a false alarm or missed a freeze"]
+    return f"{replay['name']} has {freezes}. Kills: {'; '.join(kills)}. {'. '.join(wrong)}."
+
+
+def grouped(counts: Iterable[tuple[str, int]]) -> dict[int, str]:
+    """The policies with each count, in words, in the order given."""
+    names: dict[int, list[str]] = {}
+    for policy, count in counts:
+        names.setdefault(count, []).append(policy)
+    return {
+        count: " and ".join(filter(None, [", ".join(policies[:-1]), policies[-1]]))
+        for count, policies in names.items()
+    }

@@ -215,6 +215,13 @@ def finding(verdicts: Sequence[Sequence[str]]) -> str:
     counts = Counter(
         "need a certain reading" if row[5].startswith("needs") else row[5] for row in verdicts
     )
-    words = {"holds": "hold", "does not hold": "do not hold", "not measured here": "not measured"}
-    parts = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.most_common())
+    plural = {"holds": "hold", "does not hold": "do not hold", "not measured here": "not measured"}
+    single = {
+        "need a certain reading": "needs a certain reading",
+        "not measured here": "not measured",
+    }
+    parts = ", ".join(
+        f"{count} {(single if count == 1 else plural).get(name, name)}"
+        for name, count in counts.most_common()
+    )
     return f"Of {len(verdicts)} checked statements of the papers: {parts}."

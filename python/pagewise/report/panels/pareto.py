@@ -1,4 +1,7 @@
-"""The trade-off between I/O time and wear, with each architecture and size as one point."""
+"""The trade-off between I/O time and wear, with each architecture and size as one point.
+
+If the wear of one setup is unknown, the pages written to both devices stand for it in all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def panel(inputs: Inputs) -> Panel | None:
     if len(cells) < 2:
         return None
     is_worn = all(yearly_wear(cell) is not None for cell in cells)
-    cost_label = "rated life used per year" if is_worn else "pages written to both"
+    cost_label = "rated life used per year" if is_worn else "pages written to both devices"
+    what = "wear" if is_worn else "pages written"
     unit: Unit = "share" if is_worn else "count"
     views = []
     rows: list[Sequence[TableCell]] = []
@@ -37,7 +41,7 @@ def panel(inputs: Inputs) -> Panel | None:
         ]
     chart = Chart(
         "pareto-plane",
-        "I/O time against wear; lower left is better",
+        f"I/O time against {what}; lower left is better",
         Axis(cost_label, unit),
         Axis("I/O time", "seconds", low=0),
         views,
@@ -45,8 +49,20 @@ def panel(inputs: Inputs) -> Panel | None:
     )
     table = Table("pareto", "Choices that no other beats in both", columns(cost_label, unit), rows)
     setup, first = next(iter(by_setup(cells).items()))
-    text = f"{as_swap(setup, first)}{finding(rows)}"
-    return Panel("pareto", "Latency against wear", text, [chart], [table])
+    text = f"{as_swap(setup, first)}{finding(rows, what)}"
+    return Panel("pareto", f"I/O time against {what}", text, [chart], [table], notes(cells))
+
+
+def notes(cells: list[SimulatedCell]) -> list[str]:
+    """Why pages written stand for wear, if only some setups have none."""
+    unknown = [
+        str(setup)
+        for setup, group in by_setup(cells).items()
+        if any(yearly_wear(cell) is None for cell in group)
+    ]
+    if not unknown or all(yearly_wear(cell) is None for cell in cells):
+        return []
+    return [f"Pages written are shown for all, since wear is unknown on {', '.join(unknown)}."]
 
 
 def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
@@ -95,13 +111,12 @@ def frontier(cells: list[SimulatedCell], is_worn: bool) -> list[SimulatedCell]:
     return best
 
 
-def finding(rows: Sequence[Sequence[TableCell]]) -> str:
+def finding(rows: Sequence[Sequence[TableCell]], what: str) -> str:
     """The architectures on the frontier."""
     setup = rows[0][0]
     names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setup))
-    if len(names) == 1:
-        return f"On {setup}, no other choice beats {names[0]} in waiting or in wear."
+    better = names[0] if len(names) == 1 else "one of these"
     return (
-        f"On {setup}, every choice that no other beats in both waiting and wear is one of: "
-        f"{', '.join(names)}."
+        f"The best trade-offs between I/O time and {what} on {setup}: {', '.join(names)}. For "
+        f"every other choice, some size of {better} is at least as good in both."
     )
