@@ -281,3 +281,31 @@ def test_long_names_of_bars_leave_the_axis_its_own(
     named = [bottom for text, _, bottom in texts if any(text and text in bar for bar in bars)]
     assert len(named) >= len(bars) and max(named) <= axis_top + 1
     opened.context.close()
+
+
+def test_a_chart_of_bars_fills_a_phone(browser: "sync_api.Browser", report: Path) -> None:
+    opened = Opened(browser, report, PHONE, "light")
+    height, whole = opened.page.evaluate(
+        """() => {
+            const node = document.getElementById('page-size-time');
+            const axis = echarts.getInstanceByDom(node).getModel().getComponent('yAxis').axis;
+            const [low, high] = axis.getGlobalExtent();
+            return [Math.abs(high - low), node.clientHeight];
+        }"""
+    )
+    assert height > whole / 2
+    opened.context.close()
+
+
+def test_a_sentence_in_a_table_has_a_wide_column_on_a_phone(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    result = study()
+    result["verdicts"][0]["why"] = "since the pages of the game never came back to memory " * 3
+    drawn = tmp_path / "report.html"
+    pw.report([result], drawn)
+    opened = Opened(browser, drawn, PHONE, "light")
+    cell = opened.page.locator("td", has_text="since the pages of the game").first
+    box = cell.bounding_box()
+    assert box and box["width"] >= 200
+    opened.context.close()

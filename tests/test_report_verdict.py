@@ -85,8 +85,8 @@ def test_the_best_of_all_comes_with_what_runs_it() -> None:
     ]
     for text in texts:
         assert (
-            "At that size adaptive brings it to 50.0 %; stock Linux does not have adaptive, but "
-            "swapd can run it (see its settings)." in text
+            "At that size adaptive brings the I/O time to 50.0 %; stock Linux does not have "
+            "adaptive, but swapd can run it (see the settings for swapd)." in text
         )
     assert "I/O then takes 67.0 % of the time that ufs-3.1 takes alone." in texts[0]
     given["settings"] = []

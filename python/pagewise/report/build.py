@@ -35,6 +35,8 @@ SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)"
 EMPHASIS = re.compile(r"\*([^*<>]+)\*")
 CODE = re.compile(r"`([^`<>]+)`")
 CODED = r"<code>\1</code>"
+NARROW_MAX = 60
+"""The most characters of a cell in a column that may be narrow on a phone."""
 ROWS_SHOWN = 200
 """Rows of a table that the page shows; the embedded JSON and the CSV file have all rows."""
 
@@ -122,6 +124,7 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         script=Markup(script),
         rows_shown=ROWS_SHOWN,
         verdict_class=verdict_class,
+        long_columns=long_columns,
     )
 
 
@@ -199,6 +202,16 @@ def written(cell: TableCell, unit: str) -> str:
             return f"{cell:,.0f}"
         case _:
             return str(cell)
+
+
+def long_columns(table: Table) -> set[int]:
+    """The columns with a sentence in a row that the page shows, which need width on a phone."""
+    return {
+        at
+        for row in table.rows[:ROWS_SHOWN]
+        for at, cell in enumerate(row)
+        if isinstance(cell, str) and len(cell) > NARROW_MAX
+    }
 
 
 def verdict_class(column: Column, cell: TableCell) -> str:

@@ -147,7 +147,8 @@ function categoryLabels(shown, colors, chartWidth) {
   if (Math.max(...words.map(measured)) > width) {
     const longest = Math.min(ROTATED_MAX, Math.max(...names.map(measured)));
     const shownAll = width >= LINE_HEIGHT / 2 ? { interval: 0 } : { hideOverlap: true };
-    const slanted = { rotate: 45, width: ROTATED_MAX, overflow: "truncate" };
+    // The chart keeps this width free beside itself, also for shorter names.
+    const slanted = { rotate: 45, width: Math.min(ROTATED_MAX, longest + LINE_HEIGHT), overflow: "truncate" };
     return { ...slanted, ...shownAll, depth: Math.round(longest * Math.SQRT1_2) + LINE_HEIGHT };
   }
   const lines = Math.max(...names.map((name) => linesOf(name, width, measured)));

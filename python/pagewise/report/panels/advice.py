@@ -84,13 +84,13 @@ def surpassing(advice: Advice, today: str) -> str:
     if not best or best["architecture"] == today:
         return ""
     name, share = best["architecture"], format_share(best["io_share"]["typical"])
-    text = f" At that size {name} brings it to {share}"
+    text = f" At that size {name} brings the I/O time to {share}"
     if best.get("by") == SWAPD:
         return f"{text}; swapd runs {name}."
     if best["can_run"]:
         return f"{text}."
     is_offered = any(each["title"].startswith(f"{SWAPD}:") for each in advice["settings"])
-    offer = ", but swapd can run it (see its settings)" if is_offered else ""
+    offer = ", but swapd can run it (see the settings for swapd)" if is_offered else ""
     return f"{text}; stock Linux does not have {name}{offer}."
 
 
