@@ -292,3 +292,21 @@ def test_a_single_statement_is_in_the_singular() -> None:
         "Of 3 checked statements of the papers: 1 holds, 1 does not hold, 1 needs a certain "
         "reading."
     )
+
+
+def test_a_smaller_size_that_is_nearly_as_good_is_not_called_the_least() -> None:
+    cells = [cell for cell in KINDS["sweep"]["cells"] if cell["trace"] == "busy"]
+    slower = {2**29: 1.05, 2**30: 1.0}
+    cells = [
+        {**cell, "io_time_s": 40 * slower[cell["fast_tier_bytes"]]}
+        if cell["architecture"] == "priority"
+        else cell
+        for cell in cells
+        if cell["architecture"] == "flash"
+        or (cell["architecture"] == "priority" and cell["fast_tier_bytes"] in slower)
+    ]
+    (finding,) = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings
+    assert finding.figure == "priority, 512 MiB"
+    assert "needs at most 10.0 % more than the least I/O time of those that stock" in (
+        finding.statement
+    )

@@ -229,7 +229,10 @@ def simulated(inputs: Inputs) -> Finding | None:
     first, shares = found[0], [winner.share(winner.today) for winner in found]
     today, best = first.today, first.best
     among = "those that stock Linux has" if is_stock(today) else "all"
-    text = f"needs the least I/O time of {among}"
+    most = "the least I/O time"
+    if not first.is_lowest:
+        most = f"at most {format_share(AS_LOW)} more than the least I/O time"
+    text = f"needs {most} of {among}"
     text += f" on {first.setup}: {format_share(shares[0])} of the slow device alone."
     if not is_stock(today):
         text += " Stock Linux does not have it."
@@ -263,6 +266,8 @@ class Winner:
     best: SimulatedCell
     alone_s: float
     """The I/O time without a fast tier."""
+    is_lowest: bool
+    """Whether no larger size of those considered for ``today`` needs less I/O time."""
 
     def share(self, cell: SimulatedCell) -> float:
         """The I/O time of a cell, as a share of that without a fast tier."""
@@ -284,7 +289,7 @@ def least(setup: str, cells: list[SimulatedCell]) -> Winner | None:
     today = min(enough, key=lambda cell: (cell["fast_tier_bytes"], cell["io_time_s"]))
     alike = [cell for cell in contenders if cell["fast_tier_bytes"] == today["fast_tier_bytes"]]
     best = min([today, *alike], key=lambda cell: cell["io_time_s"])
-    return Winner(setup, today, best, alone)
+    return Winner(setup, today, best, alone, today["io_time_s"] <= lowest)
 
 
 def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
