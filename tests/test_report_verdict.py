@@ -101,7 +101,7 @@ def test_the_best_of_all_comes_with_what_runs_it() -> None:
 
 def test_the_least_of_stock_linux_is_not_the_least_of_all() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
-    assert "needs the least I/O time of those that stock Linux has on " in finding.statement
+    assert "needs the least I/O time of those that stock Linux has: " in finding.statement
     assert "adaptive, which stock Linux does not have, comes to 50.0 %" in finding.statement
 
 
@@ -310,3 +310,17 @@ def test_a_smaller_size_that_is_nearly_as_good_is_not_called_the_least() -> None
     assert "needs at most 10.0 % more than the least I/O time of those that stock" in (
         finding.statement
     )
+
+
+def test_many_curves_of_misses_have_a_view_for_each_recording() -> None:
+    def views(policies: int) -> list[tuple[str, list[str]]]:
+        counts = {f"random:seed={seed}": {"64": 800} for seed in range(policies)}
+        results = [{**KINDS["misses"], "name": name, "misses": counts} for name in ("a", "b")]
+        chart = panels_of(results)["reuse"].charts[0]
+        return [(view.label, [series.name for series in view.series]) for view in chart.views]
+
+    ((label, names),) = views(4)
+    assert label == "all recordings" and names[0] == "a, random:seed=0" and len(names) == 8
+    first, second = views(5)
+    assert first == ("a", [f"random:seed={seed}" for seed in range(5)])
+    assert second == ("b", first[1])

@@ -232,8 +232,10 @@ def simulated(inputs: Inputs) -> Finding | None:
     most = "the least I/O time"
     if not first.is_lowest:
         most = f"at most {format_share(AS_LOW)} more than the least I/O time"
-    text = f"needs {most} of {among}"
-    text += f" on {first.setup}: {format_share(shares[0])} of the slow device alone."
+    text = (
+        f"on {first.setup} needs {most} of {among}: {format_share(shares[0])} of the slow device "
+        "alone."
+    )
     if not is_stock(today):
         text += " Stock Linux does not have it."
     elif best is not today:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from pagewise.report.inputs import Inputs, ReadAnalysis
 from pagewise.report.kinds import OBJECTS, PAGES, Kind, kind_of
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
+from pagewise.report.style import COLORS
 from pagewise.report.thin import cumulative, thin
 from pagewise.units import format_share
 
@@ -30,7 +33,9 @@ def panel(inputs: Inputs) -> Panel | None:
         if curves:
             charts += [miss_chart(curves, kind, suffix), *distance_chart(inputs, kind, suffix)]
             rows = [
-                (series.name, size, ratio) for series in curves for size, ratio in series.points
+                (full_name(curve), size, ratio)
+                for curve in curves
+                for size, ratio in curve.series.points
             ]
             columns = (Column("curve", "curve"), MEMORY[kind.unit], RATIO)
             caption = f"Miss ratios by {MEMORY[kind.unit].label}"
@@ -49,7 +54,31 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel("reuse", title, finding(inputs), charts, tables, notes)
 
 
-def miss_chart(curves: list[Series], kind: Kind, suffix: str) -> Chart:
+@dataclass(frozen=True)
+class Curve:
+    """The miss ratios of a recording, as a series with the name of the policy."""
+
+    recording: str
+    series: Series
+
+
+def full_name(curve: Curve) -> str:
+    """The recording and the policy of a curve."""
+    return f"{curve.recording}, {curve.series.name}"
+
+
+def views_of(curves: list[Curve]) -> list[View]:
+    """All curves in one view, or one view per recording if there are more curves than colours."""
+    if len(curves) <= COLORS:
+        shown = [replace(curve.series, name=full_name(curve)) for curve in curves]
+        return [View("all recordings", shown)]
+    by_recording: dict[str, list[Series]] = {}
+    for curve in curves:
+        by_recording.setdefault(curve.recording, []).append(curve.series)
+    return [View(name, series) for name, series in by_recording.items()]
+
+
+def miss_chart(curves: list[Curve], kind: Kind, suffix: str) -> Chart:
     """Miss ratios over the size of memory."""
     label = MEMORY[kind.unit].label
     return Chart(
@@ -57,7 +86,7 @@ def miss_chart(curves: list[Series], kind: Kind, suffix: str) -> Chart:
         "Miss ratio by size of memory" if kind is PAGES else f"Miss ratio by {label}",
         Axis(label, kind.unit, "log"),
         Axis("misses, share of accesses", "share", low=0, high=1),
-        [View("all recordings", curves)],
+        views_of(curves),
     )
 
 
@@ -92,13 +121,13 @@ def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, ReadAnalysis]]:
     ]
 
 
-def miss_series(inputs: Inputs, kind: Kind) -> list[Series]:
+def miss_series(inputs: Inputs, kind: Kind) -> list[Curve]:
     """The LRU curve of each analysis, then the misses of each policy at the counted sizes."""
-    series = [
-        Series(f"{name}, lru", thin(lru_points(analysis)))
+    curves = [
+        Curve(name, Series("lru", thin(lru_points(analysis))))
         for name, analysis in of_kind(inputs, kind)
     ]
-    known = {line.name for line in series}
+    known = {full_name(curve) for curve in curves}
     for result in inputs.misses:
         of_result = kind_of(inputs.analyses.get(result["name"], result))
         for policy, counts in result["misses"].items():
@@ -106,10 +135,10 @@ def miss_series(inputs: Inputs, kind: Kind) -> list[Series]:
                 (int(frames) * kind.bytes_each, count / max(1, result["requests"]))
                 for frames, count in sorted(counts.items(), key=lambda pair: int(pair[0]))
             ]
-            name = f"{result['name']}, {policy}"
-            if of_result.unit == kind.unit and name not in known:
-                series.append(Series(name, points))
-    return series
+            curve = Curve(result["name"], Series(policy, points))
+            if of_result.unit == kind.unit and full_name(curve) not in known:
+                curves.append(curve)
+    return curves
 
 
 def finding(inputs: Inputs) -> str:
