@@ -183,6 +183,8 @@ def test_settings_name_their_recording_if_there_are_several() -> None:
         ([blocks()], "Block requests (file I/O), which cannot size swap: disk"),
         ([simulated(name) for name in "abcdef"], "Swap on a, b, c, d and 2 more"),
         ([KINDS["misses"]], "Misses on busy"),
+        ([advice("a"), KINDS["misses"]], "Swap on a, busy"),
+        ([analysis("a", 0.5), {**KINDS["misses"], "kind": "objects"}], "Accesses of a, busy"),
         ([{**KINDS["replay-kills"], "recording": "grow.pgr"}], "Kills on grow"),
     ],
 )

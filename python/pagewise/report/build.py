@@ -74,15 +74,16 @@ def build(
 
 def default_title(inputs: Inputs) -> str:
     """A title made of the names of the recordings, programs or studies."""
+    counted = [result["name"] for result in inputs.misses]
     if names := inputs.recordings():
-        return f"{title_of(inputs)} {listed(names)}"
+        return f"{title_of(inputs)} {listed(list(dict.fromkeys([*names, *counted])))}"
     if programs := [recording_name(answer["trace"]) for answer in inputs.page_sizes]:
         return f"Page size of {listed(programs)}"
     studies = [study.get("title") or f"Study {study['study']}" for study in inputs.studies]
     if studies:
         return "; ".join(studies[:4])
-    if counted := list(dict.fromkeys(result["name"] for result in inputs.misses)):
-        return f"Misses on {listed(counted)}"
+    if counted:
+        return f"Misses on {listed(list(dict.fromkeys(counted)))}"
     if replays := list(dict.fromkeys(replay["name"] for replay in inputs.kill_replays)):
         return f"Kills on {listed(replays)}"
     return "Results of pagewise"

@@ -102,8 +102,10 @@ def title_of(inputs: Inputs) -> str:
     """The words of the title before the names of the recordings."""
     titles = {kind.title for kind in kinds_of(inputs)}
     blocks = inputs.traces_of_blocks()
-    others = [name for name in inputs.recordings() if name not in inputs.analyses]
+    known = inputs.recordings()
+    others = [name for name in known if name not in inputs.analyses]
     titles |= {(BLOCKS if name in blocks else PAGES).title for name in others}
+    titles |= {kind_of(each).title for each in inputs.misses if each["name"] not in known}
     if not titles:
         return "Recording"
     return titles.pop() if len(titles) == 1 else "Accesses of"
