@@ -283,11 +283,17 @@ def test_long_names_of_bars_leave_the_axis_its_own(
     opened.context.close()
 
 
-def test_a_chart_of_bars_fills_a_phone(browser: "sync_api.Browser", report: Path) -> None:
-    opened = Opened(browser, report, PHONE, "light")
+def test_a_chart_of_bars_with_short_names_fills_a_phone(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    sizes = ("512B", "1K", "2K", "4K", "8K", "16K", "32K", "64K", "128K")
+    rows = [[size, "ours", 2.0, 0, 1, "", "ab"] for size in sizes]
+    drawn = tmp_path / "report.html"
+    pw.report([{**study(), "figures": [{**study()["figures"][1], "rows": rows}]}], drawn)
+    opened = Opened(browser, drawn, PHONE, "light")
     height, whole = opened.page.evaluate(
         """() => {
-            const node = document.getElementById('page-size-time');
+            const node = document.querySelector('.chart');
             const axis = echarts.getInstanceByDom(node).getModel().getComponent('yAxis').axis;
             const [low, high] = axis.getGlobalExtent();
             return [Math.abs(high - low), node.clientHeight];
