@@ -68,7 +68,7 @@ check-python:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal
+	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal --ignore=tests/vm --ignore=tests/live
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 

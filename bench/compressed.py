@@ -65,6 +65,7 @@ class Watch:
         self.first: tuple[int, int] | None = None
         self.last = (0, 0)
         self.memory = (0, 0)
+        self._at_device: list[int] = []
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -87,6 +88,9 @@ class Watch:
                 memory = [int(word) for word in (device / "mm_stat").read_text().split()]
             except (KeyError, OSError):
                 continue
+            if at_device < self._at_device:  # reset, before its removal
+                continue
+            self._at_device = at_device
             swapped = self._swapped()
             # Fields 3 and 7: sectors read and written (Documentation/block/stat.rst).
             rest = (swapped[0] - at_device[2] // SECTORS, swapped[1] - at_device[6] // SECTORS)

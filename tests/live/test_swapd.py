@@ -21,7 +21,7 @@ import pytest
 from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
-from waiting import line_of, running, within
+from waiting import line_of, running
 
 import pagewise as pw
 from pagewise.advice import served
