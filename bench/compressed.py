@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Sequence
@@ -82,11 +83,13 @@ class Watch:
         while not self._ends.wait(POLL_S):
             new = devices() - self._before
             try:
-                device = Path("/sys/block") / new.pop()
+                device = next(
+                    path for path in map(Path("/sys/block").joinpath, new) if is_used(path)
+                )
                 at_device = [int(word) for word in (device / "stat").read_text().split()]
                 # orig_data_size and mem_used_total (Documentation/admin-guide/blockdev/zram.rst).
                 memory = [int(word) for word in (device / "mm_stat").read_text().split()]
-            except (KeyError, OSError):
+            except (StopIteration, OSError):
                 continue
             if at_device < self._at_device:  # reset, before its removal
                 continue
@@ -116,6 +119,11 @@ def devices() -> set[str]:
     return {path.name for path in Path("/sys/block").glob("zram*")}
 
 
+def is_used(device: Path) -> bool:
+    """Whether a zram device has a size."""
+    return (device / "disksize").read_text().strip() != "0"
+
+
 def on_zram(plan: str, size: str, compressor: str) -> str:
     """The plan with a zram device of this size in front of its swap file."""
     mode = f'mode = "{ZRAM}"\nzram_size = "{size}"\ncompressor = "{compressor}"'
@@ -124,9 +132,10 @@ def on_zram(plan: str, size: str, compressor: str) -> str:
 
 def ran(out: Path, name: str, text: str) -> Counts:
     """A complete run; its counters are kept beside its folder."""
-    kept = out / f"{name}.json"
-    if kept.exists():
+    kept, plan = out / f"{name}.json", out / f"{name}.toml"
+    if kept.exists() and plan.exists() and plan.read_text() == text:
         return Counts(**json.loads(kept.read_text()))
+    shutil.rmtree(out / name, ignore_errors=True)  # its counters are not known
     with Watch() as watch:
         folder = made(out, name, text, False)
     tiers = folder / "swapd.json"
@@ -187,6 +196,7 @@ def main() -> int:
             runs.setdefault(policy, []).append(ran(arguments.out, f"{policy}-{repeat}", text))
     for name, found in runs.items():
         print(described(name, found))
+    # Runs of the same round follow each other.
     ratios = {
         policy: [ours.slow / peer.slow for ours, peer in zip(runs[policy], runs[ZRAM], strict=True)]
         for policy in POLICIES

@@ -395,7 +395,7 @@ def test_the_guard_keeps_the_fast_tier_in_memory(folder: Path) -> None:
         line_of(server.stdout)
         guard = guard_of(server.pid)
 
-        # The guard has locked them before the area is in use, so nothing waits here.
+        # swapd enables its area only once the guard has locked the frames.
         text = Path(f"/proc/{guard}/smaps").read_text()
         frames = re.search(r"memfd:pagewise-swapd.*?VmFlags:[^\n]*", text, re.S)
         sizes = dict(re.findall(r"^(\w+): +(\d+) kB", frames[0] if frames else "", re.M))

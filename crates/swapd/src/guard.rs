@@ -22,7 +22,7 @@ const COMMAND: &str = "command";
 pub struct Guard(Child);
 
 impl Guard {
-    /// Starts `command`, which calls [`wait`] before anything else.
+    /// Starts `command`, which keeps the frames in memory and then calls [`wait`].
     ///
     /// # Errors
     /// The program cannot be run.

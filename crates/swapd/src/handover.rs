@@ -7,12 +7,14 @@
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use linux::Root;
 use linux::frames::Kept;
 use linux::inherited;
 use linux::loop_device::LoopDevice;
 use linux::nbd::NbdDevice;
+use linux::polling::is_readable;
 use linux::ublk::UblkDevice;
 use policy::placement::Latencies;
 use rustix::io::dup;
@@ -29,6 +31,8 @@ use crate::undo::UndoLog;
 
 /// What the guard writes once it keeps the frames in memory.
 const READY: &[u8] = b"1";
+/// How long a guard may take until then; it starts a program and locks memory.
+const GUARD_STARTS_IN: Duration = Duration::from_secs(30);
 
 /// The numbers of descriptors that a successor inherits, and what they are of.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -141,10 +145,11 @@ impl Descriptors {
     }
 }
 
-/// Waits until the guard keeps the frames in memory. False if it does not: it has ended, or cannot lock them.
+/// Waits until the guard keeps the frames in memory. False if it does not: it has ended, cannot lock them, or takes
+/// too long.
 pub(crate) fn is_kept(mut ready: PipeReader) -> bool {
     let mut word = [0; READY.len()];
-    ready.read_exact(&mut word).is_ok() && word == READY
+    is_readable(&ready, GUARD_STARTS_IN) && ready.read_exact(&mut word).is_ok() && word == READY
 }
 
 /// What a successor has inherited.

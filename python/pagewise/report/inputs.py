@@ -146,6 +146,7 @@ def gather(
             add(inputs, dict(result), f"result {number}", digest)
         else:
             add_file(inputs, os.fspath(result), progress)
+    inputs.cells = named_as_files(inputs.cells)
     for name, analysis in inputs.analyses.items():
         if name in inputs.traces_of_blocks():
             analysis.setdefault("is_of_swap", False)
@@ -292,7 +293,7 @@ def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) 
             cells = [cell for cell in table["cells"] if not cell.get("error")]
             simulated = [cell for cell in cells if cell.get("policy") is None]
             of_policies = [cell for cell in cells if cell.get("policy") is not None]
-            inputs.cells += named_as_files(cast("list[SimulatedCell]", simulated))
+            inputs.cells += cast("list[SimulatedCell]", simulated)
             inputs.misses += counted(cast("list[CountedCell]", of_policies))
         case "study":
             inputs.studies.append(cast("StudyResult", result))
@@ -315,9 +316,10 @@ def named_as_files(cells: Sequence[SimulatedCell]) -> list[SimulatedCell]:
     Traces that would share a name keep their own.
     """
     traces = {str(cell["trace"]) for cell in cells}
-    taken = Counter(map(recording_name, traces))
+    # A name without a folder comes from another result of the same recording.
+    taken = Counter(recording_name(trace) for trace in traces if trace != recording_name(trace))
     names = {
-        trace: recording_name(trace) if taken[recording_name(trace)] == 1 else trace
+        trace: recording_name(trace) if taken[recording_name(trace)] <= 1 else trace
         for trace in traces
     }
     return [{**cell, "trace": names[str(cell["trace"])]} for cell in cells]

@@ -228,13 +228,13 @@ def simulated(inputs: Inputs) -> Finding | None:
         return None
     first, shares = found[0], [winner.share(winner.today) for winner in found]
     today, best = first.today, first.best
-    among = "those that stock Linux has" if is_stock(today) else "all"
-    most = "the least I/O time"
+    among = "the architectures of stock Linux" if is_stock(today) else "all architectures"
+    most = f"the least of {among}"
     if not first.is_lowest:
-        most = f"at most {format_share(AS_LOW)} more than the least I/O time"
+        most = f"at most {format_share(AS_LOW)} more than the best of {among}"
     text = (
-        f"on {first.setup} needs {most} of {among}: {format_share(shares[0])} of the slow device "
-        "alone."
+        f"on {first.setup} needs {format_share(shares[0])} of the I/O time of the slow device "
+        f"alone, {most}."
     )
     if not is_stock(today):
         text += " Stock Linux does not have it."

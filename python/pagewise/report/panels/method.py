@@ -30,7 +30,9 @@ STUDIES = {
     "predict": "Predictions are counted on recorded visits.",
     "launch-simulated": "Launch times are simulated.",
 }
-"""How the figures of a study were made; those of any other study are from measured runs."""
+"""How the figures of a study were made."""
+MEASURED_STUDIES = ("thrash", "launch", "kill-anatomy", "relaunch")
+"""Studies whose figures are all from measured runs."""
 HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha256"))
 
 
@@ -72,7 +74,10 @@ def how(inputs: Inputs) -> str:
     }
     ways = [way for way, results in found.items() if results]
     for name in dict.fromkeys(study["study"] for study in inputs.studies):
-        ways.append(STUDIES.get(name, f"Figures of the study {name} are from measured runs."))
+        if name in MEASURED_STUDIES:
+            ways.append(f"Figures of the study {name} are from measured runs.")
+        elif name in STUDIES:
+            ways.append(STUDIES[name])
     return " ".join(dict.fromkeys(ways))
 
 
