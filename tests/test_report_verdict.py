@@ -279,7 +279,7 @@ def test_kill_policies_with_the_same_counts_share_a_sentence() -> None:
     replay["policies"].append({**lmkd, "policy": "pressure"})
     assert panels_of([replay])["kill-replay"].finding == (
         "grow has 1 freeze. Kills: largest 1 time; lmkd and pressure never. "
-        "Missed freezes: largest, lmkd and pressure 1."
+        "Missed freezes: largest, lmkd and pressure 1 each."
     )
     replay["freezes"] = []
     replay["policies"] = [{**each, "missed_freezes": 0} for each in (largest, lmkd)]
@@ -336,3 +336,9 @@ def test_two_sweeps_of_recordings_with_the_same_file_name_stay_apart() -> None:
     assert {cell["trace"] for cell in apart.cells} == {"a/busy.parquet", "b/busy.csv"}
     together = gather([sweep("a/busy.parquet"), sweep("busy")])
     assert {cell["trace"] for cell in together.cells} == {"busy"}
+
+
+def test_simulations_of_the_slow_device_alone_need_a_fast_tier_for_a_finding() -> None:
+    cells = [cell for cell in KINDS["sweep"]["cells"] if cell["architecture"] == "flash"]
+    found = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"})
+    assert not found.findings and "an architecture with a fast tier too" in found.missing

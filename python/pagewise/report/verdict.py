@@ -80,6 +80,8 @@ def missing(inputs: Inputs) -> str:
     """What would add findings to a report without any."""
     if not inputs.cells:
         return "an analysis, a sweep or an advice adds findings here"
+    if any(cell["architecture"] == catalog.baseline() for cell in inputs.cells):
+        return "simulate an architecture with a fast tier too, to see here what that saves"
     return (
         f"simulate {catalog.baseline()} too, the slow device alone, to see here what a fast tier "
         "saves"

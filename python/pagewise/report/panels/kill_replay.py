@@ -147,7 +147,7 @@ def finding(replay: NamedReplay) -> str:
         for count, names in killed.items()
     ]
     wrong = [
-        f"{what} {'; '.join(f'{names} {count}' for count, names in counted.items() if count)}"
+        f"{what} {'; '.join(each_of(names, count) for count, names in counted.items() if count)}"
         for what, counted in (
             ("False alarms:", grouped((each["policy"], each["false_alarms"]) for each in policies)),
             ("Missed freezes:", grouped((p["policy"], p["missed_freezes"]) for p in policies)),
@@ -155,6 +155,11 @@ def finding(replay: NamedReplay) -> str:
         if any(counted)
     ] or ["No policy raised a false alarm or missed a freeze"]
     return f"{replay['name']} has {freezes}. Kills: {'; '.join(kills)}. {'. '.join(wrong)}."
+
+
+def each_of(names: str, count: int) -> str:
+    """The count of each of these policies."""
+    return f"{names} {count}{' each' if ' and ' in names else ''}"
 
 
 def grouped(counts: Iterable[tuple[str, int]]) -> dict[int, str]:
