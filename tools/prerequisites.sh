@@ -38,6 +38,7 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libmimalloc.so.2" ] || need libmimalloc2.0
     [ -e "/usr/lib/$(uname -m)-linux-gnu/libtcmalloc_minimal.so.4" ] || need libtcmalloc-minimal4
     command -v redis-server >/dev/null 2>&1 || need redis-server
+    command -v sqlite3 >/dev/null 2>&1 || need sqlite3
     command -v strace >/dev/null 2>&1 || need strace
     command -v g++ >/dev/null 2>&1 || need g++
 fi

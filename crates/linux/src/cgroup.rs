@@ -20,6 +20,16 @@ pub enum Version {
     V2,
 }
 
+impl Version {
+    /// The name of the file with a group's limit.
+    pub fn limit_name(self) -> &'static str {
+        match self {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        }
+    }
+}
+
 /// A mounted hierarchy with a certain controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
@@ -124,11 +134,7 @@ impl MemoryGroup {
 
     /// The setting that limits its memory to `bytes`.
     pub fn limit(&self, bytes: u64) -> KernelSetting {
-        let name = match self.version {
-            Version::V1 => "memory.limit_in_bytes",
-            Version::V2 => "memory.max",
-        };
-        KernelSetting::new(self.folder.join(name), bytes)
+        KernelSetting::new(self.folder.join(self.version.limit_name()), bytes)
     }
 
     /// The PIDs of processes in the group and in groups below it.

@@ -20,6 +20,7 @@ pub mod frames;
 pub mod freezer;
 pub mod fuse;
 pub mod gauge;
+pub mod group_counts;
 pub mod groups;
 pub mod guard;
 pub mod held_process;

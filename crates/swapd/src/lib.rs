@@ -10,6 +10,7 @@ pub mod carrier;
 pub mod emulation;
 pub mod engine;
 mod error;
+mod fresh_counts;
 pub mod guard;
 pub mod handover;
 pub mod protection;

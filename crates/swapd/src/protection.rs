@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use linux::cgroup::{Hierarchy, Version};
+use linux::cgroup::Hierarchy;
 use linux::{Root, membership, process};
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::configure_io_flusher_behavior;
@@ -59,10 +59,7 @@ pub fn check_groups(root: &Root) -> Result<(), Error> {
     let path = PathBuf::from(OsStr::from_bytes(own));
     let total =
         linux::gauge::Gauge::open(root, None)?.read(false).map_or(u64::MAX, |memory| memory.total);
-    let name = match hierarchy.version {
-        Version::V1 => "memory.limit_in_bytes",
-        Version::V2 => "memory.max",
-    };
+    let name = hierarchy.version.limit_name();
     for group in path.ancestors() {
         let below = group.strip_prefix("/").unwrap_or(group);
         let file = hierarchy.mount.join(below).join(name);

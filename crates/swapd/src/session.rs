@@ -37,7 +37,7 @@ use crate::handover::{self, Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
 use crate::statistics::{Serving as About, Statistics};
 use crate::store::{self, Algorithm, Encrypted, FastStore, FramesIn, KEY_BYTES, Room, Tier};
-use crate::{Error, protection, undo};
+use crate::{Error, fresh_counts, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
 const SPARE_FRAMES: usize = 256;
@@ -445,6 +445,9 @@ impl Beginning {
         // The thread already serves, so the guard's start may wait for pages of an area that is in use.
         if guard.is_some() && !handover::is_kept(ready) {
             notes.push("a guard that keeps the fast tier in memory: if swapd is killed, the pages may be lost".to_owned());
+        }
+        if self.serves == Area::Swap {
+            notes.extend(fresh_counts::keep(root, &statistics));
         }
         let (area, recording, serves) = (self.area, self.recording, self.serves);
         let about = About { through, refused: notes, ..self.about };

@@ -35,7 +35,7 @@ use crate::session::{self, AreaPlan, Serving, Session, TierDevices};
 use crate::statistics::{Serving as About, Statistics};
 use crate::store::{self, Algorithm, Tier};
 use crate::undo::Undo;
-use crate::{Error, protection, undo};
+use crate::{Error, fresh_counts, protection, undo};
 
 /// The first Linux that sends pages to zram by block requests, which its events name.
 const EVENTS_SINCE: (u32, u32) = (6, 3);
@@ -90,7 +90,8 @@ pub fn start(root: &Root, plan: &AreaPlan, follow: Follow) -> Result<Session, Er
     };
     let (device, path) = (zram::event_number(root, number)?, zram::path(number));
     let serving = serve(driver, move |take| follow(device, take))?;
-    let refused = protection::of_process(root);
+    let mut refused = protection::of_process(root);
+    refused.extend(fresh_counts::keep(root, &statistics));
     let compress = zram::algorithm(root, &format!("zram{number}"))?;
     let about = About { through: "zram".to_owned(), refused, compress, ..about };
     let (recording, guard) = (None, None);
