@@ -15,9 +15,10 @@ import pytest
 from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 
-GUESTS = Path(__file__).resolve().parents[1] / "vm"
-sys.path.insert(0, str(GUESTS))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "vm"))
 import guest
+
+GUESTS = Path(guest.__file__).parent
 
 pytestmark = [
     pytest.mark.skipif(
