@@ -76,7 +76,8 @@ impl Members {
         Ok(())
     }
 
-    /// Gives advice about ranges; calls `refused` with each address space that could not be advised.
+    /// Gives advice about ranges; calls `refused` with each address space that could not be advised. Pages are read in
+    /// the order of their swap slots, so that a disk can serve neighbours together.
     pub(crate) fn advise(
         &self,
         ranges: &Ranges,
@@ -89,7 +90,13 @@ impl Members {
                 refused(*key, Errno::SRCH);
                 continue;
             };
-            match space.advise(ranges, advice) {
+            let advised = match advice {
+                MemoryAdvice::WillNeed => {
+                    space.in_swap_order(ranges).and_then(|ordered| space.advise(&ordered, advice))
+                }
+                MemoryAdvice::Cold | MemoryAdvice::PageOut => space.advise(ranges, advice),
+            };
+            match advised {
                 Ok(advised) => {
                     all.pages += advised.pages;
                     all.refused += advised.refused;
