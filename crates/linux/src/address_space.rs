@@ -92,16 +92,6 @@ impl AddressSpace {
         pagemap::anonymous(&self.pagemap, &pagemap::mappings(&text, self.page_bytes))
     }
 
-    /// The pages of `ranges` in the order of their swap slots, as ranges of consecutive slots. Pages that are not in swap
-    /// come last; so do all pages, in order of addresses, if this program lacks CAP_SYS_ADMIN. Empty once the address
-    /// space is not in use any more.
-    ///
-    /// # Errors
-    /// The operating system refuses.
-    pub fn in_swap_order(&self, ranges: &[PageRange]) -> Result<Vec<PageRange>, Errno> {
-        pagemap::in_swap_order(&self.pagemap, ranges)
-    }
-
     /// Gives advice about pages, in calls of at most 512 ranges; ranges that the kernel refuses, such as unmapped ones,
     /// are skipped and counted.
     ///

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use linux::address_space::{AnonymousPages, PageRange};
 
 use crate::ranges::{bridged, common, either, near, pages, without};
-use crate::scores::{Hits, Learning, Scores, Seen};
+use crate::scores::{Learning, Scores, Seen};
 
 /// An address space: numbers are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,8 +25,6 @@ const SPANS_MAX: usize = 1 << 18;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub learning: Learning,
-    /// Pages are not read if visits used a smaller share of the pages with such a score, in percent.
-    pub hits_percent: u32,
     /// Gaps of at most this many pages in swap are read too, to make longer ranges.
     pub gap_pages: u64,
     /// Whether pages that are not predicted leave memory when the application freezes.
@@ -39,7 +37,6 @@ pub(crate) struct Choices {
 #[derive(Debug, Default)]
 pub(crate) struct Application {
     scores: BTreeMap<Key, Scores>,
-    hits: Hits,
     visit: Option<BTreeMap<Key, Begun>>,
     /// What each address space had when the last visit ended.
     left: BTreeMap<Key, Left>,
@@ -69,7 +66,7 @@ pub(crate) struct VisitBegin {
     pub prefetch: Ranges,
     /// The pages that the visit is expected to use, in memory or in swap.
     pub predicted_pages: u64,
-    /// The predicted pages that are in swap and worth a read.
+    /// The predicted pages that are in swap.
     pub wanted_pages: u64,
 }
 
@@ -102,10 +99,7 @@ impl Application {
         for (key, found) in present {
             let Some(scores) = self.scores.get(key) else { continue };
             begin.predicted_pages += pages(&scores.predicted(choices.learning));
-            let ranked = scores.ranked(choices.learning);
-            for (score, range) in
-                ranked.filter(|(score, _)| self.hits.reach(*score, choices.hits_percent))
-            {
+            for (score, range) in scores.ranked(choices.learning) {
                 let out = common(&[range], near(&found.swapped, range));
                 wanted.extend(out.into_iter().map(|range| (score, *key, range)));
             }
@@ -154,7 +148,6 @@ impl Application {
         let mut visit = self.visit.take()?;
         self.keep_only(present);
         let mut end = VisitEnd::default();
-        self.hits.fade();
         for (key, found) in present {
             // An address space that is younger than the visit shows nothing yet.
             let Some(Begun { out, resident, prefetched }) = visit.remove(key) else { continue };
@@ -166,7 +159,6 @@ impl Application {
             let mapped = either(&found.resident, &found.swapped);
             let seen = Seen { out: &out, used: &used, mapped: &mapped };
             let scores = self.scores.entry(*key).or_default();
-            self.hits.count(scores, &out, &read);
             scores.learn(seen, choices.learning);
             let predicted = common(&scores.predicted(choices.learning), &found.resident);
             let unseen = without(&predicted, &used);
@@ -268,7 +260,6 @@ mod tests {
 
     const CHOICES: Choices = Choices {
         learning: Learning { weight_percent: 50, threshold_percent: 20 },
-        hits_percent: 50,
         gap_pages: 0,
         page_out: true,
         cold: true,
@@ -329,35 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_not_read_while_visits_use_too_few_of_their_like() {
-        let mut application = visited();
-        let out = || (FIRST, found(&[(0, 100)], &[]));
-        // Of the ten pages that the first visit used, the second uses two, and ten others.
-        application.begin(&[out()], ALL, CHOICES);
-        let after = found(&[(0, 10), (12, 50), (60, 100)], &[(10, 12), (50, 60)]);
-        application.end(&[(FIRST, after)], CHOICES).unwrap();
-        // A page that both visits used has a score of its own; one use says little, and none since then less.
-        let begin = application.begin(&[out()], ALL, CHOICES);
-        assert_eq!(begin.prefetch, [(FIRST, set(&[(10, 12)]))]);
-        assert_eq!((begin.predicted_pages, begin.wanted_pages), (20, 2));
-        let all = Choices { hits_percent: 20, ..CHOICES };
-        let begin = application.begin(&[out()], ALL, all);
-        assert_eq!(begin.prefetch, [(FIRST, set(&[(10, 20), (50, 60)]))]);
-        // The third visit uses what the second did, so one use is enough again, though nothing was read for it.
-        application.begin(&[out()], ALL, CHOICES);
-        let after = found(&[(0, 10), (12, 50), (60, 100)], &[(10, 12), (50, 60)]);
-        application.end(&[(FIRST, after)], CHOICES).unwrap();
-        application.begin(&[out()], ALL, CHOICES);
-        let after =
-            found(&[(0, 10), (12, 50), (60, 80), (90, 100)], &[(10, 12), (50, 60), (80, 90)]);
-        application.end(&[(FIRST, after)], CHOICES).unwrap();
-        let begin = application.begin(&[out()], ALL, CHOICES);
-        assert_eq!(begin.prefetch, [(FIRST, set(&[(10, 12), (50, 60), (80, 90)]))]);
-    }
-
-    #[test]
     fn too_little_memory_leaves_the_least_likely_pages_out() {
-        const CHOICES: Choices = Choices { hits_percent: 0, ..self::CHOICES };
         let mut application = visited();
         // A second visit uses 10 to 12 again, and 50 to 60.
         let out = || (FIRST, found(&[(0, 100)], &[]));

@@ -79,7 +79,6 @@ impl Default for Config {
             page_out_delay: Duration::from_secs(2),
             choices: Choices {
                 learning: Learning { weight_percent: 50, threshold_percent: 20 },
-                hits_percent: 50,
                 gap_pages: 0,
                 page_out: false,
                 cold: false,
@@ -110,7 +109,6 @@ struct File {
     cold: Option<bool>,
     weight_percent: Option<Spanned<i64>>,
     threshold_percent: Option<Spanned<i64>>,
-    hits_percent: Option<Spanned<i64>>,
     #[serde(default)]
     sockets: FileSockets,
 }
@@ -158,7 +156,7 @@ impl Config {
 
     /// The numbers and switches in force, each with the name of its entry.
     pub fn entries(&self) -> Vec<(&'static str, String)> {
-        let Choices { learning, hits_percent, gap_pages, page_out, cold } = self.choices;
+        let Choices { learning, gap_pages, page_out, cold } = self.choices;
         vec![
             ("dry_run", self.is_dry_run.to_string()),
             ("prefetch", self.prefetch.to_string()),
@@ -171,7 +169,6 @@ impl Config {
             ("cold", cold.to_string()),
             ("weight_percent", learning.weight_percent.to_string()),
             ("threshold_percent", learning.threshold_percent.to_string()),
-            ("hits_percent", hits_percent.to_string()),
         ]
     }
 
@@ -188,7 +185,6 @@ impl Config {
                 ("page_out_delay_ms", &file.page_out_delay_ms, 0..=600_000),
                 ("weight_percent", &file.weight_percent, 1..=100),
                 ("threshold_percent", &file.threshold_percent, 1..=100),
-                ("hits_percent", &file.hits_percent, 0..=100),
             ],
         )?;
         for (size, to) in
@@ -249,7 +245,7 @@ impl Config {
     fn add_numbers(
         &mut self,
         source: &Source<'_>,
-        numbers: [NumberEntry<'_>; 5],
+        numbers: [NumberEntry<'_>; 4],
     ) -> Result<(), Error> {
         for (name, value, range) in numbers {
             let Some(value) = value else { continue };
@@ -259,8 +255,7 @@ impl Config {
                 "gap_pages" => self.choices.gap_pages = number,
                 "page_out_delay_ms" => self.page_out_delay = Duration::from_millis(number),
                 "weight_percent" => learning.weight_percent = number as u32,
-                "threshold_percent" => learning.threshold_percent = number as u32,
-                _ => self.choices.hits_percent = number as u32,
+                _ => learning.threshold_percent = number as u32,
             }
         }
         Ok(())

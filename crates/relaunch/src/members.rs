@@ -76,8 +76,7 @@ impl Members {
         Ok(())
     }
 
-    /// Gives advice about ranges; calls `refused` with each address space that could not be advised. Pages are read in
-    /// the order of their swap slots, so that a disk can serve neighbours together.
+    /// Gives advice about ranges; calls `refused` with each address space that could not be advised.
     pub(crate) fn advise(
         &self,
         ranges: &Ranges,
@@ -90,13 +89,7 @@ impl Members {
                 refused(*key, Errno::SRCH);
                 continue;
             };
-            let advised = match advice {
-                MemoryAdvice::WillNeed => {
-                    space.in_swap_order(ranges).and_then(|ordered| space.advise(&ordered, advice))
-                }
-                MemoryAdvice::Cold | MemoryAdvice::PageOut => space.advise(ranges, advice),
-            };
-            match advised {
+            match space.advise(ranges, advice) {
                 Ok(advised) => {
                     all.pages += advised.pages;
                     all.refused += advised.refused;

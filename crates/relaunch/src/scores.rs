@@ -14,7 +14,7 @@
 
 use linux::address_space::PageRange;
 
-use crate::ranges::{common, near, pages, push, without};
+use crate::ranges::{common, near, push, without};
 
 /// The score of a page that every visit used.
 const FULL: u32 = 10_000;
@@ -135,48 +135,6 @@ impl Scores {
         order.sort_by_key(|span| span.range.first);
         self.0 = order;
     }
-}
-
-/// Classes of scores.
-const CLASSES: usize = 10;
-/// Fewer pages of a class show nothing.
-const ENOUGH_PAGES: f64 = 8.0;
-
-/// How often scores were right: of the pages in swap with a score of a class, how many the visit used. Each visit has
-/// twice the weight of the one before.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Hits {
-    /// By class, each counted by pages: those in swap, and of them those used.
-    classes: [(f64, f64); CLASSES],
-}
-
-impl Hits {
-    /// Halves the weight of the visits counted so far.
-    pub(crate) fn fade(&mut self) {
-        for (seen, used) in &mut self.classes {
-            (*seen, *used) = (*seen / 2.0, *used / 2.0);
-        }
-    }
-
-    /// Counts pages with these scores: those in swap when a visit began, and those of them that it used.
-    pub(crate) fn count(&mut self, scores: &Scores, out: &[PageRange], used: &[PageRange]) {
-        for span in &scores.0 {
-            let common = |set| pages(&common(&[span.range], near(set, span.range))) as f64;
-            let class = &mut self.classes[class(span.score)];
-            *class = (class.0 + common(out), class.1 + common(used));
-        }
-    }
-
-    /// Whether visits used at least `percent` of the pages with such a score. A class of too few pages counts as the next
-    /// higher one, and scores above all classes with enough pages count as right.
-    pub(crate) fn reach(&self, score: u32, percent: u32) -> bool {
-        let known = self.classes[class(score)..].iter().find(|(seen, _)| *seen >= ENOUGH_PAGES);
-        known.is_none_or(|(seen, used)| 100.0 * used >= f64::from(percent) * seen)
-    }
-}
-
-fn class(score: u32) -> usize {
-    (score as usize * CLASSES / FULL as usize).min(CLASSES - 1)
 }
 
 impl Learning {

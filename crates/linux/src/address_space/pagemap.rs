@@ -12,11 +12,6 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 /// A page of a file or of shared memory.
 const FILE: u64 = 1 << 61;
-/// Of a page in swap: its area in the lower five bits, above them its slot. Zero if the kernel hides both from this
-/// program; the first slot of an area holds its header.
-const AREA_AND_SLOT: u64 = (1 << 55) - 1;
-const AREA_BITS: u32 = 5;
-const SLOT_BITS: u32 = 50;
 const ENTRY_BYTES: usize = 8;
 /// Entries that one call reads.
 const ENTRIES: usize = 8192;
@@ -52,59 +47,25 @@ pub(super) fn anonymous(
     mappings: &[PageRange],
 ) -> Result<AnonymousPages, Errno> {
     let mut found = AnonymousPages::default();
-    each_entry(pagemap, mappings, |page, entry| note(&mut found, page, entry))?;
-    Ok(found)
-}
-
-/// The pages of `ranges` in the order of their swap slots; a range of the result has pages in consecutive slots. Pages
-/// without a known slot come last, in order of addresses.
-pub(super) fn in_swap_order(
-    pagemap: &OwnedFd,
-    ranges: &[PageRange],
-) -> Result<Vec<PageRange>, Errno> {
-    let mut found: Vec<(Option<u64>, PageRange)> = Vec::new();
-    each_entry(pagemap, ranges, |page, entry| note_slot(&mut found, page, entry))?;
-    found.sort_by_key(|(slot, _)| slot.unwrap_or(u64::MAX));
-    Ok(found.into_iter().map(|(_, range)| range).collect())
-}
-
-/// Calls `each` with every page of `ranges` and its entry, until the address space is gone.
-fn each_entry(
-    pagemap: &OwnedFd,
-    ranges: &[PageRange],
-    mut each: impl FnMut(u64, u64),
-) -> Result<(), Errno> {
     let mut buffer = vec![0; ENTRIES * ENTRY_BYTES];
-    for range in ranges {
-        let mut page = range.first;
-        while page < range.end {
-            let wanted = range.end.saturating_sub(page).min(ENTRIES as u64) as usize;
+    for mapping in mappings {
+        let mut page = mapping.first;
+        while page < mapping.end {
+            let wanted = mapping.end.saturating_sub(page).min(ENTRIES as u64) as usize;
             let place = page * ENTRY_BYTES as u64;
             let length = pread(pagemap, &mut buffer[..wanted * ENTRY_BYTES], place)?;
             let (entries, _) = buffer[..length].as_chunks::<ENTRY_BYTES>();
             if entries.is_empty() {
-                return Ok(());
+                // The address space is gone.
+                return Ok(found);
             }
             for entry in entries {
-                each(page, u64::from_ne_bytes(*entry));
+                note(&mut found, page, u64::from_ne_bytes(*entry));
                 page += 1;
             }
         }
     }
-    Ok(())
-}
-
-/// Adds a page with its slot, above which stands the number of the area.
-fn note_slot(found: &mut Vec<(Option<u64>, PageRange)>, page: u64, entry: u64) {
-    let (area, slot) = (entry & ((1 << AREA_BITS) - 1), (entry & AREA_AND_SLOT) >> AREA_BITS);
-    let slot = (entry & SWAPPED != 0 && slot != 0).then_some(area << SLOT_BITS | slot);
-    match found
-        .last_mut()
-        .filter(|(first, last)| last.end == page && first.map(|first| first + last.pages()) == slot)
-    {
-        Some((_, last)) => last.end += 1,
-        None => found.push((slot, PageRange::new(page, page + 1))),
-    }
+    Ok(found)
 }
 
 fn note(found: &mut AnonymousPages, page: u64, entry: u64) {
@@ -145,24 +106,5 @@ mod tests {
         };
         assert_eq!(found.swapped, ranges(&[(0, 2), (6, 7)]));
         assert_eq!(found.resident, ranges(&[(2, 3), (5, 6)]));
-    }
-
-    #[test]
-    fn slots_order_pages() {
-        let mut found = Vec::new();
-        let at = |area: u64, slot: u64| SWAPPED | slot << AREA_BITS | area;
-        let entries =
-            [at(0, 9), at(0, 10), at(0, 3), at(1, 2), at(0, 11), SWAPPED, SWAPPED, PRESENT | 77];
-        for (page, entry) in (20..).zip(entries) {
-            note_slot(&mut found, page, entry);
-        }
-        let expected = [
-            (Some(9), PageRange::new(20, 22)),
-            (Some(3), PageRange::new(22, 23)),
-            (Some(1 << SLOT_BITS | 2), PageRange::new(23, 24)),
-            (Some(11), PageRange::new(24, 25)),
-            (None, PageRange::new(25, 28)),
-        ];
-        assert_eq!(found, expected);
     }
 }
