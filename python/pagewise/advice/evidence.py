@@ -7,6 +7,7 @@ either half and random draws of slices can each choose a size: the block bootstr
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ class Evidence:
             wanted = max(wanted, self.active_s * TRAFFIC_MIN_S / self.traffic_s)
         if self.reaccesses:
             wanted = max(wanted, self.active_s * REACCESSES_MIN / self.reaccesses)
-        return f"about {format_seconds(wanted)}"
+        return f"about {format_seconds(60 * math.ceil(wanted / 60)).removesuffix(' 0 s')}"
 
     def to_json(self) -> EvidenceResult:
         """The form in results: sizes in bytes, times in seconds, costs in I/O share."""

@@ -128,7 +128,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Make a tier as slow as a device: fast=DEVICE, slow=DEVICE or both, separated by a comma. DEVICE is a name
-    /// of `pagewise devices list`, or READ/WRITE such as 90/40us.
+    /// of `pagewise devices`, or READ/WRITE such as 90/40us.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
     emulate: Vec<(Tier, Device)>,
     /// The devices whose latencies the policy weighs; default: those emulated, or measured at the start.
