@@ -30,7 +30,7 @@ MAY_DEPEND_ON = {
     "sim": {"types", "policy", "trace", "devices"},
     "python": {"types", "policy", "trace", "devices", "sim"},
     "testkit": {"types"},
-    "linux": {"types"},
+    "linux": set(),
     "daemon": {"linux"},
     "killer": {"types", "policy", "linux", "daemon"},
     "relaunch": {"types", "linux", "daemon"},
