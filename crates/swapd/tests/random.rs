@@ -172,6 +172,26 @@ fn failing_blocks_of_both_tiers_and_encryption_give_no_other_data() {
 }
 
 #[test]
+fn a_wrong_checksum_is_an_error_and_never_data() {
+    // The fast tier in memory, on a disk, and on a disk that lies too.
+    for (seed, row) in (180..).zip(CATALOG) {
+        for wrong_frames in [None, Some(0), Some(4)] {
+            let load = Load { expects_errors: true, ..Load::new(seed, 500, REQUESTS / 6) };
+            let slow = TestDisk::new(seed, load.slots, 6).lying(4);
+            let fast = wrong_frames
+                .map(|wrong| TestDisk::new(seed + 1000, (50 + SPARE) as u32, 6).lying(wrong));
+            let (parts, control) = parts_with(row.name, load, 50, (slow, fast), true);
+            // The model of all content checks each answer without an error.
+            let parts = run(parts, &control);
+            let case = format!("{} {wrong_frames:?}", row.name);
+            assert!(parts.statistics.errors_checksum.get() > 0, "{case}");
+            assert!(parts.carrier.errors > 0, "{case}");
+            assert!(parts.carrier.slots_checked > load.requests / 4, "{case}");
+        }
+    }
+}
+
+#[test]
 fn requests_that_the_kernel_did_not_take_are_given_again() {
     for open in [1, 12] {
         let load = Load { open, ..Load::new(170, 500, 2000) };

@@ -36,6 +36,8 @@ pub struct TestDisk {
     /// In percent of the slots: reads and writes of these fail.
     bad_reads: u32,
     bad_writes: u32,
+    /// In percent of the slots: reads of these end well, with another content.
+    wrong: u32,
     /// Requests end after at most this many looks.
     looks: u32,
     /// In percent: calls that take no request.
@@ -57,6 +59,7 @@ impl TestDisk {
             random: Stream::named(seed, "disk"),
             bad_reads: 0,
             bad_writes: 0,
+            wrong: 0,
             looks: 8,
             refused_submits: 0,
             wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
@@ -70,6 +73,11 @@ impl TestDisk {
     /// The disk with errors at some slots, in percent.
     pub fn failing(self, bad_reads: u32, bad_writes: u32) -> TestDisk {
         TestDisk { bad_reads, bad_writes, ..self }
+    }
+
+    /// The disk with another content at some slots, in percent, than was written.
+    pub fn lying(self, wrong: u32) -> TestDisk {
+        TestDisk { wrong, ..self }
     }
 
     /// The disk with a kernel that takes no request in this many calls of a hundred.
@@ -88,8 +96,8 @@ impl TestDisk {
     }
 
     fn is_bad(&self, slot: u64, is_write: bool) -> bool {
-        let mixed = (slot + 7 * u64::from(is_write)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        mixed % 100 < u64::from(if is_write { self.bad_writes } else { self.bad_reads })
+        let percent = if is_write { self.bad_writes } else { self.bad_reads };
+        is_among(slot + 7 * u64::from(is_write), percent)
     }
 
     fn push(&mut self, request: InFlight) {
@@ -111,6 +119,11 @@ impl TestDisk {
         let is_busy = self.in_flight.iter().any(|request| request.part.buffer == buffer);
         assert!(!is_busy, "buffer {buffer} is in flight");
     }
+}
+
+/// Whether a number is among the `percent` that are chosen.
+fn is_among(number: u64, percent: u32) -> bool {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 100 < u64::from(percent)
 }
 
 impl Disk for TestDisk {
@@ -179,6 +192,9 @@ impl Disk for TestDisk {
             content.copy_from_slice(buffer);
         } else {
             buffer.copy_from_slice(content);
+            for (page, slot) in buffer.chunks_exact_mut(SLOT_BYTES).zip(slots) {
+                page[SLOT_BYTES / 2] ^= u8::from(is_among(slot + 3, self.wrong));
+            }
         }
         Some(Ended { token, result: Ok(part.bytes) })
     }
