@@ -62,7 +62,9 @@ class Sources:
         self.folder = folder
         archive = next(guest.package("glibc-source", "amd64").glob("usr/src/glibc/*.tar.xz"))
         with tarfile.open(archive) as sources:
-            sources.extractall(folder, members=list(self.wanted(sources)), filter="data")
+            # Debian 12's Python 3.11.2 has no filters yet.
+            sources.extraction_filter = getattr(tarfile, "data_filter", None)
+            sources.extractall(folder, members=list(self.wanted(sources)))
         self.root = next(folder.glob("glibc-*"))
         self.headers = folder / "headers"
         self.headers.mkdir()
