@@ -24,7 +24,7 @@ from pagewise.units import parse_size
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 GROUPS = Path("/sys/fs/cgroup/memory")
-SWAP_BYTES = 512 << 20
+SWAP_MIB = 512
 LOADS = 3
 SQL = """
 create table numbers(id integer primary key, word text);
@@ -67,7 +67,7 @@ def on_swap_file(folder: Path, command: list[str]) -> int:
     path = folder / "swap"
     with path.open("wb") as file:
         os.fchmod(file.fileno(), 0o600)
-        for _ in range(SWAP_BYTES >> 20):
+        for _ in range(SWAP_MIB):
             file.write(bytes(1 << 20))
     subprocess.run(["mkswap", path], check=True, capture_output=True)
     subprocess.run(["swapon", path], check=True)
@@ -80,9 +80,12 @@ def on_swap_file(folder: Path, command: list[str]) -> int:
 
 def on_swapd(folder: Path, command: list[str]) -> int:
     """The status of the command on swapd with 16 MiB of memory in front of a file."""
-    swapd = [AGENT, "swapd", "--size", str(SWAP_BYTES), "--fast", "16MiB", "--policy", "adaptive"]
+    swapd = [AGENT, "swapd", "--size", f"{SWAP_MIB}MiB", "--fast", "16MiB", "--policy", "adaptive"]
     swapd += ["--slow", folder / "slow", "--only-swap", "--verify", "--json", "--", *command]
-    return subprocess.run(swapd, capture_output=True).returncode
+    ran = subprocess.run(swapd, capture_output=True, text=True)
+    if ran.returncode in (2, 3):
+        sys.exit(ran.stderr)
+    return ran.returncode
 
 
 WAYS = {"swapd": on_swapd, "swap-file": on_swap_file}
