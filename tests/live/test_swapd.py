@@ -527,6 +527,41 @@ def test_sizes_and_paths_are_checked(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["used"] and logs() == before
 
 
+@alone
+def test_a_device_quicker_than_the_way_to_swapd_is_not_emulated(folder: Path) -> None:
+    # Memory takes a microsecond; no answer comes through FUSE within three.
+    before, areas_before = logs(), areas()
+    answer = subprocess.run(
+        words(folder, "--emulate", "fast=3/3us"),
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER_S,
+    )
+    refused = "cannot emulate a read of 3.0 us: the way from a program to swapd and back takes "
+    assert answer.returncode == 3 and refused in answer.stderr, answer.stderr
+    assert (logs(), areas(), list(folder.iterdir())) == (before, areas_before, [])
+
+
+@alone
+def test_reads_of_an_emulated_tier_take_its_time_with_the_way_to_swapd(
+    group: Group, folder: Path
+) -> None:
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(80 * MIB)]
+    answer = subprocess.run(
+        words(folder, "--json", "--emulate", "slow=5/1ms", "--", *work),
+        capture_output=True,
+        text=True,
+        timeout=2 * HANGS_AFTER_S,
+    )
+    assert answer.returncode == 7, answer.stderr
+    result = json.loads(answer.stdout)
+    slow = {"device": "5/1ms", "p50": 5000, "p99": 5000, "p999": 5000}
+    assert result["emulated"] == {"slow": slow}
+    # The server ends a read so much earlier as the way to the program takes.
+    assert result["slow"]["reads"] > 0 and result["carrier_us"] > 0
+    assert result["wait_us"]["slow"]["p50"] + result["carrier_us"] >= 5000 * 15 / 16
+
+
 def test_it_does_not_become_the_only_area_by_itself(folder: Path) -> None:
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         pytest.skip("this machine has another swap area")

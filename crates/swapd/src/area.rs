@@ -10,6 +10,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use linux::swap::{self, Identity};
 use linux::ublk::UblkDevice;
@@ -17,10 +18,10 @@ use linux::{Root, gauge::Gauge};
 use rustix::fs::{OFlags, major, minor};
 use rustix::io::Errno;
 
-use crate::Error;
 use crate::carrier::granted::{CarrierKind, GrantedCarrier, LABEL, ServedDevice};
 use crate::carrier::{NewDevice, SLOT_BYTES};
 use crate::undo::{Undo, UndoLog};
+use crate::{Error, probe};
 
 /// The kernel takes no smaller areas (mm/swapfile.c), and a tier needs some slots.
 const SLOTS_MIN: u64 = 256;
@@ -142,19 +143,39 @@ fn user(root: &Root, device: &Path) -> String {
     }
 }
 
-/// Starts `device` if it is ublk's, formats it, of `bytes`, and enables it with this priority; the kernel discards freed
-/// slots if the device takes discards. `server` is the process that serves the device: another one than this.
+/// The time that a read of a page takes on its way through the carrier of a new area and back, at least: the server
+/// answers reads of slots that were never written without its tiers, and a tenth of them take less. The median would be
+/// that of the other programs on a busy machine. The process that serves must not measure it itself.
 ///
 /// # Errors
 /// The operating system refuses.
+pub fn carrier_time(device: &Path, bytes: u64) -> Result<Duration, Error> {
+    let direct = OFlags::DIRECT.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(direct).open(device);
+    let file =
+        file.map_err(|error| Error::refused(&format!("open {}", device.display()), error))?;
+    let blocks = bytes / SLOT_BYTES as u64;
+    let what = "the way through the carrier";
+    let [read_ns, _] = probe::times_ns(&file.into(), blocks, false, 0.1, what)?;
+    Ok(Duration::from_nanos(read_ns as u64))
+}
+
+/// Starts `device` if it is ublk's, asks `check` whether it may be used, formats it, of `bytes`, and enables it with this
+/// priority; the kernel discards freed slots if the device takes discards. `server` is the process that serves the
+/// device: another one than this.
+///
+/// # Errors
+/// `check` refuses; the operating system does.
 pub fn enable(
     root: &Root,
     device: &Path,
     bytes: u64,
     priority: i32,
     server: u32,
+    check: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
     show(device, server)?;
+    check()?;
     swap::format_as(device, bytes, &Identity { uuid: random(root)?, label: LABEL })?;
     Ok(swap::on_discarding(device, priority)?)
 }

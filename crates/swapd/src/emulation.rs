@@ -92,20 +92,22 @@ pub struct Emulated {
     /// When each unit has served its last operation.
     busy_until_ns: Vec<u64>,
     random: Stream,
-    /// Time that an operation takes anyway on its way to the tier and back, which the tier need not wait.
-    taken_ns: u64,
+    /// Time that a request takes on its way through the carrier and back: an operation ends so much earlier, so that
+    /// the program waits as long as for the device.
+    carrier_ns: u64,
 }
 
 impl Emulated {
     /// A device with these figures, whose times are drawn from a stream named `name`.
     pub fn new(figures: Figures, name: &str) -> Emulated {
         let busy_until_ns = vec![0; figures.depth.max(1)];
-        Emulated { figures, busy_until_ns, random: Stream::named(0, name), taken_ns: 0 }
+        Emulated { figures, busy_until_ns, random: Stream::named(0, name), carrier_ns: 0 }
     }
 
-    /// Counts `taken_ns` of each time as passed already, since the way to the tier and back takes it.
-    pub fn set_taken_ns(&mut self, taken_ns: u64) {
-        self.taken_ns = taken_ns;
+    /// Lets each operation end so much earlier as requests take on their way through the carrier and back. The units
+    /// are busy as long as before.
+    pub fn set_carrier_ns(&mut self, carrier_ns: u64) {
+        self.carrier_ns = carrier_ns;
     }
 
     /// When an operation on `pages` pages that arrives at `now_ns` ends.
@@ -115,11 +117,11 @@ impl Emulated {
             Direction::Write => (self.figures.write, self.figures.further_write_ns),
         };
         let further_ns = u64::from(pages.saturating_sub(1)) * further_ns;
-        let time_ns = (range.draw(&mut self.random) + further_ns).saturating_sub(self.taken_ns);
+        let time_ns = range.draw(&mut self.random) + further_ns;
         let units = self.busy_until_ns.iter_mut();
         let unit = units.min_by_key(|until_ns| **until_ns).expect("there is at least one unit");
         *unit = now_ns.max(*unit) + time_ns;
-        *unit
+        unit.saturating_sub(self.carrier_ns).max(now_ns)
     }
 }
 
@@ -197,9 +199,16 @@ mod tests {
         let ends: Vec<u64> = (0..4).map(|_| device.ends_ns(50, Direction::Write, 3)).collect();
         assert_eq!(ends, [1090, 1090, 2130, 2130]);
         assert_eq!(device.ends_ns(5000, Direction::Write, 1), 6000);
-        device.set_taken_ns(400);
-        assert_eq!(device.ends_ns(9000, Direction::Write, 1), 9600);
-        device.set_taken_ns(4000);
+    }
+
+    #[test]
+    fn the_time_through_the_carrier_is_a_part_of_the_device_s() {
+        let mut device = Emulated::new(figures(1), "test");
+        device.set_carrier_ns(400);
+        // The unit is busy for 1000 ns each time.
+        let ends: Vec<u64> = (0..2).map(|_| device.ends_ns(9000, Direction::Write, 1)).collect();
+        assert_eq!(ends, [9600, 10_600]);
+        device.set_carrier_ns(4000);
         assert_eq!(device.ends_ns(20_000, Direction::Write, 1), 20_000);
     }
 }

@@ -13,6 +13,7 @@ mod error;
 mod fresh_counts;
 pub mod guard;
 pub mod handover;
+mod probe;
 pub mod protection;
 pub mod record;
 pub mod session;

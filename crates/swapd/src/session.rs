@@ -13,16 +13,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use devices::{Device, Latency};
 use linux::disk_queue::DiskQueue;
 use linux::gauge::Gauge;
-use linux::page_buffers::PageBuffers;
 use linux::{Root, process, swap};
 use policy::placement::Latencies;
 use policy::tiers::{Area, Live, LiveRequest, Served as Built};
-use rustix::io::{Errno, pread, pwrite};
 use rustix::rand::{GetRandomFlags, getrandom};
 use trace::recording::About as Head;
 use types::PageId;
@@ -35,9 +33,9 @@ use crate::engine::{CLUSTER_BYTES, Control, Engine, Parts, Settings};
 use crate::guard::Guard;
 use crate::handover::{self, Descriptors, Files, Handover, Inherited};
 use crate::record::{self, Entry, MovesFile, Recorder, RecordingFile, RecordingThread, Sink};
-use crate::statistics::{Serving as About, Statistics};
+use crate::statistics::{Serving as About, Statistics, Wanted};
 use crate::store::{self, Algorithm, Encrypted, FastStore, FramesIn, KEY_BYTES, Room, Tier};
-use crate::{Error, fresh_counts, protection, undo};
+use crate::{Error, fresh_counts, probe, protection, undo};
 
 /// Frames beyond those that the policy fills, for moves in flight.
 const SPARE_FRAMES: usize = 256;
@@ -54,8 +52,6 @@ const DISK_BUFFERS: usize = 32;
 const DISK_REQUESTS: usize = DISK_BUFFERS + 256;
 /// Memory that has to stay available beside the fast tier.
 const SPARE_BYTES: u64 = 64 << 20;
-/// Reads and writes that measure a tier on a disk.
-const PROBES: usize = 64;
 /// Latencies below those of every device.
 const UNMEASURED: Latencies =
     Latencies { slow_read: 0.0, slow_write: 0.0, fast_read: 0.0, fast_write: 0.0 };
@@ -148,7 +144,8 @@ pub enum Unended {
 
 impl Session {
     /// Checks the plan, undoes what killed servers left, and puts the area into use by `enable`, which lets another
-    /// process call [`area::enable`], or [`area::show`] for a served device.
+    /// process call [`area::enable`], or [`area::show`] for a served device, and returns the time of the way through the
+    /// carrier if it has measured that.
     ///
     /// # Errors
     /// The plan is invalid, or the operating system refuses; then there is no area, and nothing else is left.
@@ -156,7 +153,7 @@ impl Session {
         root: &Root,
         plan: &AreaPlan,
         start_guard: &dyn Fn(&Handover) -> Result<Guard, Error>,
-        enable: impl FnOnce(&Path, &AreaPlan) -> Result<(), Error>,
+        enable: impl FnOnce(&Path, &AreaPlan) -> Result<Option<Duration>, Error>,
     ) -> Result<Session, Error> {
         let frames = frames(plan)?;
         // Names and options are checked before any work, so the latencies do not matter yet.
@@ -221,9 +218,18 @@ impl Session {
             serves: plan.area,
         };
         let mut session = beginning.serve(root, start_guard)?;
+        let (control, statistics) = (Arc::clone(&session.control), Arc::clone(&session.statistics));
+        let enable = |device: &Path| {
+            if let Some(way) = enable(device, plan)? {
+                let way_ns = way.as_nanos() as u64;
+                control.set_carrier_ns(way_ns);
+                statistics.carrier_ns.set(way_ns);
+            }
+            Ok(())
+        };
         let enabled = match plan.area {
-            Area::Device => session.area.show(|device| enable(device, plan)),
-            Area::Swap | Area::Zram => session.area.on(|device| enable(device, plan)),
+            Area::Device => session.area.show(enable),
+            Area::Swap | Area::Zram => session.area.on(enable),
         };
         match (enabled, plan.area) {
             (Ok(()), _) => Ok(session),
@@ -503,9 +509,18 @@ pub(crate) fn tiers(
         frames: plan.compress.map(|_| frames),
         fast_on: plan.fast_on.as_ref().map(|path| path.display().to_string()),
         serves: (plan.area == Area::Device).then(|| plan.slow.display().to_string()),
+        emulated: wanted(&plan.emulated),
         refused: Vec::new(),
     };
     Ok((tiers, about))
+}
+
+fn wanted(devices: &TierDevices) -> BTreeMap<&'static str, Wanted> {
+    let tiers = [("fast", &devices.fast), ("slow", &devices.slow)];
+    tiers
+        .into_iter()
+        .filter_map(|(tier, device)| Some((tier, Wanted::of(device.as_ref()?))))
+        .collect()
 }
 
 fn swap_off(device: &Path) -> Result<(), Error> {
@@ -599,41 +614,13 @@ fn measured(
     in_memory: [f64; 2],
 ) -> Result<Latencies, Error> {
     let may_write = plan.area != Area::Device;
-    let [slow_read, slow_write] = probe(slow, plan.slots.into(), Tier::Slow, may_write)?;
+    let [slow_read, slow_write] =
+        probe::times_ns(slow, plan.slots.into(), may_write, 0.5, "the slow tier")?;
     let [fast_read, fast_write] = match fast {
-        Some(file) => probe(file, frames, Tier::Fast, true)?,
+        Some(file) => probe::times_ns(file, frames, true, 0.5, "the fast tier")?,
         None => in_memory,
     };
     Ok(Latencies { slow_read, slow_write, fast_read, fast_write })
-}
-
-/// The median times of reads and writes of a page, spread over the blocks of a tier. A tier with content is only read:
-/// its writes then count as long as its reads.
-fn probe(file: &OwnedFd, blocks: u64, tier: Tier, may_write: bool) -> Result<[f64; 2], Error> {
-    let mut page = PageBuffers::new(1, SLOT_BYTES)?;
-    let what = format!("measure the {} tier", tier.name());
-    let refused = |error: Errno| Error::refused(&what, error);
-    let offset = |number: usize| {
-        let step = (blocks / PROBES as u64).max(1);
-        (number as u64 * step % blocks) * SLOT_BYTES as u64
-    };
-    let (mut reads, mut writes) = ([0.0; PROBES], [0.0; PROBES]);
-    for number in 0..PROBES {
-        if may_write {
-            let begun = Instant::now();
-            pwrite(file, page.get(0), offset(number)).map_err(refused)?;
-            writes[number] = begun.elapsed().as_nanos() as f64;
-        }
-        let begun = Instant::now();
-        pread(file, page.get_mut(0), offset(number)).map_err(refused)?;
-        reads[number] = begun.elapsed().as_nanos() as f64;
-    }
-    let median = |times: &mut [f64; PROBES]| {
-        times.sort_by(f64::total_cmp);
-        times[PROBES / 2]
-    };
-    let read = median(&mut reads);
-    Ok([read, if may_write { median(&mut writes) } else { read }])
 }
 
 /// Each tier as slow as the device that was named for it.

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use devices::Device;
 use serde::Serialize;
 
+use crate::emulation::Figures;
 use crate::store::PoolCounts;
 
 /// A count that one thread changes.
@@ -88,9 +90,13 @@ impl Histogram {
 
     fn quantiles(&self) -> Option<Quantiles> {
         let us = |share| Some(self.quantile_ns(share)? as f64 / 1e3);
-        Some(Quantiles { p50: us(0.5)?, p99: us(0.99)?, p999: us(0.999)? })
+        let [p50, p99, p999] = QUANTILES.map(us);
+        Some(Quantiles { p50: p50?, p99: p99?, p999: p999? })
     }
 }
+
+/// The quantiles that are reported.
+const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// Counts of a tier.
 #[derive(Debug, Default)]
@@ -165,6 +171,8 @@ pub struct Statistics {
     pub takeovers: Count,
     /// Times that the server slept until the next request.
     pub sleeps: Count,
+    /// Nanoseconds that a request takes through the carrier and back; 0 if that was not measured.
+    pub carrier_ns: Count,
 }
 
 /// What a server serves, for its statistics.
@@ -189,8 +197,33 @@ pub struct Serving {
     /// The most frames of a compressed fast tier; none if it is not compressed.
     #[serde(skip)]
     pub frames: Option<u64>,
+    /// The times of a read of the device that a tier is as slow as, by tier.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub emulated: BTreeMap<&'static str, Wanted>,
     /// What the kernel refused at the start; the server works without it.
     pub refused: Vec<String>,
+}
+
+/// The times that an emulated device takes to read a page, in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Wanted {
+    /// Name of the device.
+    pub device: String,
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+}
+
+impl Wanted {
+    /// The times of a device's file.
+    pub fn of(device: &Device) -> Wanted {
+        let read = Figures::of(device).read;
+        let [p50, p99, p999] = QUANTILES.map(|share| read.quantile_ns(share) as f64 / 1e3);
+        Wanted { device: device.name.clone(), p50, p99, p999 }
+    }
 }
 
 #[derive(Serialize)]
@@ -243,6 +276,8 @@ struct Report<'a> {
     fast_pages_used: u64,
     voids: u64,
     wait_us: Waits,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    carrier_us: Option<f64>,
     errors: Errors,
     takeovers: u64,
     compressed_bytes: Option<u64>,
@@ -278,6 +313,7 @@ impl Statistics {
             fast_pages_used: self.fast_pages_used.get(),
             voids: self.voids.get(),
             wait_us: Waits { fast: self.wait_fast.quantiles(), slow: self.wait_slow.quantiles() },
+            carrier_us: self.carrier_us(),
             errors: Errors {
                 fast: self.errors_fast.get(),
                 slow: self.errors_slow.get(),
@@ -295,6 +331,14 @@ impl Statistics {
             events_lost: self.events_lost.get().checked_sub(1),
         };
         serde_json::to_string(&report).expect("a report has only numbers, texts and names")
+    }
+
+    /// Microseconds that a request takes through the carrier and back, if that was measured.
+    pub fn carrier_us(&self) -> Option<f64> {
+        match self.carrier_ns.get() {
+            0 => None,
+            time_ns => Some(time_ns as f64 / 1e3),
+        }
     }
 
     /// All counts as OpenMetrics 1.0.
@@ -384,7 +428,7 @@ impl Statistics {
         writeln!(text, "# HELP {name} Time of a read, by the tier that answered.")?;
         writeln!(text, "# TYPE {name} summary")?;
         for (tier, histogram) in [("fast", &self.wait_fast), ("slow", &self.wait_slow)] {
-            for share in [0.5, 0.99, 0.999] {
+            for share in QUANTILES {
                 if let Some(time_ns) = histogram.quantile_ns(share) {
                     let seconds = time_ns as f64 / 1e9;
                     writeln!(text, "{name}{{tier=\"{tier}\",quantile=\"{share}\"}} {seconds}")?;

@@ -229,7 +229,8 @@ fn helper() {
     match wish.split(' ').collect::<Vec<_>>()[..] {
         ["on", device, bytes] => {
             let bytes = bytes.parse().unwrap();
-            area::enable(&Root::system(), Path::new(device), bytes, PRIORITY, 0).unwrap();
+            let (root, device) = (Root::system(), Path::new(device));
+            area::enable(&root, device, bytes, PRIORITY, 0, || Ok(())).unwrap();
         }
         ["off", device] => swap::off(Path::new(device)).unwrap(),
         _ => panic!("{wish}"),

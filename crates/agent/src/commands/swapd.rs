@@ -23,7 +23,7 @@ use swapd::emulation::Figures;
 use swapd::guard::{self, Guard, Task};
 use swapd::handover::Handover;
 use swapd::session::{AreaPlan, Session, TierDevices, Unended};
-use swapd::statistics::{Count, Histogram, Serving, Statistics};
+use swapd::statistics::{Count, Histogram, Serving, Statistics, Wanted};
 use swapd::store::{self, Algorithm};
 use swapd::zram::Take;
 use swapd::{area, protection, undo, zram};
@@ -232,8 +232,16 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         return Ok(ExitCode::SUCCESS);
     }
     if let (Some(device), Some(size)) = (&arguments.swapon, arguments.size) {
-        let server = linux::process::parent();
-        area::enable(&root, device, size.0, arguments.priority, server)?;
+        let (server, emulated) = (linux::process::parent(), by_tier(&arguments.emulate)?);
+        let mut time = None;
+        let check = || {
+            time = carrier_time(device, size.0, &emulated)?;
+            Ok(())
+        };
+        area::enable(&root, device, size.0, arguments.priority, server, check)?;
+        if let Some(time) = time {
+            print(format_args!("{}", time.as_nanos()))?;
+        }
         return Ok(ExitCode::SUCCESS);
     }
     if let Some(device) = &arguments.show {
@@ -433,13 +441,15 @@ fn serve(
         print(statistics.json(&about))?;
     } else {
         let (fast, slow) = (&statistics.fast, &statistics.slow);
-        let devices = &plan.emulated;
-        for (tier, counts, waits, device) in [
-            ("fast", fast, &statistics.wait_fast, &devices.fast),
-            ("slow", slow, &statistics.wait_slow, &devices.slow),
-        ] {
+        let carrier_us = statistics.carrier_us().unwrap_or_default();
+        let waits = [("fast", fast, &statistics.wait_fast), ("slow", slow, &statistics.wait_slow)];
+        for (tier, counts, waits) in waits {
             let (reads, writes) = (counts.reads.get(), counts.writes.get());
-            let (times, wanted) = (times(waits), device.as_ref().map_or(String::new(), wanted));
+            let (wanted, carrier_us) = match about.emulated.get(tier) {
+                Some(device) => (wanted(device), carrier_us),
+                None => (String::new(), 0.0),
+            };
+            let times = times(waits, carrier_us);
             print(format_args!("{tier} tier: {reads} reads, {writes} writes{times}{wanted}"))?;
         }
         let (up, down) = (statistics.promotions.get(), statistics.demotions.get());
@@ -597,21 +607,47 @@ fn reason(unended: &Unended) -> String {
     }
 }
 
-fn enable(device: &Path, plan: &AreaPlan) -> Result<(), swapd::Error> {
+/// Enables the area of a plan, or shows its device. Returns the time through the carrier, which was measured if a tier
+/// is emulated.
+fn enable(device: &Path, plan: &AreaPlan) -> Result<Option<Duration>, swapd::Error> {
     if plan.area == Area::Device {
-        return in_helper("show", device, &[]);
+        return in_helper("show", device, &[]).map(|_| None);
     }
     let bytes = u64::from(plan.slots) * SLOT_BYTES as u64;
     let (size, priority) = (Bytes(bytes).exact(), plan.priority.to_string());
-    in_helper("swapon", device, &["--size", &size, "--priority", &priority])
+    let devices = [("fast", &plan.emulated.fast), ("slow", &plan.emulated.slow)];
+    let devices = devices.map(|(tier, device)| Some(format!("{tier}={}", device.as_ref()?.name)));
+    let mut more = vec!["--size", &size, "--priority", &priority];
+    more.extend(devices.iter().flatten().flat_map(|device| ["--emulate", device]));
+    let printed = in_helper("swapon", device, &more)?;
+    Ok(printed.trim().parse().ok().map(Duration::from_nanos))
+}
+
+/// The time through the carrier and back, which is measured if there are devices. One that is quicker is refused.
+fn carrier_time(
+    device: &Path,
+    bytes: u64,
+    emulated: &TierDevices,
+) -> Result<Option<Duration>, swapd::Error> {
+    let mut devices = [&emulated.fast, &emulated.slow].into_iter().flatten().peekable();
+    if devices.peek().is_none() {
+        return Ok(None);
+    }
+    let time = area::carrier_time(device, bytes)?;
+    let time_ns = time.as_nanos() as u64;
+    for device in devices {
+        Figures::of(device).check("the way from a program to swapd and back", time_ns, time_ns)?;
+    }
+    Ok(Some(time))
 }
 
 /// Disables a swap area; makes sure that a served device is not in use.
 fn disable(device: &Path, area: Area) -> Result<(), swapd::Error> {
-    match area {
-        Area::Device => in_helper("check-unused", device, &[]),
-        Area::Swap | Area::Zram => in_helper("swapoff", device, &[]),
-    }
+    let call = match area {
+        Area::Device => "check-unused",
+        Area::Swap | Area::Zram => "swapoff",
+    };
+    in_helper(call, device, &[]).map(drop)
 }
 
 /// Follows the transfers of a zram device.
@@ -624,12 +660,15 @@ fn follow(device: u32, take: &mut Take<'_>) -> Result<(), swapd::Error> {
     })
 }
 
-/// Runs this program for a call that the process of the server must not make (see `swapd::area`).
-fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<(), swapd::Error> {
+/// Runs this program for a call that the process of the server must not make (see `swapd::area`). Returns what it
+/// prints.
+fn in_helper(call: &str, device: &Path, more: &[&str]) -> Result<String, swapd::Error> {
     let mut command = Command::new("/proc/self/exe");
     command.args(["swapd", &format!("--{call}")]).arg(device).args(more);
     match command.stdin(Stdio::null()).output() {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => {
+            Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        }
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stderr);
             let reason = text.trim().strip_prefix("pagewise-agent: ").unwrap_or(text.trim());
@@ -656,22 +695,25 @@ fn compressed(statistics: &Statistics) -> String {
     )
 }
 
-fn times(waits: &Histogram) -> String {
-    match (waits.quantile_ns(0.5), waits.quantile_ns(0.99)) {
-        (Some(half), Some(most)) => format!(
-            "; a read took {:.1} us (median), {:.1} us (99 %)",
-            half as f64 / 1e3,
-            most as f64 / 1e3
-        ),
+/// The times of reads, with what the way through the carrier takes if that was measured.
+fn times(waits: &Histogram, carrier_us: f64) -> String {
+    let time = |share| Some(waits.quantile_ns(share)? as f64 / 1e3 + carrier_us);
+    match (time(0.5), time(0.99)) {
+        (Some(half), Some(most)) => {
+            let through = match carrier_us {
+                0.0 => String::new(),
+                _ => format!(", with {carrier_us:.1} us through the carrier"),
+            };
+            format!("; a read took {half:.1} us (median), {most:.1} us (99 %){through}")
+        }
         _ => String::new(),
     }
 }
 
 /// What a read of one page takes on an emulated device, beside what it took.
-fn wanted(device: &Device) -> String {
-    let read = Figures::of(device).read;
-    let [half, most] = [0.5, 0.99].map(|share| read.quantile_ns(share) as f64 / 1e3);
-    format!("; {} takes {half:.1} us (median), {most:.1} us (99 %)", device.name)
+fn wanted(device: &Wanted) -> String {
+    let Wanted { device, p50, p99, .. } = device;
+    format!("; {device} takes {p50:.1} us (median), {p99:.1} us (99 %)")
 }
 
 /// A time to poll: as any other time, or in microseconds.

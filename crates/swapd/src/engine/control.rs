@@ -12,7 +12,7 @@ use crate::Error;
 pub struct Control {
     wake: OwnedFd,
     is_ending: AtomicBool,
-    taken_ns: AtomicU64,
+    carrier_ns: AtomicU64,
 }
 
 impl Control {
@@ -23,7 +23,7 @@ impl Control {
     pub fn new() -> Result<Control, Error> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let wake = eventfd(0, flags).map_err(|error| Error::refused("make an eventfd", error))?;
-        Ok(Control { wake, is_ending: AtomicBool::new(false), taken_ns: AtomicU64::new(0) })
+        Ok(Control { wake, is_ending: AtomicBool::new(false), carrier_ns: AtomicU64::new(0) })
     }
 
     /// Lets the engine end once it has answered every request that it took.
@@ -32,10 +32,9 @@ impl Control {
         self.wake();
     }
 
-    /// Lets emulated devices count this time of each operation as passed already: what a request takes on its way
-    /// through the carrier.
-    pub fn set_taken_ns(&self, taken_ns: u64) {
-        self.taken_ns.store(taken_ns, Relaxed);
+    /// Lets emulated devices count the time that a request takes on its way through the carrier and back.
+    pub fn set_carrier_ns(&self, carrier_ns: u64) {
+        self.carrier_ns.store(carrier_ns, Relaxed);
         self.wake();
     }
 
@@ -43,8 +42,8 @@ impl Control {
         self.is_ending.load(Relaxed)
     }
 
-    pub(super) fn taken_ns(&self) -> u64 {
-        self.taken_ns.load(Relaxed)
+    pub(super) fn carrier_ns(&self) -> u64 {
+        self.carrier_ns.load(Relaxed)
     }
 
     fn wake(&self) {

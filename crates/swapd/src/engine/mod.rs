@@ -280,7 +280,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             control.clear();
             let devices = [&mut self.parts.emulated_fast, &mut self.parts.emulated_slow];
             for device in devices.into_iter().flatten() {
-                device.set_taken_ns(control.taken_ns());
+                device.set_carrier_ns(control.carrier_ns());
             }
         }
         Ok(())

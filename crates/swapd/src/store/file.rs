@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use linux::{Root, loop_device};
+use linux::{Root, loop_device, swap};
 use rustix::fs::{
     FallocateFlags, FlockOperation, OFlags, SeekFrom, fallocate, flock, fstatfs, fstatvfs, major,
     minor, seek,
@@ -90,6 +90,10 @@ pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Err
                 path,
                 &"is the file of a loop device; serve that device, or detach it",
             ));
+        }
+        // The kernel lets a swap file be opened, but refuses to write to it.
+        if swap::areas(root)?.iter().any(|area| is_same(&area.path, path)) {
+            return Err(refused(path, &"is used as swap; swapoff it"));
         }
         let file = options().open(path).map_err(|error| match error.raw_os_error() {
             Some(code) if code == Errno::INVAL.raw_os_error() => {

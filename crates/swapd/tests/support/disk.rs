@@ -1,7 +1,8 @@
-//! A disk in memory that ends requests late and in any order, and fails for some slots.
+//! A disk in memory that ends requests late and in any order, fails for some slots, and stalls.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use linux::disk_queue::{Ended, Part};
 use rustix::event::{EventfdFlags, eventfd};
@@ -36,8 +37,15 @@ pub struct TestDisk {
     /// In percent of the slots: reads and writes of these fail.
     bad_reads: u32,
     bad_writes: u32,
+    /// Slots whose reads fail as well.
+    bad_slots: Vec<u64>,
+    /// The slot of `bad_slots` that failed last.
+    pub last_bad: Option<u64>,
     /// In percent of the slots: reads of these end well, with another content.
     wrong: u32,
+    /// Ends nothing for this time once it has had this many requests.
+    stall: Option<(u64, Duration)>,
+    stalled_until: Option<Instant>,
     /// Requests end after at most this many looks.
     looks: u32,
     /// In percent: calls that take no request.
@@ -59,7 +67,11 @@ impl TestDisk {
             random: Stream::named(seed, "disk"),
             bad_reads: 0,
             bad_writes: 0,
+            bad_slots: Vec::new(),
+            last_bad: None,
             wrong: 0,
+            stall: None,
+            stalled_until: None,
             looks: 8,
             refused_submits: 0,
             wake: eventfd(1, EventfdFlags::CLOEXEC).unwrap(),
@@ -73,6 +85,16 @@ impl TestDisk {
     /// The disk with errors at some slots, in percent.
     pub fn failing(self, bad_reads: u32, bad_writes: u32) -> TestDisk {
         TestDisk { bad_reads, bad_writes, ..self }
+    }
+
+    /// The disk with reads that fail at these slots.
+    pub fn failing_at(self, bad_slots: &[u64]) -> TestDisk {
+        TestDisk { bad_slots: bad_slots.to_vec(), ..self }
+    }
+
+    /// The disk that ends no request for `time` once it has had this many.
+    pub fn stalling(self, requests: u64, time: Duration) -> TestDisk {
+        TestDisk { stall: Some((requests, time)), ..self }
     }
 
     /// The disk with another content at some slots, in percent, than was written.
@@ -167,6 +189,12 @@ impl Disk for TestDisk {
     }
 
     fn ended(&mut self) -> Option<Ended> {
+        if let Some((_, time)) = self.stall.take_if(|(requests, _)| self.requests >= *requests) {
+            self.stalled_until = Some(Instant::now() + time);
+        }
+        if self.stalled_until.is_some_and(|until| Instant::now() < until) {
+            return None;
+        }
         self.in_flight
             .iter_mut()
             .filter(|request| request.is_taken)
@@ -180,6 +208,12 @@ impl Disk for TestDisk {
         let InFlight { token, part, offset, is_write, .. } = self.in_flight.swap_remove(index);
         let first = offset / SLOT_BYTES as u64;
         let slots = first..first + (part.bytes / SLOT_BYTES) as u64;
+        let mut bad_slots = self.bad_slots.iter().filter(|slot| slots.contains(slot));
+        if !is_write && let Some(&slot) = bad_slots.next_back() {
+            self.last_bad = Some(slot);
+            self.failed += 1;
+            return Some(Ended { token, result: Err(Errno::IO) });
+        }
         if slots.clone().any(|slot| self.is_bad(slot, is_write)) {
             self.failed += 1;
             return Some(Ended { token, result: Err(Errno::IO) });
