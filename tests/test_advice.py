@@ -226,6 +226,19 @@ def test_life_and_busy_time_follow_from_the_counts(clocked: Path):
     )
 
 
+@pytest.mark.parametrize(("value", "is_noted"), [("drop", True), ("write", False)])
+def test_victims_that_only_a_kernel_can_drop_are_noted(trace: Path, value: str, is_noted: bool):
+    outcome = pw.simulate(
+        trace,
+        architecture="adaptive",
+        fast_tier="4MiB",
+        option={"victims_in_memory": value},
+        fast="4/5us",
+        slow="90/40us",
+    )
+    assert any("is for kernels" in note for note in outcome["notes"]) == is_noted
+
+
 STOCK = ("priority", "hierarchical")
 
 

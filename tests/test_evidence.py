@@ -12,6 +12,7 @@ from pagewise import layouts
 from pagewise.advice import evidence
 from pagewise.cli import run
 from pagewise.commands.advise import described
+from pagewise.commands.demo import found as found_by_demo
 from pagewise.errors import PagewiseError
 from pagewise.terminal import show
 
@@ -111,6 +112,16 @@ def test_the_examples_have_the_expected_verdicts(example: str, verdict: str) -> 
     found = pw.advise(EXAMPLES / example, fast="zram-lz4", slow="ufs-2.1", memory="2GiB")
     assert found["evidence"]["verdict"] == verdict
     assert (found["settings"] != []) == (verdict == "enough")
+    if verdict == "unstable":
+        # Draws of slices choose smaller sizes than either half.
+        halves = found["evidence"]["halves"]
+        smaller = min(halves["first_bytes"], halves["second_bytes"])
+        assert found["evidence"]["range"]["low_bytes"] < smaller
+
+
+def test_the_recording_of_the_demo_is_enough() -> None:
+    # The verdict of this example is tested above.
+    assert found_by_demo(EXAMPLES)[0].name == "phone-1g-long.pgw.zst"
 
 
 @pytest.mark.parametrize("mapping", ["swap", "block"])

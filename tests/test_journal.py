@@ -63,6 +63,20 @@ def test_a_later_run_finds_what_was_appended_around_a_torn_line(tmp_path: Path):
     assert not path.exists()
 
 
+def test_damage_to_the_header_costs_no_line(tmp_path: Path):
+    results = str(tmp_path / "results.parquet")
+    path = tmp_path / "results.parquet.journal"
+    for place, bit in itertools.product(range(len(HEADER)), range(8)):
+        damaged = bytearray(HEADER)
+        damaged[place] ^= 1 << bit
+        path.write_bytes(bytes(damaged) + encode(CELLS))
+        with open_journal(results) as journal:
+            # A lost line break joins the header and the first line.
+            first = {"a" * 64} if place == len(HEADER) - 1 else set()
+            assert set(CELLS) - set(journal.finished) <= first
+        path.unlink()
+
+
 @pytest.mark.parametrize("content", ["", "my notes\n", "57 0badc0de {}\n", "pagewise-journal 2\n"])
 def test_a_file_that_is_not_a_journal_is_refused_and_unchanged(tmp_path: Path, content: str):
     path = tmp_path / "results.parquet.journal"

@@ -162,15 +162,13 @@ def test_without_advice_the_verdict_is_what_stock_linux_can_run() -> None:
     # With the made-up gain, a later architecture is better, and so is a larger size.
     assert finding.figure == "priority, 1 GiB"
     assert "62.5 % of the I/O time of the slow device alone" in finding.statement
-    assert "At that size adaptive, which stock Linux does not have, comes to 50.0 %" in (
-        finding.statement
-    )
+    assert "At that size adaptive brings it to 50.0 %" in finding.statement
     cells = [
         cell for cell in KINDS["sweep"]["cells"] if cell["architecture"] in ("flash", "adaptive")
     ]
     finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
     assert finding.figure == "adaptive, 1 GiB"
-    assert finding.statement.endswith("Stock Linux does not have it.")
+    assert finding.statement.endswith("Stock Linux does not have it, but swapd can run it.")
 
 
 def test_block_requests_size_no_swap_in_a_report() -> None:

@@ -102,7 +102,19 @@ def test_the_best_of_all_comes_with_what_runs_it() -> None:
 def test_the_least_of_stock_linux_is_not_the_least_of_all() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
     assert ", the least of the architectures of stock Linux." in finding.statement
-    assert "adaptive, which stock Linux does not have, comes to 50.0 %" in finding.statement
+    assert "At that size adaptive brings it to 50.0 %; stock Linux does not" in finding.statement
+    assert finding.statement.endswith("have adaptive, but swapd can run it.")
+
+
+def test_swapd_cannot_run_what_a_block_device_cannot_do() -> None:
+    cells = [
+        {**cell, "options": '{"victims_in_memory":"drop"}'}
+        if cell["architecture"] == "adaptive"
+        else cell
+        for cell in KINDS["sweep"]["cells"]
+    ]
+    finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
+    assert finding.statement.endswith("does not have adaptive victims_in_memory=drop.")
 
 
 def facts_of(results: list[Any]) -> dict[Any, Any]:

@@ -165,6 +165,21 @@ def test_a_special_file_is_not_replaced(tmp_path: Path, name: str):
     assert (tmp_path / name).is_fifo()
 
 
+@pytest.mark.parametrize("target", ["absent", "theirs"])
+@pytest.mark.parametrize("suffix", ["", ".journal"])
+def test_a_link_in_place_of_the_results_is_refused_and_stays(
+    tmp_path: Path, target: str, suffix: str
+):
+    output = tmp_path / "results.parquet"
+    (tmp_path / "theirs").write_text("mine\n")
+    link = Path(f"{output}{suffix}")
+    link.symlink_to(target)
+    with pytest.raises(UsageError, match="symbolic link"):
+        sweep(SPEC, output)
+    assert link.is_symlink() and (tmp_path / "theirs").read_text() == "mine\n"
+    assert not (tmp_path / "absent").exists()
+
+
 def test_a_changed_simulator_reuses_no_old_results(tmp_path: Path, monkeypatch):
     output = tmp_path / "results.parquet"
     first = sweep(SPEC, output)

@@ -113,7 +113,8 @@ def refuse_unwritable(path: Path, *, force: bool = True) -> None:
     Call it before the work whose result goes to the path.
     """
     refuse_special(path)
-    if path.exists() and not force:
+    # A link that leads nowhere is somebody's too.
+    if os.path.lexists(path) and not force:
         raise UsageError(f"{path} exists", path=str(path), hint="--force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise UnwritableOutput(

@@ -220,7 +220,7 @@ def _advised(
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
         "settings": [setting.to_json() for setting in settings],
-        "warnings": warnings(trial, [chosen, stock] if is_enough else []),
+        "warnings": warnings(trial, (stock if stock.size else chosen) if is_enough else None),
         "notes": list(dict.fromkeys(_notes(trial, chosen.name))),
     }
     if page_bytes != PAGE_BYTES:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pagewise.advice.costs import Outcome
 from pagewise.advice.memory import SHARE_MAX
 from pagewise.advice.trial import Choice, Trial
 from pagewise.units import format_number, format_range, format_share, format_size
 
 
-def warnings(trial: Trial, choices: Sequence[Choice]) -> list[str]:
-    """Warnings about devices that cannot keep up, and about tiers that do not fit the board.
+def warnings(trial: Trial, choice: Choice | None) -> list[str]:
+    """Warnings about devices that cannot keep up, and about a tier that does not fit the board.
 
-    ``choices`` are the advised architectures with their sizes.
+    ``choice`` is the architecture of the headline with its size; None if nothing is advised.
     """
     slow = trial.devices.slow["name"]
     found = [overload(trial, trial.alone, f"{slow} alone")]
-    for choice in choices:
+    if choice is not None:
         if choice.size is not None:
             what = f"{slow} behind {choice.name} with {format_size(choice.size)}"
             found.append(overload(trial, trial.outcomes[choice.name][choice.size], what))
-    found += [limited(trial, choice) for choice in choices]
+        found.append(limited(trial, choice))
     return [sentence for sentence in dict.fromkeys(found) if sentence]
 
 

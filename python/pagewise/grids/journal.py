@@ -168,7 +168,7 @@ def _found(path: Path) -> IO[bytes]:
     flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         with open(os.open(path, os.O_RDONLY | flags), "rb") as seen:
-            if not path.is_file() or seen.read(len(HEADER)) != HEADER:
+            if not path.is_file() or not _is_ours(seen):
                 raise foreign
             file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | flags), "a+b")
             if not os.path.samestat(os.fstat(seen.fileno()), os.fstat(file.fileno())):
@@ -179,6 +179,15 @@ def _found(path: Path) -> IO[bytes]:
         if error.errno == errno.ELOOP:
             raise foreign from error
         raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def _is_ours(file: IO[bytes]) -> bool:
+    """Whether a file begins with the header of a journal, or with a damaged one before cells."""
+    head = file.read(len(HEADER))
+    if head == HEADER:
+        return True
+    differing = sum(byte != expected for byte, expected in zip(head, HEADER, strict=False))
+    return differing == 1 and bool(decode(file.read()))
 
 
 class RemoteJournal(_Closing):

@@ -88,8 +88,14 @@ def sweep(
 def _refuse_unwritable(output: str) -> None:
     """Raises an error if the folder is missing, or if an output's name is taken by a non-file."""
     if not is_remote(output):
-        for path in (local_path(output), local_path(output) + SUFFIX):
-            refuse_unwritable(Path(path))
+        for path in map(Path, (local_path(output), local_path(output) + SUFFIX)):
+            refuse_unwritable(path)
+            if path.is_symlink():
+                raise UsageError(
+                    f"{path} is a symbolic link, which the results would replace",
+                    path=str(path),
+                    hint="name the file itself",
+                )
 
 
 def _grid(spec: str | Path | Mapping[str, object] | Grid, problems: Problems) -> Grid:

@@ -239,11 +239,11 @@ def simulated(inputs: Inputs) -> Finding | None:
         f"alone, {most}."
     )
     if not is_stock(today):
-        text += " Stock Linux does not have it."
+        text += f" Stock Linux does not have it{else_run(today)}."
     elif best is not today:
         text += (
-            f" At that size {label(best)}, which stock Linux does not have, comes to "
-            f"{format_share(first.share(best))}."
+            f" At that size {label(best)} brings it to {format_share(first.share(best))}; stock "
+            f"Linux does not have {label(best)}{else_run(best)}."
         )
     span = f"{format_share(min(shares))} to {format_share(max(shares))}"
     return Finding(
@@ -254,6 +254,11 @@ def simulated(inputs: Inputs) -> Finding | None:
         else "Exact counts at typical latencies of one recording; pagewise advise gives a range",
         "architectures",
     )
+
+
+def else_run(cell: SimulatedCell) -> str:
+    """How a cell of an architecture runs that stock Linux does not have, if it does."""
+    return "" if "victims_in_memory=drop" in label(cell) else ", but swapd can run it"
 
 
 def is_stock(cell: SimulatedCell) -> bool:

@@ -153,6 +153,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_has_the_mode_of_any_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |name: &str| {
+            std::fs::metadata(folder.path().join(name)).unwrap().permissions().mode() & 0o777
+        };
+        File::create(folder.path().join("usual")).unwrap();
+        let named = Aside::named(folder.path().to_owned()).unwrap();
+        named.persist(&folder.path().join("named"), false).unwrap();
+        write_whole(&folder.path().join("unnamed"), b"").unwrap();
+        assert_eq!([mode("named"), mode("unnamed")], [mode("usual"); 2]);
+    }
+
+    #[test]
     fn a_symlink_is_replaced_and_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let (link, other) = (folder.path().join("link"), folder.path().join("other"));
