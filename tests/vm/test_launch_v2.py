@@ -6,6 +6,7 @@ Each run must leave the guest as it was: the guest prints its state before and a
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import guest
@@ -68,6 +69,9 @@ PLANS = {
     ),
 }
 
+# The disk that it slows down is that of /, so it runs in a root on a disk.
+STORAGE = plan("swap-file", ["first", "second"], more='storage = { files = "5/5ms" }\n')
+
 SCRIPT = """
 mount -t cgroup2 none /sys/fs/cgroup
 mount -t tracefs none /sys/kernel/tracing
@@ -107,6 +111,12 @@ for name in swap-file zram zram+file kill minfree starved; do
     cp -r /disk/$name /result/
 done
 observe killed kill_run
+
+for folder in bin lib lib64 usr plans; do [ ! -e /$folder ] || cp -r /$folder /disk/; done
+for folder in proc sys dev; do mkdir /disk/$folder && mount --rbind /$folder /disk/$folder; done
+mkdir -p /disk/run /disk/tmp
+observe storage chroot /disk pagewise-agent launch /plans/storage.toml -o /storage --json
+cp -r /disk/storage /result/
 """
 
 
@@ -120,7 +130,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("guest")
     hold = guest.compiled(folder / "hold", Path(__file__).with_name("hold.c"), "-static")
     endless = plan("swap-file", ["first", "second"], more="rounds = 1000\n")
-    plans = {f"plans/{name}.toml": text for name, text in (PLANS | {"endless": endless}).items()}
+    texts = PLANS | {"endless": endless, "storage": STORAGE}
+    plans = {f"plans/{name}.toml": text for name, text in texts.items()}
     files = {**guest.with_libraries(AGENT), "bin/hold": hold, **plans}
     answer = guest.boot(MACHINE, SCRIPT, files, folder)
     assert answer.status == 0, answer.output
@@ -228,8 +239,17 @@ def test_kill_policies_are_replayed_on_the_memory_of_the_run(results: Path) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*PLANS, "killed"])
+@pytest.mark.parametrize("name", [*PLANS, "killed", "storage"])
 def test_each_run_leaves_the_guest_as_it_was(results: Path, name: str) -> None:
     before = (results / f"{name}.before").read_text()
     assert "pagewise-launch" not in before
     assert (results / f"{name}.after").read_text() == before
+
+
+@pytest.mark.slow
+def test_applications_read_files_as_slowly_as_the_storage_of_the_plan(results: Path) -> None:
+    answered(results, "storage")
+    reads = tomllib.loads((results / "storage" / "run.toml").read_text())["run"]["file_reads"]
+    assert reads["wanted_us"] == 5000
+    assert 0.8 * 5000 < reads["measured_us"] < 1.5 * 5000
+    assert reads["unslowed_us"] < 0.5 * 5000

@@ -319,18 +319,18 @@ impl<'run> Tour<'run> {
         let start = self.began.elapsed();
         let is_cold = !(is_running && application.is_alive());
         let relaunchd = self.relaunchd.as_ref();
-        let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch, relaunchd);
+        let outcome = launch(application, is_cold, *round, &plan.timeouts, &self.watch, relaunchd);
         let launched = self.began.elapsed() - start;
         let mut waits =
             Waits::now(root, &folder, self.teller.as_ref())?.since(waits_before, is_cold);
         waits.kills = self.watch.killing();
         let free_after = results::free_bytes(root)?;
-        let prefetched_pages = relaunchd.and(asked.as_ref().ok().copied());
+        let prefetched_pages = relaunchd.and(outcome.as_ref().ok().copied());
         let mut result = match self.watch.settle() {
             Some(Ended::Interrupted) => return Ok(None),
             // The answer came, but the application was killed as late.
-            Some(Ended::Late) if asked.is_ok() => Err(LATE_ANSWER.to_owned()),
-            _ => asked.map(drop),
+            Some(Ended::Late) if outcome.is_ok() => Err(LATE_ANSWER.to_owned()),
+            _ => outcome.map(drop),
         };
         if result.is_ok() {
             self.watch.pause(plan.pause.visit);

@@ -133,7 +133,7 @@ impl NbdDevice {
     /// # Errors
     /// The device has a server, was disconnected, or the kernel refuses.
     pub fn reconnect(&self, kernels: &OwnedFd) -> Result<(), Error> {
-        let asked = Netlink::open()?.ask(
+        let answer = Netlink::open()?.ask(
             RECONFIGURE,
             vec![
                 attribute(INDEX, self.index)?,
@@ -141,7 +141,7 @@ impl NbdDevice {
                 socket(kernels)?,
             ],
         );
-        asked.map_err(|error| Error::refused("reconnect it", &self.path, error))
+        answer.map_err(|error| Error::refused("reconnect it", &self.path, error))
     }
 
     /// Disconnects the device; its requests without an answer fail. Does nothing if it is not connected.

@@ -255,15 +255,15 @@ mod tests {
     fn a_late_result_comes_with_a_later_call_or_never() {
         let weigher = Weigher::start(None).unwrap();
         let this = std::process::id();
-        let (mut asked, mut found) = (0, 0);
+        let (mut jobs_sent, mut found) = (0, 0);
         // The first job may have started, so its result comes with a later call; the others never start.
         for _ in 0..1000 {
-            asked += 2;
+            jobs_sent += 2;
             let jobs = (0..2).map(|serial| job(this, serial));
             weigher.weigh(jobs, Duration::ZERO, |_| found += 1);
         }
         weigher.weigh(std::iter::empty(), Duration::from_secs(60), |_| found += 1);
-        assert!(found <= asked, "{found} of {asked}");
+        assert!(found <= jobs_sent, "{found} of {jobs_sent}");
         // The thread is ready again.
         while !weigher.weigh(std::iter::empty(), Duration::from_secs(60), |_| ()) {}
         let mut is_found = false;

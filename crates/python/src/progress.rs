@@ -18,14 +18,14 @@ pub struct Callback {
 }
 
 struct State {
-    asked: Instant,
+    called: Instant,
     raised: Option<PyErr>,
 }
 
 impl Callback {
     /// Reports to `callback` and checks for Ctrl-C; without a callback it only checks for Ctrl-C.
     pub fn new(callback: Option<Py<PyAny>>) -> Callback {
-        Callback { callback, state: Mutex::new(State { asked: Instant::now(), raised: None }) }
+        Callback { callback, state: Mutex::new(State { called: Instant::now(), raised: None }) }
     }
 
     /// The exception that stopped the work, if any.
@@ -41,10 +41,10 @@ impl Progress for Callback {
         if state.raised.is_some() {
             return Err(Cancelled);
         }
-        if state.asked.elapsed() < INTERVAL && (total == 0 || done < total) {
+        if state.called.elapsed() < INTERVAL && (total == 0 || done < total) {
             return Ok(());
         }
-        state.asked = Instant::now();
+        state.called = Instant::now();
         let answer = Python::attach(|py| {
             py.check_signals()?;
             match &self.callback {

@@ -98,7 +98,7 @@ impl Moments {
             let memory = kill.memory(&look.memory, known, &killed[index..], &seen);
             let dying = self.dying_at(kill.time_ns, memory.free, &seen);
             self.dying.push(kill.dying(memory.free));
-            if kill.is_told && self.budget.is_left(kill.time_ns) {
+            if kill.has_victim && self.budget.is_left(kill.time_ns) {
                 let alive = killed[index..].iter().map(|kill| kill.state.clone());
                 let processes = with(seen.clone(), dying.into_iter().chain(alive));
                 let victim = Some(kill.state.process);
@@ -148,7 +148,7 @@ impl Moments {
             None => known.max_by_key(|state| state.resident)?.clone(),
         };
         let Notice { time_ns, used, free, .. } = *notice;
-        Some(Killed { time_ns, used, free, state, is_told: notice.victim.is_some() })
+        Some(Killed { time_ns, used, free, state, has_victim: notice.victim.is_some() })
     }
 
     /// The processes that were killed before `time_ns` and still have memory; `free` bytes were free at that time.
@@ -219,7 +219,7 @@ struct Killed {
     state: ProcessState,
     /// Whether the notice has the victim's memory. Otherwise its state is that of an earlier look, so the kill gets
     /// no moment.
-    is_told: bool,
+    has_victim: bool,
 }
 
 impl Killed {

@@ -34,7 +34,7 @@ Examples:
   pagewise-agent killtrace --read kills.pgk --chrome kills.json")]
 pub struct Arguments {
     #[command(flatten)]
-    whose: Whose,
+    processes: Processes,
     /// The source of events.
     #[arg(long, value_enum, default_value = "any", conflicts_with = "read")]
     backend: BackendName,
@@ -58,7 +58,7 @@ pub struct Arguments {
 /// The processes whose kills to trace.
 #[derive(Args)]
 #[group(required = true, multiple = false)]
-struct Whose {
+struct Processes {
     /// Trace only this process, until it has exited.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
@@ -88,7 +88,7 @@ enum BackendName {
 
 pub fn run(arguments: &Arguments) -> exit::ExitOutcome {
     let mut is_early = false;
-    let (outcome, failure) = match &arguments.whose.read {
+    let (outcome, failure) = match &arguments.processes.read {
         // Signals keep their default action, so one also ends a read that waits for the writer of a pipe.
         Some(path) => {
             let read = trace::kills::read(path);
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> exit::ExitOutcome {
             let recorded =
                 recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?;
             // Ctrl-C is the usual end of a recording; with --pid it comes before the process has exited.
-            is_early = interrupt.came() && arguments.whose.pid.is_some();
+            is_early = interrupt.came() && arguments.processes.pid.is_some();
             recorded
         }
     };
@@ -135,7 +135,7 @@ fn write_chrome(path: &Path, kills: &[Kill]) -> Result<(), Exit> {
 }
 
 fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
-    let scope = match (arguments.whose.pid, &arguments.whose.cgroup) {
+    let scope = match (arguments.processes.pid, &arguments.processes.cgroup) {
         (Some(pid), _) if linux::process::beginning(root, pid).is_none() => {
             return Err(Exit::Usage(format!("--pid {pid}: there is no such process")));
         }

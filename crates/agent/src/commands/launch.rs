@@ -60,8 +60,9 @@ pub fn run(arguments: &Arguments) -> exit::ExitOutcome {
     }
     let interrupt = Interrupt::listen()?;
     let mut progress = Progress::of(&preparation);
-    let asked = Arc::new(move || interrupt.came());
-    let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
+    let is_interrupted = Arc::new(move || interrupt.came());
+    let outcome =
+        launch::run(&root, &preparation, arguments.record, is_interrupted, &mut progress)?;
     match arguments.json {
         true => print(report(&preparation, &outcome))?,
         false => print_summary(&preparation, &outcome)?,

@@ -115,8 +115,8 @@ fn load(command: &mut Command, arguments: &Arguments) -> Result<(), Exit> {
 }
 
 /// Sets the variable if the user gave the option; else the environment and the settings file decide.
-fn set(command: &mut Command, variable: &str, asked: Option<impl ValueEnum>) {
-    if let Some(value) = asked.and_then(|asked| asked.to_possible_value()) {
+fn set(command: &mut Command, variable: &str, value: Option<impl ValueEnum>) {
+    if let Some(value) = value.and_then(|value| value.to_possible_value()) {
         command.env(variable, value.get_name());
     }
 }

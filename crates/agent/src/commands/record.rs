@@ -187,7 +187,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
 }
 
 fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
-    let asked = [
+    let sources = [
         ("swap", arguments.swap),
         ("faults", arguments.faults),
         ("files", arguments.files),
@@ -196,7 +196,7 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
         ("launches", arguments.launches),
     ];
     let names: Vec<&str> =
-        asked.iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| *name).collect();
+        sources.iter().filter(|(_, is_chosen)| *is_chosen).map(|(name, _)| *name).collect();
     if names.is_empty() {
         return sources::defaults();
     }

@@ -144,23 +144,23 @@ impl Lines {
 /// Splits a line after the event. If the kernel does not know the process, the thread ID stands for it.
 fn head(line: &str) -> Option<(Head<'_>, &str)> {
     // A name may contain anything; the text after it does not contain " [".
-    let (who, rest) = line.rsplit_once("] ").filter(|(who, _)| who.contains(" ["))?;
-    let (who, rest) = match rest.split_once(": ") {
-        Some(_) if is_cpu(who) => (who, rest),
+    let (task, rest) = line.rsplit_once("] ").filter(|(task, _)| task.contains(" ["))?;
+    let (task, rest) = match rest.split_once(": ") {
+        Some(_) if is_cpu(task) => (task, rest),
         // The arguments have the same form, so search from the front.
         _ => line.match_indices("] ").find_map(|(at, _)| {
-            let (who, rest) = (&line[..at], &line[at + 2..]);
-            is_cpu(who).then_some((who, rest))
+            let (task, rest) = (&line[..at], &line[at + 2..]);
+            is_cpu(task).then_some((task, rest))
         })?,
     };
-    let who = who.rsplit_once(" [")?.0.trim_end();
-    let (who, process) = match who.rsplit_once('(') {
+    let task = task.rsplit_once(" [")?.0.trim_end();
+    let (task, process) = match task.rsplit_once('(') {
         Some((before, group)) if group.ends_with(')') => {
             (before.trim_end(), group.trim_end_matches(')').trim())
         }
-        _ => (who, ""),
+        _ => (task, ""),
     };
-    let (name, thread) = who.rsplit_once('-')?;
+    let (name, thread) = task.rsplit_once('-')?;
     let thread = thread.trim().parse().ok()?;
     let mut words = rest.splitn(2, ": ");
     let time = words.next()?.rsplit(' ').next()?;
@@ -182,8 +182,8 @@ fn head(line: &str) -> Option<(Head<'_>, &str)> {
 }
 
 /// Whether the text ends with an opening bracket and the number of a processor.
-fn is_cpu(who: &str) -> bool {
-    who.rsplit_once('[')
+fn is_cpu(task: &str) -> bool {
+    task.rsplit_once('[')
         .is_some_and(|(_, cpu)| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
 }
 

@@ -11,7 +11,7 @@ use policy::kill::{
 use trace::recording::moments::{Liveness, Moment, ProcessState};
 use types::{Bytes, Nanos};
 
-use super::Who;
+use super::Identity;
 use super::outcome::{Decision, Judgement, Reason, Replay, Victim};
 use super::waiting::{At, Awaited, Waiting};
 use super::weights::Weights;
@@ -35,7 +35,7 @@ pub(super) struct ReplayedKiller {
     search: HolderSearch,
     weights: Weights,
     waiting: Waiting,
-    dead: BTreeSet<Who>,
+    dead: BTreeSet<Identity>,
     replay: Replay,
 }
 
@@ -276,11 +276,11 @@ impl ReplayedKiller {
             return false;
         }
         scene.candidates[index.0].standing = Standing::Dying;
-        let who = (state.process, state.start);
+        let identity = (state.process, state.start);
         let Sharer { name, mapped, .. } = scene.sharers[index.0];
-        let victim = Awaited { who, looks: Lookalike { name, mapped }, had };
+        let victim = Awaited { identity, looks: Lookalike { name, mapped }, had };
         self.waiting.push(seen.time, seen.moment.memory.available, victim);
-        self.dead.insert(who);
+        self.dead.insert(identity);
         true
     }
 

@@ -24,7 +24,7 @@ pub use outcome::{
 pub use replay::Replayer;
 
 /// A process: its id, and its start, which distinguishes it from later processes with that id.
-type Who = (u32, u64);
+type Identity = (u32, u64);
 
 /// Definition of a freeze, and the window between a decision and a freeze.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use types::{Bytes, Nanos};
 use super::freezes::{Finder, Trailing};
 use super::killer::{ReplayedKiller, SeenMoment};
 use super::outcome::{Decision, Freeze, Judgement, Point, RecordedKill, Replay, ReplayOutcome};
-use super::{Settings, Who};
+use super::{Identity, Settings};
 
 /// Points of memory kept at most; once full, at least half as many.
 const POINTS_KEPT: usize = 4096;
@@ -33,7 +33,7 @@ pub struct Replayer {
     full: Trailing,
     finder: Finder,
     /// When each process last used a processor, and its processor time by then.
-    used: BTreeMap<Who, (u64, u64)>,
+    used: BTreeMap<Identity, (u64, u64)>,
     names: BTreeMap<u32, String>,
     /// Time in nanoseconds, process, whether the kernel killed it, and its name.
     recorded: Vec<(u64, u32, bool, Option<String>)>,
@@ -158,12 +158,12 @@ impl Replayer {
         let before = std::mem::take(&mut self.used);
         let mut candidates = Vec::with_capacity(processes.len());
         for state in processes {
-            let who = (state.process, state.start);
-            let since = match before.get(&who) {
+            let identity = (state.process, state.start);
+            let since = match before.get(&identity) {
                 Some(&(since, ticks)) if ticks == state.ticks => since,
                 _ => time_ns,
             };
-            self.used.insert(who, (since, state.ticks));
+            self.used.insert(identity, (since, state.ticks));
             if self.names.get(&state.process) != Some(&state.name) {
                 self.names.insert(state.process, state.name.clone());
             }

@@ -9,13 +9,13 @@ use policy::kill::search::{Batch, Lookalike, VAIN_PART};
 use trace::recording::moments::{Liveness, Moment, STUCK_AFTER_NS};
 use types::{Bytes, Nanos};
 
-use super::Who;
+use super::Identity;
 
 /// A victim of a policy under replay.
 #[derive(Clone, Debug)]
 pub(super) struct Awaited {
     /// Identifies the victim.
-    pub who: Who,
+    pub identity: Identity,
     /// Name and size.
     pub looks: Lookalike,
     /// Bytes that its end was expected to free.
@@ -100,7 +100,7 @@ impl Waiting {
 
 impl Pending {
     fn is_settled(&mut self, at: At<'_>, is_missed: bool) -> bool {
-        let (process, start) = self.victim.who;
+        let (process, start) = self.victim.identity;
         let is_late = |since: Nanos| at.time.0 - since.0 >= STUCK_AFTER_NS as i64;
         let state = at.moment.processes.iter();
         let mut state = state.filter(|state| (state.process, state.start) == (process, start));

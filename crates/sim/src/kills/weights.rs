@@ -8,7 +8,7 @@ use policy::kill::search::{Sharer, is_weight_valid};
 use trace::recording::moments::{ProcessState, Weight};
 use types::{Bytes, Nanos};
 
-use super::Who;
+use super::Identity;
 
 /// A size is similar if it differs by at most one part in this many.
 const CHANGED_PART: u64 = 8;
@@ -20,7 +20,7 @@ const SOON: u64 = 250_000_000;
 /// The weights that a killer has measured.
 #[derive(Debug, Default)]
 pub(super) struct Weights {
-    known: BTreeMap<Who, Known>,
+    known: BTreeMap<Identity, Known>,
 }
 
 /// A process as it was measured.
@@ -38,8 +38,8 @@ impl Weights {
     pub(super) fn measure(&mut self, now: Nanos, longest: Nanos, processes: &[&ProcessState]) {
         let mut before = std::mem::take(&mut self.known);
         for state in processes {
-            let who = (state.process, state.start);
-            let known = before.remove(&who).filter(|known| known.name == state.name);
+            let identity = (state.process, state.start);
+            let known = before.remove(&identity).filter(|known| known.name == state.name);
             let is_valid = |known: &Known| {
                 is_weight_valid(Nanos(now.0 - known.at.0), longest, known.is_similar(state))
             };
@@ -47,17 +47,17 @@ impl Weights {
                 Some(known) if is_valid(&known) => Some(known.or_later(state)),
                 known => Known::of(state, now).or(known),
             };
-            self.known.extend(known.map(|known| (who, known)));
+            self.known.extend(known.map(|known| (identity, known)));
         }
     }
 
     /// Measures one process, unless that was less than a second ago.
     pub(super) fn measure_one(&mut self, now: Nanos, state: &ProcessState) {
-        let who = (state.process, state.start);
+        let identity = (state.process, state.start);
         let age = |known: &Known| Nanos(now.0 - known.at.0);
         let is_valid = |known: &Known| is_weight_valid(age(known), Nanos(0), true);
-        if !self.known.get(&who).is_some_and(is_valid) {
-            self.known.extend(Known::of(state, now).map(|known| (who, known)));
+        if !self.known.get(&identity).is_some_and(is_valid) {
+            self.known.extend(Known::of(state, now).map(|known| (identity, known)));
         }
     }
 

@@ -189,8 +189,8 @@ fn arbitrary() -> impl Strategy<Value = Record> {
     ];
     let address = prop_oneof![8 => 0..0x80_000u64, 1 => any::<u64>()];
     let object = prop_oneof![8 => 0..0x40_000u64, 1 => any::<u64>()];
-    let who = (0..3u32, 0..3u32);
-    (kind, address, object, who, 0..40u32, any::<u8>()).prop_map(
+    let ids = (0..3u32, 0..3u32);
+    (kind, address, object, ids, 0..40u32, any::<u8>()).prop_map(
         |(kind, address, object, (process, auxiliary), device, flags)| Record {
             kind,
             address,

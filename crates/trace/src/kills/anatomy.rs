@@ -160,7 +160,7 @@ impl Anatomy {
         let trigger = self.trigger(sender, code, call.since_ns.is_some());
         let mut victim = Victim::new(pid, text(&name), sender, time_ns, call);
         victim.trigger = trigger;
-        victim.killer = self.senders.who(sender);
+        victim.killer = self.senders.killer_of(sender);
         victim.reclaiming = self.senders.reclaiming();
         self.victims.insert(pid, victim);
     }

@@ -79,7 +79,7 @@ impl Senders {
     }
 
     /// The process and name of a thread.
-    pub fn who(&self, thread: u32) -> Killer {
+    pub fn killer_of(&self, thread: u32) -> Killer {
         let comm = self.names.get(&thread).cloned();
         Killer { pid: self.process(thread).unwrap_or(thread), comm }
     }
@@ -159,7 +159,7 @@ impl Senders {
     pub fn reclaiming(&self) -> Vec<Killer> {
         let threads: BTreeSet<u32> =
             self.awake.iter().chain(self.reclaimers.keys()).copied().collect();
-        threads.into_iter().map(|thread| self.who(thread)).collect()
+        threads.into_iter().map(|thread| self.killer_of(thread)).collect()
     }
 }
 

@@ -45,7 +45,7 @@ pub struct Filter {
     uses: u64,
     totals: ReferenceTotals,
     /// References counted at the last step.
-    references_told: u64,
+    references_before: u64,
 }
 
 impl Filter {
@@ -58,7 +58,7 @@ impl Filter {
             guesses: Box::new([0; GUESSES]),
             uses: 0,
             totals: ReferenceTotals::default(),
-            references_told: 0,
+            references_before: 0,
         }
     }
 
@@ -101,13 +101,13 @@ impl Filter {
         let ReferenceTotals { instructions, reads, writes } = self.totals;
         let references = instructions + reads + writes;
         steps.push(SlotStep {
-            references: references - self.references_told,
+            references: references - self.references_before,
             kind,
             block,
             slot: slot as u8,
             is_left_written: self.is_written[slot],
         });
-        self.references_told = references;
+        self.references_before = references;
         self.blocks[slot] = block;
         self.is_written[slot] = false;
         slot
