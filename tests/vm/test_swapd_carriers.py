@@ -21,13 +21,20 @@ from carriers import Left, swapping
 pytestmark = pytest.mark.slow
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
+MKFS = Path("/usr/sbin/mkfs.ext4")
 MIB = 1 << 20
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 96, 24, 128, 16
 ROUNDS, VISITS, KILLS = 5, 3000, 5
 BOOT_S = 1500
 KERNELS = {
     "6.1": guest.Machine(modules=("nbd",)),
-    "6.12": guest.Machine(suite="bookworm-backports", modules=("nbd", "ublk_drv")),
+    # 64 MiB of the memory are a /dev/pmem0, as an NVM has.
+    "6.12": guest.Machine(
+        suite="bookworm-backports",
+        kernel_arguments="memmap=64M!256M",
+        modules=("nbd", "ublk_drv", "nd_e820", "nd_pmem"),
+        memory_mib=576,
+    ),
 }
 CARRIERS = {"6.1": ("nbd",), "6.12": ("nbd", "ublk")}
 CASES = [(kernel, carrier) for kernel, carriers in CARRIERS.items() for carrier in carriers]
@@ -103,8 +110,25 @@ observe() {{
     ls /run/pagewise /sys/block >$results/$1.left
 }}
 
+# The fast tier in a file of a file system that maps the NVM itself (DAX).
+observe_dax() {{
+    mkfs.ext4 -q -b 4096 /dev/pmem0 && mkdir /dax && mount -t ext4 -o dax=always /dev/pmem0 /dax ||
+        return 1
+    grep /dax /proc/mounts >$results/dax.mount
+    serve any --fast-on /dax/fast dax || return 1
+    start_program $results/dax.output
+    for round in $(seq {ROUNDS}); do ask {VISITS} $round || return 1; done
+    kill -9 $first
+    until grep -q 'was killed' $results/any.dax.errors; do sleep 0.1; done
+    ask all {ROUNDS + 1} || return 1
+    exec 3>&-
+    wait $program || return 1
+    kill -TERM $(server $results/any.dax.errors)
+    until grep -q schema $results/any.dax.json; do sleep 0.1; done
+}}
+
 for carrier in $(cat /carriers); do observe $carrier || exit 1; done
-true
+[ ! -e /dev/pmem0 ] || observe_dax
 """
 
 
@@ -130,6 +154,7 @@ def boot(kernel: str, folder: Path) -> Path:
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files = {
         **guest.with_libraries(AGENT),
+        **guest.with_libraries(MKFS),
         "bin/swapping": program,
         "carriers": " ".join(CARRIERS[kernel]),
     }
@@ -153,7 +178,21 @@ def test_the_last_server_reports_and_leaves_nothing(left: Left) -> None:
     assert (report["through"], report["takeovers"]) == (left.carrier, KILLS)
     assert report["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
     assert report["fast"]["reads"] > 0 and report["slow"]["reads"] > 0
+    # Among other things, the kernel grants PR_SET_IO_FLUSHER.
+    assert report["refused"] == []
     assert len(left.text("after").splitlines()) == 1
     assert int(left.text("lost.status")) == 128 + signal.SIGBUS
     assert ".undo" not in left.text("left"), left.text("undo")
     assert "ublkb" not in left.text("left")
+
+
+def test_a_fast_tier_in_a_dax_file_outlives_its_server(booted: Callable[[str], Path]) -> None:
+    results = booted("6.12")
+    assert "dax=always" in (results / "dax.mount").read_text()
+    answers = (results / "dax.output").read_text().splitlines()
+    checked = [int(line.split()[1]) for line in answers if line.startswith("checked")]
+    assert checked == [*[VISITS] * ROUNDS, PROGRAM_MIB * MIB // 4096], answers
+    report = json.loads((results / "any.dax.json").read_text())
+    assert (report["fast_on"], report["takeovers"]) == ("/dax/fast", 1)
+    assert report["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
+    assert report["fast_requests"]["reads"] > 0 and report["slow"]["reads"] > 0
