@@ -94,16 +94,27 @@ kills: build
 	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html --force
 
 TIERS ?= build/tiers
+EMMC = --emulate emmc-5.1
 tiers: build
 	-$(PYTHON) bench/swapd.py faults idle kills
+	-$(PYTHON) bench/swapd_vm.py --rounds 1
+	-$(PYTHON) bench/compressed.py $(TIERS)/compressed --repeats 1
 	-$(PYTHON) bench/tiers.py $(TIERS)/policies
+	-$(PYTHON) bench/tiers.py $(TIERS)/sizes --policy nvm-cache --policy kill \
+	    --fast 64MiB --fast 256MiB --fast 2GiB --repeats 1
+	-$(PYTHON) bench/tiers.py $(TIERS)/emmc --plan multiswap-1 $(EMMC) --repeats 1
 	-$(PYTHON) bench/relaunch.py $(TIERS)/prefetch
+	-$(PYTHON) bench/relaunch.py $(TIERS)/prefetch-emmc $(EMMC) --repeats 2
 	-.venv/bin/pagewise study multiswap --live $(TIERS)/policies/*-[0-9] \
 	    -o $(TIERS)/policies/study --report $(TIERS)/multiswap.html --force
-	-.venv/bin/pagewise study nvm-cache --live $(TIERS)/policies/*-[0-9] \
-	    -o $(TIERS)/policies/study --report $(TIERS)/nvm-cache.html --force
+	-.venv/bin/pagewise study multiswap --live $(TIERS)/emmc/*-[0-9] \
+	    -o $(TIERS)/emmc/study --report $(TIERS)/multiswap-emmc.html --force
+	-.venv/bin/pagewise study nvm-cache --live $(TIERS)/sizes/*-[0-9] \
+	    -o $(TIERS)/sizes/study --report $(TIERS)/nvm-cache.html --force
 	-.venv/bin/pagewise study relaunch $(TIERS)/prefetch/*-[0-9] \
 	    -o $(TIERS)/prefetch/study --report $(TIERS)/relaunch.html --force
+	-.venv/bin/pagewise study relaunch $(TIERS)/prefetch-emmc/*-[0-9] \
+	    -o $(TIERS)/prefetch-emmc/study --report $(TIERS)/relaunch-emmc.html --force
 
 TRACES ?= build/page-size
 traces: build

@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
-BOOT_S = 600
+BOOT_S = 300
 # A killed server has a successor through FUSE only from Linux 6.9 on.
 MACHINE = guest.Machine(suite="bookworm-backports", modules=("fuse", "loop"))
 
@@ -41,16 +41,16 @@ search() {
     list >$results/$1.processes
     pagewise-agent killd --dry-run --config /killd.toml >$results/$1.log 2>$results/$1.errors &
     killd=$!
-    until grep -q would-kill $results/$1.log; do
+    for turn in $(seq 300); do
         sleep 0.1
-        kill -0 $killd || return 1
+        grep -q would-kill $results/$1.log && break
     done
     kill -TERM $killd
     wait $killd
 }
 
-# Another process that can be killed.
-sleep 10000 &
+# A process that can be killed: `tail` holds its input, because it cannot write it to `sleep`.
+head -c 60000000 /dev/zero | tail -c 60000000 | sleep 10000 &
 pagewise-agent swapd --size 64MiB --fast 32MiB --slow /disk/slow --policy hierarchical \\
     --priority 0 --only-swap >$results/served 2>$results/errors &
 server=$!
@@ -96,9 +96,7 @@ def named(results: Path, when: str) -> set[str]:
     found = [line for line in lines if line.startswith("event=would-kill ")]
     assert found, lines
     return {
-        process
-        for line in found
-        for process in re.findall(r'(?:process=|"|,)(\d+)(?=[: ])', line)
+        process for line in found for process in re.findall(r'(?:process=|"|,)(\d+)(?=[: ])', line)
     }
 
 

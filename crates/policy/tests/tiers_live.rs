@@ -277,6 +277,46 @@ fn each_admission_beyond_the_capacity_frees_two_frames_and_one_at_the_capacity_f
     });
 }
 
+/// Once every page in the fast tier has its bit, the hand spares each page that it passes, so the victims say how many
+/// pages it visited: with a whole lap, the first victim would be the oldest page.
+#[test]
+fn the_hand_of_a_clock_visits_at_most_64_slots() {
+    const FRAMES: u32 = 200;
+    for (architecture, options) in [
+        ("hierarchical", vec![("eviction", "clock")]),
+        ("hybrid-clock", vec![]),
+        ("hybrid", vec![]),
+    ] {
+        let mut tiers = served(architecture, &options, FRAMES.into());
+        tiers.grow(2 * FRAMES as usize);
+        let (out, mut moves) = (Request::Out { is_dirty: true }, Moves::default());
+        let mut admitted = Vec::new();
+        let mut victims = Vec::new();
+        // `hybrid` admits a page that was read before.
+        for (slots, requests) in [
+            (0..FRAMES, vec![out, Request::In, Request::In, Request::In]),
+            (FRAMES..2 * FRAMES, vec![out, Request::In, Request::In]),
+        ] {
+            for request in requests {
+                for slot in slots.clone() {
+                    tiers.on(request, PageId(slot), &mut moves);
+                    for moved in moves.iter() {
+                        match moved.step {
+                            Step::WriteFast | Step::Promote => admitted.push(moved.page.0),
+                            Step::Demote { .. } => victims.push(moved.page.0),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        // The tier was filled in the order of the slots.
+        assert!(admitted.iter().take(FRAMES as usize).copied().eq(0..FRAMES), "{architecture}");
+        let passed = [victims[0], victims[1] - victims[0] - 1, victims[2] - victims[1] - 1];
+        assert_eq!(passed, [60; 3], "{architecture}: {:?}", &victims[..3]);
+    }
+}
+
 #[test]
 fn tiers_of_a_successor_return_what_was_written_before() {
     for row in CATALOG {

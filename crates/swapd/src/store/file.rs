@@ -96,9 +96,10 @@ pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Err
             return Err(refused(path, &"is used as swap; swapoff it"));
         }
         let file = options().open(path).map_err(|error| match error.raw_os_error() {
-            Some(code) if code == Errno::INVAL.raw_os_error() => {
-                refused(path, &"its file system has no direct I/O (O_DIRECT)")
-            }
+            Some(code) if code == Errno::INVAL.raw_os_error() => refused(
+                path,
+                &"its file system has no direct I/O (O_DIRECT); move it to another one",
+            ),
             _ => refused(path, &error),
         })?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
