@@ -3,7 +3,7 @@
 # test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
-# tiers: runs phone-1g on swap areas of two tiers, measures swapd and relaunchd, and studies the runs; needs root, takes under an hour.
+# tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes 52 minutes.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.

@@ -139,8 +139,12 @@ SCENARIOS = (
         no_words,
         background,
     ),
-    KillScenario("quota", "2 ms of a processor in 100", "-", (SMALL, MANY), no_words, throttle),
-    KillScenario("frozen", "frozen, version 1", "freed at all", (SMALL, MANY), no_words, freeze),
+    KillScenario(
+        "quota", "2 ms of a processor in every 100 ms", "-", (SMALL, MANY), no_words, throttle
+    ),
+    KillScenario(
+        "frozen", "frozen (cgroups of version 1)", "freed at all", (SMALL, MANY), no_words, freeze
+    ),
     KillScenario(
         "waiting",
         f"a thread in a read that stalls for {STALL_MS} ms",

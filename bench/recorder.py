@@ -272,7 +272,7 @@ def main() -> None:
         "medians over the blocks; brackets hold their 95 % interval. Where the target lies inside",
         "the brackets, this run does not decide whether it is reached. The CPU time added to the",
         "workload includes the recorder's BPF programs in the kernel. The three applications are",
-        "the launch lab's.",
+        "`notes.js`, `library.py` and `code_browser.py` of the folder `lab`.",
         "",
         "| what | target | measured |",
         "|---|---|---|",

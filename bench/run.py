@@ -47,9 +47,10 @@ NAME` measures each of the others:
 | [`pagesize_verify`](#pagesize_verify) | two real programs with pages of 64 KiB, with 4 KiB |
 | [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
 
-A ratio is theirs divided by ours: 6.3x means that the other tool takes 6.3 times as much. It is the
-median over the rounds, with the range in brackets, and then the medians of both. Other load on the
-machine slows both tools, so ratios change less than single figures.
+A ratio is theirs divided by ours, unless its row says otherwise: 6.3x means that the other tool
+takes 6.3 times as much. The figure is the median over the rounds, with the range in brackets, and
+then come the medians of both. Other load on the machine slows both tools, so ratios change less
+than single figures.
 
 In `policies`, `sweeps` and `two_tier`, each call runs in a process of its own, and the tools take
 turns. The trace has 20 M requests to 1 M pages (Zipf 1.0, seed 42, random 64-bit ids); caches have

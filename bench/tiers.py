@@ -44,8 +44,9 @@ SIZELESS = (FILE, KILL, FLASH)
 def plan_text(base: str, policy: str, fast: str, emulate: str | None) -> str:
     """The plan with this policy, with the swap file it has, or with a killer instead of swap."""
     text = (PLANS / f"{base}.toml").read_text()
-    include = json.dumps(str(PLANS / "applications.toml"))
-    text = text.replace('include = "applications.toml"', f"include = {include}")
+    # The plan's own files stay in its folder.
+    for key, file in (("include", "applications.toml"), ("file", "sessions.csv")):
+        text = text.replace(f'{key} = "{file}"', f"{key} = {json.dumps(str(PLANS / file))}")
     mode = 'mode = "swap-file"'
     assert mode in text, f"{base} has no swap file"
     slow = f', emulate = {{ slow = "{emulate}" }}' if emulate else ""

@@ -10,6 +10,8 @@ from commands import ran
 
 import pagewise as pw
 from pagewise.commands.columns import columns_not_read, columns_of
+from pagewise.errors import UsageError
+from pagewise.recording import ROLES
 
 COMMANDS = {
     "analyze": ["analyze", "FILE"],
@@ -124,3 +126,17 @@ def test_a_file_without_a_readable_sector_is_answered_with_its_objects(
     assert "--as objects --map time=time,op=op,id=key\n" in diagnostics
     _, _, diagnostics = ran("info", path, "--map", "sector=sector", capsys=capsys)
     assert "pagewise list formats" in diagnostics, "the caller chose the columns"
+
+
+def test_every_role_can_be_mapped_and_is_in_the_help(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, printed, _ = ran("import", "--help", capsys=capsys)
+    text = " ".join(printed.split())
+    assert [role for role in ROLES if role not in text] == []
+    path = tmp_path / "requests.csv"
+    path.write_text("when,kind,first,bytes\n1,R,8192,4096\n2,R,8192,8192\n")
+    trace = pw.read(path, as_="block", map="time=when,op=kind,offset=first,size=bytes")
+    assert pw.analyze(trace)["accesses"] == 3
+    with pytest.raises(UsageError, match="no such role: 'place'"):
+        pw.read(path, as_="block", map="time=when,place=first")

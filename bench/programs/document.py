@@ -36,7 +36,7 @@ so an interrupted comparison resumes. Programs that are not installed are skippe
   served an allocation. The column "served" names the modes in which that was seen in every run.
   Programs that allocate large blocks, java, mono and CPython's tests must be served. Programs that
   bring their own `malloc`, that are linked statically or that gain rights must not. A run in which
-  it was the other way round is listed under "Differences".
+  the library did otherwise is listed under "Differences".
 - **Selftest.** `bench/programs/selftest.py` runs before the comparison. It preloads libraries that
   are broken on purpose: they change a byte of the output, the status or a file, write to standard
   error, crash, hang, leave a process behind, take memory or burn CPU time. The comparison must

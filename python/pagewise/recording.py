@@ -25,7 +25,8 @@ PathLike: TypeAlias = str | os.PathLike[str]
 MAPPINGS = ("swap", "block", "objects")
 CLASSES = tuple(_core.classes())
 """Classes of pages: ``CLASSES[flags >> 4 & 7]`` for an event's flags."""
-ROLES = ("time", "op", "id", "sector", "sectors", "size", "process", "device")
+ROLES = tuple(_core.roles())
+"""What a column of a CSV file may be (``map``)."""
 
 
 @dataclass(frozen=True)

@@ -254,7 +254,7 @@ def _crossing(inputs: Inputs, phone: Phone) -> list[Reading]:
         for counted, factor in (("whole run", 1.0), ("per visit", len(off.visits) / visits_on)):
             for io, files in (
                 ("all storage", 0.0),
-                ("swap alone", phone.on.io_bytes - phone.on.swap_bytes),
+                ("only swap", phone.on.io_bytes - phone.on.swap_bytes),
             ):
                 ratio = {
                     size: (storage_mib(inputs, phone, variant, size) * MIB - files)

@@ -313,6 +313,8 @@ def test_a_reload_keeps_what_was_learned(notes: Application, tmp_path: Path) -> 
         daemon.process.send_signal(signal.SIGHUP)
         daemon.until(lambda: len(daemon.events("reload")) == 2)
         assert not notes.is_frozen()
+        (released,) = daemon.events("released")
+        assert released["app"] == "notes" and "no longer in the settings" in released["line"]
 
 
 def test_a_dry_run_only_learns(notes: Application, tmp_path: Path) -> None:

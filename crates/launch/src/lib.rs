@@ -25,6 +25,7 @@ pub mod steps;
 mod storage;
 mod text;
 mod tiers;
+mod validity;
 mod waits;
 mod watch;
 

@@ -16,6 +16,7 @@ use crate::plan::Plan;
 use crate::steps::{ChangeStep, Situation};
 use crate::storage::FileReads;
 use crate::tiers::Counters;
+use crate::validity::{Around, Checks};
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
 
@@ -242,10 +243,21 @@ fn write_table(folder: &Path, name: &str, columns: Vec<Column>) -> Result<(), Er
 /// The contents of `run.toml`.
 #[derive(Serialize)]
 pub(crate) struct About<'run> {
+    /// Whether the run can carry a verdict; None before its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) valid: Option<bool>,
+    /// One reason for each check that failed.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) invalid_because: &'run [String],
     pub(crate) plan: &'run Plan,
     pub(crate) machine: AboutMachine,
     pub(crate) versions: BTreeMap<&'static str, &'static str>,
     pub(crate) run: AboutRun,
+    /// What the validity rests on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) checks: Option<&'run Checks>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) counters: Option<&'run Around>,
 }
 
 #[derive(Serialize)]

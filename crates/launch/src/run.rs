@@ -24,6 +24,7 @@ use crate::schedule::Visit;
 use crate::steps::ChangeStep;
 use crate::storage::{FileReads, Throttle};
 use crate::tiers::Counters;
+use crate::validity::{self, Observed, Recording, Validity};
 use crate::waits::Waits;
 use crate::watch::{Ended, Killer, Rules, Watch};
 use crate::{Error, Preparation};
@@ -104,11 +105,14 @@ fn tour(
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, Error> {
-    let Begun { mut recording, balloon, killer, relaunchd, file_reads } = begun;
+    let Begun { mut recording, balloon, killer, relaunchd, file_reads, observed } = begun;
     let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
     tour.relaunchd = relaunchd;
     tour.about.file_reads = file_reads;
     let toured = tour.make(observer);
+    let seen = observed.end(place.root);
+    // End the recording before the applications: their end is not part of the experiment.
+    let recorded = recording.as_mut().map_or(Ok(None), RunningRecording::finish);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
     let is_interrupted = toured.is_ok() && visits.len() < preparation.visits.len();
@@ -117,16 +121,28 @@ fn tour(
         Ok(()) if is_interrupted => "interrupted".to_owned(),
         Ok(()) => COMPLETE.to_owned(),
     };
+    let judged = seen.and_then(|seen| {
+        let path = preparation.folder.join(RECORDING);
+        let recorded = recorded.as_ref().ok().and_then(Option::as_ref);
+        let recording =
+            recorded.map(|recorded| Recording { path: &path, is_lossy: recorded.is_lossy() });
+        let processes = tour.watch.processes().into_iter().map(|process| process.number).collect();
+        let load = validity::load(place.root)?;
+        Validity::of(seen, load, recording, &processes, reason == COMPLETE)
+    });
+    tour.validity = judged.as_ref().ok().cloned();
     tour.describe(&visits, duration, &reason)?;
-    // End the recording before the applications: their end is not part of the experiment.
-    let recorded = recording.as_mut().map_or(Ok(None), RunningRecording::finish);
     drop(tour);
     toured?;
+    judged?;
     Ok(RunOutcome { visits, duration, is_interrupted, recording: recorded? })
 }
 
 /// The reason for the end of a complete run.
 const COMPLETE: &str = "complete";
+
+/// The name of the recording in the folder of a run.
+const RECORDING: &str = "recording.pgr";
 
 /// The companions of the visits: recording, balloon, killer and relaunchd.
 struct Begun {
@@ -135,6 +151,8 @@ struct Begun {
     killer: Option<Killer>,
     relaunchd: Option<Relaunchd>,
     file_reads: Option<FileReads>,
+    /// The kernel's counters before the visits.
+    observed: Observed,
 }
 
 /// How the run slows down reads of files.
@@ -165,10 +183,12 @@ fn begin(
              other programs {unslowed_us:.0} us"
         ));
     }
-    let recording = preparation.folder.join("recording.pgr");
+    let load = validity::load(place.root)?;
+    let recording = preparation.folder.join(RECORDING);
     let memory = place.layout.memory();
     let start = || RunningRecording::start(place.root, &recording, memory);
     let recording = is_recorded.then(start).transpose()?;
+    let observed = Observed::begin(place.root, load)?;
     let Preparation { plan, folder, .. } = preparation;
     let balloon =
         plan.balloon.map(|balloon| balloon.fill(place.layout, &place.logs)).transpose()?;
@@ -181,7 +201,7 @@ fn begin(
     };
     let start = || Relaunchd::start(plan, place.layout, folder, &place.logs);
     let relaunchd = plan.prefetch.then(start).transpose()?;
-    Ok(Begun { recording, balloon, killer, relaunchd, file_reads })
+    Ok(Begun { recording, balloon, killer, relaunchd, file_reads, observed })
 }
 
 /// Reads of files as an application finds them, if the plan has storage.
@@ -211,6 +231,8 @@ struct Tour<'run> {
     teller: Option<Teller>,
     began: Instant,
     about: AboutRun,
+    /// Whether the run can carry a verdict; None before its end.
+    validity: Option<Validity>,
 }
 
 impl<'run> Tour<'run> {
@@ -248,6 +270,7 @@ impl<'run> Tour<'run> {
             teller: Teller::open(place.root)?,
             began,
             about,
+            validity: None,
         })
     }
 
@@ -371,7 +394,10 @@ impl<'run> Tour<'run> {
         self.about.answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
         self.about.finished = reason == COMPLETE;
         self.about.reason = reason.to_owned();
+        let validity = self.validity.as_ref();
         let about = About {
+            valid: validity.map(|validity| validity.invalid_because.is_empty()),
+            invalid_because: validity.map_or(&[], |validity| &validity.invalid_because),
             plan,
             machine: AboutMachine::of(self.place.root, situation, cgroup_version)?,
             versions: BTreeMap::from([
@@ -379,6 +405,8 @@ impl<'run> Tour<'run> {
                 ("recording", "1"),
             ]),
             run: self.about.clone(),
+            checks: validity.map(|validity| &validity.checks),
+            counters: validity.map(|validity| &validity.counters),
         };
         results::write_about(folder, &about)
     }

@@ -77,12 +77,12 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "ublk",
-        without_it: "swapd serves a swap area through nbd or fuse-loop, more slowly",
+        without_it: "swapd serves through nbd or fuse-loop, more slowly",
         ask: |root| served_by(root, "/dev/ublk-control", "ublk_drv", "6.11"),
     },
     Check {
         name: "nbd",
-        without_it: "swapd serves a swap area through ublk or fuse-loop",
+        without_it: "swapd serves through ublk or fuse-loop",
         ask: |_| match nbd::probe() {
             Ok(()) => Grant::Given("network block devices".to_owned()),
             Err(error) => refused(&error),
@@ -90,7 +90,7 @@ pub const CATALOG: &[Check] = &[
     },
     Check {
         name: "fuse-loop",
-        without_it: "swapd serves a swap area only where ublk or nbd is granted",
+        without_it: "swapd serves only where ublk or nbd is granted",
         ask: fuse_loop,
     },
     Check {

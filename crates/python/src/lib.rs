@@ -39,7 +39,7 @@ mod _core {
     #[pymodule_export]
     use super::recordings::{
         classes, column, csv_columns, events, formats, import_trace, info, kinds, number_trace,
-        slice_trace,
+        roles, slice_trace,
     };
     #[pymodule_export]
     use super::reference_curves::reference_curves;

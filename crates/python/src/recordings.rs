@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use trace::import::ImportReport;
-use trace::{Header, Opened, Rows};
+use trace::{Header, Opened, Role, Rows};
 use types::{EventKind, PAGE_BYTES, PageClass, Progress};
 
 use crate::answers::{Answer, catalog};
@@ -217,6 +217,12 @@ pub fn kinds() -> Vec<&'static str> {
 #[pyfunction]
 pub fn classes() -> Vec<&'static str> {
     PageClass::ALL.iter().map(|class| class.name()).collect()
+}
+
+/// Names of what a column of a CSV file may be.
+#[pyfunction]
+pub fn roles() -> Vec<&'static str> {
+    Role::ALL.iter().map(|(name, _)| *name).collect()
 }
 
 /// The formats of the catalog.

@@ -29,7 +29,7 @@ pub(crate) struct Choices {
     pub gap_pages: u64,
     /// Whether pages that are not predicted leave memory when the application freezes.
     pub page_out: bool,
-    /// Whether the others are reclaimed before other memory.
+    /// Whether pages that stay in memory then are reclaimed before those of running applications.
     pub cold: bool,
 }
 

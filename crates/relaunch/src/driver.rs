@@ -339,7 +339,11 @@ impl Core {
         }
         for index in self.indices() {
             if !config.apps.contains(&self.apps[index.0].watched) {
+                let was_frozen = self.apps[index.0].note.is_some();
                 self.release(index);
+                if was_frozen {
+                    self.say_released(index, "it is no longer in the settings");
+                }
             }
         }
         let mut apps = std::mem::take(&mut self.apps);
@@ -370,7 +374,7 @@ impl Drop for Core {
         for index in self.indices() {
             if self.apps[index.0].note.is_some() {
                 self.release(index);
-                self.say_released(index);
+                self.say_released(index, "relaunchd ends, and had frozen it");
             }
         }
     }

@@ -13,19 +13,24 @@ use crate::statistics::Statistics;
 
 /// How often the counts are added up: 10,000 faults a second take 200 pages in between.
 const PERIOD: Duration = Duration::from_millis(20);
+/// How long the thread waits for the next request at most, before it looks whether the server has ended.
+const WAITS_AT_MOST: Duration = Duration::from_secs(1);
 /// Periods between two searches for new groups.
 const PERIODS_PER_SEARCH: u32 = 25;
 /// More than the thread needs: all memory of this process is locked.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Starts a thread that adds the counts up while `statistics` change, and that ends with them. Returns what was refused.
+/// Starts a thread that adds the counts up while `statistics` change, waits while they do not, and ends with them. Returns
+/// what was refused.
 pub(crate) fn keep(root: &Root, statistics: &Arc<Statistics>) -> Option<String> {
     let started = GroupCounts::open(root).map_err(Error::from).and_then(|counts| {
         let Some(counts) = counts else { return Ok(()) };
-        let statistics = Arc::downgrade(statistics);
+        let changing = Arc::downgrade(statistics);
         let thread = thread::Builder::new().name("counts".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn(move || add_up_while_changing(counts, &statistics));
-        thread.map(drop).map_err(|error| Error::refused("start a thread", error))
+        let thread = thread.spawn(move || add_up_while_changing(counts, &changing));
+        let thread = thread.map_err(|error| Error::refused("start a thread", error))?;
+        statistics.follow(thread.thread().clone());
+        Ok(())
     });
     let error = started.err()?;
     Some(format!("{error}; the OOM killer may end programs in small memory cgroups"))
@@ -34,7 +39,10 @@ pub(crate) fn keep(root: &Root, statistics: &Arc<Statistics>) -> Option<String> 
 fn add_up_while_changing(mut counts: GroupCounts, statistics: &Weak<Statistics>) {
     let (mut last, mut periods) = (0, 0);
     while let Some(pages) = pages(statistics) {
-        if pages != last {
+        if pages == last {
+            // The next request of the kernel ends this. Its pages are counted a little later.
+            thread::park_timeout(WAITS_AT_MOST);
+        } else {
             if periods % PERIODS_PER_SEARCH == 0 {
                 counts.find_groups();
             }

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::Thread;
 
 use devices::Device;
 use serde::Serialize;
@@ -173,6 +175,8 @@ pub struct Statistics {
     pub sleeps: Count,
     /// Nanoseconds that a request takes through the carrier and back; 0 if that was not measured.
     pub carrier_ns: Count,
+    /// A thread that waits while there are no requests.
+    follower: OnceLock<Thread>,
 }
 
 /// What a server serves, for its statistics.
@@ -331,6 +335,18 @@ impl Statistics {
             events_lost: self.events_lost.get().checked_sub(1),
         };
         serde_json::to_string(&report).expect("a report has only numbers, texts and names")
+    }
+
+    /// Lets `thread`, which parks while nothing is counted, go on with the first request after a pause. Once only.
+    pub(crate) fn follow(&self, thread: Thread) {
+        let _ = self.follower.set(thread);
+    }
+
+    /// Wakes the thread that follows the counts: the server has slept, and a request may have come.
+    pub(crate) fn wake_follower(&self) {
+        if let Some(thread) = self.follower.get() {
+            thread.unpark();
+        }
     }
 
     /// Microseconds that a request takes through the carrier and back, if that was measured.

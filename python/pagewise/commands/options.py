@@ -58,8 +58,8 @@ Map: TypeAlias = Annotated[
     typer.Option(
         "--map",
         metavar="ROLE=COLUMN,...",
-        help="Columns of a CSV file by role: time, op, id, sector, sectors, size (bytes), "
-        "process and device.",
+        help="Columns of a CSV file by role: time, op, id, sector, offset (bytes), sectors, "
+        "size (bytes), process and device.",
     ),
 ]
 Force: TypeAlias = Annotated[

@@ -127,12 +127,12 @@ impl Core {
         output.say(fill);
     }
 
-    pub(super) fn say_released(&mut self, index: AppIndex) {
+    pub(super) fn say_released(&mut self, index: AppIndex, why: &str) {
         let Core { apps, output, .. } = self;
         output.say(|line| {
             put(line, "event", "released")?;
             put(line, "app", &apps[index.0].watched.name)?;
-            put_words(line, "why", "relaunchd ends, and had frozen it")
+            put_words(line, "why", why)
         });
     }
 }

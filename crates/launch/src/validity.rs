@@ -1,0 +1,387 @@
+//! Whether a run can carry a verdict: the kernel's counters before and after it, and what they say beside the
+//! recording. `run.toml` keeps all of it, so that a reader can compute the figures again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use linux::{Root, counters};
+use serde::Serialize;
+use trace::input::Input;
+use trace::recording::{RecordingBlock, kind, read_about};
+
+use crate::Error;
+
+/// The names of the counters of `/proc/vmstat` that are kept begin with these.
+const KEPT: [&str; 11] = [
+    "pswp",
+    "swpin",
+    "swpout",
+    "zswp",
+    "pgpg",
+    "pgfault",
+    "pgmajfault",
+    "pgscan",
+    "pgsteal",
+    "allocstall",
+    "workingset_refault",
+];
+/// The fields of `/sys/block/*/stat` (Documentation/block/stat.rst).
+const BLOCK_FIELDS: [&str; 17] = [
+    "read_ios",
+    "read_merges",
+    "read_sectors",
+    "read_ticks",
+    "write_ios",
+    "write_merges",
+    "write_sectors",
+    "write_ticks",
+    "in_flight",
+    "io_ticks",
+    "time_in_queue",
+    "discard_ios",
+    "discard_merges",
+    "discard_sectors",
+    "discard_ticks",
+    "flush_ios",
+    "flush_ticks",
+];
+/// How far the recorded pages may be from the kernel's counters.
+const RATIO_TOLERANCE: f64 = 0.03;
+/// The largest share of swap-ins by processes that are not of the plan.
+const FOREIGN_SHARE_MAX: f64 = 0.01;
+/// The largest share of the processors that other programs may take beside the run.
+const LOAD_MAX: f64 = 0.1;
+/// How long the load is measured while no application runs.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The kernel's counters at an instant, under its own names.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct RawCounters {
+    /// From `/proc/vmstat`.
+    vmstat: BTreeMap<String, u64>,
+    /// From `/sys/block/DEVICE/stat`, of devices with requests.
+    block: BTreeMap<String, BTreeMap<&'static str, u64>>,
+}
+
+/// The counters around the visits.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Around {
+    before: RawCounters,
+    after: RawCounters,
+}
+
+/// What the counters say beside the recording.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Checks {
+    /// Recorded pages read from swap areas, over those that the kernel counted; None if it counted none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swapin_ratio: Option<f64>,
+    /// Recorded pages written to swap areas, over those that the kernel counted; None if it counted none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    swapout_ratio: Option<f64>,
+    /// The share of the recorded swap-ins whose process was not seen in an application; None without swap-ins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign_swapin_share: Option<f64>,
+    /// The largest share of all processors that was busy in a second before and a second after the visits.
+    load_other: f64,
+    /// The share of all processors' time that the host of a virtual machine took during the visits.
+    steal_share: f64,
+}
+
+/// Whether the run can carry a verdict, and why not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Validity {
+    /// One reason for each check that failed; the run is valid if there is none.
+    pub(crate) invalid_because: Vec<String>,
+    pub(crate) counters: Around,
+    pub(crate) checks: Checks,
+}
+
+/// Processor time of the machine in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Ticks {
+    busy: u64,
+    stolen: u64,
+    all: u64,
+}
+
+/// The counters of a run whose visits go on.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    before: RawCounters,
+    ticks: Ticks,
+    load: f64,
+}
+
+/// The recording of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Recording<'run> {
+    pub(crate) path: &'run Path,
+    /// Whether the recorder lost events.
+    pub(crate) is_lossy: bool,
+}
+
+/// Pages of swap areas in a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Recorded {
+    pages_read: u64,
+    pages_written: u64,
+    swap_ins: u64,
+    foreign_swap_ins: u64,
+}
+
+impl RawCounters {
+    fn now(root: &Root) -> Result<RawCounters, Error> {
+        let mut vmstat = counters::vmstat(root)?;
+        vmstat.retain(|name, _| KEPT.iter().any(|kept| name.starts_with(kept)));
+        let mut block = BTreeMap::new();
+        for device in root.list("/sys/block")? {
+            let text = root.read(format!("/sys/block/{device}/stat"))?.unwrap_or_default();
+            let numbers = text.split_whitespace().filter_map(|number| number.parse().ok());
+            let fields: BTreeMap<&str, u64> = BLOCK_FIELDS.into_iter().zip(numbers).collect();
+            if fields.values().any(|&count| count > 0) {
+                block.insert(device, fields);
+            }
+        }
+        Ok(RawCounters { vmstat, block })
+    }
+
+    /// The pages that the kernel counted under `name` since `before`.
+    fn pages_since(&self, before: &RawCounters, name: &str) -> u64 {
+        let count = |counters: &RawCounters| counters.vmstat.get(name).copied().unwrap_or(0);
+        count(self).saturating_sub(count(before))
+    }
+}
+
+impl Ticks {
+    fn now(root: &Root) -> Result<Ticks, Error> {
+        Ok(Ticks::parse(&root.read("/proc/stat")?.unwrap_or_default()))
+    }
+
+    /// The first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+    fn parse(text: &str) -> Ticks {
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
+        let mut ticks = Ticks::default();
+        for (place, number) in line.split_whitespace().take(8).enumerate() {
+            let count: u64 = number.parse().unwrap_or(0);
+            ticks.all += count;
+            match place {
+                3 | 4 => {}
+                7 => ticks.stolen += count,
+                _ => ticks.busy += count,
+            }
+        }
+        ticks
+    }
+
+    fn since(self, before: Ticks) -> Ticks {
+        Ticks {
+            busy: self.busy.saturating_sub(before.busy),
+            stolen: self.stolen.saturating_sub(before.stolen),
+            all: self.all.saturating_sub(before.all),
+        }
+    }
+
+    fn share(self, part: u64) -> f64 {
+        if self.all == 0 { 0.0 } else { part as f64 / self.all as f64 }
+    }
+}
+
+/// The share of all processors that is busy now, while no application runs.
+///
+/// # Errors
+/// The operating system refuses.
+pub(crate) fn load(root: &Root) -> Result<f64, Error> {
+    let before = Ticks::now(root)?;
+    std::thread::sleep(PAUSE);
+    let ticks = Ticks::now(root)?.since(before);
+    Ok(ticks.share(ticks.busy))
+}
+
+impl Observed {
+    /// Reads the counters before the first visit; `load` is what was measured before the recording began.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn begin(root: &Root, load: f64) -> Result<Observed, Error> {
+        Ok(Observed { before: RawCounters::now(root)?, ticks: Ticks::now(root)?, load })
+    }
+
+    /// Reads the counters after the last visit. The load is measured again later.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn end(self, root: &Root) -> Result<(Around, Checks), Error> {
+        let around = Around { before: self.before, after: RawCounters::now(root)? };
+        let ticks = Ticks::now(root)?.since(self.ticks);
+        let steal_share = ticks.share(ticks.stolen);
+        Ok((around, Checks { load_other: self.load, steal_share, ..Checks::default() }))
+    }
+}
+
+impl Recorded {
+    /// Counts the recording at `path`; `processes` are those of the applications.
+    fn count(path: &Path, processes: &BTreeSet<u32>) -> Result<Recorded, Error> {
+        let refused = |error: trace::Error| Error::Refused(error.to_string());
+        let input = Input::open(path, false).map_err(refused)?;
+        let mut recorded = Recorded::default();
+        let Some((_, mut reader)) = read_about(input).map_err(refused)? else {
+            return Ok(recorded);
+        };
+        while let Some(block) = reader.read_block().map_err(refused)? {
+            let RecordingBlock::Records(records) = block else { continue };
+            for record in &records {
+                let pages = u64::from(record.pages);
+                match record.kind {
+                    kind::SWAP_READ => recorded.pages_read += pages,
+                    kind::SWAP_WRITE => recorded.pages_written += pages,
+                    // With a device, it stands for the write of these pages too.
+                    kind::PAGE_OUT if record.device != 0 => recorded.pages_written += pages,
+                    kind::SWAP_IN => {
+                        recorded.swap_ins += pages;
+                        if !processes.contains(&record.process) {
+                            recorded.foreign_swap_ins += pages;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(recorded)
+    }
+}
+
+impl Validity {
+    /// Judges a run by its counters, and by its recording if there is one. `load` is that after the visits; `processes`
+    /// are those of the applications; `is_complete` says whether every visit was made.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub(crate) fn of(
+        (counters, mut checks): (Around, Checks),
+        load: f64,
+        recording: Option<Recording<'_>>,
+        processes: &BTreeSet<u32>,
+        is_complete: bool,
+    ) -> Result<Validity, Error> {
+        let mut invalid_because = Vec::new();
+        checks.load_other = checks.load_other.max(load);
+        if !is_complete {
+            invalid_because.push("it was not finished".to_owned());
+        }
+        match recording {
+            None => invalid_because.push("it was not recorded".to_owned()),
+            Some(Recording { path, is_lossy }) => {
+                if is_lossy {
+                    invalid_because.push("the recorder lost events".to_owned());
+                }
+                let recorded = Recorded::count(path, processes)?;
+                let kernel = |name| counters.after.pages_since(&counters.before, name);
+                let ratio = |pages: u64, all: u64| (all > 0).then(|| pages as f64 / all as f64);
+                checks.swapin_ratio = ratio(recorded.pages_read, kernel("pswpin"));
+                checks.swapout_ratio = ratio(recorded.pages_written, kernel("pswpout"));
+                checks.foreign_swapin_share = ratio(recorded.foreign_swap_ins, recorded.swap_ins);
+            }
+        }
+        invalid_because.extend(checks.failed());
+        Ok(Validity { invalid_because, counters, checks })
+    }
+}
+
+impl Checks {
+    fn failed(&self) -> Vec<String> {
+        let ratios = [("swap-ins", self.swapin_ratio), ("swap-outs", self.swapout_ratio)];
+        let mut failed: Vec<String> = ratios
+            .into_iter()
+            .filter_map(|(what, ratio)| Some((what, ratio?)))
+            .filter(|(_, ratio)| (ratio - 1.0).abs() > RATIO_TOLERANCE)
+            .map(|(what, ratio)| format!("{ratio:.3} of the kernel's {what} were recorded"))
+            .collect();
+        if let Some(share) = self.foreign_swapin_share.filter(|share| *share > FOREIGN_SHARE_MAX) {
+            failed.push(format!("{:.1} % of the swap-ins are of other programs", share * 100.0));
+        }
+        if self.load_other > LOAD_MAX {
+            failed.push(format!(
+                "other programs take {:.0} % of the processors",
+                self.load_other * 100.0
+            ));
+        }
+        failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_busy_stolen_or_idle() {
+        let before = Ticks::parse("cpu  10 1 5 100 20 1 2 3 0 0\ncpu0 1 1 1 1\n");
+        assert_eq!(before, Ticks { busy: 19, stolen: 3, all: 142 });
+        let ticks = Ticks::parse("cpu  20 1 5 180 20 1 2 13 0 0\n").since(before);
+        assert_eq!((ticks.share(ticks.busy), ticks.share(ticks.stolen)), (0.1, 0.1));
+        assert_eq!(Ticks::parse("").share(1), 0.0);
+    }
+
+    #[test]
+    fn counters_of_paging_and_of_devices_with_requests_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |path: &str, text: &str| {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write("/proc/vmstat", "nr_free_pages 7\npswpin 5\npgmajfault 9\n");
+        write("/sys/block/vda/stat", " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n");
+        write("/sys/block/loop0/stat", "0 0 0 0 0 0 0 0 0 0 0\n");
+        let found = RawCounters::now(&root).unwrap();
+        assert_eq!(found.vmstat, [("pgmajfault".to_owned(), 9), ("pswpin".to_owned(), 5)].into());
+        assert_eq!(found.block.keys().collect::<Vec<_>>(), ["vda"]);
+        let disk = &found.block["vda"];
+        assert_eq!((disk["read_ios"], disk["write_sectors"], disk["flush_ticks"]), (1, 7, 17));
+        write("/proc/vmstat", "pswpin 25\n");
+        let later = RawCounters::now(&root).unwrap();
+        assert_eq!(later.pages_since(&found, "pswpin"), 20);
+        assert_eq!(later.pages_since(&found, "pswpout"), 0);
+    }
+
+    #[test]
+    fn each_check_has_its_reason() {
+        let good = Checks {
+            swapin_ratio: Some(0.98),
+            swapout_ratio: None,
+            foreign_swapin_share: Some(0.01),
+            load_other: 0.1,
+            steal_share: 0.5,
+        };
+        assert_eq!(good.failed(), [""; 0]);
+        let bad = Checks {
+            swapin_ratio: Some(1.04),
+            swapout_ratio: Some(0.9),
+            foreign_swapin_share: Some(0.02),
+            load_other: 0.3,
+            ..good
+        };
+        let failed = [
+            "1.040 of the kernel's swap-ins were recorded",
+            "0.900 of the kernel's swap-outs were recorded",
+            "2.0 % of the swap-ins are of other programs",
+            "other programs take 30 % of the processors",
+        ];
+        assert_eq!(bad.failed(), failed);
+    }
+
+    #[test]
+    fn a_run_without_a_recording_or_an_end_is_not_valid() {
+        let found = (Around::default(), Checks::default());
+        let judged = Validity::of(found, 0.2, None, &BTreeSet::new(), false).unwrap();
+        let reasons = [
+            "it was not finished",
+            "it was not recorded",
+            "other programs take 20 % of the processors",
+        ];
+        assert_eq!(judged.invalid_because, reasons);
+    }
+}
