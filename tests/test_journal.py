@@ -66,7 +66,10 @@ def test_a_later_run_finds_what_was_appended_around_a_torn_line(tmp_path: Path):
 def test_damage_to_the_header_costs_no_line(tmp_path: Path):
     results = str(tmp_path / "results.parquet")
     path = tmp_path / "results.parquet.journal"
+    version = HEADER.index(b"1")
     for place, bit in itertools.product(range(len(HEADER)), range(8)):
+        if place == version:
+            continue
         damaged = bytearray(HEADER)
         damaged[place] ^= 1 << bit
         path.write_bytes(bytes(damaged) + encode(CELLS))
@@ -75,6 +78,14 @@ def test_damage_to_the_header_costs_no_line(tmp_path: Path):
             first = {"a" * 64} if place == len(HEADER) - 1 else set()
             assert set(CELLS) - set(journal.finished) <= first
         path.unlink()
+
+
+def test_a_journal_of_another_version_is_refused(tmp_path: Path):
+    path = tmp_path / "results.parquet.journal"
+    path.write_bytes(HEADER.replace(b"1", b"2") + encode(CELLS))
+    with pytest.raises(UnwritableOutput, match="not a journal"):
+        open_journal(str(tmp_path / "results.parquet"))
+    assert path.read_bytes().endswith(encode(CELLS))
 
 
 @pytest.mark.parametrize("content", ["", "my notes\n", "57 0badc0de {}\n", "pagewise-journal 2\n"])

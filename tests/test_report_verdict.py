@@ -1,6 +1,7 @@
 """The verdict and the findings say what the results hold, about the recordings that they name."""
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from pagewise.report.build import default_title
 from pagewise.report.inputs import gather
 from pagewise.report.model import Panel
 from pagewise.report.panels import PANELS
-from pagewise.report.verdict import verdict
+from pagewise.report.verdict import OF_KERNELS, verdict
 
 KINDS = {result["schema"].split(".")[1].split("/")[0]: result for result in everything()}
 
@@ -106,15 +107,17 @@ def test_the_least_of_stock_linux_is_not_the_least_of_all() -> None:
     assert finding.statement.endswith("have adaptive, but swapd can run it.")
 
 
-def test_swapd_cannot_run_what_a_block_device_cannot_do() -> None:
+@pytest.mark.parametrize("option", OF_KERNELS)
+def test_swapd_cannot_run_what_a_block_device_cannot_do(option: str) -> None:
+    name, value = option.split("=")
     cells = [
-        {**cell, "options": '{"victims_in_memory":"drop"}'}
+        {**cell, "options": json.dumps({name: value})}
         if cell["architecture"] == "adaptive"
         else cell
         for cell in KINDS["sweep"]["cells"]
     ]
     finding = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"}).findings[0]
-    assert finding.statement.endswith("does not have adaptive victims_in_memory=drop.")
+    assert finding.statement.endswith(f"does not have adaptive {option}.")
 
 
 def facts_of(results: list[Any]) -> dict[Any, Any]:

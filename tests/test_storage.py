@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pagewise.storage import replacing
+from pagewise.errors import UsageError
+from pagewise.storage import refuse_unwritable, replacing
 
 
 def test_a_link_beside_the_result_is_not_written_through(tmp_path: Path) -> None:
@@ -29,6 +30,14 @@ def test_a_link_in_the_place_of_the_result_is_replaced(tmp_path: Path) -> None:
     with replacing(str(tmp_path / "result")) as aside:
         aside.write_text("new")
     assert victim.read_text() == "untouched" and not (tmp_path / "result").is_symlink()
+
+
+def test_a_link_that_leads_nowhere_is_not_replaced_without_force(tmp_path: Path) -> None:
+    link = tmp_path / "result"
+    link.symlink_to("absent")
+    with pytest.raises(UsageError, match="exists"):
+        refuse_unwritable(link, force=False)
+    refuse_unwritable(link, force=True)
 
 
 @pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])

@@ -113,7 +113,7 @@ def refuse_unwritable(path: Path, *, force: bool = True) -> None:
     Call it before the work whose result goes to the path.
     """
     refuse_special(path)
-    # A link that leads nowhere is somebody's too.
+    # A dangling link also counts as an existing file.
     if os.path.lexists(path) and not force:
         raise UsageError(f"{path} exists", path=str(path), hint="--force replaces it")
     if not os.access(path.parent, os.W_OK):

@@ -546,20 +546,20 @@ def test_a_device_quicker_than_the_way_to_swapd_is_not_emulated(folder: Path) ->
 def test_reads_of_an_emulated_tier_take_its_time_with_the_way_to_swapd(
     group: Group, folder: Path
 ) -> None:
-    work = [*entering(group.folder), sys.executable, "-c", WORK, str(80 * MIB)]
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(64 * MIB)]
     answer = subprocess.run(
-        words(folder, "--json", "--emulate", "slow=5/1ms", "--", *work),
+        words(folder, "--json", "--emulate", "slow=500/400us", "--", *work),
         capture_output=True,
         text=True,
         timeout=2 * HANGS_AFTER_S,
     )
     assert answer.returncode == 7, answer.stderr
     result = json.loads(answer.stdout)
-    slow = {"device": "5/1ms", "p50": 5000, "p99": 5000, "p999": 5000}
+    slow = {"device": "500/400us", "p50": 500, "p99": 500, "p999": 500}
     assert result["emulated"] == {"slow": slow}
     # The server ends a read so much earlier as the way to the program takes.
     assert result["slow"]["reads"] > 0 and result["carrier_us"] > 0
-    assert result["wait_us"]["slow"]["p50"] + result["carrier_us"] >= 5000 * 15 / 16
+    assert result["wait_us"]["slow"]["p50"] + result["carrier_us"] >= 500 * 15 / 16
 
 
 def test_it_does_not_become_the_only_area_by_itself(folder: Path) -> None:

@@ -46,8 +46,12 @@ SIZES = ["--size", "2MiB", "--fast", "1MiB", "--policy", "hierarchical", "--prio
 # With a command, a server that starts although it should refuse ends by itself.
 ENDS = ["--", "true"]
 NO_ERRORS = {"fast": 0, "slow": 0, "checksum": 0}
-# WORK, which also prints a line when its memory is full.
-FILLED = WORK.replace("for step in", "print('filled', flush=True)\nfor step in")
+# WORK, which prints a line when its memory is full, and then reads it until its input ends.
+FILLED = WORK.replace(
+    "for step in (7, 11):",
+    "import itertools, select\nprint('filled', flush=True)\nfor step in itertools.cycle((7, 11)):\n"
+    "    if select.select([sys.stdin], [], [], 0)[0]:\n        break",
+)
 
 
 def run(words: list[str], timeout: float = HANGS_AFTER_S) -> "subprocess.CompletedProcess[str]":
@@ -116,7 +120,8 @@ assert ctypes.CDLL(None, use_errno=True).mlockall(3) == 0, os.strerror(ctypes.ge
 stop()
 try:
     begun = uptime()
-    time.sleep(1)
+    while stat()[0] != "D" and uptime() < begun + seconds / 2:
+        time.sleep(0.1)
     state, ticks = stat()
     while uptime() < begun + seconds:
         time.sleep(0.1)
@@ -129,14 +134,17 @@ finally:
 def wait_through(group: Group, target: str, seconds: float, path: Path) -> None:
     """Runs a program that waits while a server, or its file system, stands still."""
     work = [*entering(group.folder), sys.executable, "-c", FILLED, str(120 * MIB)]
-    program = subprocess.Popen(work, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    program = subprocess.Popen(work, stdin=pipe, stdout=pipe, text=True)
     try:
-        assert program.stdout and line_of(program.stdout) == "filled\n"
+        assert program.stdin and program.stdout and line_of(program.stdout) == "filled\n"
         reads = result_of(path)
         words = [sys.executable, "-c", STOPS, target, str(program.pid), str(seconds)]
         stopped = run(words)
         # It waited for a page all the time, and ran no instruction.
         assert stopped.stdout == "D D 0\n", (stopped.stdout, stopped.stderr)
+        program.stdin.write("end\n")
+        program.stdin.flush()
         assert program.wait(HANGS_AFTER_S) == 7
     finally:
         # Refused unless the process above was killed.

@@ -128,7 +128,7 @@ observe_dax() {{
 }}
 
 for carrier in $(cat /carriers); do observe $carrier || exit 1; done
-[ ! -e /dev/pmem0 ] || observe_dax
+[ ! -e /dev/pmem0 ] || [ ! -e /bin/mkfs.ext4 ] || observe_dax
 """
 
 
@@ -154,7 +154,7 @@ def boot(kernel: str, folder: Path) -> Path:
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files = {
         **guest.with_libraries(AGENT),
-        **guest.with_libraries(MKFS),
+        **(guest.with_libraries(MKFS) if MKFS.exists() else {}),
         "bin/swapping": program,
         "carriers": " ".join(CARRIERS[kernel]),
     }
@@ -187,6 +187,8 @@ def test_the_last_server_reports_and_leaves_nothing(left: Left) -> None:
 
 
 def test_a_fast_tier_in_a_dax_file_outlives_its_server(booted: Callable[[str], Path]) -> None:
+    if not MKFS.exists():
+        pytest.skip(f"{MKFS} is missing")
     results = booted("6.12")
     assert "dax=always" in (results / "dax.mount").read_text()
     answers = (results / "dax.output").read_text().splitlines()

@@ -36,7 +36,7 @@ list() {
         echo $process $(cat /proc/$process/oom_score_adj)
     done
 }
-# Those whom a killd would kill, at a time when no other killd runs.
+# Processes that killd would kill, at a time when no other killd runs.
 search() {
     list >$results/$1.processes
     pagewise-agent killd --dry-run --config /killd.toml >$results/$1.log 2>$results/$1.errors &
@@ -114,5 +114,5 @@ def test_killd_finds_a_server_that_is_not_protected(results: Path) -> None:
     assert set(served) <= named(results, "unprotected")
 
 
-def test_nothing_but_the_protection_was_refused(results: Path) -> None:
+def test_the_protection_was_not_refused(results: Path) -> None:
     assert "oom_score_adj" not in (results / "errors").read_text()

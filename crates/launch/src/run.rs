@@ -121,14 +121,18 @@ fn tour(
         Ok(()) if is_interrupted => "interrupted".to_owned(),
         Ok(()) => COMPLETE.to_owned(),
     };
+    // Judging reads the whole recording; a run that is killed meanwhile is complete all the same.
+    tour.describe(&visits, duration, &reason)?;
     let judged = seen.and_then(|seen| {
         let path = preparation.folder.join(RECORDING);
-        let recorded = recorded.as_ref().ok().and_then(Option::as_ref);
-        let recording =
-            recorded.map(|recorded| Recording { path: &path, is_lossy: recorded.is_lossy() });
+        let recording = match &recorded {
+            Ok(None) => Recording::None,
+            Ok(Some(made)) => Recording::Made { path: &path, lost: made.lost },
+            Err(error) => Recording::Failed(error.to_string()),
+        };
         let processes = tour.watch.processes().into_iter().map(|process| process.number).collect();
         let load = validity::load(place.root)?;
-        Validity::of(seen, load, recording, &processes, reason == COMPLETE)
+        Validity::of(seen, load, &recording, &processes, reason == COMPLETE)
     });
     tour.validity = judged.as_ref().ok().cloned();
     tour.describe(&visits, duration, &reason)?;

@@ -50,7 +50,7 @@ const BLOCK_FIELDS: [&str; 17] = [
 const RATIO_TOLERANCE: f64 = 0.03;
 /// The largest share of swap-ins by processes that are not of the plan.
 const FOREIGN_SHARE_MAX: f64 = 0.01;
-/// The largest share of the processors that other programs may take beside the run.
+/// The largest share of the processors that may be busy beside the visits.
 const LOAD_MAX: f64 = 0.1;
 /// How long the load is measured while no application runs.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -115,11 +115,14 @@ pub(crate) struct Observed {
 }
 
 /// The recording of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Recording<'run> {
-    pub(crate) path: &'run Path,
-    /// Whether the recorder lost events.
-    pub(crate) is_lossy: bool,
+#[derive(Clone, Debug)]
+pub(crate) enum Recording<'run> {
+    /// The run is not recorded.
+    None,
+    /// The recorder failed; the text says why.
+    Failed(String),
+    /// The file at `path`, which lacks `lost` events.
+    Made { path: &'run Path, lost: u64 },
 }
 
 /// Pages of swap areas in a recording.
@@ -233,11 +236,12 @@ impl Recorded {
             let RecordingBlock::Records(records) = block else { continue };
             for record in &records {
                 let pages = u64::from(record.pages);
+                // The first entry of an area is its header. Without an entry, it is a direct transfer of a program's
+                // own memory, such as of swapd to its slow tier.
+                let has_entry = record.object != 0;
                 match record.kind {
-                    kind::SWAP_READ => recorded.pages_read += pages,
-                    kind::SWAP_WRITE => recorded.pages_written += pages,
-                    // With a device, it stands for the write of these pages too.
-                    kind::PAGE_OUT if record.device != 0 => recorded.pages_written += pages,
+                    kind::SWAP_READ if has_entry => recorded.pages_read += pages,
+                    kind::SWAP_WRITE if has_entry => recorded.pages_written += pages,
                     kind::SWAP_IN => {
                         recorded.swap_ins += pages;
                         if !processes.contains(&record.process) {
@@ -253,7 +257,7 @@ impl Recorded {
 }
 
 impl Validity {
-    /// Judges a run by its counters, and by its recording if there is one. `load` is that after the visits; `processes`
+    /// Judges a run by its counters and its recording. `load` is that after the visits; `processes`
     /// are those of the applications; `is_complete` says whether every visit was made.
     ///
     /// # Errors
@@ -261,7 +265,7 @@ impl Validity {
     pub(crate) fn of(
         (counters, mut checks): (Around, Checks),
         load: f64,
-        recording: Option<Recording<'_>>,
+        recording: &Recording<'_>,
         processes: &BTreeSet<u32>,
         is_complete: bool,
     ) -> Result<Validity, Error> {
@@ -271,10 +275,11 @@ impl Validity {
             invalid_because.push("it was not finished".to_owned());
         }
         match recording {
-            None => invalid_because.push("it was not recorded".to_owned()),
-            Some(Recording { path, is_lossy }) => {
-                if is_lossy {
-                    invalid_because.push("the recorder lost events".to_owned());
+            Recording::None => invalid_because.push("it was not recorded".to_owned()),
+            Recording::Failed(why) => invalid_because.push(format!("the recording failed: {why}")),
+            Recording::Made { path, lost } => {
+                if *lost > 0 {
+                    invalid_because.push(format!("the recorder lost {lost} events"));
                 }
                 let recorded = Recorded::count(path, processes)?;
                 let kernel = |name| counters.after.pages_since(&counters.before, name);
@@ -282,6 +287,9 @@ impl Validity {
                 checks.swapin_ratio = ratio(recorded.pages_read, kernel("pswpin"));
                 checks.swapout_ratio = ratio(recorded.pages_written, kernel("pswpout"));
                 checks.foreign_swapin_share = ratio(recorded.foreign_swap_ins, recorded.swap_ins);
+                if recorded.swap_ins == 0 && kernel("pswpin") > 0 {
+                    invalid_because.push("no swap-in has a process".to_owned());
+                }
             }
         }
         invalid_because.extend(checks.failed());
@@ -302,10 +310,8 @@ impl Checks {
             failed.push(format!("{:.1} % of the swap-ins are of other programs", share * 100.0));
         }
         if self.load_other > LOAD_MAX {
-            failed.push(format!(
-                "other programs take {:.0} % of the processors",
-                self.load_other * 100.0
-            ));
+            let percent = self.load_other * 100.0;
+            failed.push(format!("the processors are {percent:.0} % busy beside the visits"));
         }
         failed
     }
@@ -368,7 +374,7 @@ mod tests {
             "1.040 of the kernel's swap-ins were recorded",
             "0.900 of the kernel's swap-outs were recorded",
             "2.0 % of the swap-ins are of other programs",
-            "other programs take 30 % of the processors",
+            "the processors are 30 % busy beside the visits",
         ];
         assert_eq!(bad.failed(), failed);
     }
@@ -376,11 +382,17 @@ mod tests {
     #[test]
     fn a_run_without_a_recording_or_an_end_is_not_valid() {
         let found = (Around::default(), Checks::default());
-        let judged = Validity::of(found, 0.2, None, &BTreeSet::new(), false).unwrap();
+        let judged = |recording| {
+            let (counters, checks) = found.clone();
+            Validity::of((counters, checks), 0.2, &recording, &BTreeSet::new(), false).unwrap()
+        };
+        let failed = judged(Recording::Failed("No space left on device".to_owned()));
+        assert_eq!(failed.invalid_because[1], "the recording failed: No space left on device");
+        let judged = judged(Recording::None);
         let reasons = [
             "it was not finished",
             "it was not recorded",
-            "other programs take 20 % of the processors",
+            "the processors are 20 % busy beside the visits",
         ];
         assert_eq!(judged.invalid_because, reasons);
     }

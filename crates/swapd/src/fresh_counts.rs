@@ -40,7 +40,7 @@ fn add_up_while_changing(mut counts: GroupCounts, statistics: &Weak<Statistics>)
     let (mut last, mut periods) = (0, 0);
     while let Some(pages) = pages(statistics) {
         if pages == last {
-            // The next request of the kernel ends this. Its pages are counted a little later.
+            // The next pages end this; those that swapd counts within the period are seen after it.
             thread::park_timeout(WAITS_AT_MOST);
         } else {
             if periods % PERIODS_PER_SEARCH == 0 {

@@ -342,7 +342,7 @@ impl Statistics {
         let _ = self.follower.set(thread);
     }
 
-    /// Wakes the thread that follows the counts: the server has slept, and a request may have come.
+    /// Lets the thread that follows the counts go on: some may have changed.
     pub(crate) fn wake_follower(&self) {
         if let Some(thread) = self.follower.get() {
             thread.unpark();

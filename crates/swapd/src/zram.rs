@@ -256,6 +256,9 @@ impl Driver {
                 }
             }
         }
+        if !transfers.is_empty() {
+            self.statistics.wake_follower();
+        }
         self.statistics.events_lost.set(lost + 1);
         if self.control.is_ending() {
             return None;

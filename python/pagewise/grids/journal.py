@@ -25,7 +25,8 @@ from pagewise.storage import filesystem, is_remote, local_path
 
 SUFFIX = ".journal"
 HEADER = b"pagewise-journal 1\n"
-"""The first line of a local journal. A file without it is never written, truncated or removed."""
+"""The first line of a local journal. A file without it is never written, truncated or removed,
+unless cells follow a line that differs from it by one character other than the version."""
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP)
 """How a file system without hard links refuses one."""
 
@@ -182,12 +183,20 @@ def _found(path: Path) -> IO[bytes]:
 
 
 def _is_ours(file: IO[bytes]) -> bool:
-    """Whether a file begins with the header of a journal, or with a damaged one before cells."""
+    """Whether a file begins with the header of a journal, or with a damaged one before cells.
+
+    Damage to the version looks like another version, whose lines may mean something else.
+    """
     head = file.read(len(HEADER))
     if head == HEADER:
         return True
-    differing = sum(byte != expected for byte, expected in zip(head, HEADER, strict=False))
-    return differing == 1 and bool(decode(file.read()))
+    version = len(HEADER) - 2
+    differing = [
+        place
+        for place, (byte, expected) in enumerate(zip(head, HEADER, strict=False))
+        if byte != expected
+    ]
+    return len(differing) == 1 and differing != [version] and bool(decode(file.read()))
 
 
 class RemoteJournal(_Closing):

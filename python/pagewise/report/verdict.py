@@ -256,9 +256,14 @@ def simulated(inputs: Inputs) -> Finding | None:
     )
 
 
+OF_KERNELS = ("victims_in_memory=drop", "slot_on_swapin=free", "on_hit=move")
+"""Values of options that no block device can do (``policy::tiers``), so swapd refuses them."""
+
+
 def else_run(cell: SimulatedCell) -> str:
     """How a cell of an architecture runs that stock Linux does not have, if it does."""
-    return "" if "victims_in_memory=drop" in label(cell) else ", but swapd can run it"
+    chosen = label(cell).split()
+    return "" if any(value in chosen for value in OF_KERNELS) else ", but swapd can run it"
 
 
 def is_stock(cell: SimulatedCell) -> bool:

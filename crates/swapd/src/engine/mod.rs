@@ -188,6 +188,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let mut last_work_ns = self.now_ns();
         loop {
             if self.turn()? {
+                self.parts.statistics.wake_follower();
                 last_work_ns = self.now_ns();
                 continue;
             }
@@ -276,7 +277,6 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(Error::refused("wait for requests", error)),
         }
-        self.parts.statistics.wake_follower();
         if !files[0].revents().is_empty() {
             control.clear();
             let devices = [&mut self.parts.emulated_fast, &mut self.parts.emulated_slow];
