@@ -120,9 +120,13 @@ assert ctypes.CDLL(None, use_errno=True).mlockall(3) == 0, os.strerror(ctypes.ge
 stop()
 try:
     begun = uptime()
-    while stat()[0] != "D" and uptime() < begun + seconds / 2:
-        time.sleep(0.1)
-    state, ticks = stat()
+    seen, since = stat(), begun
+    # Until it has waited for a second: at first it still finds pages.
+    while uptime() < since + 1 and uptime() < begun + 0.6 * seconds:
+        time.sleep(0.05)
+        if stat() != seen or seen[0] != "D":
+            seen, since = stat(), uptime()
+    state, ticks = seen
     while uptime() < begun + seconds:
         time.sleep(0.1)
     print(state, stat()[0], stat()[1] - ticks)
