@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from waiting import line_of
+
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 LOCK = Path("/run/pagewise/launch.lock")
 
@@ -42,3 +44,11 @@ def is_free() -> bool:
         except BlockingIOError:
             return False
     return True
+
+
+def device_of(server: "subprocess.Popen[str]") -> str:
+    """The device that a swapd names in its first line; fails with its errors if there is none."""
+    assert server.stdout and server.stderr
+    line = line_of(server.stdout)
+    assert line, server.stderr.read()
+    return line.split(" at ")[1].split()[0]

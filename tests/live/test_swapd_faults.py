@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent import AGENT, findings, refusal
+from agent import AGENT, device_of, findings, refusal
 from groups import HANGS_AFTER_S, MIB, Group, entering
 from guards import guard_of
 from killd import Killer, settings
@@ -79,10 +79,7 @@ def serving(words: list[str]) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     before = logs()
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert server.stdout and server.stderr
-        line = line_of(server.stdout)
-        assert line, server.stderr.read()
-        yield server, line.split(" at ")[1].split()[0]
+        yield server, device_of(server)
     finally:
         if server.poll() is None:
             server.send_signal(signal.SIGCONT)

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from agent import AGENT, refusal
+from agent import AGENT, device_of, refusal
 from groups import HANGS_AFTER_S, MIB
 from guards import guard_of
 from test_swapd import folder, loop_device, result_of
-from waiting import is_running, line_of
+from waiting import is_running
 
 __all__ = ["folder"]
 
@@ -67,10 +67,7 @@ def serving(content: object, *more: str) -> Iterator[tuple["subprocess.Popen[str
     words = [str(AGENT), "swapd", "--serve", str(content), *FAST, "--verify", *more]
     server = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        assert server.stdout and server.stderr
-        line = line_of(server.stdout)
-        assert line, server.stderr.read()
-        yield server, line.split(" at ")[1].split()[0]
+        yield server, device_of(server)
     finally:
         server.terminate()
 
