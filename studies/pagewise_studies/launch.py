@@ -74,10 +74,15 @@ class Pair:
 
 
 def study(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_runs(folders)
+    runs = read_runs(folders, allow_invalid=allow_invalid)
     unlimited = [run for run in runs if run.mode == NO_LIMIT]
     short = [run for run in runs if run.mode != NO_LIMIT]
     if not unlimited or not short:
@@ -95,6 +100,7 @@ def study(
         verdicts=list(verdicts(by_run)),
         tables=[launches(by_run, seed), waits(by_run), *killers(by_run), *kills(short)],
         inputs=inputs_of(runs),
+        runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
