@@ -488,6 +488,8 @@ class AdvicePageSize(TypedDict):
     """Commands that set the size."""
     notes: list[str]
     """What stands between the figures and the machine."""
+    host_page_bytes: NotRequired[Count]
+    """With nested page walks: the smallest page of the host with which the gain is reached."""
     verification: NotRequired[PageSizeTrial]
     """The measurement; absent without `--verify`."""
 
@@ -535,6 +537,12 @@ class AssumedTerms(TypedDict):
     """Levels of the TLB."""
     readahead_bytes: Count
     """What a fault reads at once; 0 is a page."""
+    walk: NotRequired[Literal["native", "nested"]]
+    """Whether page walks are those of the machine itself or of a virtual machine."""
+    walk_levels: NotRequired[Count]
+    """Levels of the page tables."""
+    cached_levels: NotRequired[Count]
+    """Upper levels that the processor's page-walk caches hold."""
 
 
 class Assumed(TypedDict):
