@@ -237,6 +237,47 @@ class StudyCell(TypedDict):
     """I/O time over that of the slow tier only, at 90/40 us and 4/5 us; null if that is 0."""
 
 
+class LaunchParts(TypedDict):
+    """Mean seconds of a launch in short memory beyond those in ample memory, by what it waits for.
+
+    The parts add up to ``slower_s``; a part is null if the runs did not measure it.
+    """
+
+    kill_wait_s: float | None
+    """Kills, until the victims' memory was back."""
+    direct_reclaim_s: float | None
+    """The application's own reclaim."""
+    kswapd_s: float | None
+    """Processor time of kswapd."""
+    refault_s: float | None
+    """File pages that were evicted and read again."""
+    swapin_s: float | None
+    """Pages read back from swap."""
+    cpu_s: float | None
+    """The application's processor time, and its waits for a processor."""
+    rest_s: float
+    """Everything else; negative if parts overlap."""
+
+
+class StudyLaunch(TypedDict):
+    """Cold launches of an application in a run with short memory, beside those in ample memory."""
+
+    run: str
+    """The run with short memory."""
+    app: str
+    """The application."""
+    launches: Count
+    """Launches in short memory."""
+    slowdown: float
+    """The median launch in short memory over the median launch in ample memory."""
+    slower_s: float
+    """The mean launch in short memory less that in ample memory."""
+    free_before_bytes: Count | None
+    """Median of the free memory before a launch in short memory; null if it was not measured."""
+    parts: LaunchParts
+    """What the launches wait for."""
+
+
 class StudyResult(TypedDict):
     """The result of a study: figures, tables, verdicts, sensitivity and inputs."""
 
@@ -271,6 +312,8 @@ class StudyResult(TypedDict):
     invalid_runs: NotRequired[dict[str, list[str]]]
     """Why each run can carry no verdict that was taken all the same, by its name; every row is
     marked then."""
+    launches: NotRequired[list[StudyLaunch]]
+    """The applications of the study `launch`, by run."""
     cells: NotRequired[list[StudyCell]]
     """The cells that the figures show, in studies that count them."""
     unjudged_runs: NotRequired[list[str]]

@@ -36,7 +36,8 @@ class Visit:
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
-    ``taken_bytes`` is free memory of the machine before the launch less that after it.
+    ``taken_bytes`` is free memory of the machine before the launch, ``free_before_bytes``, less
+    that after it.
     ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
     that the killer ended. ``major_faults`` of the machine is None in older runs.
     """
@@ -58,6 +59,7 @@ class Visit:
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
     taken_bytes: int | None = None
+    free_before_bytes: int | None = None
     major_faults: int | None = None
     waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
 
@@ -462,6 +464,7 @@ def _visit(row: _VisitRow, first_round: int) -> Visit:
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
         taken_bytes=_taken_bytes(row["free_bytes_before"], row["free_bytes_after"]),
+        free_before_bytes=row["free_bytes_before"],
         major_faults=row["major_faults"],
         waits={name: row[name] for name in WAITS},
     )

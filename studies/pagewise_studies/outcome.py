@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 
 from pagewise import _core
-from pagewise.comparisons import Scalar, StudyCell, StudyResult
+from pagewise.comparisons import Scalar, StudyCell, StudyLaunch, StudyResult
 from pagewise.grids.key import file_digest
 from pagewise.launch_runs import LaunchRun
 from pagewise.storage import write_text
@@ -42,13 +42,16 @@ def assemble(
     sensitivity: Sequence[Mapping[str, Scalar]] = (),
     losses: Mapping[str, Sequence[Loss]] | None = None,
     cells: Sequence[StudyCell] = (),
+    launches: Sequence[StudyLaunch] = (),
+    flawed: Mapping[str, Sequence[str]] | None = None,
     called: str = "",
 ) -> StudyResult:
     """Writes ``NAME.json``, ``NAME.md`` and one CSV per figure into ``output``; returns the JSON
     object.
 
     ``inputs`` are the input files; the result names each with its sha256. ``runs`` are the launch
-    runs among them: if one of them is invalid, every row is marked. ``arguments`` completes the
+    runs among them: if one of them is invalid, or ``flawed`` names one, every row is marked.
+    ``arguments`` completes the
     command that made the result; ``called`` is the study's name in that command, if it is not
     ``name``. ``seeded`` is the use of the seeds, and ``losses`` are the losses of each recording.
     """
@@ -57,6 +60,8 @@ def assemble(
     invalid = {
         run.name: list(run.invalid_because) for run in by_name.values() if run.invalid_because
     }
+    for label, reasons in (flawed or {}).items():
+        invalid[label] = [*invalid.get(label, []), *reasons]
     if invalid:
         arguments = f"{arguments} --allow-invalid"
         figures = [figure.marked(INVALID) for figure in figures]
@@ -82,6 +87,8 @@ def assemble(
     }
     if cells:
         result["cells"] = list(cells)
+    if launches:
+        result["launches"] = list(launches)
     write_text(output / f"{name}.json", json.dumps(result, indent=1) + "\n")
     write_text(output / f"{name}.md", markdown(result))
     for figure in figures:
