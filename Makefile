@@ -5,11 +5,12 @@
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes 52 minutes.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
+# recordings: makes the launch runs of lab/matrix.toml, all recorded; needs root, takes hours, restartable.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
 # lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
-.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers lab-setup lab launches traces clean
+.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -94,27 +95,12 @@ kills: build
 	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html --force
 
 TIERS ?= build/tiers
-EMMC = --emulate emmc-5.1
 tiers: build
-	-$(PYTHON) bench/swapd.py faults idle kills
-	-$(PYTHON) bench/swapd_vm.py --rounds 1
-	-$(PYTHON) bench/compressed.py $(TIERS)/compressed --repeats 1
-	-$(PYTHON) bench/tiers.py $(TIERS)/policies
-	-$(PYTHON) bench/tiers.py $(TIERS)/sizes --policy nvm-cache --policy kill \
-	    --fast 64MiB --fast 256MiB --fast 2GiB --repeats 1
-	-$(PYTHON) bench/tiers.py $(TIERS)/emmc --plan multiswap-1 $(EMMC) --repeats 1
-	-$(PYTHON) bench/relaunch.py $(TIERS)/prefetch
-	-$(PYTHON) bench/relaunch.py $(TIERS)/prefetch-emmc $(EMMC) --repeats 2
-	-.venv/bin/pagewise study multiswap --live $(TIERS)/policies/*-[0-9] \
-	    -o $(TIERS)/policies/study --report $(TIERS)/multiswap.html --force
-	-.venv/bin/pagewise study multiswap --live $(TIERS)/emmc/*-[0-9] \
-	    -o $(TIERS)/emmc/study --report $(TIERS)/multiswap-emmc.html --force
-	-.venv/bin/pagewise study nvm-cache --live $(TIERS)/sizes/*-[0-9] \
-	    -o $(TIERS)/sizes/study --report $(TIERS)/nvm-cache.html --force
-	-.venv/bin/pagewise study relaunch $(TIERS)/prefetch/*-[0-9] \
-	    -o $(TIERS)/prefetch/study --report $(TIERS)/relaunch.html --force
-	-.venv/bin/pagewise study relaunch $(TIERS)/prefetch-emmc/*-[0-9] \
-	    -o $(TIERS)/prefetch-emmc/study --report $(TIERS)/relaunch-emmc.html --force
+	tools/tiers.sh $(TIERS)
+
+RECORDINGS ?= build/recordings
+recordings: build lab-setup
+	$(PYTHON) tools/recordings.py $(RECORDINGS)
 
 TRACES ?= build/page-size
 traces: build

@@ -412,7 +412,7 @@ If a fast write costs as much as a slow one (20 us here), filling the tier pays 
 are read again, and nothing seen before that moment shows whether they will be. With a cheaper fast
 write, the worst cells are lost to `hierarchical` with `lru` or `clock` on a large tier: right after
 the tier is full, `adaptive` ranks pages by waits that it has not seen yet. Variants
-with a shadow of LRU mend some of those cells and lose others, so 3 % may be possible there.
+with a shadow of LRU fix some of those cells and lose others, so 3 % may be possible there.
 [Decision 0014](decisions/0014-adaptive-follows-no-experts.md) has the worst cell and the mean of
 all variants and constants that were tried.
 """

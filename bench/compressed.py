@@ -137,7 +137,7 @@ def ran(out: Path, name: str, text: str) -> Counts:
         return Counts(**json.loads(kept.read_text()))
     shutil.rmtree(out / name, ignore_errors=True)  # its counters are not known
     with Watch() as watch:
-        folder = made(out, name, text, False)
+        folder = made(out, name, text)
     tiers = folder / "swapd.json"
     if tiers.exists():
         slow = json.loads(tiers.read_text())["slow"]

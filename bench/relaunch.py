@@ -36,7 +36,7 @@ def main() -> int:
     for repeat in range(arguments.repeats):
         for name in ("without", "with"):
             plan = text.replace("\nmode", "\nprefetch = true\nmode") if name == "with" else text
-            folders.append(made(arguments.out, f"{name}-{repeat}", plan, False))
+            folders.append(made(arguments.out, f"{name}-{repeat}", plan))
             print(f"{name}-{repeat}: load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
     return studied(relaunch.study, folders, arguments.out)
 

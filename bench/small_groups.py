@@ -1,4 +1,4 @@
-"""sqlite in a memory cgroup much smaller than its data, beside load: does the OOM killer end it?
+"""sqlite in a memory cgroup much smaller than its data, under load: does the OOM killer end it?
 
     python bench/small_groups.py [--limit 24MiB] [--runs 5] [--on swapd|swap-file|both]
 

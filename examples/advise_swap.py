@@ -21,7 +21,7 @@ def main(path: str) -> None:
         if choice is not None:
             print(
                 f"{name}: {choice['architecture']}, {choice['fast_tier_bytes'] / 2**20:.0f} MiB, "
-                f"{choice['io_share']['typical']:.0%} of the I/O time of the eMMC alone"
+                f"{choice['io_share']['typical']:.0%} of the I/O time without a fast tier"
             )
     for setting in advice["settings"][:1]:
         print(setting["apply"])

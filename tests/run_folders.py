@@ -88,12 +88,14 @@ def write_run(
     minfree: str = "",
     kills: Sequence[dict[str, Any]] = (),
     without: Sequence[str] = (),
+    invalid_because: Sequence[str] | None = None,
 ) -> Path:
     """Writes a run with these visits; entries that a visit lacks have the values of ``VISIT``.
 
     ``recording`` is the text of a recording of any format, which readers recognise by its content;
     ``minfree`` are further entries of the plan, such as the killer's table in that mode; ``kills``
-    are rows as in ``KILL``; ``without`` names columns that the run lacks.
+    are rows as in ``KILL``; ``without`` names columns that the run lacks; ``invalid_because`` are
+    the reasons of a run that judged itself.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
@@ -107,6 +109,9 @@ def write_run(
         finished="false" if unfinished else "true",
         reason=unfinished,
     )
+    if invalid_because is not None:
+        judged = f"valid = {json.dumps(not invalid_because)}\n"
+        text = f"{judged}invalid_because = {json.dumps(list(invalid_because))}\n{text}"
     (folder / "run.toml").write_text(text)
     columns = {
         name: (kind, [visit.get(name, usual) for visit in visits])

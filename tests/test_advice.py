@@ -220,8 +220,8 @@ def test_life_and_busy_time_follow_from_the_counts(clocked: Path):
         years = capacity * cycles[of_cycles] / (written * amplification)
         assert alone["life_slow_years"][figure] == pytest.approx(years, rel=1e-6)
     assert re.fullmatch(
-        r"sd-a1 alone cannot keep up: its I/O takes [\d.,]+ \([\d.,]+ to [\d.,]+\) times "
-        "the time of the recording",
+        r"sd-a1 without a fast tier cannot keep up: "
+        r"its I/O takes [\d.,]+ \([\d.,]+ to [\d.,]+\) times the time of the recording",
         advice["warnings"][0],
     )
 
@@ -303,7 +303,7 @@ def test_the_text_fits_80_columns_and_names_losses(clocked: Path, capsys: pytest
     assert len(table.splitlines()) == 8 and max(map(len, table.splitlines())) <= 80
     assert "life of sd-a1" in text and "memory it takes" not in text  # no size without evidence
     assert "note: the recording lost 1 record (lines that could not be read: 1)" in diagnostics
-    assert "warning: sd-a1 alone cannot keep up" in diagnostics
+    assert "warning: sd-a1 without a fast tier cannot keep up" in diagnostics
 
 
 def test_a_setting_names_the_io_time_of_its_architecture(advice: dict):

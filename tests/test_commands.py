@@ -356,7 +356,7 @@ def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
     _, output, _ = ran("simulate", recording, *arguments, *DEVICES, capsys=capsys)
     rows = [line.split() for line in output.splitlines()]
     (slow,) = (row[1:3] for row in rows if len(row) > 2 and row[0] == "slow" and row[1] != "device")
-    (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "alone"])
+    (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "only"])
     assert slow == alone
 
 

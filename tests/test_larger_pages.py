@@ -130,9 +130,9 @@ def test_the_commands_show_both_sizes(capsys: pytest.CaptureFixture[str]) -> Non
     _, output, _ = ran(*simulate, *devices, *size, capsys=capsys)
     fields = [line.split("\t") for line in output.splitlines()]
     assert [row[:2] for row in fields if row[1:] and row[1].endswith("KiB")] == [
-        [name, size] for name in ("priority", "slow device alone") for size in ("4 KiB", "16 KiB")
+        [name, size] for name in ("priority", "slow device only") for size in ("4 KiB", "16 KiB")
     ]
     _, output, _ = ran("advise", "swap", EXAMPLE, *devices, *size, capsys=capsys)
     # The recording has too little evidence for a size, so only the slow device is compared.
     assert "pages of 16 KiB\tinstead of 4 KiB:" in output
-    assert output.count(" instead of ") == 2 and "ufs-3.1 alone" in output
+    assert output.count(" instead of ") == 2 and "ufs-3.1 only" in output

@@ -45,7 +45,7 @@ def test_a_run_made_before_a_column_was_added_is_read(tmp_path: Path) -> None:
 
 def test_two_runs_with_one_name_get_different_names(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / day / "run", rounds(1, 1.0)) for day in ("1", "2")]
-    assert [run.name for run in read_runs(folders)] == ["run", "run (2)"]
+    assert [run.name for run in read_runs(folders, allow_invalid=False)] == ["run", "run (2)"]
 
 
 def broken(folder: Path, how: str) -> None:

@@ -107,6 +107,42 @@ def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Pat
     assert parts["ample memory"]["large", "unexplained"] == 1, "nothing else was recorded"
 
 
+def test_the_parts_of_a_slowdown_add_up(tmp_path: Path) -> None:
+    waits = {
+        "processor_s": 0.5,
+        "ready_s": 0.2,
+        "refault_s": 0.1,
+        "reclaim_s": 0.05,
+        "kill_s": 0.02,
+    }
+    folders = runs(tmp_path, {"small": 1.4, "middle": 2.0, "large": 3.0}, **waits)
+    result = launch.study(folders, tmp_path, seed=1, progress=None)
+    small, _, large = result["launches"]
+    assert (small["run"], small["app"], small["launches"]) == ("short", "small", 1)
+    assert small["slowdown"] == pytest.approx(1.4) and small["slower_s"] == pytest.approx(0.4)
+    assert small["free_before_bytes"] == 90 * MIB
+    parts = small["parts"]
+    assert (parts["kswapd_s"], parts["swapin_s"]) == (None, None)
+    assert parts["cpu_s"] == pytest.approx(0.7) and parts["kill_wait_s"] == pytest.approx(0.02)
+    for found in (small, large):
+        measured = [value for value in found["parts"].values() if value is not None]
+        assert sum(measured) == pytest.approx(found["slower_s"])
+    assert parts["rest_s"] == pytest.approx(0.4 - 0.87)
+    row = rows(result, "splits")[0]
+    assert row["direct reclaim, s"] == pytest.approx(0.05) and row["kswapd, s"] is None
+
+
+def test_a_baseline_slower_than_the_short_runs_is_refused(tmp_path: Path) -> None:
+    folders = runs(tmp_path, {"small": 0.6, "middle": 0.7, "large": 1.1})
+    with pytest.raises(UsageError, match="slower than in short memory for 2 of 3 applications"):
+        launch.study(folders, tmp_path, seed=1, progress=None)
+    result = launch.study(folders, tmp_path, seed=1, progress=None, allow_invalid=True)
+    assert list(result["invalid_runs"]) == ["ample"]
+    assert all(row["run"].endswith("(invalid run)") for row in rows(result, "splits"))
+    table = next(table for table in result["tables"] if table["name"] == "launches")
+    assert "*ample*, the baseline, is ample." in table["note"]
+
+
 def test_a_claim_does_not_hold_if_the_runs_do_not_show_it(tmp_path: Path) -> None:
     folders = runs(tmp_path, {"small": 1.9, "middle": 1.7, "large": 1.1})
     verdicts = judged(launch.study(folders, tmp_path, seed=1, progress=None))

@@ -245,7 +245,7 @@ def test_advice_needs_no_option(work: Path, capsys: pytest.CaptureFixture[str]):
     assert "slow device ufs-3.1: the recorded machine's sda is UFS 3.1\n" in diagnostics
     assert "memory 4 GiB: all of the recorded machine's\n" in diagnostics
     assert "compression 3 to 1: the recorded machine's zram0 held 300 MiB" in diagnostics
-    assert "ufs-3.1 alone" in text and "compression 3 to 1: the recorded machine's" in text
+    assert "ufs-3.1 only" in text and "compression 3 to 1: the recorded machine's" in text
     assert run(["advise", "swap", str(work), "--json", "--slow", "hdd"]) == 0
     text, diagnostics = capsys.readouterr()
     result = json.loads(text)

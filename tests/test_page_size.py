@@ -3,9 +3,18 @@
 import pytest
 from hand_curves import HandCurve, HandCurves, dense, scattered
 
+from pagewise.advice.page_size.advise import advise_page_size
 from pagewise.errors import UsageError
 from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, choose
-from pagewise.models.page_size_time import PAPER, Hardware, Machine, Storage, Terms, storage_of
+from pagewise.models.page_size_time import (
+    PAPER,
+    Hardware,
+    Machine,
+    Storage,
+    Terms,
+    Walk,
+    storage_of,
+)
 from pagewise.probe import LARGE_BYTES, Times, device_file, transfer
 
 MIB = 2**20
@@ -44,6 +53,43 @@ def test_a_second_tlb_level_is_used_on_misses_of_the_first():
     rates = machine.rates(curves, 4096, 8 * MIB)
     assert (rates.first_tlb, rates.last_tlb) == (0.35, 0.15)
     assert machine.times(rates, 4096).translation_ns == pytest.approx(1 + 0.35 * 7 + 0.15 * 50)
+
+
+@pytest.mark.parametrize(
+    ("walk", "cached", "accesses"),
+    [("native", 3, 1), ("native", 0, 4), ("nested", 3, 3), ("nested", 2, 8), ("nested", 0, 24)],
+)
+def test_a_page_walk_takes_the_accesses_of_its_levels(
+    walk: Walk, cached: int, accesses: int
+) -> None:
+    terms = Terms(tlb_levels=1, walk=walk, cached_levels=cached)
+    assert terms.walk_accesses == accesses
+    curves = HandCurves({4096: HandCurve(10, {100: 20})}, steps=100)
+    machine = Machine(OPTANE, Hardware(), terms)
+    rates = machine.rates(curves, 4096, 8 * MIB)
+    assert machine.times(rates, 4096).translation_ns == pytest.approx(1 + 0.3 * accesses * 50)
+
+
+def test_a_five_level_walk_is_possible_and_more_or_no_level_refused() -> None:
+    assert Terms(walk="nested", walk_levels=5, cached_levels=0).walk_accesses == 35
+    for levels, cached in ((0, 0), (6, 3), (4, 4), (4, -1)):
+        with pytest.raises(UsageError, match="level"):
+            Terms(walk_levels=levels, cached_levels=cached)
+
+
+def test_nested_walks_make_larger_pages_gain_more_and_ask_for_the_hosts() -> None:
+    curves = dense()
+    gains, notes = [], []
+    for terms in (Terms(), Terms(walk="nested"), Terms(walk="nested", cached_levels=0)):
+        found = advise_page_size(
+            curves, memory="100%", storage="optane-ssd", target="x86-mthp", terms=terms
+        )
+        gains.append(found["gain"]["typical"])
+        notes.append([note for note in found["notes"] if "the host must hold" in note])
+        wanted = found["page_bytes"] if terms.walk == "nested" else None
+        assert found.get("host_page_bytes") == wanted
+    assert gains[0] < gains[1] < gains[2]
+    assert [bool(note) for note in notes] == [False, True, True]
 
 
 def test_a_cluster_read_ahead_makes_faults_those_of_the_cluster():

@@ -1,15 +1,19 @@
 """The answer of `pagewise pagesize`: advice, curves by memory, and what was assumed."""
 
 import json
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
+from commands import ran
 from hand_curves import dense, scattered
 
-from pagewise.models.page_size_time import PAPER, TODAY
+from pagewise.models.page_size_time import HARDWARE, PAPER, TODAY
 from pagewise.page_size_answer import answer
 from pagewise.report.shapes import flaw
 
 MIB = 2**20
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def answered(curves, memory="80%", terms=PAPER):
@@ -55,3 +59,24 @@ def test_the_assumptions_are_in_the_answer():
     assert found["assumed"]["hardware"]["tlb_entries"] == 64
     # Every piece of 512 bytes takes a whole page at every page size.
     assert found["program"]["footprint_factors"]["65536"] == 16
+
+
+def test_options_reach_the_assumptions_and_have_the_defaults_of_the_model(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trace = str(EXAMPLES / "page-size" / "photo.pwf")
+    command = ["pagesize", trace, "--json"]
+    _, output, _ = ran(*command, capsys=capsys)
+    assumed = json.loads(output)["assumed"]
+    assert assumed["hardware"] == asdict(HARDWARE) and assumed["terms"] == asdict(TODAY)
+    nested = ["--walk", "nested", "--walk-levels", "5", "--cached-levels", "1"]
+    machine = ["--tlb", "32", "--l2-tlb", "1024", "--dram", "80", "--fault", "900"]
+    _, output, _ = ran(*command, *nested, *machine, capsys=capsys)
+    assumed = json.loads(output)["assumed"]
+    terms = asdict(replace(TODAY, walk="nested", walk_levels=5, cached_levels=1))
+    hardware = replace(
+        HARDWARE, tlb_entries=32, second_tlb_entries=1024, dram_ns=80.0, fault_ns=900.0
+    )
+    assert assumed["terms"] == terms and assumed["hardware"] == asdict(hardware)
+    status, _, diagnostics = ran(*command, "--cached-levels", "4", capsys=capsys)
+    assert status == 2 and "4 of 4 levels cannot be cached" in diagnostics

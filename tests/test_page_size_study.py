@@ -129,11 +129,11 @@ def test_unmeasured_figures_show_those_of_the_long_run(tmp_path: Path):
     small = [program(name, dense(500)) for name in page_size.PROGRAMS]
     study = page_size.assembled(small, tmp_path, {}, tmp_path)
     judged = {row["part"]: row for row in study["verdicts"]}
-    assert judged["scarce"]["verdict"] == "not measured here"
+    assert judged["scarce"]["verdict"] == "not measurable"
     assert judged["saturation"]["readings"] == 5
     for row, verdict in zip(table(study, "beside-2g"), study["verdicts"], strict=True):
         assert (row["verdict here"], row["readings here"]) == (ruling(verdict), support(verdict))
-        assert row["2 G references"] and row["verdict from 2 G"] != "not measured here"
+        assert row["2 G references"] and row["verdict from 2 G"] != "not measurable"
 
 
 def test_figures_of_the_long_run_equal_those_of_its_page():

@@ -89,7 +89,7 @@ def test_the_best_of_all_comes_with_what_runs_it() -> None:
             "At that size adaptive brings the I/O time to 50.0 %; stock Linux does not have "
             "adaptive, but swapd can run it (see the settings for swapd)." in text
         )
-    assert "I/O then takes 67.0 % of the time that ufs-3.1 takes alone." in texts[0]
+    assert "I/O then takes 67.0 % of the time that ufs-3.1 takes without a fast tier." in texts[0]
     given["settings"] = []
     assert (
         panels_of([given])["advice"]
@@ -230,7 +230,7 @@ def test_inputs_without_a_file_are_named_by_what_they_hold() -> None:
 def test_cells_without_the_slow_device_say_what_a_finding_needs(tmp_path: Path) -> None:
     conclusion = verdict(gather([simulated("phone")]), {"architectures"})
     assert conclusion.findings == []
-    assert conclusion.missing.startswith("simulate flash too, the slow device alone")
+    assert conclusion.missing.startswith("simulate flash too, the slow device only")
     pw.report([simulated("phone")], tmp_path / "page.html")
     assert conclusion.missing in (tmp_path / "page.html").read_text()
     assert "an advice adds findings" in verdict(gather([KINDS["kills"]]), set()).missing

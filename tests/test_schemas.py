@@ -225,3 +225,8 @@ def test_imports_fit_the_schema_of_the_command(tmp_path: Path) -> None:
 
 def test_types_of_results_load_from_the_package() -> None:
     assert "accesses" in pw.types.Analysis.__annotations__
+    computed = {kind.__name__: kind for kind in layouts.LAYOUTS.values()}
+    assert {name: getattr(pw.types, name) for name in computed} == computed
+    assert computed.keys() <= set(dir(pw.types))
+    with pytest.raises(AttributeError, match="Analyses"):
+        _ = pw.types.Analyses

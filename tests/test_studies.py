@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -58,8 +59,10 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
         multiswap,
         "scenarios",
         lambda seeds: [
-            scenario(arrangement, "round-robin", "strict", 1500, seeds)
+            replace(found, choices=(("memory", f"{memory} MiB"), *found.choices))
+            for memory in multiswap.MEMORIES_MIB
             for arrangement in multiswap.ARRANGEMENTS
+            for found in [scenario(arrangement, "round-robin", "strict", memory, seeds)]
         ],
     )
     monkeypatch.setattr(multiswap, "SIZES_MIB", (1, 4, 16))

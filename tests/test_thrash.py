@@ -215,3 +215,47 @@ def test_the_command_takes_runs_and_says_when_they_are_missing(
     assert "takes no runs" in capsys.readouterr().err
     assert cli.run(["study", "--help"]) == 0
     assert "pagewise study predict examples/" in capsys.readouterr().out
+
+
+def test_an_invalid_run_is_refused_or_marks_every_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visits = rounds(2, 2.5, 5.0, bytes_in=60 * MIB)
+    on = write_run(tmp_path / "on", visits, invalid_because=["the recorder lost 3 events"])
+    off = write_run(tmp_path / "off", visits, mode="kill", invalid_because=[])
+    command = ["study", "thrash", str(on), str(off), "-o", str(tmp_path / "out")]
+    assert cli.run(command) == 2
+    assert "can carry no verdict: the recorder lost 3 events" in capsys.readouterr().err
+    assert not (tmp_path / "out" / "thrash.json").exists()
+
+    assert cli.run([*command, "--allow-invalid", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["invalid_runs"] == {"on": ["the recorder lost 3 events"]}
+    assert result["unjudged_runs"] == []
+    assert result["command"].endswith("--allow-invalid")
+    rows = [row[0] for table in result["tables"] for row in table["rows"]]
+    series = [row[1] for figure in result["figures"] for row in figure["rows"]]
+    data = [verdict["data"] for verdict in result["verdicts"]]
+    assert rows and series and data
+    assert all(str(cell).endswith("(invalid run)") for cell in (*rows, *series, *data))
+    assert "**`on` can carry no verdict:** the recorder lost 3 events." in markdown(result)
+
+
+def test_runs_that_do_not_judge_themselves_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    visits = rounds(2, 2.5, 5.0, bytes_in=60 * MIB)
+    old = write_run(tmp_path / "old", visits)
+    new = write_run(tmp_path / "new", visits, mode="kill", invalid_because=[])
+    assert cli.run(["study", "thrash", str(old), str(new), "-o", str(tmp_path / "out")]) == 0
+    assert "unknown whether they can carry a verdict: old" in capsys.readouterr().err
+    result = json.loads((tmp_path / "out" / "thrash.json").read_text())
+    assert (result["invalid_runs"], result["unjudged_runs"]) == ({}, ["old"])
+    assert "(invalid run)" not in markdown(result)
+
+
+def test_allow_invalid_is_only_for_studies_of_launch_runs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.run(["study", "page-size", "--allow-invalid"]) == 2
+    assert "reads no launch runs" in capsys.readouterr().err

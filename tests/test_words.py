@@ -43,6 +43,10 @@ PHRASES = {
     r"\bbooks? a\b": "count, add",
     r"\bon every way out\b": "when it ends",
     r"\bhowever many\b": "any number of",
+    r"\bbeside (a )?load\b": "under a load of, while builds ran",
+    r"\bthe desk's\b": "the Python tests, the machine of a developer",
+    r"\bgoes the way\b": "does what ... does, takes the steps of",
+    r"\bdevice alone\b": "device only, without a fast tier",
 }
 SKIPPED = ("tests/golden/", "tests/test_words.py", "Cargo.lock", "lab/package-lock.json", "LICENSE")
 SUFFIXES = (

@@ -63,8 +63,13 @@ def main() -> None:
 
 
 def shortened(page: Path) -> str:
-    """The page below docs/ without its ending; decisions by their numbers."""
-    inside = page.relative_to(ROOT / "docs" if "docs" in page.parts else ROOT)
+    """The page below docs/ without its ending; decisions by their numbers.
+
+    A README keeps its folder, since there are several.
+    """
+    inside = page.relative_to(ROOT)
+    if inside.parts[0] == "docs" and inside != Path("docs/README.md"):
+        inside = inside.relative_to("docs")
     return re.sub(r"(decisions/\d+)-.*", r"\1", inside.with_suffix("").as_posix())
 
 

@@ -194,7 +194,7 @@ class ChosenArchitecture(TypedDict):
     options: dict[str, str]
     """Every option with the value in effect."""
     mean_io_share: Amount
-    """Mean over the sizes of the I/O time as a share of the slow device's alone."""
+    """Mean over the sizes of the I/O time as a share of that without a fast tier."""
     stock_linux: str | None
     """What gives it on stock Linux; null if nothing does."""
     holds_in: HoldsIn
@@ -231,7 +231,7 @@ class TakenMemory(TypedDict):
     net_bytes: Count
     """What the tier holds beyond the memory it takes."""
     io_share_in_use: Spread | None
-    """I/O time as a share of the slow device's alone if the memory was in use."""
+    """I/O time as a share of that without a fast tier if the memory was in use."""
 
 
 class AtSize(BothStrain):
@@ -242,7 +242,7 @@ class AtSize(BothStrain):
     io_time_s: Spread
     """Counts times latencies of both devices."""
     io_share: Spread
-    """I/O time as a share of the slow device's alone."""
+    """I/O time as a share of that without a fast tier."""
     slow_bytes: Count
     """Bytes read from and written to the slow device."""
     memory: TakenMemory | None
@@ -280,7 +280,7 @@ class Best(TypedDict):
     io_time_s: Spread
     """Counts times latencies of both devices."""
     io_share: Spread
-    """I/O time as a share of the slow device's alone."""
+    """I/O time as a share of that without a fast tier."""
 
 
 class AgainstReference(TypedDict):
@@ -306,7 +306,7 @@ class CandidateSize(TypedDict):
     io_time_s: Amount
     """Counts times latencies of both devices."""
     io_share: Amount
-    """I/O time as a share of the slow device's alone."""
+    """I/O time as a share of that without a fast tier."""
     slow_bytes: Count
     """Bytes read from and written to the slow device."""
     fast_bytes_written: Count
@@ -321,7 +321,7 @@ class Candidate(TypedDict):
     architecture: str
     """The architecture."""
     mean_io_share: Amount
-    """Mean over the sizes of the I/O time as a share of the slow device's alone."""
+    """Mean over the sizes of the I/O time as a share of that without a fast tier."""
     sizes: list[CandidateSize]
     """The costs of the candidate at each size."""
 
@@ -336,12 +336,12 @@ class Moved(TypedDict):
 
 
 class AdviceAt4KiB(TypedDict):
-    """What the slow device alone, and the choice for today, take with the recorded pages."""
+    """The costs without a fast tier, and of the choice for today, with the recorded pages."""
 
     footprint_bytes: Count
     """Bytes of all pages."""
     alone: Moved
-    """The slow device alone."""
+    """The slow device without a fast tier."""
     today: Moved | None
     """The choice for today; null if there is none."""
 
@@ -488,6 +488,8 @@ class AdvicePageSize(TypedDict):
     """Commands that set the size."""
     notes: list[str]
     """What stands between the figures and the machine."""
+    host_page_bytes: NotRequired[Count]
+    """With nested page walks: the smallest page of the host with which the gain is reached."""
     verification: NotRequired[PageSizeTrial]
     """The measurement; absent without `--verify`."""
 
@@ -535,6 +537,12 @@ class AssumedTerms(TypedDict):
     """Levels of the TLB."""
     readahead_bytes: Count
     """What a fault reads at once; 0 is a page."""
+    walk: NotRequired[Literal["native", "nested"]]
+    """Whether page walks are those of the machine itself or of a virtual machine."""
+    walk_levels: NotRequired[Count]
+    """Levels of the page tables."""
+    cached_levels: NotRequired[Count]
+    """Upper levels that the processor's page-walk caches hold."""
 
 
 class Assumed(TypedDict):

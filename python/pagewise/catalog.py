@@ -28,7 +28,7 @@ def decides_by_latency(name: str) -> bool:
 
 
 def baseline() -> str:
-    """The architecture to compare all others with: the slow device alone."""
+    """The architecture to compare all others with: the slow device only."""
     (name,) = _with_role("baseline")
     return name
 

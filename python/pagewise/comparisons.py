@@ -182,7 +182,7 @@ class StudyVerdict(TypedDict):
     ours: str
     """The range of our figure over all readings."""
     verdict: str
-    """`holds`, `does not hold`, `needs a reading` or `not measured here`."""
+    """`holds`, `does not hold`, `needs a reading` or `not measurable`."""
     needs: dict[str, str]
     """The fewest choices under which it always holds."""
     readings: Count
@@ -208,6 +208,74 @@ class StudyTable(TypedDict):
     """The columns whose numbers are shares."""
     rows: list[list[Scalar]]
     """The rows of the table; null where nothing was measured."""
+
+
+class StudyCell(TypedDict):
+    """Page operations of an architecture on a workload of a study, at one size of the fast tier."""
+
+    workload: str
+    """The recording or the scenario."""
+    seed: Count | None
+    """The seed of the scenario; null for a recording."""
+    architecture: str
+    """Name of the architecture."""
+    options: dict[str, str]
+    """The options that the study sets; others have their defaults."""
+    fast_tier_mib: Count
+    """Size of the fast tier in MiB."""
+    fast_reads: Count
+    """Pages read from the fast tier."""
+    fast_writes: Count
+    """Pages written to the fast tier."""
+    slow_reads: Count
+    """Pages read from the slow tier."""
+    slow_writes: Count
+    """Pages written to the slow tier."""
+    fast_hit_share: float
+    """Share of the swap-ins that the fast tier answers."""
+    io_time_share_of_flash: float | None
+    """I/O time over that of the slow tier only, at 90/40 us and 4/5 us; null if that is 0."""
+
+
+class LaunchParts(TypedDict):
+    """Mean seconds of a launch in short memory beyond those in ample memory, by what it waits for.
+
+    The parts add up to ``slower_s``; a part is null if the runs did not measure it.
+    """
+
+    kill_wait_s: float | None
+    """Kills, until the victims' memory was back."""
+    direct_reclaim_s: float | None
+    """The application's own reclaim."""
+    kswapd_s: float | None
+    """Processor time of kswapd."""
+    refault_s: float | None
+    """File pages that were evicted and read again."""
+    swapin_s: float | None
+    """Pages read back from swap."""
+    cpu_s: float | None
+    """The application's processor time, and its waits for a processor."""
+    rest_s: float
+    """Everything else; negative if parts overlap."""
+
+
+class StudyLaunch(TypedDict):
+    """Cold launches of an application in a run with short memory, beside those in ample memory."""
+
+    run: str
+    """The run with short memory."""
+    app: str
+    """The application."""
+    launches: Count
+    """Launches in short memory."""
+    slowdown: float
+    """The median launch in short memory over the median launch in ample memory."""
+    slower_s: float
+    """The mean launch in short memory less that in ample memory."""
+    free_before_bytes: Count | None
+    """Median of the free memory before a launch in short memory; null if it was not measured."""
+    parts: LaunchParts
+    """What the launches wait for."""
 
 
 class StudyResult(TypedDict):
@@ -241,6 +309,16 @@ class StudyResult(TypedDict):
     """The effect of each choice that the papers leave open; all rows have the same fields."""
     losses: dict[str, list[Loss]]
     """What each recording lost, by its name, without recordings that lost nothing."""
+    invalid_runs: NotRequired[dict[str, list[str]]]
+    """Why each run can carry no verdict that was taken all the same, by its name; every row is
+    marked then."""
+    launches: NotRequired[list[StudyLaunch]]
+    """The applications of the study `launch`, by run."""
+    cells: NotRequired[list[StudyCell]]
+    """The cells that the figures show, in studies that count them."""
+    unjudged_runs: NotRequired[list[str]]
+    """Names of the runs that do not say whether they can carry a verdict, made before runs judged
+    themselves."""
 
 
 class Interval(TypedDict):

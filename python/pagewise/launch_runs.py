@@ -8,13 +8,13 @@ applications, and NAME.blocks.csv.zst its block requests.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NotRequired, TypedDict, TypeVar, cast, get_args, get_type_hints
 
 from pagewise import _core
-from pagewise.errors import PagewiseError, UnreadableInput
+from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.grids.key import digest
 from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.storage import read_text
@@ -36,7 +36,8 @@ class Visit:
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
-    ``taken_bytes`` is free memory of the machine before the launch less that after it.
+    ``taken_bytes`` is free memory of the machine before the launch, ``free_before_bytes``, less
+    that after it.
     ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
     that the killer ended. ``major_faults`` of the machine is None in older runs.
     """
@@ -58,6 +59,7 @@ class Visit:
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
     taken_bytes: int | None = None
+    free_before_bytes: int | None = None
     major_faults: int | None = None
     waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
 
@@ -95,6 +97,9 @@ class LaunchRun:
     """The processes that killd killed."""
     plan: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
     """The plan as in run.toml, with defaults filled in."""
+    invalid_because: tuple[str, ...] | None = None
+    """Why the run can carry no verdict, empty if it can (docs/launch-lab.md); None in runs made
+    before runs judged themselves."""
 
     def launches(self, first: int = 1, last: int | None = None) -> list[float]:
         """Launch times in seconds of the answered visits of some rounds, both ends included."""
@@ -183,14 +188,31 @@ class LaunchRun:
         return {row["process"]: row["app"] for row in _rows(path, _ProcessRow)}
 
 
-def read_runs(folders: Sequence[Path]) -> list[LaunchRun]:
-    """The runs in ``folders``, each under a name of its own."""
+def read_runs(folders: Sequence[Path], *, allow_invalid: bool) -> list[LaunchRun]:
+    """The runs in ``folders``, each under a name of its own.
+
+    Raises UsageError for a run that says it can carry no verdict, except with ``allow_invalid``.
+    """
     runs: list[LaunchRun] = []
     for folder in folders:
         name = folder.resolve().name
         same = sum(run.folder.resolve().name == name for run in runs)
         runs.append(read_run(folder, f"{name} ({same + 1})" if same else name))
+    refuse_invalid(runs, allow_invalid=allow_invalid)
     return runs
+
+
+def refuse_invalid(runs: Iterable[LaunchRun], *, allow_invalid: bool) -> None:
+    """Raises UsageError for the first run that says it can carry no verdict, except with
+    ``allow_invalid``."""
+    for run in runs:
+        if run.invalid_because and not allow_invalid:
+            raise UsageError(
+                f"{run.folder}: the run can carry no verdict: {'; '.join(run.invalid_because)}",
+                path=str(run.folder),
+                hint="run its plan again on a quiet machine, leave it out, or take it all the same "
+                "with --allow-invalid, which marks every row",
+            )
 
 
 def read_run(folder: Path, name: str | None = None) -> LaunchRun:
@@ -220,12 +242,21 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
             killer=_killer(plan) if kills.is_file() else "",
             victims=_victims(kills),
             plan=cast("Mapping[str, object]", plan),
+            invalid_because=_invalid_because(about),
         )
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"
         raise UnreadableInput(
             f"{path}: not the description of a run: {_reason(error)}", path=str(path), hint=AGAIN
         ) from error
+
+
+def _invalid_because(about: _About) -> tuple[str, ...] | None:
+    """The reasons of a run that judged itself; a run without a reason has a general sentence."""
+    if "valid" not in about:
+        return None
+    reasons = tuple(map(str, about.get("invalid_because", ())))
+    return () if about["valid"] is True else reasons or ("run.toml does not say why",)
 
 
 TABLES = ("visits.parquet", "processes.parquet", "kills.parquet")
@@ -371,6 +402,8 @@ class _About(TypedDict):
 
     plan: _Plan
     run: _Course
+    valid: NotRequired[bool]
+    invalid_because: NotRequired[list[str]]
 
 
 def _about(path: Path) -> _About:
@@ -431,6 +464,7 @@ def _visit(row: _VisitRow, first_round: int) -> Visit:
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
         taken_bytes=_taken_bytes(row["free_bytes_before"], row["free_bytes_after"]),
+        free_before_bytes=row["free_bytes_before"],
         major_faults=row["major_faults"],
         waits={name: row[name] for name in WAITS},
     )

@@ -138,6 +138,8 @@ class GuestAnswer(TypedDict):
     """What the command line of its kernel needs."""
     settings: list[Setting]
     """Commands to run inside it."""
+    host_page_bytes: NotRequired[Count]
+    """With nested page walks: the smallest page of the host with which the gain is reached."""
     notes: list[str]
     """What to know or to do before it starts."""
     files: NotRequired[list[str]]

@@ -11,7 +11,16 @@ from pagewise.advice.page_size.advise import advise_page_size, memory_of
 from pagewise.answers import AssumedTerms, HardwareTimes, MemoryTimes, PageSize
 from pagewise.models.page_size import MARGIN, rates_by_size
 from pagewise.models.page_size_curves import Curves, footprint_bytes
-from pagewise.models.page_size_time import TODAY, Machine, Model, Rates, Terms, storage_of
+from pagewise.models.page_size_time import (
+    HARDWARE,
+    TODAY,
+    Hardware,
+    Machine,
+    Model,
+    Rates,
+    Terms,
+    storage_of,
+)
 from pagewise.recording import PathLike, Progress
 from pagewise.reference_curves import PAGE_SIZES, curves
 
@@ -30,13 +39,15 @@ def page_size(
     terms: Terms = TODAY,
     model: Model = "exact",
     margin: float = MARGIN,
+    hardware: Hardware = HARDWARE,
     progress: Progress | None = None,
 ) -> PageSize:
     """Recommends a page size for the program of ``trace`` (``.pwf``).
 
     ``memory``: a size, or a share of the footprint in 4 KiB pages (``"80%"``). ``storage``: a name
     from `pagewise devices` with a known bandwidth, or a device file. ``target``: where to set the
-    size (`advise_page_size`). ``terms``: choices that the paper leaves open.
+    size (`advise_page_size`). ``terms``: choices that the paper leaves open. ``hardware``: sizes of
+    the TLB, and times of TLB, memory and faults.
 
     For each of ``memories`` the result has the judged sizes, T_A and T_D counted, and T_TOTAL by
     the two fits, in nanoseconds per reference.
@@ -50,6 +61,7 @@ def page_size(
         terms=terms,
         model=model,
         margin=margin,
+        hardware=hardware,
     )
 
 
@@ -63,9 +75,10 @@ def answer(
     terms: Terms,
     model: Model,
     margin: float,
+    hardware: Hardware = HARDWARE,
 ) -> PageSize:
     """`page_size` for given counts."""
-    machine = Machine(storage_of(storage), terms=terms)
+    machine = Machine(storage_of(storage), hardware, terms)
     footprint = footprint_bytes(counted)
     asked = memory_of(memory, footprint)
     memories = sorted({asked, *(round(share * footprint) for share in SHARES)})
@@ -98,6 +111,7 @@ def answer(
             terms=terms,
             model=model,
             margin=margin,
+            hardware=hardware,
         ),
         "memories": [each for each in shown if each["sizes_bytes"]],
     }

@@ -250,7 +250,11 @@ def curves(
     UsageError for unknown names and impossible sizes.
     """
     sizes = sizes_of(page_sizes)
-    shapes, policies, windows = texts(second_tlb), policies_in(policy), whole_numbers(read_ahead)
+    second_tlbs, policies, windows = (
+        texts(second_tlb),
+        policies_in(policy),
+        whole_numbers(read_ahead),
+    )
     memories = {size: judged(frames_of(frames, size)) for size in sizes}
     if not (policies or windows):
         memories = {}  # LRU counts all memories at once
@@ -260,7 +264,7 @@ def curves(
         refuse_beyond(FRAMES_MAX, count)
     question = {
         "page_bytes": sizes,
-        "second_tlbs": [shape_of(shape) for shape in shapes],
+        "second_tlbs": [geometry_of(text) for text in second_tlbs],
         "policies": policies,
         "memories": list(memories.items()),
         "read_aheads": [
@@ -283,7 +287,10 @@ def curves(
         steps_by_kind=answer["steps"],
         sizes={
             answered["page_bytes"]: curve_of(
-                answered, columns[rank * width : (rank + 1) * width], shapes, answer["read_aheads"]
+                answered,
+                columns[rank * width : (rank + 1) * width],
+                second_tlbs,
+                answer["read_aheads"],
             )
             for rank, answered in enumerate(answer["sizes"])
         },
@@ -295,7 +302,7 @@ def curves(
 def curve_of(
     answered: SizeCounts,
     columns: Sequence[bytes],
-    shapes: Sequence[str],
+    second_tlbs: Sequence[str],
     read_aheads: Sequence[ReadAheadRun],
 ) -> PageSizeCurve:
     """The curve of one page size from the core's answer, with the runs that read ahead."""
@@ -315,7 +322,7 @@ def curve_of(
     return PageSizeCurve(
         page_bytes=answered["page_bytes"],
         cold_by_kind=answered["cold"],
-        second_tlb_misses=dict(zip(shapes, second, strict=True)),
+        second_tlb_misses=dict(zip(second_tlbs, second, strict=True)),
         misses_by_kind=numpy.stack(misses),
         write_backs_by_frames=write_backs,
         policy_faults=policy_faults,
@@ -399,11 +406,13 @@ def once(named: Iterable[Named]) -> list[Named]:
     return list(dict.fromkeys(named))
 
 
-def shape_of(text: str) -> tuple[int, int]:
+def geometry_of(text: str) -> tuple[int, int]:
     """The entries and ways in ``"1536x12"``."""
     entries, _, ways = text.partition("x")
     if not (entries.isdecimal() and ways.isdecimal()):
-        raise UsageError(f"not the shape of a TLB: {text!r}", hint="ENTRIESxWAYS, as in 1536x12")
+        raise UsageError(
+            f"not the size and ways of a TLB: {text!r}", hint="ENTRIESxWAYS, as in 1536x12"
+        )
     for count in (int(entries), int(ways)):
         refuse_beyond(ENTRIES_MAX, count)
     return int(entries), int(ways)

@@ -29,7 +29,8 @@ INSTALL = (
 class Study:
     """A paper's experiment or a question: inputs to figures, tables and verdicts.
 
-    ``module`` has the function ``study``; ``example`` is a command that runs it.
+    ``module`` has the function ``study``; ``example`` is a command that runs it. ``reads_runs``:
+    it reads runs of the launch lab, which may be invalid.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Study:
     of_runs: bool = False
     simulates: bool = False
     has_live: bool = False
+    reads_runs: bool = False
 
     @property
     def run(self) -> Callable[..., StudyResult]:
@@ -47,7 +49,9 @@ class Study:
         A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from
         the folder with the recordings. A study of launch runs (``of_runs``): ``run(folders, output,
         seed=, progress=)``, from the folders of the runs, or the recordings of allocations. Both
-        write NAME.json, NAME.md and a CSV file for each figure to ``output``.
+        write NAME.json, NAME.md and a CSV file for each figure to ``output``. A study that
+        ``reads_runs`` also takes ``allow_invalid=``: whether to take runs that say they can carry
+        no verdict, with every row marked; without it, they are a UsageError.
         """
         study: Callable[..., StudyResult] = import_module(self.module).study
         return study

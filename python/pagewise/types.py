@@ -1,11 +1,59 @@
 """Results field by field: the dictionaries that `pagewise` returns and prints as JSON.
 
 Written by tools/schemas.py from the Rust structs of the results. Change those, then run it again.
+Results that Python computes are defined in the modules named below.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    from pagewise.answers import Advice as Advice
+    from pagewise.answers import AdvicePageSizeResult as AdvicePageSizeResult
+    from pagewise.answers import CurvesResult as CurvesResult
+    from pagewise.answers import PageSize as PageSize
+    from pagewise.answers import PageSizeTrial as PageSizeTrial
+    from pagewise.answers import ReportResult as ReportResult
+    from pagewise.comparisons import BenchLazy as BenchLazy
+    from pagewise.comparisons import StudyResult as StudyResult
+    from pagewise.comparisons import SweepResult as SweepResult
+    from pagewise.comparisons import SweepTable as SweepTable
+    from pagewise.measurements import Applied as Applied
+    from pagewise.measurements import CaptureResult as CaptureResult
+    from pagewise.measurements import CheckResult as CheckResult
+    from pagewise.measurements import Probed as Probed
+
+_HOMES = {
+    "Advice": "pagewise.answers",
+    "AdvicePageSizeResult": "pagewise.answers",
+    "CurvesResult": "pagewise.answers",
+    "PageSize": "pagewise.answers",
+    "PageSizeTrial": "pagewise.answers",
+    "ReportResult": "pagewise.answers",
+    "BenchLazy": "pagewise.comparisons",
+    "StudyResult": "pagewise.comparisons",
+    "SweepResult": "pagewise.comparisons",
+    "SweepTable": "pagewise.comparisons",
+    "Applied": "pagewise.measurements",
+    "CaptureResult": "pagewise.measurements",
+    "CheckResult": "pagewise.measurements",
+    "Probed": "pagewise.measurements",
+}
+"""The modules of results that Python computes. They load on first use, because they extend the
+types below."""
+
+
+def __getattr__(name: str) -> type:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: type = getattr(_import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
 
 
 class About(TypedDict):

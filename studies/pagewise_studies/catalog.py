@@ -10,6 +10,7 @@ MULTISWAP = Study(
     "pagewise_studies.multiswap",
     "pagewise study multiswap",
     has_live=True,
+    reads_runs=True,
 )
 NVM_CACHE = Study(
     "nvm-cache",
@@ -17,6 +18,7 @@ NVM_CACHE = Study(
     "pagewise_studies.nvm_cache",
     "pagewise study nvm-cache --report nvm-cache.html",
     has_live=True,
+    reads_runs=True,
 )
 PAGE_SIZE = Study(
     "page-size",
@@ -30,6 +32,7 @@ THRASH = Study(
     "pagewise_studies.thrash",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     of_runs=True,
+    reads_runs=True,
 )
 PREDICT = Study(
     "predict",
@@ -37,6 +40,7 @@ PREDICT = Study(
     "pagewise_studies.predict",
     "pagewise study predict examples/phone-1g",
     of_runs=True,
+    reads_runs=True,
 )
 RELAUNCH = Study(
     "relaunch",
@@ -44,6 +48,7 @@ RELAUNCH = Study(
     "pagewise_studies.relaunch",
     "pagewise study relaunch build/tiers/prefetch/with*-?",
     of_runs=True,
+    reads_runs=True,
 )
 LAUNCH = Study(
     "launch",
@@ -53,6 +58,7 @@ LAUNCH = Study(
     "pagewise study launch examples/no-limit examples/kill-1g",
     of_runs=True,
     simulates=True,
+    reads_runs=True,
 )
 LAZY_UNMAP = Study(
     "lazy-unmap",

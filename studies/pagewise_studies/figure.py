@@ -6,7 +6,7 @@ import csv
 import io
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pagewise.comparisons import StudyFigure
@@ -75,6 +75,11 @@ class Figure:
                 for point in self.points
             ],
         }
+
+    def marked(self, mark: str) -> Figure:
+        """The figure with ``mark`` behind the name of every series."""
+        points = tuple(replace(point, series=point.series + mark) for point in self.points)
+        return replace(self, points=points)
 
     def config_hash(self) -> str:
         """The first 16 hexadecimal digits of the sha256 of the configuration."""

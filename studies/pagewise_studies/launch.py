@@ -13,9 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 
-from pagewise.comparisons import StudyResult
+from pagewise.comparisons import StudyLaunch, StudyResult
 from pagewise.errors import UsageError
-from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
+from pagewise.launch_runs import LaunchRun, Visit, Wait, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
@@ -74,10 +74,15 @@ class Pair:
 
 
 def study(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_runs(folders)
+    runs = read_runs(folders, allow_invalid=allow_invalid)
     unlimited = [run for run in runs if run.mode == NO_LIMIT]
     short = [run for run in runs if run.mode != NO_LIMIT]
     if not unlimited or not short:
@@ -87,14 +92,31 @@ def study(
             "a budget",
         )
     by_run = {run.name: pairs(unlimited, run) for run in short}
+    slow = slow_baseline(by_run, seed)
+    if slow and not allow_invalid:
+        raise UsageError(
+            f"{', '.join(run.name for run in unlimited)}: {slow}",
+            path=str(unlimited[0].folder),
+            hint="run the plan in ample memory again on a quiet machine, or take it all the same "
+            "with --allow-invalid, which marks every row",
+        )
     return outcome.assemble(
         NAME,
         output,
         title=TITLE,
         figures=[figure_1(by_run), figure_need(by_run), *figure_parts(by_run)],
         verdicts=list(verdicts(by_run)),
-        tables=[launches(by_run, seed), waits(by_run), *killers(by_run), *kills(short)],
+        tables=[
+            launches(by_run, seed, unlimited),
+            splits(by_run),
+            waits(by_run),
+            *killers(by_run),
+            *kills(short),
+        ],
         inputs=inputs_of(runs),
+        runs=runs,
+        flawed={run.name: [slow] for run in unlimited} if slow else {},
+        launches=[split(pair) for found in by_run.values() for pair in found],
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
@@ -112,6 +134,106 @@ def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
         if ample and short and mib >= NEED_MIB_MIN:
             found.append(Pair(app, mib, run, ample, short))
     return sorted(found, key=lambda pair: pair.need_mib)
+
+
+def slow_baseline(by_run: Pairs, seed: int) -> str:
+    """Why the launches in ample memory are no baseline; empty if they are.
+
+    They are none if, for most of the applications, the whole interval of the slowdown is below 1:
+    then something else than memory slowed them.
+    """
+    every = [pair for found in by_run.values() for pair in found]
+    below = [pair for pair in every if slowdown_interval(pair, seed)[1] < 1]
+    if 2 * len(below) <= len(every):
+        return ""
+    return (
+        f"launches in ample memory are slower than in short memory for {len(below)} of "
+        f"{len(every)} applications, so something else than memory slowed them"
+    )
+
+
+def slowdown_interval(pair: Pair, seed: int) -> tuple[float, float]:
+    """The 95 % interval of the slowdown, by bootstrap over launches."""
+    label = pair.run.name + pair.app
+    return ratio_interval(_seconds(pair.short), _seconds(pair.ample), 0.5, seed, label)
+
+
+SPLIT: tuple[tuple[str, tuple[Wait, ...]], ...] = (
+    ("kill_wait_s", ("kill_s",)),
+    ("direct_reclaim_s", ("reclaim_s",)),
+    ("kswapd_s", ("kswapd_s",)),
+    ("refault_s", ("refault_s",)),
+    ("swapin_s", ("swap_in_s",)),
+    ("cpu_s", ("processor_s", "ready_s")),
+)
+"""The parts of a slowdown, each the sum of these columns of a run."""
+
+
+def split(pair: Pair) -> StudyLaunch:
+    """What the launches of an application wait for beyond those in ample memory."""
+    slower_s = fmean(_seconds(pair.short)) - fmean(_seconds(pair.ample))
+    measured: dict[str, float | None] = {}
+    for part, columns in SPLIT:
+        more = [
+            None if short is None or ample is None else short - ample
+            for name in columns
+            for short, ample in [(_mean(pair.short, name), _mean(pair.ample, name))]
+        ]
+        known = [value for value in more if value is not None]
+        measured[part] = sum(known) if len(known) == len(more) else None
+    explained = sum(value for value in measured.values() if value is not None)
+    free = [visit.free_before_bytes for visit in pair.short]
+    known_free = [value for value in free if value is not None]
+    return {
+        "run": pair.run.name,
+        "app": pair.app,
+        "launches": len(pair.short),
+        "slowdown": pair.slowdown,
+        "slower_s": slower_s,
+        "free_before_bytes": round(median(known_free)) if known_free else None,
+        "parts": {
+            "kill_wait_s": measured["kill_wait_s"],
+            "direct_reclaim_s": measured["direct_reclaim_s"],
+            "kswapd_s": measured["kswapd_s"],
+            "refault_s": measured["refault_s"],
+            "swapin_s": measured["swapin_s"],
+            "cpu_s": measured["cpu_s"],
+            "rest_s": slower_s - explained,
+        },
+    }
+
+
+def splits(by_run: Pairs) -> Table:
+    """The table of the parts that the slowdown of each application adds up of."""
+    rows: list[Row] = []
+    for found in by_run.values():
+        for pair in found:
+            launch = split(pair)
+            free, parts = launch["free_before_bytes"], launch["parts"]
+            rows.append(
+                {
+                    "run": series(pair.run),
+                    "app": pair.app,
+                    "free before, MiB": None if free is None else free / MIB,
+                    "slower by, s": launch["slower_s"],
+                    "kills, s": parts["kill_wait_s"],
+                    "direct reclaim, s": parts["direct_reclaim_s"],
+                    "kswapd, s": parts["kswapd_s"],
+                    "refaults, s": parts["refault_s"],
+                    "swap-ins, s": parts["swapin_s"],
+                    "processor, s": parts["cpu_s"],
+                    "rest, s": parts["rest_s"],
+                }
+            )
+    return Table(
+        "splits",
+        "What makes launches in short memory slower, in parts that add up",
+        "Means, beyond those in ample memory. *Processor*: the app's processor time and its waits "
+        "for a processor. *Rest*: what is left of *slower by*; it is below 0 if parts overlap, as "
+        "kills and kswapd do, which run beside the launch. A cell is empty if the run did not "
+        "record it.",
+        rows,
+    )
 
 
 def _cold(run: LaunchRun, app: str) -> Iterator[Visit]:
@@ -221,14 +343,12 @@ def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     return [*found.items(), ("unexplained", max(0.0, rest))]
 
 
-def launches(by_run: Pairs, seed: int) -> Table:
-    """The table of slowdown and kills by app."""
+def launches(by_run: Pairs, seed: int, unlimited: Sequence[LaunchRun]) -> Table:
+    """The table of slowdown and kills by app, compared with the runs in ample memory."""
     rows: list[Row] = []
     for found in by_run.values():
         for pair in found:
-            low, high = ratio_interval(
-                _seconds(pair.short), _seconds(pair.ample), 0.5, seed, pair.run.name + pair.app
-            )
+            low, high = slowdown_interval(pair, seed)
             rows.append(
                 {
                     "run": series(pair.run),
@@ -250,7 +370,8 @@ def launches(by_run: Pairs, seed: int) -> Table:
     return Table(
         "launches",
         "Cold launches, by need",
-        "Medians. *Need*: how much memory the first launch adds to all apps without a limit. *Free "
+        f"Medians; *ample*, the baseline, is {', '.join(run.name for run in unlimited)}. *Need*: "
+        "how much memory the first launch adds to all apps without a limit. *Free "
         "memory falls by*: S2's measure of need, which also counts other load on the machine. "
         "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches.",
         rows,

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from pagewise.comparisons import StudyResult
-from pagewise.launch_runs import LaunchRun, read_run
+from pagewise.launch_runs import LaunchRun, read_run, refuse_invalid
 from pagewise.lives import Life, live_all
 from pagewise.recording import Progress
 from pagewise_studies import launch_phones as phones
@@ -29,10 +29,16 @@ SHOWN_KILLER = ("minfree counts", "free and file pages")
 
 
 def simulated(
-    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
+    recordings: Path,
+    output: Path,
+    *,
+    seeds: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     real = read_runs(recordings)
+    refuse_invalid(real.values(), allow_invalid=allow_invalid)
     judged = held_to_real(real)
     lives = phones.live(paper_lives(real, seeds), progress)
     inputs = Inputs(lives, judged, list(range(seeds)))
@@ -48,6 +54,7 @@ def simulated(
             for run in real.values()
             for name in ("run.toml", "visits.parquet")
         },
+        runs=real.values(),
         arguments=f"--simulated --seeds {seeds}",
         called="launch",
         seeds=range(seeds),

@@ -22,13 +22,15 @@ RUNS_MIN = 2
 FEW = f"needs {RUNS_MIN} runs of each or more, to see how much runs differ by themselves"
 
 
-def read_comparable(folders: Sequence[Path], free: Collection[str]) -> list[LaunchRun]:
+def read_comparable(
+    folders: Sequence[Path], free: Collection[str], *, allow_invalid: bool
+) -> list[LaunchRun]:
     """The runs in ``folders`` by their start, whose plans may differ only in the entries ``free``.
 
-    Raises UnreadableInput for a run that ended early, and UsageError for a run that is given twice
-    or has another plan.
+    Raises UnreadableInput for a run that ended early, and UsageError for a run that is given twice,
+    has another plan, or can carry no verdict (except with ``allow_invalid``).
     """
-    runs = sorted(read_runs(folders), key=lambda run: run.start_ns)
+    runs = sorted(read_runs(folders, allow_invalid=allow_invalid), key=lambda run: run.start_ns)
     first = runs[0]
     for run in runs:
         if run.unfinished:

@@ -6,25 +6,35 @@ The study replays the recordings and three generated scenarios. `multiswap_check
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from pagewise.comparisons import StudyResult
+from pagewise.comparisons import StudyCell, StudyResult
 from pagewise.grids.traces import TraceSource
+from pagewise.launch_runs import read_run, refuse_invalid
 from pagewise.recording import Progress
 from pagewise_studies import multiswap_checks as checks
 from pagewise_studies import outcome, sensitivity
 from pagewise_studies.compare import Measure
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.launch_simulated_checks import launch_readings
-from pagewise_studies.runs import BASE_LATENCIES, CellCounts, Variant, run
+from pagewise_studies.runs import (
+    BASE_LATENCIES,
+    CLAIRVOYANT,
+    FLASH_ONLY,
+    CellCounts,
+    Variant,
+    run,
+)
 from pagewise_studies.singles import without_singles
 from pagewise_studies.skew import of_workloads
 from pagewise_studies.workloads import (
     ARRANGEMENTS,
     GENERATED,
-    MEMORY_MIB,
+    MEMORIES_MIB,
     Workload,
+    recorded_names,
     recording,
     recording_file,
     scenario,
@@ -62,11 +72,21 @@ FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
 )
 
 
-def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | None) -> StudyResult:
+def study(
+    recordings: Path,
+    output: Path,
+    *,
+    seeds: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    recorded = [recording(recordings, name, output) for name in RECORDINGS]
+    names = recorded_names(recordings, RECORDINGS)
+    runs = [read_run(recordings / name) for name in names]
+    refuse_invalid(runs, allow_invalid=allow_invalid)
+    recorded = [recording(recordings, name, output) for name in names]
     generated = scenarios(range(seeds))
-    variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
+    variants = [*HIERARCHICAL, *HYBRID, *CLOCK, FLASH_ONLY]
     rare = [variant.with_options(**more) for variant in (*HYBRID, *CLOCK) for more in RARE]
     cells = run(
         _traces([*recorded, *generated]),
@@ -79,7 +99,14 @@ def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | No
         run(_traces(recorded), rare, SIZES_MIB, output / f"{NAME}-rare-runs.parquet", progress)
     )
 
-    shown = [*recorded, *(shown_scenario(name, seeds) for name in ARRANGEMENTS)]
+    shown = [
+        *recorded,
+        *(shown_scenario(name, memory, seeds) for memory in MEMORIES_MIB for name in ARRANGEMENTS),
+    ]
+    bound = run(
+        _traces(shown), [CLAIRVOYANT], SIZES_MIB, output / f"{NAME}-bound-runs.parquet", progress
+    )
+    cells.add(bound)
     filtered = [(workload, without_singles(workload, output)) for workload in shown]
     filtered_cells = run(
         _traces([workload for _, workload in filtered]),
@@ -94,7 +121,7 @@ def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | No
         recorded=recorded,
         generated=generated,
         filtered=filtered,
-        skew=of_workloads([*recorded, *generated], output),
+        skew=of_workloads([*recorded, *generated, *shown], output),
         sizes_mib=SIZES_MIB,
         hierarchical=HIERARCHICAL,
         hybrid=HYBRID,
@@ -110,13 +137,13 @@ def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | No
         verdicts=checks.verdicts(inputs),
         sensitivity=sensitivity.table(
             ("hierarchical", "hybrid-clock", "hybrid"),
-            [*recorded, shown_scenario("rotation", 1)],
+            [*recorded, shown_scenario("rotation", MEMORIES_MIB[-1], 1)],
             output / f"{NAME}-sensitivity-runs.parquet",
             progress,
         ),
-        inputs={
-            path.name: path for path in (recording_file(recordings, name) for name in RECORDINGS)
-        },
+        inputs={path.name: path for path in (recording_file(recordings, name) for name in names)},
+        runs=runs,
+        cells=[cell for workload in shown for cell in counted(cells, workload)],
         arguments=f"--seeds {seeds}",
         seeds=range(seeds),
         seeded=GENERATED,
@@ -127,21 +154,52 @@ def _traces(workloads: Sequence[Workload]) -> list[TraceSource]:
     return [trace for workload in workloads for trace in workload.traces]
 
 
-def shown_scenario(arrangement: str, seeds: int) -> Workload:
+def shown_scenario(arrangement: str, memory_mib: int, seeds: int) -> Workload:
     """The scenario that the figures show: each app runs once a round, always in the same order."""
-    return scenario(arrangement, "round-robin", "strict", MEMORY_MIB, range(seeds))
+    found = scenario(arrangement, "round-robin", "strict", memory_mib, range(seeds))
+    return replace(found, name=f"{arrangement}, {memory_mib} MiB")
+
+
+def counted(cells: CellCounts, workload: Workload) -> Iterator[StudyCell]:
+    """Every cell that a figure of the workload shows, by trace and size."""
+    variants = dict.fromkeys(variant for name, *_ in FIGURES for _, variant in _series(name))
+    for trace, size, variant in itertools.product(workload.traces, SIZES_MIB, variants):
+        counts = cells.counts(trace, variant, size)
+        flash = cells.counts(trace, FLASH_ONLY, size).io_time_s(BASE_LATENCIES)
+        yield {
+            "workload": workload.name,
+            "seed": trace.seed,
+            "architecture": variant.architecture,
+            "options": dict(variant.options),
+            "fast_tier_mib": size,
+            "fast_reads": counts.fast_reads,
+            "fast_writes": counts.fast_writes,
+            "slow_reads": counts.slow_reads,
+            "slow_writes": counts.slow_writes,
+            "fast_hit_share": cells.hit_share(trace, variant, size),
+            "io_time_share_of_flash": counts.io_time_s(BASE_LATENCIES) / flash if flash else None,
+        }
 
 
 def figures(cells: CellCounts, workload: Workload) -> list[Figure]:
-    """Figs. 2, 3 and 4 on one workload; flash takes 90/40 us, the fast tier 4/5 us."""
+    """Figs. 2, 3 and 4 on one workload, and how much the fast tier answers; flash takes 90/40 us,
+    the fast tier 4/5 us."""
     found = []
-    for name, what, unit, measure in FIGURES:
+
+    def share(trace: TraceSource, variant: Variant, size: int) -> float:
+        return 100 * cells.hit_share(trace, variant, size)
+
+    def of(measure: Measure) -> Callable[[TraceSource, Variant, int], float]:
+        return lambda trace, variant, size: float(measure(cells.counts(trace, variant, size)))
+
+    measures = [(name, what, unit, of(measure)) for name, what, unit, measure in FIGURES]
+    for name, what, unit, value in [*measures, ("hits", "swap-ins from the fast tier", "%", share)]:
         series = _series(name)
         points = [
             mean_point(
                 size,
                 label,
-                [float(measure(cells.counts(trace, variant, size))) for trace in workload.traces],
+                [value(trace, variant, size) for trace in workload.traces],
                 [trace.seed for trace in workload.traces],
             )
             for label, variant in series
@@ -149,7 +207,7 @@ def figures(cells: CellCounts, workload: Workload) -> list[Figure]:
         ]
         found.append(
             Figure(
-                name=f"{NAME}-{name}-{workload.name}",
+                name=f"{NAME}-{name}-{file_name(workload.name)}",
                 title=f"{what} on {workload.name}",
                 x_label="fast tier, MiB",
                 y_label=f"{what}, {unit}",
@@ -171,8 +229,9 @@ def _series(name: str) -> list[tuple[str, Variant]]:
         (f"hybrid, entry bit {bit}, copy {copy}", _hybrid(bit, copy))
         for bit, copy in itertools.product(("0", "1"), ("keep", "free"))
     ]
-    if name == "fig2":
-        return [("hierarchical, clock", HIERARCHICAL[0]), *hybrid]
+    bounds = [("flash only", FLASH_ONLY), ("clairvoyant", CLAIRVOYANT)]
+    if name in ("fig2", "hits"):
+        return [("hierarchical, clock", HIERARCHICAL[0]), *hybrid, *bounds]
     clock = [
         (
             f"hybrid-clock, copy {copy}",
@@ -180,7 +239,12 @@ def _series(name: str) -> list[tuple[str, Variant]]:
         )
         for copy in ("keep", "free")
     ]
-    return [*clock, *hybrid]
+    return [*clock, *hybrid, *bounds]
+
+
+def file_name(workload: str) -> str:
+    """The name of a workload as part of a file's name."""
+    return workload.replace(", ", "-").replace(" ", "")
 
 
 def _hybrid(bit: str, copy: str) -> Variant:

@@ -8,8 +8,9 @@ the latencies, the range of sizes in an average, and (for scenarios) memory, sch
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pagewise_studies.compare import Changes, changes
@@ -28,6 +29,26 @@ LEVEL = 0.05
 """The change up to which two schemes are similar at large sizes (our figure; S1 has none)."""
 VANISHED = 0.02
 """A peak gain below this counts as vanished."""
+
+HIT_SHARE_MIN = 0.01
+"""With a smaller share of the swap-ins from the fast tier, hybrid's filter had no effect."""
+THIRD_RETURNS_MIN = 0.01
+"""The least share of swap-ins that bring a page back for the third time or later. S1's filter needs
+such pages: it promotes a page that comes back again, and gains when the page comes back once more.
+"""
+HITLESS = (
+    f"the fast tier of hybrid answers less than {HIT_SHARE_MIN:.0%} of the swap-ins: needs a "
+    "workload that fits it better"
+)
+TOO_FEW_RETURNS = (
+    f"less than {THIRD_RETURNS_MIN:.0%} of the swap-ins bring a page back for the third time: "
+    "needs a longer recording, or less memory"
+)
+FORCED = (
+    "forced: the largest fast tier holds every page, so {baseline} needs no slow access there, and "
+    "the first page-outs of hybrid always do: needs a fast tier of more than {largest} MiB that is "
+    "still too small"
+)
 
 CHECKS = load_checks("multiswap")
 SCENARIOS = "scenarios"
@@ -84,7 +105,7 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
     for data, workloads in groups:
         found.append(judge(CHECKS["single"], data, list(_singles(inputs, workloads))))
         for name, readings in _simulated(inputs, workloads).items():
-            found.append(judge(CHECKS[name], data, readings))
+            found.append(_judged(name, data, readings))
         if data == SCENARIOS:
             found.append(judge(CHECKS["launch"], data, inputs.launches))
         else:
@@ -92,6 +113,49 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
         found.append(_cause(inputs, data, {workload.name for workload in workloads}))
     order = list(CHECKS.values())
     return sorted(found, key=lambda verdict: order.index(verdict.check))
+
+
+Judged = tuple[Reading, str]
+"""A reading, and why it is not measurable; empty if it is."""
+
+
+def _judged(name: str, data: str, readings: Sequence[Judged]) -> Verdict:
+    """The verdict on the measurable readings; its reason counts the others."""
+    check = CHECKS[name]
+    measurable = [reading for reading, lacking in readings if not lacking]
+    reasons = Counter(lacking for _, lacking in readings if lacking)
+    if not reasons:
+        return judge(check, data, measurable)
+    why, count = reasons.most_common(1)[0]
+    if not measurable:
+        return unmeasured(check, data, why)
+    verdict = judge(check, data, measurable)
+    others = "1 further reading is" if count == 1 else f"{count:,} further readings are"
+    others += f" not measurable: {why}"
+    return replace(verdict, why=f"{verdict.why}. {others}")
+
+
+def _lacking(inputs: Inputs, workloads: Sequence[Workload], hybrid: Variant) -> str:
+    """Why the workloads cannot show what hybrid's filter does; empty if they can."""
+    if any(inputs.skew[workload].third_returns < THIRD_RETURNS_MIN for workload in workloads):
+        return TOO_FEW_RETURNS
+    for workload in workloads:
+        shares = [
+            fmean(inputs.cells.hit_share(trace, hybrid, size) for trace in workload.traces)
+            for size in inputs.sizes_mib
+        ]
+        if max(shares) < HIT_SHARE_MIN:
+            return HITLESS
+    return ""
+
+
+def _forced(inputs: Inputs, workloads: Sequence[Workload], baseline: Variant) -> str:
+    """Why the largest size decides the check; empty if the baseline still needs the slow tier."""
+    largest = inputs.sizes_mib[-1]
+    traces = [trace for workload in workloads for trace in workload.traces]
+    if any(inputs.cells.counts(trace, baseline, largest).slow_accesses for trace in traces):
+        return ""
+    return FORCED.format(baseline=baseline.architecture, largest=largest)
 
 
 def _singles(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Reading]:
@@ -108,62 +172,58 @@ def _by_choices(workloads: Sequence[Workload]) -> Iterator[tuple[Choices, list[W
         yield choices, [workload for workload in workloads if workload.choices == choices]
 
 
-def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[Reading]]:
-    found: dict[str, list[Reading]] = {name: [] for name in SIMULATED}
+def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[Judged]]:
+    found: dict[str, list[Judged]] = {name: [] for name in SIMULATED}
     for choices, arranged in _by_choices(workloads):
         working_sets = [inputs.skew[workload].multi_access_mib for workload in arranged]
         hybrids = inputs.extended(inputs.hybrid, workloads)
+        without_effect = {hybrid: _lacking(inputs, arranged, hybrid) for hybrid, _ in hybrids}
         for (hybrid, own), baseline, latencies in itertools.product(
             hybrids, inputs.hierarchical, LATENCIES
         ):
+            lacking = without_effect[hybrid]
             curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
             read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
             small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
-            found["shape"].append(
-                _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
+            shape = _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
+            found["shape"].append((shape, lacking))
+            crossover = _all(
+                read, curves, lambda c: c.at_largest() >= -GAIN_THRESHOLD, Changes.at_largest
             )
-            found["crossover"].append(
-                _all(read, curves, lambda c: c.at_largest() >= -GAIN_THRESHOLD, Changes.at_largest)
-            )
+            found["crossover"].append((crossover, lacking or _forced(inputs, arranged, baseline)))
             for averaged, part in _ranges(curves, small):
-                found["amount"].append(
-                    _all(
-                        (*read, averaged),
-                        part,
-                        lambda c: _within(c, (2, 10), (10, 30)),
-                        Changes.mean,
-                    )
+                amount = _all(
+                    (*read, averaged), part, lambda c: _within(c, (2, 10), (10, 30)), Changes.mean
                 )
+                found["amount"].append((amount, lacking))
         clocks = inputs.extended(inputs.clock, workloads)
         for (hybrid, own), (baseline, of_clock) in itertools.product(hybrids, clocks):
             if any(dict(own)[name] != dict(of_clock)[name] for name in (COPY, *DEFAULTS)):
                 continue
+            lacking = without_effect[hybrid]
             read = (*choices, *own, *_silent(baseline))
             flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
             writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
-            found["flash_large"].append(
-                _all(read, flash, lambda c: c.at_largest() >= -LEVEL, Changes.at_largest)
-            )
-            found["writes_everywhere"].append(
-                _all(read, writes, lambda c: max(c.values) < 0, lambda c: max(c.values))
-            )
+            level = _all(read, flash, lambda c: c.at_largest() >= -LEVEL, Changes.at_largest)
+            found["flash_large"].append((level, lacking or _forced(inputs, arranged, baseline)))
+            fewer = _all(read, writes, lambda c: max(c.values) < 0, lambda c: max(c.values))
+            found["writes_everywhere"].append((fewer, lacking))
             for curves, name, mean, best in (
                 (flash, "flash", (3, 12), (15, 35)),
                 (writes, "writes", (40, 75), (0, 100)),
             ):
                 small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
                 for averaged, part in _ranges(curves, small):
-                    found[name].append(
-                        _all((*read, averaged), part, _within_test(mean, best), Changes.mean)
-                    )
+                    amount = _all((*read, averaged), part, _within_test(mean, best), Changes.mean)
+                    found[name].append((amount, lacking))
     return found
 
 
 def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
     """The verdict on the cause, from workloads with an advantage that could vanish."""
-    readings = []
+    readings: list[Judged] = []
     for whole, filtered in inputs.filtered:
-        if whole.name not in names:
+        if whole.name.split(",")[0] not in names:
             continue
         working_set = inputs.skew[whole].multi_access_mib
         for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
@@ -176,10 +236,11 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
             )
             if before.best() <= -VANISHED:
                 read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
-                readings.append(Reading(read, after.best() > -VANISHED, after.best()))
+                vanished = Reading(read, after.best() > -VANISHED, after.best())
+                readings.append((vanished, _lacking(inputs, [whole], hybrid)))
     if not readings:
         return unmeasured(CHECKS["cause"], data, "there is no advantage that could disappear")
-    return judge(CHECKS["cause"], data, readings)
+    return _judged("cause", data, readings)
 
 
 def _curves(

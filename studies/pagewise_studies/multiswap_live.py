@@ -27,10 +27,15 @@ TITLE = "S1 on running programs: policies on two tiers, flash swap and kill"
 
 
 def live(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_live(folders, output, progress)
+    runs = read_live(folders, output, progress, allow_invalid=allow_invalid)
     every = [*figures(runs), figure_5(runs), waits(NAME, runs), *occupancies(NAME, runs)]
     return outcome.assemble(
         NAME,
@@ -40,6 +45,7 @@ def live(
         verdicts=verdicts(runs),
         tables=[runs_table(runs)],
         inputs=inputs_of(runs.runs) | served_files(runs),
+        runs=runs.runs,
         arguments=f"--live {shlex.join(run.name for run in runs.runs)}",
         called="multiswap",
         seeds=[],

@@ -173,25 +173,28 @@ def _within(mean: tuple[int, int], best: tuple[int, int]) -> Callable[[Changes],
 
 
 def _launches(live: Live) -> Iterator[Verdict]:
-    hybrid, flash = ([tier.run for tier in live.of(policy)] for policy in (HYBRID, FLASH))
+    flash = [tier.run for tier in live.of(FLASH)]
     faster = faster_than_phones(live.tiers[0].run)
-    for name, other, absent, most in (
-        ("launch", flash, f"the policy {FLASH}", 0.6),
-        ("no_swap", live.kills, 'mode = "kill"', 1.5),
+    for name, policy, other, absent, most in (
+        ("launch", HYBRID, flash, f"the policy {FLASH}", 0.6),
+        ("adaptive_flash", ADAPTIVE, flash, f"the policy {FLASH}", 0.6),
+        ("no_swap", HYBRID, live.kills, 'mode = "kill"', 1.5),
     ):
-        lacking = f"the policy {HYBRID}" if not hybrid else "" if other else absent
+        check = CHECKS[name]
+        judged = [tier.run for tier in live.of(policy)]
+        lacking = f"the policy {policy}" if not judged else "" if other else absent
         why = f"needs runs with {lacking}" if lacking else faster
-        why = why or (FEW if min(len(hybrid), len(other)) < RUNS_MIN else "")
-        data = ", ".join(run.name for run in ((*hybrid, *other) if not lacking else live.runs))
+        why = why or (FEW if min(len(judged), len(other)) < RUNS_MIN else "")
+        data = ", ".join(run.name for run in ((*judged, *other) if not lacking else live.runs))
         readings = [
-            Reading(choices, ratio <= most, ratio - 1 if name == "launch" else ratio)
-            for ours, baseline in itertools.product(hybrid, other)
+            Reading(choices, ratio <= most, ratio - 1 if check.unit == "change" else ratio)
+            for ours, baseline in itertools.product(judged, other)
             if ours.launches(2) and baseline.launches(2)
             for summary, mean in SUMMARIES.items()
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]
         ]
-        yield ruled(CHECKS[name], data, readings, why or ("" if readings else UNANSWERED))
+        yield ruled(check, data, readings, why or ("" if readings else UNANSWERED))
     yield _adaptive_launch(live, faster)
 
 

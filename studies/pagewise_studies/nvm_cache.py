@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pagewise.comparisons import StudyResult
-from pagewise.launch_runs import LaunchRun, inputs_of, read_run
+from pagewise.launch_runs import LaunchRun, inputs_of, read_run, refuse_invalid
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES
 from pagewise_studies import nvm_cache_checks as checks
@@ -49,7 +49,14 @@ FIRST_EVICTION = Variant.of("hierarchical", fill_on_read_miss="no", swapout_refr
 """A cache with the same LRU order that admits a page at its first eviction (ACC-S0-7)."""
 
 
-def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | None) -> StudyResult:
+def study(
+    recordings: Path,
+    output: Path,
+    *,
+    seeds: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
+) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     phones = [
         Phone(
@@ -60,6 +67,8 @@ def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | No
         )
         for memory, on, offs in PHONES
     ]
+    runs = [run for phone in phones for run in (phone.on, *phone.off)]
+    refuse_invalid(runs, allow_invalid=allow_invalid)
     recorded = [phone.workload for phone in phones]
     generated = phone_scenarios(seeds)
     every = [*recorded, *(workload for group in generated.values() for workload in group)]
@@ -90,7 +99,8 @@ def study(recordings: Path, output: Path, *, seeds: int, progress: Progress | No
         sensitivity=sensitivity.table(
             (NAME,), recorded, output / f"{NAME}-sensitivity-runs.parquet", progress
         ),
-        inputs=inputs_of([run for phone in phones for run in (phone.on, *phone.off)]),
+        inputs=inputs_of(runs),
+        runs=runs,
         arguments=f"--seeds {seeds}",
         seeds=range(seeds),
         seeded=GENERATED,

@@ -39,10 +39,15 @@ BySize = Mapping[float, Sequence[LaunchRun]]
 
 
 def live(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_live(folders, output, progress)
+    runs = read_live(folders, output, progress, allow_invalid=allow_invalid)
     if not runs.of(NVM):
         raise UsageError(
             f"none of these runs has the policy {NVM}",
@@ -58,6 +63,7 @@ def live(
         verdicts=list(verdicts(runs, found)),
         tables=[runs_table(runs)],
         inputs=inputs_of(runs.runs) | served_files(runs),
+        runs=runs.runs,
         arguments=f"--live {shlex.join(run.name for run in runs.runs)}",
         called="nvm-cache",
         seeds=[],

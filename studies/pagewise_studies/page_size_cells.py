@@ -18,6 +18,7 @@ from pagewise.models.page_size_time import (
     Storage,
     Terms,
     Times,
+    Walk,
     storage_of,
 )
 from pagewise.reference_curves import PAGE_SIZES
@@ -33,6 +34,9 @@ PAPER_BYTES = PAGE_SIZES[1:7]
 TARGET_BYTES = (PAGE_BYTES, 16384, 65536)
 """Sizes of base pages and folios in processors and kernels."""
 OTHERS = ("alike", "unlike")
+WALKS: tuple[tuple[Walk, int], ...] = (("native", 3), ("nested", 3), ("nested", 0))
+"""Page walks with 1, 3 and 24 memory accesses, by the levels that are cached. S4 takes 1, although
+a page walk in its guests is nested."""
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))
 
 

@@ -14,7 +14,13 @@ from statistics import fmean, median
 
 from pagewise.models.page_size import LEAST_GAIN, rates_by_size
 from pagewise.models.page_size_curves import footprint_bytes
-from pagewise.models.page_size_time import DENOMINATORS, PAPER, TLB_LEVELS, Terms
+from pagewise.models.page_size_time import (
+    DENOMINATORS,
+    PAPER,
+    TLB_LEVELS,
+    FirstTouch,
+    Terms,
+)
 from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import PAGE_BYTES
 from pagewise_studies.page_size_cells import (
@@ -23,6 +29,7 @@ from pagewise_studies.page_size_cells import (
     PAPER_BYTES,
     SHARES,
     TARGET_BYTES,
+    WALKS,
     Cell,
     Program,
     best_of,
@@ -107,6 +114,7 @@ def _cases(
                 ("references", terms.references),
                 ("first touches", terms.cold),
                 ("TLB levels", str(terms.tlb_levels)),
+                _walk(terms),
                 ("read-ahead", "32 KiB" if ahead else "off"),
                 ("NVM", nvm),
                 ("sizes", sizes_name),
@@ -125,10 +133,21 @@ def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[Ma
     return [outcome(vm, cell, sizes) for vm, cell in cells]
 
 
+COLD: tuple[FirstTouch, ...] = ("counted", "zero-fill")
+
+
 def _terms() -> Iterator[Terms]:
-    for references, levels in itertools.product(DENOMINATORS, TLB_LEVELS):
-        yield Terms(references=references, cold="counted", tlb_levels=levels)
-        yield Terms(references=references, cold="zero-fill", tlb_levels=levels)
+    for references, levels, (walk, cached), cold in itertools.product(
+        DENOMINATORS, TLB_LEVELS, WALKS, COLD
+    ):
+        yield Terms(
+            references=references, cold=cold, tlb_levels=levels, walk=walk, cached_levels=cached
+        )
+
+
+def _walk(terms: Terms) -> tuple[str, str]:
+    """The choice of the page walk, as in a reading."""
+    return "accesses of a walk", str(terms.walk_accesses)
 
 
 def _each(
@@ -237,6 +256,7 @@ def _monotone(
             choices = (
                 ("first touches", terms.cold),
                 ("TLB levels", str(terms.tlb_levels)),
+                _walk(terms),
                 ("NVM", nvm),
                 ("sizes", sizes_name),
             )

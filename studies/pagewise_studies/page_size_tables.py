@@ -24,6 +24,7 @@ from pagewise_studies.page_size_cells import (
     SHARES,
     STORAGES,
     TARGET_BYTES,
+    WALKS,
     Cell,
     Program,
     best_of,
@@ -95,12 +96,22 @@ def best_table(programs: Sequence[Program], terms: Terms) -> Table:
 def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
     """The table of the gain under each reading of the paper's open choices."""
     rows: list[Row] = []
-    for references, cold, levels in itertools.product(DENOMINATORS, FIRST_TOUCHES, TLB_LEVELS):
-        filled = replace(terms, references=references, cold=cold, tlb_levels=levels)
+    for references, cold, levels, (walk, cached) in itertools.product(
+        DENOMINATORS, FIRST_TOUCHES, TLB_LEVELS, WALKS
+    ):
+        filled = replace(
+            terms,
+            references=references,
+            cold=cold,
+            tlb_levels=levels,
+            walk=walk,
+            cached_levels=cached,
+        )
         row: dict[str, str] = {
             "references": references,
             "first touches": cold,
             "TLB levels": str(levels),
+            "accesses of a walk": str(filled.walk_accesses),
         }
         for nvm in NVM:
             gains: dict[bool, list[float]] = {False: [], True: []}

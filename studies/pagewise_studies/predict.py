@@ -57,10 +57,15 @@ class Prediction:
 
 
 def study(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_runs(folders)
+    runs = read_runs(folders, allow_invalid=allow_invalid)
     found = {run: list(predictions(run, output, progress)) for run in runs}
     return outcome.assemble(
         NAME,
@@ -70,6 +75,7 @@ def study(
         verdicts=[verdict for run in runs for verdict in verdicts(run, found[run])],
         tables=[table(run, found[run], seed) for run in runs],
         inputs=inputs_of(runs),
+        runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,

@@ -98,10 +98,15 @@ class Launches:
 
 
 def study(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_comparable(folders, {"prefetch"})
+    runs = read_comparable(folders, {"prefetch"}, allow_invalid=allow_invalid)
     sides = {False: [], True: []}  # type: dict[bool, list[LaunchRun]]
     for run in runs:
         sides[bool(run.plan.get("prefetch"))].append(run)
@@ -128,6 +133,7 @@ def study(
         verdicts=in_order(CHECKS, verdicts(launches, without, prefetched, seed)),
         tables=[table(launches, seed), *pages(without, prefetched, output, progress)],
         inputs=inputs_of(runs) | {f"{run.name}/{LOG}": run.folder / LOG for run in prefetched},
+        runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,

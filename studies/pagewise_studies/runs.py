@@ -93,6 +93,12 @@ class Variant:
         return Variant.of(self.architecture, **dict(self.options), **options)
 
 
+FLASH_ONLY = Variant.of("flash")
+"""No fast tier: every page goes to the slow one."""
+CLAIRVOYANT = Variant.of("clairvoyant")
+"""The offline bound of I/O time at `FAST` and `SLOW`."""
+
+
 class CellCounts:
     """Counts by trace, seed, variant and size of the fast tier in MiB."""
 
@@ -111,6 +117,15 @@ class CellCounts:
     def counts(self, trace: TraceSource, variant: Variant, size_mib: int) -> Counts:
         """The counts of one cell."""
         return self._counts[trace.name, trace.seed, variant, size_mib]
+
+    def hit_share(self, trace: TraceSource, variant: Variant, size_mib: int) -> float:
+        """The share of the swap-ins that the fast tier answers; 0 if there are none.
+
+        Every slow read of a cell answers a swap-in, and `FLASH_ONLY`, which must have run at the
+        same size, answers all of them by slow reads.
+        """
+        reads = self.counts(trace, FLASH_ONLY, size_mib).slow_reads
+        return 1 - self.counts(trace, variant, size_mib).slow_reads / reads if reads else 0.0
 
     def add(self, other: CellCounts) -> None:
         """Adds the counts of other runs."""

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pagewise import questions
+from pagewise import _core, questions
 from pagewise.grids.traces import TraceSource, materialize
+from pagewise.recording import read
 from pagewise.units import MIB, PAGE_BYTES
+from pagewise_studies.predict_pages import ADDRESS_BITS
 from pagewise_studies.workloads import Workload
 
 
@@ -25,6 +27,8 @@ class Skew:
     singles: Mapping[str, float]
     top_share: Mapping[str, float]
     pages_for_80_percent: float
+    third_returns: float
+    """The share of the swap-ins that bring a page back for the third time or later."""
 
     @property
     def multi_access_mib(self) -> float:
@@ -34,7 +38,8 @@ class Skew:
 
 def measure(trace: TraceSource, folder: Path) -> Skew:
     """The skew of a trace; a generated trace stays in ``folder``."""
-    analysis = questions.analyze(materialize(trace, folder))
+    path = materialize(trace, folder)
+    analysis = questions.analyze(path)
     single, single_out = analysis["single_access"], analysis["single_out"]
     singles = {
         "pages": single["pages"],
@@ -48,7 +53,23 @@ def measure(trace: TraceSource, folder: Path) -> Skew:
         singles={name: value for name, value in singles.items() if value is not None},
         top_share=analysis["top_share"],
         pages_for_80_percent=analysis["pages_for_80_percent"],
+        third_returns=third_returns(path),
     )
+
+
+def third_returns(path: str | Path) -> float:
+    """The share of the swap-ins that bring a page back for the third time or later; 0 without
+    swap-ins."""
+    import numpy
+
+    trace = read(path)
+    kind, space, address = (trace.column(name) for name in ("kind", "space", "address"))
+    is_in = kind == _core.kinds().index("swap_in")
+    pages = (space[is_in].astype(numpy.uint64) << numpy.uint64(ADDRESS_BITS)) | address[is_in]
+    if not len(pages):
+        return 0.0
+    counts = numpy.unique(pages, return_counts=True)[1]
+    return float(numpy.maximum(counts - 2, 0).sum() / len(pages))
 
 
 def of_workloads(workloads: Sequence[Workload], folder: Path) -> dict[Workload, Skew]:

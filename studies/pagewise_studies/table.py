@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from pagewise.comparisons import Scalar, StudyTable
@@ -24,6 +24,17 @@ class Table:
     note: str
     rows: Sequence[Row]
     shares: Sequence[str] = ()
+
+    def marked(self, mark: str) -> Table:
+        """The table with ``mark`` in the first cell of every row."""
+        rows = [
+            {
+                name: f"{cell}{mark}" if index == 0 else cell
+                for index, (name, cell) in enumerate(row.items())
+            }
+            for row in self.rows
+        ]
+        return replace(self, rows=rows)
 
     def to_json(self) -> StudyTable:
         """The table as results files and the report have it."""

@@ -63,13 +63,14 @@ def markdown(result: StudyResult) -> str:
         "",
         _summary(result["verdicts"]),
         "",
+        *_validity(result),
         "S0 to S4 are the papers of docs/papers.md; ACC-S0-1 is a check of a claim of S0.",
         "docs/studies/README.md says how each study counts. A paper leaves choices open, such as",
         "latencies or the killer. One value for each choice is a *reading*, and each claim is",
         "checked under every reading. `holds`: under all of them. `does not hold`: under none.",
         "`needs ...`: under every reading with these choices, which are the fewest that suffice.",
-        "`not measured here`: the study lacks the data. *Ours* is the range of our figure over the",
-        "readings; *readings* counts those under which the claim holds.",
+        "`not measurable`: the data cannot tell; the reason says what would. *Ours* is the span of",
+        "our figure over the readings; *readings* counts those under which the claim holds.",
         "",
         *_table(*_claims(result["verdicts"])),
         "",
@@ -92,6 +93,21 @@ def markdown(result: StudyResult) -> str:
         ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _validity(result: StudyResult) -> list[str]:
+    """The runs that can carry no verdict, and those that do not say."""
+    lines = [
+        f"**`{name}` can carry no verdict:** {'; '.join(reasons)}."
+        for name, reasons in result.get("invalid_runs", {}).items()
+    ]
+    if unjudged := result.get("unjudged_runs", []):
+        names = ", ".join(f"`{name}`" for name in unjudged)
+        lines.append(
+            "Made before runs judged themselves, so it is unknown whether they can carry a "
+            f"verdict: {names}."
+        )
+    return [part for line in lines for part in (line, "")]
 
 
 def _summary(verdicts: Sequence[StudyVerdict]) -> str:

@@ -31,10 +31,15 @@ TITLE = "S0 on real programs: swap on against swap off"
 
 
 def study(
-    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+    folders: Sequence[Path],
+    output: Path,
+    *,
+    seed: int,
+    progress: Progress | None,
+    allow_invalid: bool = False,
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    runs = read_runs(folders)
+    runs = read_runs(folders, allow_invalid=allow_invalid)
     phones = phones_of(runs)
     storage = storage_of(runs, output, progress)
     every = [
@@ -51,6 +56,7 @@ def study(
         verdicts=verdicts(Inputs(phones, storage)),
         tables=tables(runs, phones, storage, seed),
         inputs=inputs_of(runs),
+        runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,

@@ -102,9 +102,11 @@ class Live:
         return [run for run in self.files if run.recording_path("swap")]
 
 
-def read_live(folders: Sequence[Path], output: Path, progress: Progress | None) -> Live:
+def read_live(
+    folders: Sequence[Path], output: Path, progress: Progress | None, *, allow_invalid: bool
+) -> Live:
     """The runs in ``folders``, with their simulations."""
-    runs = read_comparable(folders, FREE)
+    runs = read_comparable(folders, FREE, allow_invalid=allow_invalid)
     by_mode = {mode: [run for run in runs if run.mode == mode] for mode in (TIERS, FILE, KILL)}
     if other := [run for run in runs if run.mode not in by_mode]:
         raise UsageError(

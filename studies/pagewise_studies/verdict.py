@@ -20,7 +20,7 @@ from pagewise.units import format_figure
 HOLDS = "holds"
 FAILS = "does not hold"
 NEEDS = "needs a reading"
-UNMEASURED = "not measured here"
+UNMEASURED = "not measurable"
 SEEN = ". Seen here: "
 """The text between a check's reason and what its runs show, in parts that end in a semicolon."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise.errors import UsageError
 from pagewise.grids.traces import TraceSource
+from pagewise.launch_runs import RECORDING
 from pagewise.recording import import_trace
 from pagewise_studies.verdict import Choices
 
@@ -18,9 +19,9 @@ ARRANGEMENTS = ("rotation", "sessions", "returning")
 """The arrangements of S1's three scenarios."""
 SCHEDULES = ("round-robin", "zipf")
 ORDERS = ("strict", "shuffled")
-MEMORY_MIB = 1500
-"""The memory of a 2 GB phone for apps (spec sheet S0.3). S1 names no memory. Its 20 apps want
-1.6 times this memory, at which S0 saw thrashing begin, and 4 times the memory of a 1 GB phone."""
+MEMORIES_MIB = (600, 1500)
+"""The memory of a 1 GB and of a 2 GB phone for apps (spec sheet S0.3), as readings: S1 names no
+memory. Its 20 apps want 4 and 1.6 times as much; S0 saw thrashing begin at 1.6 times."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,35 @@ def recording(folder: Path, name: str, output: Path) -> Workload:
 
 
 def recording_file(folder: Path, name: str) -> Path:
-    """The file of a recording that ships."""
+    """The file of a recording that ships, or of a run that was recorded."""
     path = folder / name / f"{name}.pgw.zst"
-    if not path.is_file():
-        raise UsageError(f"{path}: this study needs the recording", path=str(path))
-    return path
+    whole = folder / name / RECORDING
+    if path.is_file() or not whole.is_file():
+        if not path.is_file():
+            raise UsageError(f"{path}: this study needs the recording", path=str(path))
+        return path
+    return whole
+
+
+def recorded_names(folder: Path, shipped: Sequence[str]) -> list[str]:
+    """The recorded runs in ``folder`` by name: those of ``shipped`` if it has them all, or else
+    every run with a recording. Raises UsageError if there is none."""
+    if all((folder / name).is_dir() for name in shipped):
+        return list(shipped)
+    names = [
+        path.parent.name
+        for path in sorted(folder.glob("*/run.toml"))
+        if (path.parent / RECORDING).is_file()
+        or (path.parent / f"{path.parent.name}.pgw.zst").is_file()
+    ]
+    if not names:
+        raise UsageError(
+            f"{folder}: no folder in it is a recorded run",
+            path=str(folder),
+            hint="give the folder above those that `pagewise-agent launch PLAN.toml -o FOLDER "
+            "--record` wrote",
+        )
+    return names
 
 
 def scenario(
@@ -78,8 +103,10 @@ def scenario(
 
 
 def scenarios(seeds: Sequence[int]) -> list[Workload]:
-    """The scenarios of every arrangement, schedule and order."""
+    """The scenarios of every arrangement, schedule, order and memory."""
     return [
-        scenario(arrangement, schedule, order, MEMORY_MIB, seeds)
+        replace(found, choices=(("memory", f"{memory} MiB"), *found.choices))
+        for memory in MEMORIES_MIB
         for arrangement, schedule, order in itertools.product(ARRANGEMENTS, SCHEDULES, ORDERS)
+        for found in [scenario(arrangement, schedule, order, memory, seeds)]
     ]

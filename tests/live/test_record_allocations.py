@@ -224,7 +224,7 @@ def test_a_study_does_not_judge_the_time_of_a_killed_program(tmp_path: Path) -> 
     alone = study([recordings[0]], tmp_path / "alone", seed=1)
     rows = {f"{row['check']} {row['part']}".strip(): row for row in alone["verdicts"]}
     for name in ("ACC-S3-2 response", "ACC-S3-2 identity"):
-        assert rows[name]["verdict"] == "not measured here" and "killed" in rows[name]["why"]
+        assert rows[name]["verdict"] == "not measurable" and "killed" in rows[name]["why"]
     assert rows["ACC-S3-1 never more"]["verdict"] == "holds"
     [table] = alone["tables"]
     place = table["columns"].index("time saved (model)")

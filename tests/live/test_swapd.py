@@ -36,6 +36,10 @@ IS_ALONE = len(Path("/proc/swaps").read_text().splitlines()) <= 1
 alone = pytest.mark.skipif(not IS_ALONE, reason="this machine has another swap area")
 
 LOGS = Path("/run/pagewise")
+POLICIES = (
+    *("flash", "priority", "hierarchical", "hybrid-clock", "hybrid", "nvm-cache"),
+    "adaptive",
+)
 # Fills memory with a number per page, reads all of it twice in another order, and exits with 7 if
 # all is right.
 WORK = """
@@ -113,22 +117,49 @@ def logs() -> set[str]:
 
 
 @alone
-def test_a_command_finds_its_pages_and_gives_its_status(group: Group, folder: Path) -> None:
+@pytest.mark.parametrize("place", ["file", "device"])
+def test_a_command_finds_its_pages_and_gives_its_status(
+    group: Group, folder: Path, place: str
+) -> None:
     before = logs()
     work = [*entering(group.folder), sys.executable, "-c", WORK, str(120 * MIB)]
-    answer = subprocess.run(
-        words(folder, "--json", "--verify", "--", *work),
-        capture_output=True,
-        text=True,
-        timeout=2 * HANGS_AFTER_S,
-    )
+    with contextlib.ExitStack() as stack:
+        device = stack.enter_context(loop_device(folder, 257)) if place == "device" else None
+        command = words(folder, "--json", "--verify", "--", *work)
+        command[command.index("--slow") + 1] = device or str(folder / "slow")
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=2 * HANGS_AFTER_S)
     assert answer.returncode == 7, answer.stderr
     result = json.loads(answer.stdout)
     assert (result["schema"], result["through"]) == ("pagewise.swapd/1", "fuse")
     assert result["size_bytes"] == 256 * MIB and result["fast_bytes"] == 16 * MIB
     assert result["fast"]["writes"] > 0 and result["slow"]["reads"] > 0 and result["demotions"] > 0
     assert result["errors"] == {"fast": 0, "slow": 0, "checksum": 0}
+    if device:
+        (folder / "disk").unlink()
     assert logs() == before and list(folder.iterdir()) == []
+
+
+@alone
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_desk_decides_the_moves_of_every_policy_again(
+    group: Group, folder: Path, policy: str
+) -> None:
+    recording, moves = folder / "swapd.pgr", folder / "moves.csv"
+    files = ["--record", str(recording), "--moves", str(moves), "--policy", policy]
+    work = [*entering(group.folder), sys.executable, "-c", WORK, str(96 * MIB)]
+    answer = subprocess.run(
+        words(folder, "--json", "--verify", *files, "--", *work),
+        capture_output=True,
+        text=True,
+        timeout=2 * HANGS_AFTER_S,
+    )
+    assert answer.returncode == 7, answer.stderr
+    result = json.loads(answer.stdout)
+    assert result["policy"] == policy and result["slow"]["writes"] > 0
+    assert (result["fast"]["writes"] > 0) == (policy != "flash")
+    again = pw.simulate_as_recorded(recording, moves=folder / "again.csv")
+    assert again["identical"] and again["differing_moves"] == 0
+    assert (folder / "again.csv").read_bytes() == moves.read_bytes() != b"event,slot,move\n"
 
 
 @alone
@@ -244,7 +275,7 @@ def test_tiers_need_disks_of_their_own(folder: Path) -> None:
         assert answer.returncode == 3 and "of the fast tier; lower --fast" in answer.stderr
         with open(os.open(device, os.O_RDWR | os.O_EXCL), "rb"):
             answer = started("16MiB", "512KiB", slow, "--only-swap", "--fast-on", device)
-        assert answer.returncode == 3 and "used by another device" in answer.stderr
+        assert answer.returncode == 3 and "end that use, or name another device" in answer.stderr
     assert [path.name for path in folder.iterdir()] == ["disk"] and logs() == before
 
 

@@ -12,12 +12,41 @@ Schema = Mapping[str, Any]
 HEAD = '''"""Results field by field: the dictionaries that `pagewise` returns and prints as JSON.
 
 Written by tools/schemas.py from the Rust structs of the results. Change those, then run it again.
+Results that Python computes are defined in the modules named below.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NotRequired, TypedDict
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+
+if TYPE_CHECKING:
+{imports}
+
+_HOMES = {homes}
+"""The modules of results that Python computes. They load on first use, because they extend the
+types below."""
+
+
+def __getattr__(name: str) -> type:
+    if name not in _HOMES:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    found: type = getattr(_import_module(_HOMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({{*globals(), *_HOMES}})
 '''
+HOMES = {
+    "pagewise.answers": (
+        *("Advice", "AdvicePageSizeResult", "CurvesResult", "PageSize", "PageSizeTrial"),
+        "ReportResult",
+    ),
+    "pagewise.comparisons": ("BenchLazy", "StudyResult", "SweepResult", "SweepTable"),
+    "pagewise.measurements": ("Applied", "CaptureResult", "CheckResult", "Probed"),
+}
+"""The results that Python computes (LAYOUTS in python/pagewise/layouts.py), by their modules."""
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 INDENT = "    "
 WIDTH = 100 - len(INDENT)
@@ -32,7 +61,14 @@ def source(schemas: Iterable[Schema]) -> str:
         text = "\n".join(written(name, schema))
         if classes.setdefault(name, text) != text:
             raise SystemExit(f"two results have a type {name}: rename one by #[schemars(rename)]")
-    return "\n\n\n".join([HEAD.rstrip("\n"), *(classes[name] for name in sorted(classes))]) + "\n"
+    imports = "\n".join(
+        f"    from {module} import {name} as {name}"
+        for module, names in HOMES.items()
+        for name in names
+    )
+    homes = {name: module for module, names in HOMES.items() for name in names}
+    head = HEAD.format(imports=imports, homes=homes)
+    return "\n\n\n".join([head.rstrip("\n"), *(classes[name] for name in sorted(classes))]) + "\n"
 
 
 def definitions(schemas: Iterable[Schema]) -> Iterator[tuple[str, Schema]]:

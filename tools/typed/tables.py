@@ -12,7 +12,7 @@ HEAD = """# Results, field by field
 
 What `pagewise` prints with `--json`, except the catalogs of `pagewise list`, and what the functions
 of [the package](python.md) return. `pagewise schema NAME` prints the JSON Schema of a result or of
-all results of a command; `pagewise.types` has those that Rust computes as Python types. Fields are
+all results of a command; `pagewise.types` has them as Python types. Fields are
 added, never renamed. A field marked * may be absent. `None` in Python is null in JSON.
 
 Of `pagewise-agent`, only `killtrace` is here ([kills](#kills)). The fields of its other commands

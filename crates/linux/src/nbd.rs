@@ -64,7 +64,7 @@ pub struct NbdDevice {
 
 /// What a new device is like.
 #[derive(Clone, Copy, Debug)]
-pub struct NbdShape<'a> {
+pub struct NbdParameters<'a> {
     /// The name by which the device is found again.
     pub identifier: &'a str,
     /// The size of the device, a multiple of the block.
@@ -85,23 +85,23 @@ impl NbdDevice {
     /// The kernel has no NBD, or refuses.
     pub fn connect(
         root: &Root,
-        shape: NbdShape<'_>,
+        parameters: NbdParameters<'_>,
         kernels: &OwnedFd,
     ) -> Result<NbdDevice, Error> {
         let netlink = Netlink::open()?;
         let mut refusal = None;
         let next = next_index(root)?;
-        let trim = if shape.is_durable { 0 } else { SEND_TRIM };
+        let trim = if parameters.is_durable { 0 } else { SEND_TRIM };
         for index in next..next + TRIES_MAX {
             let attributes = vec![
                 attribute(INDEX, index)?,
-                attribute(SIZE_BYTES, shape.bytes)?,
-                attribute(BLOCK_SIZE_BYTES, shape.block_bytes)?,
+                attribute(SIZE_BYTES, parameters.bytes)?,
+                attribute(BLOCK_SIZE_BYTES, parameters.block_bytes)?,
                 attribute(SERVER_FLAGS, HAS_FLAGS | SEND_FLUSH | trim)?,
                 // The device goes with its connection, so no other program gets its settings.
                 attribute(CLIENT_FLAGS, DESTROY_ON_DISCONNECT)?,
                 attribute(DEAD_CONN_TIMEOUT, RECONNECT_S)?,
-                attribute(BACKEND_IDENTIFIER, shape.identifier)?,
+                attribute(BACKEND_IDENTIFIER, parameters.identifier)?,
                 socket(kernels)?,
             ];
             if let Err(error) = netlink.ask(CONNECT, attributes) {
@@ -113,8 +113,8 @@ impl NbdDevice {
                 }
                 break;
             }
-            let device = NbdDevice::adopt(index, shape.identifier.to_owned());
-            let kilobytes = (shape.request_bytes_max >> 10) as u32;
+            let device = NbdDevice::adopt(index, parameters.identifier.to_owned());
+            let kilobytes = (parameters.request_bytes_max >> 10) as u32;
             let set = device
                 .set(root, "max_sectors_kb", kilobytes)
                 .and_then(|()| device.set(root, "io_timeout", RESEND_MS));

@@ -53,9 +53,9 @@ const ANY_QUEUE: u16 = u16::MAX;
 const VOLATILE_CACHE: u32 = 1 << 2;
 const BASIC: u32 = 1;
 const DISCARD: u32 = 2;
-/// The result of a fetch: the place has a request.
+/// The result of a fetch: the tag has a request.
 const HAS_REQUEST: i32 = 0;
-/// The result of a fetch: the kernel gives the place up.
+/// The result of a fetch: the kernel gives the tag up.
 const IS_GIVEN_UP: i32 = -libc::ENODEV;
 
 // The operations of a request.
@@ -132,7 +132,7 @@ const PARAMETER_BYTES: u32 = 60;
 #[repr(C)]
 struct IoCommand {
     queue: u16,
-    place: u16,
+    tag: u16,
     result: i32,
     address: u64,
 }
@@ -149,7 +149,7 @@ struct IoDescription {
 
 /// What a new device is like.
 #[derive(Clone, Copy, Debug)]
-pub struct UblkShape {
+pub struct UblkParameters {
     /// A number by which the device is found again.
     pub key: u64,
     /// The size of the device, a multiple of the block.
@@ -157,7 +157,7 @@ pub struct UblkShape {
     /// The size of its blocks, a power of two.
     pub block_bytes: u32,
     /// The most requests in progress.
-    pub places: u16,
+    pub depth: u16,
     /// The bytes of the largest read or write.
     pub request_bytes_max: u32,
     /// Whether the content must survive the server: then the kernel sends flushes, and no discards.
@@ -176,7 +176,7 @@ impl UblkDevice {
     ///
     /// # Errors
     /// The kernel has no ublk, or refuses.
-    pub fn add(root: &Root, shape: UblkShape) -> Result<UblkDevice, Error> {
+    pub fn add(root: &Root, parameters: UblkParameters) -> Result<UblkDevice, Error> {
         let kernel = Machine::this(root)?.kernel;
         if !is_at_least(&kernel, UBLK_SINCE) {
             let old = io::Error::new(io::ErrorKind::Unsupported, "needs Linux 6.11");
@@ -185,27 +185,27 @@ impl UblkDevice {
         let control = ControlRing::open()?;
         let mut info = DeviceInfo {
             queues: 1,
-            depth: shape.places,
-            data_bytes_max: shape.request_bytes_max,
+            depth: parameters.depth,
+            data_bytes_max: parameters.request_bytes_max,
             number: ANY_NUMBER,
             flags: USER_RECOVERY | USER_RECOVERY_REISSUE | CMD_IOCTL_ENCODE,
-            key: shape.key,
+            key: parameters.key,
             ..DeviceInfo::default()
         };
         control.ask_about(ADD_DEV, ANY_NUMBER, &mut info)?;
         let device = UblkDevice::adopt(info.number);
-        let shift = shape.block_bytes.trailing_zeros() as u8;
+        let shift = parameters.block_bytes.trailing_zeros() as u8;
         let mut parameters = Parameters {
             bytes: PARAMETER_BYTES,
-            kinds: if shape.is_durable { BASIC } else { BASIC | DISCARD },
-            attributes: if shape.is_durable { VOLATILE_CACHE } else { 0 },
+            kinds: if parameters.is_durable { BASIC } else { BASIC | DISCARD },
+            attributes: if parameters.is_durable { VOLATILE_CACHE } else { 0 },
             logical_shift: shift,
             physical_shift: shift,
             optimal_shift: shift,
             minimal_shift: shift,
-            sectors_max: (u64::from(shape.request_bytes_max) / SECTOR_BYTES) as u32,
-            sectors: shape.bytes / SECTOR_BYTES,
-            discard_granularity: shape.block_bytes,
+            sectors_max: (u64::from(parameters.request_bytes_max) / SECTOR_BYTES) as u32,
+            sectors: parameters.bytes / SECTOR_BYTES,
+            discard_granularity: parameters.block_bytes,
             discard_sectors_max: DISCARD_SECTORS_MAX,
             discard_segments_max: 1,
             ..Parameters::default()
@@ -389,9 +389,9 @@ impl ControlRing {
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UblkOperation {
-    /// Fill the place's buffer.
+    /// Fill the tag's buffer.
     Read,
-    /// Keep what is in the place's buffer.
+    /// Keep what is in the tag's buffer.
     Write,
     /// Make finished writes durable.
     Flush,
@@ -404,8 +404,8 @@ pub enum UblkOperation {
 /// A request. It is open until [`UblkServer::finish`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UblkRequest {
-    /// The place of the request, and of its buffer.
-    pub place: u16,
+    /// The tag of the request, and of its buffer.
+    pub tag: u16,
     /// What is asked for.
     pub operation: UblkOperation,
     /// The first byte.
@@ -419,9 +419,9 @@ pub struct UblkServer {
     ring: IoUring,
     file: File,
     descriptions: Descriptions,
-    /// Dropped only if the kernel has given up every place: it ends the commands of a closed ring later.
+    /// Dropped only if the kernel has given up every tag: it ends the commands of a closed ring later.
     buffers: ManuallyDrop<PageBuffers>,
-    places: u16,
+    depth: u16,
     is_fetching: bool,
     /// Answers that the kernel does not know yet.
     pushed: usize,
@@ -430,26 +430,26 @@ pub struct UblkServer {
 }
 
 impl UblkServer {
-    /// Opens the device for its server: `places` and `request_bytes_max` as in its [`UblkShape`].
+    /// Opens the device for its server: `depth` and `request_bytes_max` as in its [`UblkParameters`].
     ///
     /// # Errors
     /// The device has a server, or there is too little memory.
     pub fn open(
         device: &UblkDevice,
-        places: u16,
+        depth: u16,
         request_bytes_max: usize,
     ) -> Result<UblkServer, Error> {
         let path = format!("/dev/ublkc{}", device.number);
         let file = OpenOptions::new().read(true).write(true).open(&path);
         let file = file.map_err(|error| Error::refused("open it", &path, error))?;
-        let descriptions = Descriptions::map(&file, places)?;
-        let ring = IoUring::builder().build(u32::from(places).next_power_of_two());
+        let descriptions = Descriptions::map(&file, depth)?;
+        let ring = IoUring::builder().build(u32::from(depth).next_power_of_two());
         Ok(UblkServer {
             ring: ring.map_err(|error| Error::call("io_uring", error))?,
             file,
             descriptions,
-            buffers: ManuallyDrop::new(PageBuffers::new(usize::from(places), request_bytes_max)?),
-            places,
+            buffers: ManuallyDrop::new(PageBuffers::new(usize::from(depth), request_bytes_max)?),
+            depth,
             is_fetching: false,
             pushed: 0,
             given_up: 0,
@@ -463,14 +463,14 @@ impl UblkServer {
     pub fn next_request(&mut self) -> Result<Option<UblkRequest>, Error> {
         if !self.is_fetching {
             self.is_fetching = true;
-            (0..self.places).for_each(|place| self.push(FETCH, place, 0));
+            (0..self.depth).for_each(|tag| self.push(FETCH, tag, 0));
         }
         self.submit()?;
         loop {
             let Some(ended) = self.ring.completion().next() else { return Ok(None) };
-            let place = ended.user_data() as u16;
+            let tag = ended.user_data() as u16;
             match ended.result() {
-                HAS_REQUEST => return Ok(Some(self.descriptions.request(place))),
+                HAS_REQUEST => return Ok(Some(self.descriptions.request(tag))),
                 IS_GIVEN_UP => self.given_up += 1,
                 result => {
                     let error = io::Error::from_raw_os_error(-result);
@@ -480,37 +480,37 @@ impl UblkServer {
         }
     }
 
-    /// Whether the kernel has given up every place.
+    /// Whether the kernel has given up every tag.
     pub fn has_ended(&self) -> bool {
-        self.given_up == self.places
+        self.given_up == self.depth
     }
 
-    /// The buffer of a place.
-    pub fn buffer(&mut self, place: u16) -> &mut [u8] {
-        self.buffers.get_mut(usize::from(place))
+    /// The buffer of a tag.
+    pub fn buffer(&mut self, tag: u16) -> &mut [u8] {
+        self.buffers.get_mut(usize::from(tag))
     }
 
-    /// Answers the request of a place: the bytes that were moved, or an error. The kernel knows it with the next call
+    /// Answers the request of a tag: the bytes that were moved, or an error. The kernel knows it with the next call
     /// of [`UblkServer::next_request`].
-    pub fn finish(&mut self, place: u16, result: Result<u32, Errno>) {
+    pub fn finish(&mut self, tag: u16, result: Result<u32, Errno>) {
         let result = match result {
             Ok(bytes) => bytes as i32,
             Err(error) => -error.raw_os_error(),
         };
-        self.push(COMMIT_AND_FETCH, place, result);
+        self.push(COMMIT_AND_FETCH, tag, result);
     }
 
-    fn push(&mut self, command: u32, place: u16, result: i32) {
-        let buffer = self.buffers.get_mut(usize::from(place));
+    fn push(&mut self, command: u32, tag: u16, result: i32) {
+        let buffer = self.buffers.get_mut(usize::from(tag));
         let address = buffer.as_mut_ptr().expose_provenance() as u64;
-        let command_bytes = IoCommand { queue: 0, place, result, address };
+        let command_bytes = IoCommand { queue: 0, tag, result, address };
         let mut bytes = [0; 16];
         bytes.copy_from_slice(command_bytes.as_bytes());
         let entry = opcode::UringCmd16::new(Fd(self.file.as_raw_fd()), command)
             .cmd(bytes)
             .build()
-            .user_data(u64::from(place));
-        // SAFETY: the buffer stays until the kernel has given the place up; each place has at most one command, so the
+            .user_data(u64::from(tag));
+        // SAFETY: the buffer stays until the kernel has given the tag up; each tag has at most one command, so the
         // ring has room.
         unsafe { self.ring.submission().push(&entry) }.expect("the ring has room");
         self.pushed += 1;
@@ -545,33 +545,33 @@ impl AsFd for UblkServer {
     }
 }
 
-/// The kernel's description of each place's request, which it fills before it reports the request.
+/// The kernel's description of each tag's request, which it fills before it reports the request.
 struct Descriptions {
     memory: NonNull<IoDescription>,
     bytes: usize,
-    places: u16,
+    depth: u16,
 }
 
 // SAFETY: the mapping belongs to this value and to no thread.
 unsafe impl Send for Descriptions {}
 
 impl Descriptions {
-    fn map(file: &File, places: u16) -> Result<Descriptions, Error> {
-        let bytes = usize::from(places) * size_of::<IoDescription>();
+    fn map(file: &File, depth: u16) -> Result<Descriptions, Error> {
+        let bytes = usize::from(depth) * size_of::<IoDescription>();
         let bytes = bytes.next_multiple_of(rustix::param::page_size());
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a new mapping at an address that the kernel chooses.
         let memory = unsafe { mmap(null_mut(), bytes, ProtFlags::READ, flags, file, 0) };
         let memory = memory.map_err(|error| Error::call("mmap", error))?;
         let memory = NonNull::new(memory.cast()).expect("the kernel maps nothing at 0");
-        Ok(Descriptions { memory, bytes, places })
+        Ok(Descriptions { memory, bytes, depth })
     }
 
-    fn request(&self, place: u16) -> UblkRequest {
-        assert!(place < self.places, "place {place} of {}", self.places);
+    fn request(&self, tag: u16) -> UblkRequest {
+        assert!(tag < self.depth, "tag {tag} of {}", self.depth);
         // SAFETY: inside the mapping; the kernel writes it before it reports the request, and not again before the
         // answer.
-        let description = unsafe { read_volatile(self.memory.as_ptr().add(usize::from(place))) };
+        let description = unsafe { read_volatile(self.memory.as_ptr().add(usize::from(tag))) };
         let operation = match description.operation as u8 {
             READ => UblkOperation::Read,
             WRITE => UblkOperation::Write,
@@ -580,7 +580,7 @@ impl Descriptions {
             _ => UblkOperation::Other,
         };
         UblkRequest {
-            place,
+            tag,
             operation,
             offset: description.first_sector * SECTOR_BYTES,
             bytes: u64::from(description.sectors) * SECTOR_BYTES,

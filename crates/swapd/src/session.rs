@@ -592,9 +592,9 @@ fn check_machine(root: &Root, plan: &AreaPlan) -> Result<(), Error> {
 }
 
 /// Why an area is refused that would be the machine's only one.
-const ALONE: &str = "this would be the machine's only swap area. Through fuse, the kernel needs memory to reach the \
-    server: if no page is free and no other area takes pages, the machine can stall; and if the server is killed, \
-    the pages it held are lost. Add another area (a swap file or zram), or accept this with --only-swap";
+const ALONE: &str = "this would be the machine's only swap area, and the kernel needs memory to reach its server: if no \
+    page is free and no other area takes pages, the machine can stall; and if the server and its guard are both \
+    killed, the pages they held are lost. Add another area (a swap file or zram), or accept this with --only-swap";
 
 /// The times to read and write a page of a fast tier in memory.
 fn in_memory(compress: Option<Algorithm>) -> [f64; 2] {

@@ -365,7 +365,7 @@ impl Statistics {
     }
 
     fn write_metrics(&self, serving: &Serving, text: &mut String) -> std::fmt::Result {
-        let metrics: [(&str, &str, &str, u64); 18] = [
+        let metrics: [(&str, &str, &str, u64); 20] = [
             ("fast_reads", "counter", "Pages read from the fast tier.", self.fast.reads.get()),
             ("fast_writes", "counter", "Pages written to the fast tier.", self.fast.writes.get()),
             ("slow_reads", "counter", "Pages read from the slow tier.", self.slow.reads.get()),
@@ -401,6 +401,18 @@ impl Statistics {
             ("errors_slow", "counter", "Slots that the slow tier failed.", self.errors_slow.get()),
             ("errors_checksum", "counter", "Wrong checksums.", self.errors_checksum.get()),
             ("takeovers", "counter", "Takeovers from a killed server.", self.takeovers.get()),
+            (
+                "events_lost",
+                "counter",
+                "Events of the recorder that were lost.",
+                self.events_lost.get().saturating_sub(1),
+            ),
+            (
+                "refused",
+                "gauge",
+                "Requests to the kernel that it refused at the start.",
+                serving.refused.len() as u64,
+            ),
             ("fast_pages_used", "gauge", "Frames in use.", self.fast_pages_used.get()),
             ("fast_bytes", "gauge", "Size of the fast tier.", serving.fast_bytes),
             ("size_bytes", "gauge", "Size of the swap area.", serving.size_bytes),

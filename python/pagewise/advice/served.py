@@ -36,8 +36,9 @@ SLOW = "/var/lib/pagewise/swapd"
 CONF = "/etc/pagewise.d/swapd.conf"
 LOG = "/var/log/pagewise-swapd.log"
 COST = (
-    "The I/O time counts devices only: each fault also takes the way to swapd, which took "
-    "50 us through FUSE from a fast tier in memory (docs/bench-swapd.md), more on a busy machine"
+    "The I/O time counts devices only: each fault also takes the time of a request to swapd and "
+    "back, which was 50 us through FUSE from a fast tier in memory (docs/bench-swapd.md), more on "
+    "a busy machine"
 )
 
 

@@ -14,7 +14,7 @@ def warnings(trial: Trial, choice: Choice | None) -> list[str]:
     ``choice`` is the architecture of the headline with its size; None if nothing is advised.
     """
     slow = trial.devices.slow["name"]
-    found = [overload(trial, trial.alone, f"{slow} alone")]
+    found = [overload(trial, trial.alone, f"{slow} without a fast tier")]
     if choice is not None:
         if choice.size is not None:
             what = f"{slow} behind {choice.name} with {format_size(choice.size)}"

@@ -153,7 +153,7 @@ def described(advice: Advice) -> list[Part]:
     if larger := larger_pages(advice):
         parts += ["", facts(larger)]
     if verdict != NOT_SWAP:
-        shown = f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:"
+        shown = f"I/O time by size of the fast tier, share of {advice['slow']['name']} only:"
         parts += ["", shown, curves(advice)]
     parts += pasted(advice["settings"])
     notes = [f"note: {note}" for note in advice["notes"]]
@@ -178,7 +178,7 @@ def alone(advice: Advice) -> list[tuple[str, str]]:
     figures = advice["alone"]
     return [
         ("pages recorded", format_size(advice["footprint_bytes"])),
-        (f"{advice['slow']['name']} alone", format_range(figures["io_time_s"], format_seconds)),
+        (f"{advice['slow']['name']} only", format_range(figures["io_time_s"], format_seconds)),
         *strain(advice["slow"]["name"], figures["busy_slow"], figures["life_slow_years"]),
     ]
 
@@ -204,7 +204,7 @@ def best(advice: Advice) -> list[tuple[str, str]]:
     share = format_range(found["io_share"], format_share)
     return [
         (f"best at {size}", f"{found['architecture']}, {runs(found)}"),
-        ("  of the slow device alone", share),
+        ("  of the slow device only", share),
     ]
 
 
@@ -216,7 +216,7 @@ def cost(advice: Advice, chosen: Today) -> list[tuple[str, str]]:
         ("  fast tier", f"{format_size(chosen['fast_tier_bytes'])}{spread(advice)}"),
         *memory_rows(chosen["memory"]),
         ("  I/O time", format_range(chosen["io_time_s"], format_seconds)),
-        ("  of the slow device alone", format_range(chosen["io_share"], format_share)),
+        ("  of the slow device only", format_range(chosen["io_share"], format_share)),
         *strain(advice["fast"]["name"], None, chosen["life_fast_years"]),
         *strain(advice["slow"]["name"], chosen["busy_slow"], chosen["life_slow_years"]),
         (
@@ -272,7 +272,7 @@ def larger_pages(advice: Advice) -> list[tuple[str, str]]:
         return []
     slow, alone, today = advice["slow"]["name"], advice["alone"], advice["today"]
     without: Moved = {"io_time_s": alone["io_time_s"], "slow_bytes": alone["io_bytes"]}
-    pairs = [(f"{slow} alone", recorded["alone"], without)]
+    pairs = [(f"{slow} only", recorded["alone"], without)]
     if today and recorded["today"] and advice["evidence"]["verdict"] == ENOUGH:
         taken: Moved = {"io_time_s": today["io_time_s"], "slow_bytes": today["slow_bytes"]}
         pairs.append((today["architecture"], recorded["today"], taken))

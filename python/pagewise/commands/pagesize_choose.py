@@ -119,12 +119,49 @@ def choose(
             metavar="1|2",
             min=1,
             max=2,
-            help="1: a TLB of 64 entries; 2: another of 1536 behind it.",
+            help="1: a TLB of 64 entries (--tlb); 2: another of 1536 (--l2-tlb) behind it.",
         ),
     ] = 2,
     readahead: Annotated[
         str, typer.Option(metavar="SIZE", help="Bytes that a fault reads, e.g. 32KiB; 0: one page.")
     ] = "0",
+    walk: Annotated[
+        Literal["native", "nested"],
+        typer.Option(
+            help="Page walks of the machine itself (native), or of a virtual machine, whose host "
+            "translates the address of each entry as well (nested)."
+        ),
+    ] = "native",
+    walk_levels: Annotated[
+        int, typer.Option(metavar="N", help="Levels of the page tables, 1 to 5.")
+    ] = 4,
+    cached_levels: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="Upper levels that the processor caches. With 3 of 4, a walk takes 1 memory "
+            "access natively and 3 nested; with 0, it takes 4 and 24.",
+        ),
+    ] = 3,
+    tlb: Annotated[
+        int, typer.Option(metavar="N", min=1, max=65536, help="Entries of the first TLB.")
+    ] = 64,
+    l2_tlb: Annotated[
+        int,
+        typer.Option(
+            "--l2-tlb", metavar="N", min=1, max=1 << 20, help="Entries of the second TLB."
+        ),
+    ] = 1536,
+    dram: Annotated[
+        float,
+        typer.Option(metavar="NS", min=0, max=1e6, help="Time of a memory access, in nanoseconds."),
+    ] = 50.0,
+    fault: Annotated[
+        float,
+        typer.Option(
+            metavar="NS", min=0, max=1e9, help="The kernel's time for a fault, in nanoseconds."
+        ),
+    ] = 1500.0,
     margin: Annotated[
         str,
         typer.Option(
@@ -153,7 +190,7 @@ def choose(
     Captures the program's memory references, and counts the TLB misses and page faults of every
     page size and memory size. Times are nanoseconds per reference.
     """
-    from pagewise.models.page_size_time import Terms
+    from pagewise.models.page_size_time import Hardware, Terms
     from pagewise.page_size_answer import answer
     from pagewise.reference_curves import curves
 
@@ -169,7 +206,11 @@ def choose(
         cold=first_touches,
         tlb_levels=1 if tlb_levels == 1 else 2,
         readahead_bytes=parse_size(readahead),
+        walk=walk,
+        walk_levels=walk_levels,
+        cached_levels=cached_levels,
     )
+    hardware = Hardware(tlb_entries=tlb, second_tlb_entries=l2_tlb, dram_ns=dram, fault_ns=fault)
     with nullcontext(words[0]) if has_trace else captured(words, keep, max_refs, force) as trace:
         with watched("counting") as progress:
             counts = curves(trace, progress=progress)
@@ -182,6 +223,7 @@ def choose(
             terms=terms,
             model=model,
             margin=parse_share(margin),
+            hardware=hardware,
         )
     if verify:
         verify_advice(result["advice"], counts, command, rounds)

@@ -189,7 +189,7 @@ def refuse_beside_recorded(options: Mapping[str, object]) -> None:
 def described(
     result: Simulate, alone: Simulate, fast_tier_bytes: int, devices: Devices
 ) -> list[Part]:
-    """The outcome as tables, compared with the slow device alone."""
+    """The outcome as tables, compared with the slow device only."""
     tiers = [
         [
             tier,
@@ -201,7 +201,7 @@ def described(
     ]
     tiers.append(
         [
-            "slow device alone",
+            "slow device only",
             format_count(alone["slow"]["reads"]),
             format_count(alone["slow"]["writes"]),
             life(alone, "slow", devices),
@@ -237,7 +237,7 @@ def larger_pages(result: Simulate, alone: Simulate) -> list[Part]:
     found = [with_tier] if result["fast_bytes"] else []
     rows = [
         moved(name, pages)
-        for name, outcome in [*found, ("slow device alone", alone)]
+        for name, outcome in [*found, ("slow device only", alone)]
         for pages in (outcome.get("at_4_kib"), outcome)
         if pages is not None
     ]
@@ -290,10 +290,10 @@ def life(result: Simulate, tier: Tier, devices: Devices) -> str:
 
 
 def beside(result: Simulate, alone: Simulate, name: Time) -> str:
-    """A time with its range, and its share of the time that the slow device alone takes.
+    """A time with its range, and its share of the time that only the slow device takes.
 
     The range covers the latencies of the devices.
     """
     times = time_range(result, name)
     share = result[name] / alone[name] if alone[name] else None
-    return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device alone"
+    return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device only"

@@ -14,7 +14,7 @@ from pagewise.errors import UsageError
 from pagewise.storage import making, refuse_unwritable
 from pagewise.studies import Study, none_installed, refuse_foreign, studies
 from pagewise.study_rows import ruling, support, table_rows, verdict_rows
-from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.terminal import Part, figures, say, show, show_json, watched
 
 EXAMPLES = (
     "pagewise list studies",
@@ -80,6 +80,13 @@ def run(
         int,
         typer.Option(metavar="N", min=0, help="Seed of the intervals; only for studies of runs."),
     ] = 1,
+    allow_invalid: Annotated[
+        bool,
+        typer.Option(
+            "--allow-invalid",
+            help="Also take launch runs that say they can carry no verdict, and mark every row.",
+        ),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Also write the result as one HTML file."),
@@ -99,20 +106,31 @@ def run(
     label = f"{name}-simulated" if simulated else f"{name}-live" if live else name
     output = output or Path("build") / f"study-{label}"
     refuse_foreign(output, label)
+    more: dict[str, bool] = {"allow_invalid": allow_invalid} if study.reads_runs else {}
+    if allow_invalid and not more:
+        raise UsageError(
+            f"study {name} reads no launch runs",
+            hint="--allow-invalid is for studies of launch runs; leave it out",
+        )
     with making(output), watched(f"study {label}") as progress:
         if report is not None:
             refuse_unwritable(report, force=force)
         if runs:
             runner = study.live if live else study.run
-            result = runner(runs, output, seed=seed, progress=progress)
+            result = runner(runs, output, seed=seed, progress=progress, **more)
         else:
             folder = recordings or examples_folder()
             runner = study.simulate if simulated else study.run
-            result = runner(folder, output, seeds=seeds, progress=progress)
+            result = runner(folder, output, seeds=seeds, progress=progress, **more)
     for run, losses in result["losses"].items():
         tell_losses(losses, run)
     for folder in runs or ():
         tell_unchecked(folder)
+    if unjudged := result.get("unjudged_runs"):
+        say(
+            f"note: made before runs judged themselves, so unknown whether they can carry a "
+            f"verdict: {', '.join(unjudged)}"
+        )
     if report is not None:
         from pagewise.report import report as write_report
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from pagewise.advice.page_size.advise import memory_of, unjudged
+from pagewise.advice.page_size.advise import host_note, memory_of, unjudged
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
 from pagewise.measurements import Applied, GuestAnswer
 from pagewise.models.page_size import BASE_BYTES, Choice, choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
-from pagewise.models.page_size_time import storage_of
+from pagewise.models.page_size_time import Machine, Storage, storage_of
 from pagewise.recording import Progress
 from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import making
@@ -59,7 +59,15 @@ def _answer(path: str | Path, guest: Guest, curves: Curves) -> tuple[GuestAnswer
     """The result for a guest, and the files to write."""
     try:
         memory_bytes = memory_of(guest.memory, footprint_bytes(curves))
-        choice = choose(curves, memory_bytes, storage_of(guest.storage), sizes=sizes(guest))
+        storage = storage_of(guest.storage)
+        choice = choose(
+            curves,
+            memory_bytes,
+            storage,
+            sizes=sizes(guest),
+            hardware=guest.hardware,
+            terms=guest.terms,
+        )
     except PagewiseError as error:
         error.args = (f"{path}: vm {guest.name!r}: {error}",)
         raise
@@ -82,8 +90,11 @@ def _answer(path: str | Path, guest: Guest, curves: Curves) -> tuple[GuestAnswer
         "notes": [
             *_notes_of(curves, guest, choice),
             *_notes(guest, begun, choice.page_bytes),
+            *_host_notes(curves, guest, choice, memory_bytes, storage),
         ],
     }
+    if guest.terms.walk == "nested":
+        answer["host_page_bytes"] = choice.page_bytes
     return answer, files(guest.name, begun)
 
 
@@ -97,6 +108,17 @@ def _notes_of(curves: Curves, guest: Guest, choice: Choice) -> list[str]:
         notes.append(
             f"its workload is a program for {made_for}, but the guest is {guest.architecture}"
         )
+    return [f"{guest.name}: {note}" for note in notes]
+
+
+def _host_notes(
+    curves: Curves, guest: Guest, choice: Choice, memory_bytes: int, storage: Storage
+) -> list[str]:
+    """A note on the host's page size; none if the host holds the guest in pages of 2 MiB."""
+    if guest.has_host_huge_pages:
+        return []
+    machine = Machine(storage, guest.hardware, guest.terms)
+    notes = host_note(curves, choice, memory_bytes, machine)
     return [f"{guest.name}: {note}" for note in notes]
 
 

@@ -7,6 +7,13 @@
     system_memory = "256MiB"          # memory of a guest besides that of its workload
     kernel_arguments = "root=/dev/vda1"
     host_huge_pages = false           # true: guests use reserved 2 MiB pages of the host
+    walk = "nested"                   # page walks: "nested" as in a virtual machine, or "native"
+    walk_levels = 4                   # levels of the page tables of guest and host
+    cached_levels = 3                 # upper levels that the processor caches
+    tlb = 64                          # entries of the first TLB
+    l2_tlb = 1536                     # entries of the second TLB
+    dram_ns = 50.0                    # time of a memory access
+    fault_ns = 1500.0                 # the guest kernel's time for a fault
 
     [kernels.arm64]                   # available kernels, by their base page
     "4KiB" = "vmlinuz-arm64"
@@ -25,10 +32,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise.errors import UsageError
+from pagewise.models.page_size_time import HARDWARE, TODAY, Hardware, Terms
 from pagewise.spec_files import read_toml, require_known, require_table, require_text
 from pagewise.units import PAGE_BYTES, format_size, parse_size
 
@@ -37,6 +45,13 @@ DEFAULTS = {
     "system_memory": "256MiB",
     "kernel_arguments": "",
     "host_huge_pages": False,
+    "walk": "nested",
+    "walk_levels": TODAY.walk_levels,
+    "cached_levels": TODAY.cached_levels,
+    "tlb": HARDWARE.tlb_entries,
+    "l2_tlb": HARDWARE.second_tlb_entries,
+    "dram_ns": HARDWARE.dram_ns,
+    "fault_ns": HARDWARE.fault_ns,
 }
 SHARED_KEYS = {"storage", *DEFAULTS}
 TOP_KEYS = SHARED_KEYS | {"kernels", "vm"}
@@ -63,6 +78,8 @@ class Guest:
     kernel_arguments: str
     has_host_huge_pages: bool
     kernels: Mapping[int, Path]
+    terms: Terms
+    hardware: Hardware
 
 
 def load(path: str | Path) -> list[Guest]:
@@ -127,7 +144,45 @@ def _guest(
         kernel_arguments=arguments,
         has_host_huge_pages=table["host_huge_pages"],
         kernels=kernels.get(architecture, {}),
+        terms=_terms(table, where),
+        hardware=Hardware(
+            tlb_entries=int(_number(table, "tlb", where, 1, 65536)),
+            second_tlb_entries=int(_number(table, "l2_tlb", where, 1, 1 << 20)),
+            dram_ns=_number(table, "dram_ns", where, 0, 1e6),
+            fault_ns=_number(table, "fault_ns", where, 0, 1e9),
+        ),
     )
+
+
+def _terms(table: Mapping[str, object], where: str) -> Terms:
+    """The page walk of a guest. Raises UsageError that names the entry."""
+    walk = table["walk"]
+    if walk not in ("native", "nested"):
+        raise UsageError(f"{where}: walk: {walk!r}", hint='use "native" or "nested"')
+    levels, cached = (
+        _number(table, name, where, 0, 5) for name in ("walk_levels", "cached_levels")
+    )
+    try:
+        return replace(
+            TODAY,
+            walk="native" if walk == "native" else "nested",
+            walk_levels=int(levels),
+            cached_levels=int(cached),
+        )
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}", hint=error.hint) from error
+
+
+def _number(table: Mapping[str, object], name: str, where: str, least: float, most: float) -> float:
+    """A number of a table; whole if ``most`` is. Raises UsageError that names the entry."""
+    value = table[name]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or (isinstance(most, int) and not isinstance(value, int)):
+        raise UsageError(f"{where}: {name}: {value!r} is not a number")
+    number = float(value)  # type: ignore[arg-type]
+    if not least <= number <= most:
+        raise UsageError(f"{where}: {name}: {value} is not from {least:g} to {most:g}")
+    return number
 
 
 def _size(value: object, where: str) -> int:

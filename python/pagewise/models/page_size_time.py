@@ -1,12 +1,13 @@
 """Time per memory reference at a page size: T_TOTAL = T_A + T_D of spec sheet S4.
 
-    T_A = T_TLB + e1 * T_TLB2 + e * T_DRAM        translation; e1 * T_TLB2 with a second level only
+    T_A = T_TLB + e1 * T_TLB2 + e * w * T_DRAM    translation; e1 * T_TLB2 with a second level only
     T_D = T_DRAM + (read * T_IO + zeroed * T_ZERO) data
     T_IO(p) = fault + setup + p / bandwidth        T_ZERO(p) = fault + p * zeroing
 
 e1 and e are misses of the first and of the last TLB level; ``read`` and ``zeroed`` are the faults
-that read storage and those that only clear a page; all are per reference. S4 gives none of the
-constants, and does not say that T_IO grows with the page; otherwise small pages could never win.
+that read storage and those that only clear a page; all are per reference. w is the number of memory
+accesses of a page walk, 1 in S4. S4 gives none of the constants, and does not say that T_IO grows
+with the page; otherwise small pages could never win.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ DENOMINATORS: tuple[Denominator, ...] = ("memory", "cpu")
 FIRST_TOUCHES: tuple[FirstTouch, ...] = ("counted", "zero-fill", "file-only")
 TLB_LEVELS: tuple[TlbLevels, ...] = (1, 2)
 LEVELS: tuple[Level, ...] = ("low", "typical", "high")
+Walk: TypeAlias = Literal["native", "nested"]
+WALK_LEVELS_MAX = 5
+"""Levels of page tables on x86-64 with 57-bit addresses."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,38 @@ class Terms:
     tlb_levels: TlbLevels = 2
     readahead_bytes: int = 0
     """Bytes of the aligned cluster that a fault reads, and that later leaves as a unit; 0: none."""
+    walk: Walk = "native"
+    """A page walk on the machine itself, or in a virtual machine, whose host translates the address
+    of each entry of the guest's page table as well."""
+    walk_levels: int = 4
+    """Levels of the page tables of guest and host; x86-64 and arm64 with pages of 4 KiB have 4."""
+    cached_levels: int = 3
+    """Upper levels that the processor's page-walk caches hold. With the default, a native walk
+    needs one access, as in S4."""
+
+    @property
+    def walk_accesses(self) -> int:
+        """Memory accesses of a page walk: 4 natively and 24 nested, if no level is cached.
+
+        A nested walk has (g + 1)(h + 1) - 1 accesses, for g levels of the guest and h of the host
+        (Bhargava and others, "Accelerating two-dimensional page walks for virtualized systems",
+        ASPLOS 2008). Here both have the same number of levels in memory.
+        """
+        walked = self.walk_levels - self.cached_levels
+        return walked if self.walk == "native" else (walked + 1) ** 2 - 1
 
     def __post_init__(self) -> None:
+        if not 1 <= self.walk_levels <= WALK_LEVELS_MAX:
+            raise UsageError(
+                f"--walk-levels: {self.walk_levels} is not a number of levels",
+                hint=f"use 1 to {WALK_LEVELS_MAX}",
+            )
+        if not 0 <= self.cached_levels < self.walk_levels:
+            raise UsageError(
+                f"--cached-levels: {self.cached_levels} of {self.walk_levels} levels cannot be "
+                "cached",
+                hint=f"use 0 to {self.walk_levels - 1}",
+            )
         if self.readahead_bytes not in (0, *PAGE_SIZES):
             raise UsageError(
                 f"--readahead: {self.readahead_bytes} bytes is not a possible size",
@@ -199,7 +233,8 @@ class Machine:
     def times(self, rates: Rates, page_bytes: int, level: Level = "typical") -> Times:
         """T_A and T_D of these rates."""
         hardware, moved_bytes = self.hardware, self.cluster_bytes(page_bytes)
-        translation_ns = hardware.tlb_ns + rates.last_tlb * hardware.dram_ns
+        walked_ns = self.terms.walk_accesses * hardware.dram_ns
+        translation_ns = hardware.tlb_ns + rates.last_tlb * walked_ns
         if self.terms.tlb_levels == 2:
             translation_ns += rates.first_tlb * hardware.second_tlb_ns
         read_ns = hardware.fault_ns + self.storage.read_ns(moved_bytes, level)

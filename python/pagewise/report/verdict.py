@@ -83,7 +83,7 @@ def missing(inputs: Inputs) -> str:
     if any(cell["architecture"] == catalog.baseline() for cell in inputs.cells):
         return "simulate an architecture with a fast tier too, to see here what that saves"
     return (
-        f"simulate {catalog.baseline()} too, the slow device alone, to see here what a fast tier "
+        f"simulate {catalog.baseline()} too, the slow device only, to see here what a fast tier "
         "saves"
     )
 
@@ -169,8 +169,8 @@ def advised(advice: Advice, panel: str) -> Finding:
     share = today["io_share"]
     regret = today["next_cheaper"]["regret"]["typical"]
     text = (
-        f"brings the I/O time of {recording} to {format_share(share['typical'])} of "
-        f"{advice['slow']['name']} alone; the next cheaper choice costs "
+        f"brings the I/O time of {recording} to {format_share(share['typical'])} of what "
+        f"{advice['slow']['name']} takes without a fast tier; the next cheaper choice costs "
         f"{format_share(regret)} more."
     )
     return Finding(
@@ -236,7 +236,7 @@ def simulated(inputs: Inputs) -> Finding | None:
         most = f"at most {format_share(AS_LOW)} more than the best of {among}"
     text = (
         f"on {first.setup} needs {format_share(shares[0])} of the I/O time of the slow device "
-        f"alone, {most}."
+        f"only, {most}."
     )
     if not is_stock(today):
         text += f" Stock Linux does not have it{else_run(today)}."
@@ -373,7 +373,7 @@ def beside(
 def held(inputs: Inputs, shown: set[str]) -> Finding | None:
     """How many of the papers' statements hold."""
     rulings = [str(row["verdict"]) for study in inputs.studies for row in study["verdicts"]]
-    judged = [ruling for ruling in rulings if ruling != "not measured here"]
+    judged = [ruling for ruling in rulings if ruling != "not measurable"]
     if not judged:
         return None
     certain, refuted = judged.count("holds"), judged.count("does not hold")
@@ -383,7 +383,11 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
         f"{certain} of {len(judged)}",
         "checked statements of the papers hold with every reading of what the papers leave open.",
         (span if most > certain else f"{certain} with any reading")
-        + (f"; {unmeasured} more were not measured" if unmeasured else ""),
+        + (
+            f"; {unmeasured} more {'is' if unmeasured == 1 else 'are'} not measurable"
+            if unmeasured
+            else ""
+        ),
         "papers",
     )
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linux::nbd::{self, NbdDevice, NbdShape};
+use linux::nbd::{self, NbdDevice, NbdParameters};
 use linux::page_buffers::PageBuffers;
 use linux::{Root, polling};
 use rustix::io::{Errno, IoSlice, retry_on_intr};
@@ -22,7 +22,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
-/// The places in the table: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
+/// The tags of requests: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
 const PLACES: usize = 128;
 /// The bytes of the largest read or write.
 const DATA_BYTES_MAX: usize = 128 << 10;
@@ -71,9 +71,9 @@ pub struct NbdCarrier {
     device: NbdDevice,
     slots: u32,
     buffers: PageBuffers,
-    /// By place: the request that waits for an answer.
+    /// By tag: the request that waits for an answer.
     open: [Option<Open>; PLACES],
-    /// The places without a request, `free_count` of them.
+    /// The tags without a request, `free_count` of them.
     free: [u16; PLACES],
     free_count: usize,
     /// Bytes that came from the socket and are not used yet: `stage[stage_from..stage_to]`.
@@ -106,7 +106,7 @@ struct Coming {
 
 #[derive(Clone, Copy, Debug)]
 struct WriteTarget {
-    place: u16,
+    tag: u16,
     first: u32,
     slots: u32,
 }
@@ -116,8 +116,12 @@ impl NbdCarrier {
     ///
     /// # Errors
     /// The operating system refuses NBD or locked memory.
-    pub fn start(root: &Root, identifier: &str, shape: NewDevice<'_>) -> Result<NbdCarrier, Error> {
-        let NewDevice { slots, content } = shape;
+    pub fn start(
+        root: &Root,
+        identifier: &str,
+        parameters: NewDevice<'_>,
+    ) -> Result<NbdCarrier, Error> {
+        let NewDevice { slots, content } = parameters;
         let is_durable = content.is_some();
         let (own, kernels) = nbd::pair()?;
         let unknown = NbdDevice::adopt(u32::MAX, identifier.to_owned());
@@ -125,18 +129,18 @@ impl NbdCarrier {
         let (root, identifier) = (root.clone(), identifier.to_owned());
         // The changes of the device wait for answers to requests that other programs have caused.
         let connecting = thread::spawn(move || {
-            let shape = NbdShape {
+            let parameters = NbdParameters {
                 identifier: &identifier,
                 bytes: u64::from(slots) * SLOT_BYTES as u64,
                 block_bytes: SLOT_BYTES as u64,
                 request_bytes_max: DATA_BYTES_MAX,
                 is_durable,
             };
-            NbdDevice::connect(&root, shape, &kernels)
+            NbdDevice::connect(&root, parameters, &kernels)
         });
         let mut served = Ok(());
         while served.is_ok() && !connecting.is_finished() {
-            served = carrier.serve_early(shape);
+            served = carrier.serve_early(parameters);
         }
         let connected = connecting.join().expect("the thread does not panic");
         match (connected, served) {
@@ -152,12 +156,12 @@ impl NbdCarrier {
         }
     }
 
-    fn serve_early(&mut self, shape: NewDevice<'_>) -> Result<(), Error> {
+    fn serve_early(&mut self, parameters: NewDevice<'_>) -> Result<(), Error> {
         let Some(request) = self.next()? else {
             polling::is_readable(&self.socket, START_PERIOD);
             return Ok(());
         };
-        shape.answer_early(self, request)
+        parameters.answer_early(self, request)
     }
 
     /// Serves a device whose server ended. Requests without an answer come again.
@@ -197,7 +201,7 @@ impl NbdCarrier {
             slots,
             buffers: PageBuffers::new(PLACES, DATA_BYTES_MAX)?,
             open: [None; PLACES],
-            free: std::array::from_fn(|place| place as u16),
+            free: std::array::from_fn(|tag| tag as u16),
             free_count: PLACES,
             stage: PageBuffers::new(1, STAGE_BYTES)?,
             stage_from: 0,
@@ -219,11 +223,8 @@ impl NbdCarrier {
         match (head.command.get() & COMMAND, slots) {
             (WRITE, slots) => {
                 let target = slots.filter(|&(_, slots)| is_short && slots > 0);
-                let target = target.map(|(first, slots)| WriteTarget {
-                    place: self.take_place(),
-                    first,
-                    slots,
-                });
+                let target =
+                    target.map(|(first, slots)| WriteTarget { tag: self.take_tag(), first, slots });
                 self.coming = Some(Coming { cookie, bytes: bytes as usize, here: 0, target });
                 self.fill_from_stage()
             }
@@ -248,7 +249,7 @@ impl NbdCarrier {
         let bytes = (self.stage_to - self.stage_from).min(coming.bytes - coming.here);
         let from = &self.stage.get(0)[self.stage_from..self.stage_from + bytes];
         if let Some(target) = coming.target {
-            self.buffers.get_mut(usize::from(target.place))[coming.here..coming.here + bytes]
+            self.buffers.get_mut(usize::from(target.tag))[coming.here..coming.here + bytes]
                 .copy_from_slice(from);
         }
         self.stage_from += bytes;
@@ -263,38 +264,38 @@ impl NbdCarrier {
             return Ok(None);
         }
         self.coming = None;
-        let Some(WriteTarget { place, first, slots }) = coming.target else {
+        let Some(WriteTarget { tag, first, slots }) = coming.target else {
             return self.answer(coming.cookie, Err(Errno::INVAL), &[]).map(|()| None);
         };
         let (cookie, bytes) = (coming.cookie, coming.bytes as u32);
-        self.open[usize::from(place)] = Some(Open { cookie, operation: Operation::Write, bytes });
-        Ok(Some(Request { tag: Tag(place), operation: Operation::Write, first, slots }))
+        self.open[usize::from(tag)] = Some(Open { cookie, operation: Operation::Write, bytes });
+        Ok(Some(Request { tag: Tag(tag), operation: Operation::Write, first, slots }))
     }
 
     fn enter(&mut self, cookie: [u8; 8], operation: Operation, first: u32, slots: u32) -> Request {
-        let place = self.take_place();
+        let tag = self.take_tag();
         let bytes = match operation {
             Operation::Read | Operation::Write => slots * SLOT_BYTES as u32,
             Operation::Discard | Operation::Flush => 0,
         };
-        self.open[usize::from(place)] = Some(Open { cookie, operation, bytes });
-        Request { tag: Tag(place), operation, first, slots }
+        self.open[usize::from(tag)] = Some(Open { cookie, operation, bytes });
+        Request { tag: Tag(tag), operation, first, slots }
     }
 
-    /// A free place; there is one whenever a head is taken.
-    fn take_place(&mut self) -> u16 {
+    /// A free tag; there is one whenever a head is taken.
+    fn take_tag(&mut self) -> u16 {
         self.free_count -= 1;
         self.free[self.free_count]
     }
 
-    /// Reads more bytes: data of a coming write to their place, anything else into the stage. Returns whether there
+    /// Reads more bytes: data of a coming write to its buffer, anything else into the stage. Returns whether there
     /// were any.
     fn receive(&mut self) -> Result<bool, Error> {
         let (buffer, is_direct) = match self.coming {
             Some(Coming { target: Some(target), bytes, here, .. })
                 if bytes - here > STAGE_BYTES / 2 =>
             {
-                (&mut self.buffers.get_mut(usize::from(target.place))[here..bytes], true)
+                (&mut self.buffers.get_mut(usize::from(target.tag))[here..bytes], true)
             }
             _ => {
                 // The rest of a head moves to the beginning.
@@ -375,7 +376,7 @@ impl Carrier for NbdCarrier {
 
     fn next(&mut self) -> Result<Option<Request>, Error> {
         loop {
-            // Bytes that went to their place directly.
+            // Bytes that went to the buffer directly.
             if let Some(coming) = self.coming
                 && let Some(request) = self.complete(coming)?
             {
@@ -544,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_free_place_requests_wait() {
+    fn without_a_free_tag_requests_wait() {
         let (mut carrier, kernels) = carrier();
         for cookie in 0..PLACES as u64 + 3 {
             write(&kernels, &head(READ, cookie, cookie, 4096)).unwrap();

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linux::ublk::{UblkDevice, UblkOperation, UblkServer, UblkShape};
+use linux::ublk::{UblkDevice, UblkOperation, UblkParameters, UblkServer};
 use linux::{Root, polling};
 use rustix::io::Errno;
 
@@ -20,7 +20,7 @@ use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The most requests in progress.
-const PLACES: u16 = 64;
+const DEPTH: u16 = 64;
 /// The bytes of the largest read or write.
 const DATA_BYTES_MAX: usize = 256 << 10;
 /// How often a successor looks whether the kernel has noticed the end of the server.
@@ -33,8 +33,8 @@ pub struct UblkCarrier {
     server: UblkServer,
     device: UblkDevice,
     slots: u32,
-    /// By place: the bytes of its request's data.
-    data_bytes: [u32; PLACES as usize],
+    /// By tag: the bytes of its request's data.
+    data_bytes: [u32; DEPTH as usize],
     /// The end of a recovery that is not known yet.
     recovery: Option<JoinHandle<Result<(), linux::Error>>>,
 }
@@ -44,17 +44,17 @@ impl UblkCarrier {
     ///
     /// # Errors
     /// The operating system refuses ublk or locked memory.
-    pub fn start(root: &Root, key: u64, shape: NewDevice<'_>) -> Result<UblkCarrier, Error> {
-        let NewDevice { slots, content } = shape;
-        let shape = UblkShape {
+    pub fn start(root: &Root, key: u64, parameters: NewDevice<'_>) -> Result<UblkCarrier, Error> {
+        let NewDevice { slots, content } = parameters;
+        let parameters = UblkParameters {
             key,
             bytes: u64::from(slots) * SLOT_BYTES as u64,
             block_bytes: SLOT_BYTES as u32,
-            places: PLACES,
+            depth: DEPTH,
             request_bytes_max: DATA_BYTES_MAX as u32,
             is_durable: content.is_some(),
         };
-        let device = UblkDevice::add(root, shape)?;
+        let device = UblkDevice::add(root, parameters)?;
         UblkCarrier::over(device.clone(), slots).map_err(|error| match device.remove() {
             Ok(()) => error,
             Err(removing) => Error::Refused(format!("{error}; and {removing}")),
@@ -80,8 +80,8 @@ impl UblkCarrier {
     }
 
     fn over(device: UblkDevice, slots: u32) -> Result<UblkCarrier, Error> {
-        let server = UblkServer::open(&device, PLACES, DATA_BYTES_MAX)?;
-        Ok(UblkCarrier { server, device, slots, data_bytes: [0; PLACES as usize], recovery: None })
+        let server = UblkServer::open(&device, DEPTH, DATA_BYTES_MAX)?;
+        Ok(UblkCarrier { server, device, slots, data_bytes: [0; DEPTH as usize], recovery: None })
     }
 }
 
@@ -92,13 +92,13 @@ impl UblkCarrier {
 /// The kernel refuses.
 pub fn failing<T>(device: &UblkDevice, work: impl FnOnce() -> T) -> Result<T, Error> {
     begin_recovery(device)?;
-    let mut server = UblkServer::open(device, PLACES, DATA_BYTES_MAX)?;
+    let mut server = UblkServer::open(device, DEPTH, DATA_BYTES_MAX)?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let serving = scope.spawn(|| {
             while !is_over.load(Ordering::Acquire) {
                 match server.next_request()? {
-                    Some(request) => server.finish(request.place, Err(Errno::IO)),
+                    Some(request) => server.finish(request.tag, Err(Errno::IO)),
                     None => drop(polling::is_readable(&server, END_PERIOD)),
                 }
             }
@@ -149,15 +149,14 @@ impl Carrier for UblkCarrier {
                 _ => slots_of(self.slots, request.offset, request.bytes),
             };
             let is_short = !has_data || request.bytes <= DATA_BYTES_MAX as u64;
-            let place = request.place;
+            let tag = request.tag;
             if let Some(operation) = operation
                 && let Some((first, slots)) = range.filter(|_| is_short)
             {
-                self.data_bytes[usize::from(place)] =
-                    if has_data { request.bytes as u32 } else { 0 };
-                return Ok(Some(Request { tag: Tag(place), operation, first, slots }));
+                self.data_bytes[usize::from(tag)] = if has_data { request.bytes as u32 } else { 0 };
+                return Ok(Some(Request { tag: Tag(tag), operation, first, slots }));
             }
-            self.server.finish(place, Err(Errno::INVAL));
+            self.server.finish(tag, Err(Errno::INVAL));
         }
         Ok(None)
     }

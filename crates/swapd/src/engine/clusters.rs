@@ -5,7 +5,7 @@
 use linux::disk_queue::{Ended, Part};
 use rustix::io::Errno;
 
-use super::orders::NONE;
+use super::orders::{BlockOfBuffer, NONE};
 use crate::carrier::SLOT_BYTES;
 use crate::emulation::Direction;
 use crate::store::Disk;
@@ -110,16 +110,21 @@ impl Clusters {
     }
 
     /// Adds a move of a block to the open cluster of its kind, or to a new one in a free buffer. Returns the buffer
-    /// and the place in it; none if no buffer is free. The second value is a cluster that was closed for it, or `NONE`.
-    pub fn join(&mut self, kind: Kind, block: u32, moving: u32) -> (Option<(u32, u32)>, u32) {
+    /// and the block of it; none if no buffer is free. The second value is a cluster that was closed for it, or `NONE`.
+    pub fn join(
+        &mut self,
+        kind: Kind,
+        block: u32,
+        moving: u32,
+    ) -> (Option<(u32, BlockOfBuffer)>, u32) {
         let open = self.open[kind as usize];
         if open != NONE {
             let cluster = &mut self.list[open as usize];
             if cluster.first + cluster.count == block && (cluster.count as usize) < CLUSTER_SLOTS {
-                let place = cluster.count;
-                cluster.moves[place as usize] = moving;
+                let block = BlockOfBuffer(cluster.count);
+                cluster.moves[block.0 as usize] = moving;
                 cluster.count += 1;
-                return (Some((open, place)), NONE);
+                return (Some((open, block)), NONE);
             }
         }
         let closed = std::mem::replace(&mut self.open[kind as usize], NONE);
@@ -129,7 +134,7 @@ impl Clusters {
         (cluster.failed, cluster.users, cluster.single) = (0, 1, NONE);
         cluster.moves[0] = moving;
         self.open[kind as usize] = buffer;
-        (Some((buffer, 0)), closed)
+        (Some((buffer, BlockOfBuffer(0))), closed)
     }
 
     /// Takes an open cluster, to be given to the disk; with `only_reads`, one that reads.
@@ -145,16 +150,16 @@ impl Clusters {
     pub fn submit(&mut self, buffer: u32, disk: &mut impl Disk) {
         self.in_flight += 1;
         let cluster = &self.list[buffer as usize];
-        let (place, count) = match cluster.single {
+        let (skipped, count) = match cluster.single {
             NONE => (0, cluster.count),
             single => (single, 1),
         };
         let part = Part {
             buffer: buffer as usize,
-            begin: place as usize * SLOT_BYTES,
+            begin: skipped as usize * SLOT_BYTES,
             bytes: count as usize * SLOT_BYTES,
         };
-        let offset = u64::from(cluster.first + place) * SLOT_BYTES as u64;
+        let offset = u64::from(cluster.first + skipped) * SLOT_BYTES as u64;
         match cluster.kind {
             Kind::Read | Kind::Victim => disk.read(u64::from(buffer), part, offset),
             Kind::Write | Kind::Demotion => disk.write(u64::from(buffer), part, offset),

@@ -1,10 +1,26 @@
 //! Moves in flight, in order by slot: a move waits for the earlier ones of its slot, and a request for a slot waits
 //! until the slot has none. All room is reserved at the start.
 
+use std::ops::Range;
+
 use policy::tiers::{Request as Event, Step};
+
+use crate::carrier::SLOT_BYTES;
 
 /// No index.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The number of a block in its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockOfBuffer(pub u32);
+
+impl BlockOfBuffer {
+    /// The range of bytes that the block has in the buffer.
+    pub fn bytes(self) -> Range<usize> {
+        let begin = self.0 as usize * SLOT_BYTES;
+        begin..begin + SLOT_BYTES
+    }
+}
 
 /// A move in flight.
 #[derive(Clone, Copy, Debug)]
@@ -19,10 +35,10 @@ pub(super) struct Moving {
     pub event: u64,
     /// The frame that it holds and no slot names yet, or `NONE`.
     pub frame: u32,
-    /// The buffer with the data that it read, and the place in it; or `NONE`. For a promotion, a buffer of the slow
+    /// The buffer with the data that it read, and the block of it; or `NONE`. For a promotion, a buffer of the slow
     /// tier; for a demotion, one of the fast tier.
     pub buffer: u32,
-    pub place: u32,
+    pub block: BlockOfBuffer,
     /// For a promotion: whether there is data to promote.
     pub has_data: bool,
     /// How often its page found no room in the pool.
@@ -171,9 +187,9 @@ impl Orders {
 
 impl Moving {
     pub fn new(step: Step, slot: u32, request: u32, event: u64) -> Moving {
-        let (frame, buffer, place, next) = (NONE, NONE, 0, NONE);
+        let (frame, buffer, block, next) = (NONE, NONE, BlockOfBuffer(0), NONE);
         let (has_data, refusals) = (false, 0);
-        Moving { step, slot, request, event, frame, buffer, place, has_data, refusals, next }
+        Moving { step, slot, request, event, frame, buffer, block, has_data, refusals, next }
     }
 }
 

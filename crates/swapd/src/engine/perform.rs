@@ -9,7 +9,7 @@ use types::PageId;
 use super::Engine;
 use super::clusters::Kind;
 use super::lanes::kind_of;
-use super::orders::{Moving, NONE};
+use super::orders::{BlockOfBuffer, Moving, NONE};
 use super::timers::Due;
 use crate::Error;
 use crate::carrier::{Carrier, Operation, SLOT_BYTES};
@@ -18,10 +18,6 @@ use crate::store::{Copies, Disk, Tier};
 
 /// How often a page may find no room in the pool before its move fails: others that need less may be quicker.
 const REFUSALS_MAX: u8 = 8;
-
-fn bytes_at(place: u32) -> std::ops::Range<usize> {
-    place as usize * SLOT_BYTES..(place as usize + 1) * SLOT_BYTES
-}
 
 impl<C: Carrier, D: Disk> Engine<C, D> {
     /// Begins the first move of a slot.
@@ -73,7 +69,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
 
     /// Fills the slot's frame, or a free one.
     fn write_frame(&mut self, index: u32) -> Result<(), Error> {
-        let Moving { step, slot, request, buffer, place, .. } = *self.orders.get(index);
+        let Moving { step, slot, request, buffer, block, .. } = *self.orders.get(index);
         let mut frame = self.held(index);
         if frame.is_none() && self.wait_for_frame.is_empty() {
             frame = self.parts.fast.take();
@@ -89,7 +85,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         let fast = &mut self.parts.fast;
         let bytes_before = fast.pool_counts().map(|counts| counts.bytes);
         let is_written = if step == Step::Promote {
-            let content = &self.parts.disk.buffer(buffer as usize)[bytes_at(place)];
+            let content = &self.parts.disk.buffer(buffer as usize)[block.bytes()];
             let is_written = fast.write(frame, content).is_ok();
             if is_written && self.parts.area == Area::Device {
                 fast.set_checksum(slot, content);
@@ -170,14 +166,14 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if closed != NONE {
             self.submit(tier, closed);
         }
-        let Some((buffer, place)) = joined else { return Ok(false) };
-        let (buffer, bytes) = (buffer as usize, bytes_at(place));
+        let Some((buffer, block)) = joined else { return Ok(false) };
+        let (buffer, bytes) = (buffer as usize, block.bytes());
         let parts = &mut self.parts;
         match kind {
             Kind::Read if tier == Tier::Slow => self.requests.get_mut(request).was_slow = true,
             Kind::Read | Kind::Victim => {}
             Kind::Write if step == Step::Promote => {
-                let content = &parts.disk.buffer(moving.buffer as usize)[bytes_at(moving.place)];
+                let content = &parts.disk.buffer(moving.buffer as usize)[moving.block.bytes()];
                 let fast = parts.fast_disk.as_mut().expect("it has a buffer");
                 fast.buffer_mut(buffer)[bytes].copy_from_slice(content);
                 if parts.area == Area::Device {
@@ -199,7 +195,7 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
                 let target = &mut parts.disk.buffer_mut(buffer)[bytes];
                 match &parts.fast_disk {
                     Some(fast) => {
-                        let content = &fast.buffer(moving.buffer as usize)[bytes_at(moving.place)];
+                        let content = &fast.buffer(moving.buffer as usize)[moving.block.bytes()];
                         target.copy_from_slice(content);
                         self.let_go(index, Tier::Fast)?;
                     }
@@ -239,14 +235,15 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     /// Ends the moves of a cluster.
     pub(super) fn end_cluster(&mut self, tier: Tier, buffer: u32) -> Result<(), Error> {
         let cluster = *self.lanes[tier as usize].clusters.get(buffer);
-        for place in 0..cluster.count {
-            let index = cluster.moves[place as usize];
-            let has_failed = cluster.failed & 1 << place != 0;
+        for number in 0..cluster.count {
+            let index = cluster.moves[number as usize];
+            let block = BlockOfBuffer(number);
+            let has_failed = cluster.failed & 1 << number != 0;
             match cluster.kind {
                 _ if has_failed => self.end_on(index, tier, Err(cluster.error))?,
-                Kind::Read => self.end_read(index, tier, buffer, place)?,
+                Kind::Read => self.end_read(index, tier, buffer, block)?,
                 Kind::Victim => {
-                    self.keep(index, tier, buffer, place);
+                    self.keep(index, tier, buffer, block);
                     self.join(index, Tier::Slow)?;
                 }
                 Kind::Write | Kind::Demotion => self.end_move(index, Ok(()))?,
@@ -256,14 +253,20 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
     }
 
     /// Hands over what was read, and keeps it for the promotion behind.
-    fn end_read(&mut self, index: u32, tier: Tier, buffer: u32, place: u32) -> Result<(), Error> {
+    fn end_read(
+        &mut self,
+        index: u32,
+        tier: Tier,
+        buffer: u32,
+        block: BlockOfBuffer,
+    ) -> Result<(), Error> {
         let Moving { slot, request, event, .. } = *self.orders.get(index);
         let parts = &mut self.parts;
         let disk = match (tier, &parts.fast_disk) {
             (Tier::Fast, Some(disk)) => disk,
             _ => &parts.disk,
         };
-        let content = &disk.buffer(buffer as usize)[bytes_at(place)];
+        let content = &disk.buffer(buffer as usize)[block.bytes()];
         // Of a device, only content that has been in a frame has a checksum.
         let has_checksum = tier == Tier::Fast || parts.area != Area::Device;
         if has_checksum && !parts.fast.is_right(slot, content) {
@@ -277,16 +280,16 @@ impl<C: Carrier, D: Disk> Engine<C, D> {
         if tier == Tier::Slow && behind != NONE {
             let Moving { step, event: cause, .. } = *self.orders.get(behind);
             if step == Step::Promote && cause == event {
-                self.keep(behind, tier, buffer, place);
+                self.keep(behind, tier, buffer, block);
             }
         }
         self.end_move(index, Ok(()))
     }
 
     /// Keeps a buffer for a move that will copy what was read into it.
-    fn keep(&mut self, index: u32, tier: Tier, buffer: u32, place: u32) {
+    fn keep(&mut self, index: u32, tier: Tier, buffer: u32, block: BlockOfBuffer) {
         let moving = self.orders.get_mut(index);
-        (moving.buffer, moving.place, moving.has_data) = (buffer, place, true);
+        (moving.buffer, moving.block, moving.has_data) = (buffer, block, true);
         self.lanes[tier as usize].clusters.get_mut(buffer).users += 1;
     }
 

@@ -103,7 +103,7 @@ pub fn open_content(root: &Root, path: &Path, slots: u32) -> Result<OwnedFd, Err
             _ => refused(path, &error),
         })?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| refused(path, &"is locked by another program"))?;
+            .map_err(|_| refused(path, &"is locked by another program; end that program"))?;
         file.into()
     } else {
         return Err(refused(path, &NO_CONTENT));
@@ -149,12 +149,15 @@ fn open_device(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
     options.read(true).write(true).custom_flags(flags.bits() as i32);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
         Some(code) if code == Errno::BUSY.raw_os_error() => {
-            refused(path, &"is mounted, swapped on, or used by another device")
+            refused(
+                path,
+                &"is mounted, swapped on, or used by another device; end that use, or name another device",
+            )
         }
         _ => refused(path, &error),
     })?;
     if is_read_only(&file) {
-        return Err(refused(path, &"is read-only"));
+        return Err(refused(path, &"is read-only; name a device that can be written"));
     }
     let size = seek(&file, SeekFrom::End(0)).map_err(|error| refused(path, &error))?;
     if size < bytes {

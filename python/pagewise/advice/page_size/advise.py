@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pagewise import _core
 from pagewise.advice.page_size import Target
@@ -20,7 +21,15 @@ from pagewise.models.page_size import (
     memory_to_judge,
 )
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
-from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
+from pagewise.models.page_size_time import (
+    HARDWARE,
+    TODAY,
+    Hardware,
+    Machine,
+    Model,
+    Terms,
+    storage_of,
+)
 from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import format_percent, format_size, parse_share, parse_size
 
@@ -36,13 +45,14 @@ def advise_page_size(
     terms: Terms = TODAY,
     model: Model = "exact",
     margin: float = MARGIN,
+    hardware: Hardware = HARDWARE,
 ) -> AdvicePageSize:
     """The advice as an object: sizes in bytes, times in nanoseconds per reference, shares.
 
     ``memory``: a size, or a share of the program's footprint in 4 KiB pages (``"80%"``).
     ``storage``: a name from `pagewise devices` or a device file. ``target``: a name from the
     catalog; the default is that of the program's architecture, or else of this machine. ``terms``,
-    ``model`` and ``margin`` as in `choose`.
+    ``model``, ``margin`` and ``hardware`` as in `choose`.
 
     ``gain`` is over 4 KiB; ``regret`` the cost of the target's sizes against 1 to 32 KiB;
     ``unjudged_bytes`` are sizes too large for this memory. Raises UsageError for unknown names and
@@ -53,10 +63,17 @@ def advise_page_size(
     memory_bytes = memory_of(memory, footprint_bytes(curves))
     sizes = chosen_target.sizes()
     choice = choose(
-        curves, memory_bytes, device, sizes=sizes, terms=terms, model=model, margin=margin
+        curves,
+        memory_bytes,
+        device,
+        sizes=sizes,
+        hardware=hardware,
+        terms=terms,
+        model=model,
+        margin=margin,
     )
     low, high = choice.gain_interval
-    return {
+    advice: AdvicePageSize = {
         "schema": SCHEMA,
         "pagewise": _core.version(),
         "target": chosen_target.name,
@@ -77,8 +94,33 @@ def advise_page_size(
             *unjudged(choice, chosen_target.name, sizes, terms, margin),
             *_small_gain(choice, sizes),
             *_notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
+            *host_note(curves, choice, memory_bytes, Machine(device, hardware, terms)),
         ],
     }
+    if terms.walk == "nested":
+        advice["host_page_bytes"] = choice.page_bytes
+    return advice
+
+
+def host_note(curves: Curves, choice: Choice, memory_bytes: int, machine: Machine) -> list[str]:
+    """The host's page size that the choice needs, with nested page walks; none otherwise.
+
+    A TLB entry covers the smaller of both pages. So the guest's TLB misses are those of the host's
+    pages if these are smaller.
+    """
+    if machine.terms.walk != "nested" or choice.page_bytes == BASE_BYTES:
+        return []
+    chosen, base = (
+        machine.rates(curves, size, memory_bytes) for size in (choice.page_bytes, BASE_BYTES)
+    )
+    split = replace(chosen, first_tlb=base.first_tlb, last_tlb=base.last_tlb)
+    split_ns = float(machine.times(split, choice.page_bytes).total_ns)
+    size = format_size(choice.page_bytes)
+    return [
+        f"the host must hold the guest's memory in pages of {size} or more, because a TLB entry "
+        f"covers the smaller page of guest and host: with 4 KiB on the host, a reference takes "
+        f"{format_percent(split_ns / choice.time_ns - 1)} longer"
+    ]
 
 
 def memory_of(memory: str | int, footprint: int) -> int:

@@ -13,7 +13,7 @@ COLUMNS = (
     Column("architecture", "architecture"),
     Column("fast_tier_bytes", "fast tier", "bytes"),
     Column("io_time_s", "I/O time", "seconds"),
-    Column("io_share", "of the slow device alone", "share"),
+    Column("io_share", "of the slow device only", "share"),
     Column("slow_bytes", "slow I/O", "bytes"),
     Column("fast_bytes_written", "written to the fast tier", "bytes"),
 )
@@ -26,7 +26,7 @@ def panel(inputs: Inputs) -> Panel | None:
     views = [View(name(advice), candidates(advice)) for advice in inputs.advice]
     chart = Chart(
         "advice-candidates",
-        "I/O time as a share of the slow device alone",
+        "I/O time as a share of the slow device only",
         Axis("fast tier", "bytes"),
         Axis("", "share", low=0),
         views,
@@ -107,7 +107,8 @@ def sentence(advice: Advice) -> str:
             f"On {name(advice)}, take {today['architecture']} with "
             f"{format_size(today['fast_tier_bytes'])}: I/O then takes "
             f"{format_share(today['io_share']['typical'])} of the time that "
-            f"{advice['slow']['name']} takes alone.{surpassing(advice, today['architecture'])}"
+            f"{advice['slow']['name']} takes without a fast tier."
+            f"{surpassing(advice, today['architecture'])}"
         )
     if reference is None:
         return text

@@ -215,10 +215,14 @@ def finding(verdicts: Sequence[Sequence[str]]) -> str:
     counts = Counter(
         "need a certain reading" if row[5].startswith("needs") else row[5] for row in verdicts
     )
-    plural = {"holds": "hold", "does not hold": "do not hold", "not measured here": "not measured"}
+    plural = {
+        "holds": "hold",
+        "does not hold": "do not hold",
+        "not measurable": "are not measurable",
+    }
     single = {
         "need a certain reading": "needs a certain reading",
-        "not measured here": "not measured",
+        "not measurable": "is not measurable",
     }
     parts = ", ".join(
         f"{count} {(single if count == 1 else plural).get(name, name)}"

@@ -1,0 +1,116 @@
+"""Which readings of the multi-swap study can carry a verdict, on traces counted by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import rounds, write_run
+
+import pagewise as pw
+from pagewise.errors import UsageError
+from pagewise.grids.traces import TraceSource
+from pagewise_studies import multiswap_checks as checks
+from pagewise_studies import workloads
+from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
+from pagewise_studies.skew import of_workloads, third_returns
+from pagewise_studies.verdict import HOLDS, UNMEASURED, Reading
+from pagewise_studies.workloads import Workload
+
+HYBRID = Variant.of("hybrid", entry_bit="1")
+SIZES_MIB = (1, 2)
+
+
+def recording(times: int, pages: int = 4) -> str:
+    """Every page leaves and comes back `times` times, one page after the other."""
+    lines = ["time_s,event,process,page,state,kind"]
+    for visit in range(times):
+        for page in range(pages):
+            at = visit + page / 1000
+            lines += [f"{at},out,1,{page},D,anon", f"{at + 0.5},in,1,{page},,anon"]
+    return "\n".join(sorted(lines[1:], key=lambda line: float(line.split(",")[0]))) + "\n"
+
+
+def trace(folder: Path, times: int, pages: int = 4) -> Path:
+    source, path = folder / f"{times}.csv", folder / f"{times}.parquet"
+    source.write_text("time_s,event,process,page,state,kind\n" + recording(times, pages))
+    pw.import_trace(source, path)
+    return path
+
+
+def workload(path: Path) -> Workload:
+    return Workload(path.stem, (), (TraceSource(path.name, str(path)),))
+
+
+def inputs(found: Workload, folder: Path, variants: list[Variant]) -> checks.Inputs:
+    folder.mkdir(exist_ok=True)
+    cells = run(found.traces, [FLASH_ONLY, *variants], SIZES_MIB, folder / "runs.parquet", None)
+    return checks.Inputs(
+        cells=cells,
+        filtered_cells=CellCounts([]),
+        recorded=[found],
+        generated=[],
+        filtered=[],
+        skew=of_workloads([found], folder),
+        sizes_mib=SIZES_MIB,
+        hierarchical=[],
+        hybrid=variants,
+        clock=[],
+        launches=[],
+        rare=[],
+    )
+
+
+@pytest.mark.parametrize(("times", "share"), [(1, 0.0), (2, 0.0), (3, 1 / 3), (5, 3 / 5)])
+def test_third_returns_are_counted_by_page(tmp_path: Path, times: int, share: float) -> None:
+    assert third_returns(trace(tmp_path, times)) == share
+
+
+def test_the_hit_share_counts_swap_ins_that_need_no_slow_read(tmp_path: Path) -> None:
+    found = workload(trace(tmp_path, 4))
+    counted = inputs(found, tmp_path, [HYBRID]).cells
+    (source,) = found.traces
+    # With entry_bit=1 each page is promoted at its first swap-in, so the later three are hits.
+    assert counted.hit_share(source, HYBRID, 1) == 3 / 4
+    assert counted.hit_share(source, FLASH_ONLY, 1) == 0
+
+
+def test_a_filter_without_returns_or_hits_carries_no_verdict(tmp_path: Path) -> None:
+    often, twice = (workload(trace(tmp_path, times)) for times in (4, 2))
+    assert checks._lacking(inputs(often, tmp_path / "a", [HYBRID]), [often], HYBRID) == ""
+    lacking = checks._lacking(inputs(twice, tmp_path / "b", [HYBRID]), [twice], HYBRID)
+    assert lacking == checks.TOO_FEW_RETURNS
+    # Flash swap answers no swap-in from a fast tier.
+    hitless = checks._lacking(inputs(often, tmp_path / "c", []), [often], FLASH_ONLY)
+    assert hitless == checks.HITLESS
+
+
+def test_a_size_that_holds_everything_decides_nothing(tmp_path: Path) -> None:
+    fits = workload(trace(tmp_path, 4))
+    cache = Variant.of("hierarchical", eviction="clock")
+    assert "forced: the largest fast tier" in checks._forced(
+        inputs(fits, tmp_path / "a", [cache]), [fits], cache
+    )
+    large = workload(trace(tmp_path, 5, pages=3 * 256))
+    assert checks._forced(inputs(large, tmp_path / "b", [cache]), [large], cache) == ""
+
+
+def test_unmeasurable_readings_are_left_out_and_counted() -> None:
+    yes, no = Reading((("a", "1"),), True, 0.1), Reading((("a", "2"),), False, 0.2)
+    some = checks._judged("shape", "x", [(yes, ""), (no, checks.HITLESS)])
+    assert (some.verdict, some.readings) == (HOLDS, 1)
+    assert f"1 further reading is not measurable: {checks.HITLESS}" in some.why
+    none = checks._judged("shape", "x", [(yes, checks.HITLESS), (no, checks.HITLESS)])
+    assert (none.verdict, none.ours, none.why) == (UNMEASURED, "", checks.HITLESS)
+
+
+def test_any_folder_of_recorded_runs_can_be_studied(tmp_path: Path) -> None:
+    visits: list[dict[str, Any]] = rounds(1, 1.0)
+    write_run(tmp_path / "mine", visits, recording=recording(1))
+    write_run(tmp_path / "unrecorded", visits)
+    assert workloads.recorded_names(tmp_path, ["multiswap-1"]) == ["mine"]
+    assert workloads.recording_file(tmp_path, "mine") == tmp_path / "mine" / "recording.pgr"
+    (tmp_path / "multiswap-1").mkdir()
+    assert workloads.recorded_names(tmp_path, ["multiswap-1"]) == ["multiswap-1"]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="no folder in it is a recorded run"):
+        workloads.recorded_names(tmp_path / "empty", ["multiswap-1"])

@@ -1,0 +1,122 @@
+"""The matrix of launch runs: complete, on its page, and of plans that the lab accepts."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import rounds, write_run
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import recordings  # noqa: E402
+
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+HOURS_MAX = 12
+ROWS = {row.name: row for row in recordings.rows()}
+
+
+def test_the_page_has_the_table_of_the_matrix() -> None:
+    page = (ROOT / "docs/studies/matrix.md").read_text()
+    assert recordings.table(list(ROWS.values())) in page
+
+
+def test_the_matrix_fits_into_its_hours_and_every_footprint_is_a_row() -> None:
+    assert sum(row.minutes_all for row in ROWS.values()) <= HOURS_MAX * 60
+    for row in ROWS.values():
+        assert bool(row.budgets) == bool(row.footprint)
+        assert not row.footprint or ROWS[row.footprint].swap == ["no-limit"]
+        assert row.repeats >= 3 and (recordings.PLANS / f"{row.plan}.toml").is_file()
+        names = [run.name for run in row.runs()]
+        assert len(set(names)) == len(names) == len(row.swap) * 3 * max(1, len(row.budgets))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_plan_reads_back_as_it_was_written(name: str) -> None:
+    for run in ROWS[name].runs():
+        plan = run.plan(3 << 30)
+        assert tomllib.loads(recordings.written(plan)) == plan
+        assert plan.get("budget") == (run.budget and f"{round(run.budget * 3072)}MiB")
+        assert Path(plan["include"]).is_file()
+
+
+def test_a_kind_of_swap_becomes_its_mode() -> None:
+    runs = {run.swap: run.plan(1 << 30) for row in ROWS.values() for run in row.runs()}
+    assert runs["kill:0.6"]["kill"] == {"threshold": 0.6} and "swap_size" not in runs["kill:0.6"]
+    assert runs["hybrid:32MiB"]["tiers"] == {
+        "policy": "hybrid",
+        "fast": "32MiB",
+        "emulate": {"slow": "emmc-5.1"},
+    }
+    assert runs["hybrid:32MiB"]["storage"] == {"files": "emmc-5.1"}
+    assert "storage" not in runs["swap-file"] and "budget" not in runs["no-limit"]
+
+
+def test_a_log_of_visits_is_repeated() -> None:
+    (header, *visits) = (ROOT / "lab/plans/sessions.csv").read_text().splitlines()
+    log = next(iter(ROWS["s1-sessions"].runs())).log()
+    assert log and log.splitlines() == [header, *visits * 4]
+    assert next(iter(ROWS["s1-zipf"].runs())).log() is None
+
+
+def launched(reasons: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Replaces the agent: the runs have these reasons against them, one after the other."""
+    folders: list[Path] = []
+
+    def launch(plan: Path, folder: Path) -> int:
+        assert tomllib.loads(plan.read_text())["order"]
+        visits: list[dict[str, Any]] = rounds(1, 1.0, memory_bytes=200 << 20)
+        name = folder.with_name(f"{folder.name}-{len(folders)}")
+        write_run(name, visits, invalid_because=reasons[len(folders)])
+        shutil.rmtree(folder, ignore_errors=True)
+        name.rename(folder)
+        folders.append(folder)
+        return 0
+
+    monkeypatch.setattr(recordings, "launch", launch)
+    return folders
+
+
+def test_a_run_that_carries_no_verdict_is_made_again_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(iter(ROWS["footprint-9"].runs()))
+    folders = launched([["it was not recorded"], []], monkeypatch)
+    assert recordings.make(tmp_path, run) == "" and len(folders) == 2
+    assert recordings.make(tmp_path, run) == "" and len(folders) == 2
+    launched([["a"], ["b"]], monkeypatch)
+    other = list(ROWS["footprint-9"].runs())[1]
+    assert recordings.make(tmp_path, other) == "b"
+
+
+def test_a_budget_is_a_share_of_the_measured_footprint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(iter(ROWS["s0-swap"].runs()))
+    with pytest.raises(SystemExit, match="run the row footprint-9 first"):
+        recordings.make(tmp_path, run)
+    launched([[], []], monkeypatch)
+    recordings.make(tmp_path, next(iter(ROWS["footprint-9"].runs())))
+    recordings.make(tmp_path, run)
+    plan = tomllib.loads((tmp_path / "s0-swap" / "swap-file-40-0.toml").read_text())
+    assert plan["budget"] == "80MiB"
+
+
+def test_the_lab_accepts_every_plan(tmp_path: Path) -> None:
+    (tmp_path / "lab").symlink_to(ROOT / "lab")
+    for row in ROWS.values():
+        run = next(iter(row.runs()))
+        plan = tmp_path / f"{row.name}.toml"
+        plan.write_text(recordings.written(run.plan(3 << 30)))
+        if log := run.log():
+            (tmp_path / recordings.LOG).write_text(log)
+        command = [AGENT, "launch", plan, "-o", tmp_path / "run", "--dry-run", "--json"]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert found.returncode in (0, 3), found.stderr
+        if found.returncode == 0:
+            assert json.loads(found.stdout)["plan"].startswith(row.name)

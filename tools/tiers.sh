@@ -1,0 +1,61 @@
+#!/bin/sh
+# Runs the benches, plans and studies of swapd and relaunchd, all but the hours of random load; under an hour as
+# root. Says at the end which of them missed a target or failed, and fails if the machine is not as it was.
+# Usage: tools/tiers.sh OUT
+set -u
+cd "$(dirname "$0")/.."
+out=${1:?usage: tools/tiers.sh OUT}
+python=.venv/bin/python
+emmc="--emulate emmc-5.1"
+mkdir -p "$out"
+missed="$out/missed.txt"
+: > "$missed"
+
+# What the commands below change while they run.
+state() {
+    echo "swap areas:"; tail -n +2 /proc/swaps | cut -f 1
+    echo "loop devices:"; losetup --all --noheadings --output NAME,BACK-FILE
+    echo "read-only block devices:"; grep -l 1 /sys/block/*/ro
+    echo "cgroups:"; find /sys/fs/cgroup -maxdepth 3 -type d -name 'pagewise*'
+    echo "undo logs:"; find /run/pagewise -type f ! -name '*.lock'
+    echo "processes:"; ps -e -o comm= | grep '^pagewise-agent'
+    echo "settings:"; grep . /proc/sys/vm/swappiness /proc/sys/vm/page-cluster
+} 2> /dev/null
+
+step() {
+    echo "== $*"
+    "$@" || echo "status $?: $*" >> "$missed"
+}
+
+study() {
+    name=$1 report=$2
+    shift 2
+    step .venv/bin/pagewise study "$@" --allow-invalid -o "$out/$name/study" --report "$out/$report.html" --force
+}
+
+state > "$out/before.txt"
+step $python bench/swapd.py faults idle kills
+step $python bench/swapd_vm.py --rounds 1
+step $python bench/compressed.py "$out/compressed" --repeats 1
+step $python bench/tiers.py "$out/policies"
+step $python bench/tiers.py "$out/sizes" --policy nvm-cache --policy kill \
+    --fast 64MiB --fast 256MiB --fast 2GiB --repeats 1
+step $python bench/tiers.py "$out/emmc" --plan multiswap-1 $emmc --repeats 1
+step $python bench/relaunch.py "$out/prefetch"
+step $python bench/relaunch.py "$out/prefetch-emmc" $emmc --repeats 2
+study policies multiswap multiswap --live "$out"/policies/*-[0-9]
+study emmc multiswap-emmc multiswap --live "$out"/emmc/*-[0-9]
+study sizes nvm-cache nvm-cache --live "$out"/sizes/*-[0-9]
+study prefetch relaunch relaunch "$out"/prefetch/*-[0-9]
+study prefetch-emmc relaunch-emmc relaunch "$out"/prefetch-emmc/*-[0-9]
+state > "$out/after.txt"
+
+if [ -s "$missed" ]; then
+    echo "missed a target, or failed:"
+    cat "$missed"
+fi
+if ! diff "$out/before.txt" "$out/after.txt"; then
+    echo "the machine is not as it was: < before, > after"
+    exit 1
+fi
+echo "the machine is as it was: $out/before.txt and after.txt are equal"
