@@ -105,8 +105,8 @@ def _validity(result: StudyResult) -> list[str]:
     if unjudged := result.get("unjudged_runs", []):
         names = ", ".join(f"`{name}`" for name in unjudged)
         lines.append(
-            "Made before runs judged themselves, so it is unknown whether they can carry a "
-            f"verdict: {names}."
+            "These runs do not say whether they can carry a verdict, because the lab did not check "
+            f"that yet: {names}."
         )
     return [part for line in lines for part in (line, "")]
 
