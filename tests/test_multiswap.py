@@ -12,7 +12,7 @@ from pagewise.grids.traces import TraceSource
 from pagewise_studies import multiswap_checks as checks
 from pagewise_studies import workloads
 from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
-from pagewise_studies.skew import of_workloads, third_returns
+from pagewise_studies.skew import of_workloads, returns
 from pagewise_studies.verdict import HOLDS, UNMEASURED, Reading
 from pagewise_studies.workloads import Workload
 
@@ -60,9 +60,13 @@ def inputs(found: Workload, folder: Path, variants: list[Variant]) -> checks.Inp
     )
 
 
-@pytest.mark.parametrize(("times", "share"), [(1, 0.0), (2, 0.0), (3, 1 / 3), (5, 3 / 5)])
-def test_third_returns_are_counted_by_page(tmp_path: Path, times: int, share: float) -> None:
-    assert third_returns(trace(tmp_path, times)) == share
+@pytest.mark.parametrize(
+    ("times", "second", "third"), [(1, 0.0, 0.0), (2, 1 / 2, 0.0), (3, 2 / 3, 1 / 3), (5, 4 / 5, 3 / 5)]
+)
+def test_returns_are_counted_by_page(
+    tmp_path: Path, times: int, second: float, third: float
+) -> None:
+    assert returns(trace(tmp_path, times)) == {2: second, 3: third}
 
 
 def test_the_hit_share_counts_swap_ins_that_need_no_slow_read(tmp_path: Path) -> None:
@@ -75,30 +79,47 @@ def test_the_hit_share_counts_swap_ins_that_need_no_slow_read(tmp_path: Path) ->
 
 
 def test_a_filter_without_returns_or_hits_carries_no_verdict(tmp_path: Path) -> None:
-    often, twice = (workload(trace(tmp_path, times)) for times in (4, 2))
-    assert checks._lacking(inputs(often, tmp_path / "a", [HYBRID]), [often], HYBRID) == ""
-    lacking = checks._lacking(inputs(twice, tmp_path / "b", [HYBRID]), [twice], HYBRID)
-    assert lacking == checks.TOO_FEW_RETURNS
+    once, twice = (workload(trace(tmp_path, times)) for times in (1, 2))
+    strict = Variant.of("hybrid", entry_bit="0")
+
+    def lacking(found: Workload, hybrid: Variant) -> str:
+        variants = [] if hybrid == FLASH_ONLY else [hybrid]
+        folder = tmp_path / f"{found.name}-{hybrid.architecture}-{dict(hybrid.options)}"
+        return checks._lacking(inputs(found, folder, variants), [found], hybrid)
+
+    # With entry bit 1 the second return can be a hit, with 0 the third.
+    assert lacking(twice, HYBRID) == ""
+    assert "for the second time" in lacking(once, HYBRID)
+    assert "for the third time" in lacking(twice, strict)
+    assert lacking(workload(trace(tmp_path, 4)), strict) == ""
     # Flash swap answers no swap-in from a fast tier.
-    hitless = checks._lacking(inputs(often, tmp_path / "c", []), [often], FLASH_ONLY)
-    assert hitless == checks.HITLESS
+    assert lacking(twice, FLASH_ONLY) == checks.HITLESS
 
 
-def test_a_size_that_holds_everything_decides_nothing(tmp_path: Path) -> None:
-    fits = workload(trace(tmp_path, 4))
-    cache = Variant.of("hierarchical", eviction="clock")
-    assert "forced: the largest fast tier" in checks._forced(
-        inputs(fits, tmp_path / "a", [cache]), [fits], cache
-    )
-    large = workload(trace(tmp_path, 5, pages=3 * 256))
-    assert checks._forced(inputs(large, tmp_path / "b", [cache]), [large], cache) == ""
+def test_sizes_without_hits_or_that_hold_everything_are_left_out(tmp_path: Path) -> None:
+    cache = Variant.of("hierarchical", eviction="clock", fill_on_read_miss="no")
+    # Its 1,280 pages, 5 MiB, are used in a circle, and both sizes hold a part of them.
+    large = workload(trace(tmp_path, 5, pages=5 * 256))
+    found = inputs(large, tmp_path / "a", [HYBRID, cache])
+    assert checks._scarce(found, large, cache) == list(SIZES_MIB)
+    assert checks._acting(found, large, FLASH_ONLY) == []
+    # Each size holds all of these four pages.
+    small = workload(trace(tmp_path, 20))
+    found = inputs(small, tmp_path / "b", [HYBRID, cache])
+    assert checks._scarce(found, small, cache) == []
+    assert checks._acting(found, small, HYBRID) == list(SIZES_MIB)
+    (curve,) = checks._curves(found, [small], HYBRID, cache, lambda counts: counts.slow_accesses)
+    assert curve.sizes_mib == SIZES_MIB and checks._open(found, [small], [curve], cache) == []
+    assert curve.at([2]).sizes_mib == (2,) and curve.at([]).values == ()
 
 
 def test_unmeasurable_readings_are_left_out_and_counted() -> None:
     yes, no = Reading((("a", "1"),), True, 0.1), Reading((("a", "2"),), False, 0.2)
     some = checks._judged("shape", "x", [(yes, ""), (no, checks.HITLESS)])
     assert (some.verdict, some.readings) == (HOLDS, 1)
-    assert f"1 further reading is not measurable: {checks.HITLESS}" in some.why
+    assert f"1 further reading left out: {checks.HITLESS}" in some.why
+    both = checks._judged("shape", "x", [(yes, ""), (no, checks.HITLESS), (no, "b"), (no, "b")])
+    assert "2 further readings left out: b; 1 further reading left out" in both.why
     none = checks._judged("shape", "x", [(yes, checks.HITLESS), (no, checks.HITLESS)])
     assert (none.verdict, none.ours, none.why) == (UNMEASURED, "", checks.HITLESS)
 

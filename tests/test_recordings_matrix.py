@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ def test_a_plan_reads_back_as_it_was_written(name: str) -> None:
 def test_a_kind_of_swap_becomes_its_mode() -> None:
     runs = {run.swap: run.plan(1 << 30) for row in ROWS.values() for run in row.runs()}
     assert runs["kill:0.6"]["kill"] == {"threshold": 0.6} and "swap_size" not in runs["kill:0.6"]
+    assert runs["minfree"]["mode"] == "minfree" and "tiers" not in runs["minfree"]
+    other = recordings.MatrixRow("r", "", "phone-1g", 1, ["flesh"], 3, 1)
+    with pytest.raises(ValueError, match="no way to swap is called 'flesh'"):
+        next(iter(other.runs())).plan(None)
     assert runs["hybrid:32MiB"]["tiers"] == {
         "policy": "hybrid",
         "fast": "32MiB",
@@ -70,7 +75,7 @@ def launched(reasons: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> list[
 
     def launch(plan: Path, folder: Path) -> int:
         assert tomllib.loads(plan.read_text())["order"]
-        visits: list[dict[str, Any]] = rounds(1, 1.0, memory_bytes=200 << 20)
+        visits: list[dict[str, Any]] = rounds(1, 1.0, anonymous_bytes=200 << 20)
         name = folder.with_name(f"{folder.name}-{len(folders)}")
         write_run(name, visits, invalid_because=reasons[len(folders)])
         shutil.rmtree(folder, ignore_errors=True)
@@ -98,25 +103,37 @@ def test_a_budget_is_a_share_of_the_measured_footprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = next(iter(ROWS["s0-swap"].runs()))
-    with pytest.raises(SystemExit, match="run the row footprint-9 first"):
-        recordings.make(tmp_path, run)
-    launched([[], []], monkeypatch)
-    recordings.make(tmp_path, next(iter(ROWS["footprint-9"].runs())))
-    recordings.make(tmp_path, run)
-    plan = tomllib.loads((tmp_path / "s0-swap" / "swap-file-40-0.toml").read_text())
-    assert plan["budget"] == "80MiB"
+    footprint = list(ROWS["footprint-9"].runs())
+    launched([["busy"], ["busy"], [], []], monkeypatch)
+    assert recordings.make(tmp_path, footprint[0]) == "busy"
+    assert "footprint-9 has no valid run" in recordings.make(tmp_path, run)
+    assert recordings.make(tmp_path, footprint[1]) == ""
+    assert recordings.make(tmp_path, run) == ""
+    plan = tmp_path / "s0-swap" / "swap-file-40-0.toml"
+    assert tomllib.loads(plan.read_text())["budget"] == "80MiB"
+    assert (tmp_path / "footprint-9" / "footprint.txt").read_text() == f"{200 << 20}\n"
+
+
+def test_a_run_of_another_plan_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = next(iter(ROWS["footprint-9"].runs()))
+    folders = launched([[], []], monkeypatch)
+    assert recordings.make(tmp_path, run) == ""
+    longer = replace(run, row=replace(run.row, rounds=7))
+    assert recordings.make(tmp_path, longer) == "" and len(folders) == 2
 
 
 def test_the_lab_accepts_every_plan(tmp_path: Path) -> None:
     (tmp_path / "lab").symlink_to(ROOT / "lab")
     for row in ROWS.values():
-        run = next(iter(row.runs()))
-        plan = tmp_path / f"{row.name}.toml"
-        plan.write_text(recordings.written(run.plan(3 << 30)))
-        if log := run.log():
-            (tmp_path / recordings.LOG).write_text(log)
-        command = [AGENT, "launch", plan, "-o", tmp_path / "run", "--dry-run", "--json"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert found.returncode in (0, 3), found.stderr
-        if found.returncode == 0:
-            assert json.loads(found.stdout)["plan"].startswith(row.name)
+        for run in {run.swap: run for run in row.runs()}.values():
+            plan = tmp_path / f"{row.name}.toml"
+            plan.write_text(recordings.written(run.plan(3 << 30)))
+            if log := run.log():
+                (tmp_path / recordings.LOG).write_text(log)
+            command = [AGENT, "launch", plan, "-o", tmp_path / "run", "--dry-run", "--json"]
+            found = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            assert found.returncode in (0, 3), found.stderr
+            if found.returncode == 0:
+                assert json.loads(found.stdout)["plan"].startswith(row.name)

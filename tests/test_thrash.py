@@ -248,7 +248,7 @@ def test_runs_that_do_not_judge_themselves_are_named(
     old = write_run(tmp_path / "old", visits)
     new = write_run(tmp_path / "new", visits, mode="kill", invalid_because=[])
     assert cli.run(["study", "thrash", str(old), str(new), "-o", str(tmp_path / "out")]) == 0
-    assert "unknown whether they can carry a verdict: old" in capsys.readouterr().err
+    assert "the lab did not check that yet: old" in capsys.readouterr().err
     result = json.loads((tmp_path / "out" / "thrash.json").read_text())
     assert (result["invalid_runs"], result["unjudged_runs"]) == ({}, ["old"])
     assert "(invalid run)" not in markdown(result)

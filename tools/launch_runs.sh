@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes the runs behind the studies and the recordings in examples/, one folder each.
-# A complete run is kept, so an interrupted series resumes.
+# A run that can carry a verdict is kept, so an interrupted series resumes.
 # Usage: tools/launch_runs.sh OUT [PLAN...]
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +11,7 @@ shift
 
 mkdir -p "$out"
 for plan in "$@"; do
-    if grep -q '^finished = true' "$out/$plan/run.toml" 2>/dev/null; then
+    if grep -q '^valid = true' "$out/$plan/run.toml" 2>/dev/null; then
         echo "$plan: kept"
         continue
     fi

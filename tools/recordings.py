@@ -4,10 +4,10 @@
     .venv/bin/python tools/recordings.py OUT [--row NAME]...     as root, on a quiet machine
     .venv/bin/python tools/recordings.py --list                  the rows with their minutes
 
-OUT gets a folder for each row and in it one for each run, always recorded. A run that is finished
-and can carry a verdict is kept, so an interrupted series resumes; one that cannot is made again,
-once. Ctrl-C ends the run in progress and undoes its changes. Status 1: some run can carry no
-verdict, and the last lines say which and why.
+OUT gets a folder for each row and in it one for each run, always recorded. A run that can carry a
+verdict is kept, so an interrupted series resumes; one that cannot is made again, once. Delete OUT
+after a change of the matrix that is to change budgets. Ctrl-C ends the run in progress and undoes
+its changes. Status 1: some run can carry no verdict, and the last lines say which and why.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ MATRIX = ROOT / "lab" / "matrix.toml"
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 DISK = "disk"
 ATTEMPTS = 2
+POLICIES = ("flash", "hierarchical", "hybrid-clock", "hybrid", "nvm-cache", "adaptive")
 LOG = "visits.csv"
 """The log of visits of a row, beside its plans."""
 SWAP_SIZE = "4GiB"
@@ -83,7 +84,7 @@ class PlannedRun:
     @property
     def name(self) -> str:
         """The name of its folder, such as ``hybrid-32MiB-40-0``."""
-        swap = self.swap.replace(":", "-").replace(",", "-")
+        swap = self.swap.replace(":", "-")
         share = "" if self.budget is None else f"-{self.budget * 100:g}"
         return f"{swap}{share}-{self.repeat}"
 
@@ -102,6 +103,7 @@ class PlannedRun:
             plan.pop(name, None)
         plan["name"] = f"{self.row.name}-{self.name}"
         plan["rounds"] = self.row.rounds
+        plan["seed"] = self.repeat + 1
         # The plan's own files stay in its folder.
         plan["include"] = str(PLANS / plan["include"])
         if "file" in plan.get("schedule", {}):
@@ -120,6 +122,10 @@ class PlannedRun:
                 plan |= {"mode": kind, **SWAPPED}
             case "kill":
                 plan |= {"mode": kind, "kill": {"threshold": float(argument)}}
+            case "minfree":
+                plan |= {"mode": kind}
+            case _ if kind not in POLICIES:
+                raise ValueError(f"{self.row.name}: no way to swap is called {self.swap!r}")
             case _:
                 tiers: dict[str, Any] = {"policy": kind, "fast": argument or "4KiB"}
                 if is_emulated:
@@ -174,16 +180,24 @@ def finished(folder: Path) -> LaunchRun | None:
     return None
 
 
-def footprint_bytes(out: Path, row: str) -> int:
-    """The median over the runs of a row of the largest memory of all applications.
-
-    Exits if the row was not run.
-    """
+def footprint_bytes(out: Path, row: str) -> int | None:
+    """The footprint of a row: the median over its valid runs of the largest anonymous memory of all
+    applications, which is what swap takes; None without a valid run. The first budget fixes it in footprint.txt, so that all
+    runs have the same budget."""
+    kept = out / row / "footprint.txt"
+    with contextlib.suppress(OSError, ValueError):
+        return int(kept.read_text())
     found = [finished(path.parent) for path in sorted((out / row).glob("*/run.toml"))]
-    largest = [max(visit.memory_bytes for visit in run.visits) for run in found if run]
+    largest = [
+        max(visit.anonymous_bytes for visit in run.visits)
+        for run in found
+        if run and run.invalid_because == ()
+    ]
     if not largest:
-        sys.exit(f"{out / row}: no finished run; run the row {row} first")
-    return round(median(largest))
+        return None
+    memory = round(median(largest))
+    kept.write_text(f"{memory}\n")
+    return memory
 
 
 def launch(plan: Path, folder: Path) -> int:
@@ -199,26 +213,35 @@ def launch(plan: Path, folder: Path) -> int:
 
 
 def make(out: Path, planned: PlannedRun) -> str:
-    """Makes a run that is missing. Returns why it can carry no verdict; empty if it can."""
+    """Makes a run, unless it was made of the same plan and can carry a verdict. Returns why it can
+    carry none; empty if it can."""
     folder = out / planned.row.name / planned.name
     folder.parent.mkdir(parents=True, exist_ok=True)
     # `launch` looks for the applications in a folder `lab` beside the plan or above it.
     with contextlib.suppress(FileExistsError):
         (out / "lab").symlink_to(PLANS.parent)
-    run = finished(folder)
-    for _ in range(ATTEMPTS):
-        if run and run.invalid_because == ():
-            break
-        memory = footprint_bytes(out, planned.row.footprint) if planned.row.budgets else None
-        plan = folder.with_suffix(".toml")
-        plan.write_text(written(planned.plan(memory)))
+    memory = footprint_bytes(out, planned.row.footprint) if planned.row.budgets else None
+    if planned.row.budgets and memory is None:
+        return f"the row {planned.row.footprint} has no valid run, and so gives no budget"
+    text = written(planned.plan(memory))
+    plan = folder.with_name(f"{folder.name}.toml")
+    is_same = plan.is_file() and plan.read_text() == text
+    run = finished(folder) if is_same else None
+    if run and run.invalid_because == ():
+        return ""
+    why = ""
+    for _ in range(ATTEMPTS if run is None else ATTEMPTS - 1):
+        plan.write_text(text)
         if log := planned.log():
             (folder.parent / LOG).write_text(log)
         status = launch(plan, folder)
         run = finished(folder)
         if run is None:
             return f"status {status} of pagewise-agent launch {plan}"
-    return "; ".join(run.invalid_because or ()) if run else "not finished"
+        why = "; ".join(run.invalid_because or ())
+        if not why:
+            return ""
+    return why
 
 
 def main() -> int:
@@ -244,7 +267,7 @@ def main() -> int:
     for number, run in enumerate(planned, 1):
         name = f"{run.row.name}/{run.name}"
         rest = format_seconds(left * 60)
-        print(f"{number}/{len(planned)} {name}; at most {rest} left", flush=True)
+        print(f"{number}/{len(planned)} {name}; about {rest} left", flush=True)
         began = time.monotonic()
         if why := make(arguments.out, run):
             failed[name] = why

@@ -10,6 +10,7 @@ Schemas in python/pagewise/schemas/, the types in python/pagewise/types.py, and 
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -30,7 +31,7 @@ def main() -> None:
     is_check = "--check" in sys.argv[1:]
     compiled = [resolved(schema) for schema in _core.schemas().values()]
     parts = resolved(_core.part_schemas())
-    types = {ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts]))}
+    types = {ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts], computed()))}
     # The types of Python's results extend these, so they are written first.
     changed = [] if is_check else written(types)
     wanted = types | files(compiled, parts)
@@ -42,6 +43,27 @@ def main() -> None:
         path.unlink()
     changed += written(wanted)
     print(f"written: {named(changed + stale) or 'nothing, all is up to date'}")
+
+
+def computed() -> dict[str, str]:
+    """The results that Python computes, with their modules, by the names in LAYOUTS.
+
+    Read from the source: the modules extend the types, which may be out of date.
+    """
+    tree = ast.parse((ROOT / "python/pagewise/layouts.py").read_text())
+    homes = {
+        alias.name: str(node.module)
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    (layouts,) = (
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "LAYOUTS"
+    )
+    assert isinstance(layouts, ast.Dict), "LAYOUTS is a dictionary"
+    return {name: homes[name] for name in sorted(map(ast.unparse, layouts.values))}
 
 
 def files(compiled: list[dict[str, Any]], parts: dict[str, Any]) -> dict[Path, str]:

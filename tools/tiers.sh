@@ -13,14 +13,24 @@ missed="$out/missed.txt"
 
 # What the commands below change while they run.
 state() {
-    echo "swap areas:"; tail -n +2 /proc/swaps | cut -f 1
-    echo "loop devices:"; losetup --all --noheadings --output NAME,BACK-FILE
-    echo "read-only block devices:"; grep -l 1 /sys/block/*/ro
-    echo "cgroups:"; find /sys/fs/cgroup -maxdepth 3 -type d -name 'pagewise*'
-    echo "undo logs:"; find /run/pagewise -type f ! -name '*.lock'
-    echo "processes:"; ps -e -o comm= | grep '^pagewise-agent'
-    echo "settings:"; grep . /proc/sys/vm/swappiness /proc/sys/vm/page-cluster
+    echo "swap areas:"; tail -n +2 /proc/swaps | cut -d ' ' -f 1 | sort
+    echo "block devices:"; for device in /sys/block/*; do echo "${device##*/} $(cat "$device/ro" "$device/size" | xargs)"; done
+    echo "FUSE mounts:"; grep -E ' fuse|pagewise' /proc/self/mountinfo | cut -d ' ' -f 5 | sort
+    echo "cgroups:"; find /sys/fs/cgroup -maxdepth 3 -type d -name 'pagewise*' | sort
+    echo "undo logs:"; find /run/pagewise -type f ! -name '*.lock' | sort
+    echo "processes:"; ps -e -o stat=,comm= | grep -v '^Z' | grep 'pagewise-agent' | sort
+    echo "settings:"; grep . /proc/sys/vm/swappiness /proc/sys/vm/page-cluster /proc/sys/kernel/task_delayacct \
+        /sys/module/zswap/parameters/* /sys/kernel/mm/transparent_hugepage/enabled
 } 2> /dev/null
+
+compared() {
+    state > "$out/after.txt"
+    if ! diff "$out/before.txt" "$out/after.txt"; then
+        echo "the machine is not as it was: < before, > after"
+        exit 1
+    fi
+    echo "the machine is as it was: $out/before.txt and after.txt are equal"
+}
 
 step() {
     echo "== $*"
@@ -34,6 +44,7 @@ study() {
 }
 
 state > "$out/before.txt"
+trap 'compared; exit 130' INT TERM
 step $python bench/swapd.py faults idle kills
 step $python bench/swapd_vm.py --rounds 1
 step $python bench/compressed.py "$out/compressed" --repeats 1
@@ -48,14 +59,9 @@ study emmc multiswap-emmc multiswap --live "$out"/emmc/*-[0-9]
 study sizes nvm-cache nvm-cache --live "$out"/sizes/*-[0-9]
 study prefetch relaunch relaunch "$out"/prefetch/*-[0-9]
 study prefetch-emmc relaunch-emmc relaunch "$out"/prefetch-emmc/*-[0-9]
-state > "$out/after.txt"
 
 if [ -s "$missed" ]; then
     echo "missed a target, or failed:"
     cat "$missed"
 fi
-if ! diff "$out/before.txt" "$out/after.txt"; then
-    echo "the machine is not as it was: < before, > after"
-    exit 1
-fi
-echo "the machine is as it was: $out/before.txt and after.txt are equal"
+compared

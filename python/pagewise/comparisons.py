@@ -256,7 +256,8 @@ class LaunchParts(TypedDict):
     cpu_s: float | None
     """The application's processor time, and its waits for a processor."""
     rest_s: float
-    """Everything else; negative if parts overlap."""
+    """What is left of ``slower_s``; negative if parts overlap. Waits and processor time are sums over
+    all threads, and direct reclaim is also processor time."""
 
 
 class StudyLaunch(TypedDict):
@@ -310,8 +311,8 @@ class StudyResult(TypedDict):
     losses: dict[str, list[Loss]]
     """What each recording lost, by its name, without recordings that lost nothing."""
     invalid_runs: NotRequired[dict[str, list[str]]]
-    """Why each run can carry no verdict that was taken all the same, by its name; every row is
-    marked then."""
+    """The reasons of each invalid run that was used, by the name of the run. Verdicts, tables and
+    figures are then marked in every row."""
     launches: NotRequired[list[StudyLaunch]]
     """The applications of the study `launch`, by run."""
     cells: NotRequired[list[StudyCell]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from pagewise_studies.runs import CellCounts, Counts, Variant
@@ -23,6 +23,11 @@ class Changes:
         """The changes at or below a size; the smallest size always stays."""
         count = max(1, sum(size <= size_mib for size in self.sizes_mib))
         return Changes(self.sizes_mib[:count], self.values[:count])
+
+    def at(self, sizes_mib: Collection[int]) -> Changes:
+        """The changes at those of its sizes that are among ``sizes_mib``."""
+        kept = [pair for pair in zip(self.sizes_mib, self.values, strict=True) if pair[0] in sizes_mib]
+        return Changes(tuple(size for size, _ in kept), tuple(value for _, value in kept))
 
     def mean(self) -> float:
         """The mean change over the sizes."""

@@ -42,6 +42,8 @@ WAITS = {
     "io_stall_s": "some task stalled for storage",
 }
 """Fields of a visit with the times of a launch, and their names on the page."""
+LAUNCHES_MIN = 2
+"""The fewest launches that show how much launches differ by themselves."""
 NEED_MIB_MIN = 32
 """An app that needs less is only an interpreter without an application."""
 
@@ -139,16 +141,22 @@ def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
 def slow_baseline(by_run: Pairs, seed: int) -> str:
     """Why the launches in ample memory are no baseline; empty if they are.
 
-    They are none if, for most of the applications, the whole interval of the slowdown is below 1:
-    then something else than memory slowed them.
+    They are none if, for most of the pairs of a run and an application, the whole interval of the
+    slowdown is below 1: then something else than memory slowed them. A pair needs two launches on
+    each side to have an interval.
     """
-    every = [pair for found in by_run.values() for pair in found]
+    every = [
+        pair
+        for found in by_run.values()
+        for pair in found
+        if min(len(pair.short), len(pair.ample)) >= LAUNCHES_MIN
+    ]
     below = [pair for pair in every if slowdown_interval(pair, seed)[1] < 1]
     if 2 * len(below) <= len(every):
         return ""
     return (
-        f"launches in ample memory are slower than in short memory for {len(below)} of "
-        f"{len(every)} applications, so something else than memory slowed them"
+        f"launches in ample memory are slower than in short memory for {len(below)} of {len(every)} "
+        "pairs of a run and an application, so something else than memory slowed them"
     )
 
 
@@ -204,7 +212,7 @@ def split(pair: Pair) -> StudyLaunch:
 
 
 def splits(by_run: Pairs) -> Table:
-    """The table of the parts that the slowdown of each application adds up of."""
+    """The table of the parts whose sum is the slowdown of an application."""
     rows: list[Row] = []
     for found in by_run.values():
         for pair in found:
@@ -229,9 +237,9 @@ def splits(by_run: Pairs) -> Table:
         "splits",
         "What makes launches in short memory slower, in parts that add up",
         "Means, beyond those in ample memory. *Processor*: the app's processor time and its waits "
-        "for a processor. *Rest*: what is left of *slower by*; it is below 0 if parts overlap, as "
-        "kills and kswapd do, which run beside the launch. A cell is empty if the run did not "
-        "record it.",
+        "for a processor. *Rest*: what is left of *slower by*. It can be below 0, because waits and "
+        "processor time are sums over all threads, direct reclaim is also processor time, and kills "
+        "and kswapd run beside the launch. A cell is empty if the run did not record it.",
         rows,
     )
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 
+from pagewise.units import counted, format_count, format_percent
 from pagewise_studies.compare import Changes, changes
 from pagewise_studies.runs import LATENCIES, CellCounts, Counts, Latencies, Variant
 from pagewise_studies.skew import Skew
@@ -32,22 +33,22 @@ VANISHED = 0.02
 
 HIT_SHARE_MIN = 0.01
 """With a smaller share of the swap-ins from the fast tier, hybrid's filter had no effect."""
-THIRD_RETURNS_MIN = 0.01
-"""The least share of swap-ins that bring a page back for the third time or later. S1's filter needs
-such pages: it promotes a page that comes back again, and gains when the page comes back once more.
-"""
+HELD_SHARE_MAX = 0.95
+"""With a larger share of the swap-ins from its fast tier, a baseline holds nearly everything."""
+RETURNS_MIN = 0.01
+"""The least share of swap-ins that must bring a page back often enough for a hit. With entry bit 1 a
+page is promoted at its first swap-in, so its second can be a hit; with entry bit 0 its third."""
 HITLESS = (
-    f"the fast tier of hybrid answers less than {HIT_SHARE_MIN:.0%} of the swap-ins: needs a "
-    "workload that fits it better"
+    f"the fast tier of hybrid answers fewer than {format_percent(HIT_SHARE_MIN)} of the swap-ins at "
+    "every size: needs a workload whose pages return more often"
 )
 TOO_FEW_RETURNS = (
-    f"less than {THIRD_RETURNS_MIN:.0%} of the swap-ins bring a page back for the third time: "
-    "needs a longer recording, or less memory"
+    f"fewer than {format_percent(RETURNS_MIN)} of the swap-ins bring a page back for the {{number}} "
+    "time: needs a longer recording, or less memory"
 )
 FORCED = (
-    "forced: the largest fast tier holds every page, so {baseline} needs no slow access there, and "
-    "the first page-outs of hybrid always do: needs a fast tier of more than {largest} MiB that is "
-    "still too small"
+    "at every size at which hybrid's fast tier answers swap-ins, the one of {baseline} holds nearly "
+    "everything, and wins by construction: needs smaller sizes, or less memory"
 )
 
 CHECKS = load_checks("multiswap")
@@ -82,6 +83,8 @@ class Inputs:
     """Readings of launches with hybrid swap against flash swap, in simulated lives."""
     rare: Sequence[Mapping[str, str]]
     """Further options under which `hybrid` and `clock` ran on the recordings."""
+    acting: dict[tuple[Workload, Variant], list[int]] = field(default_factory=dict, repr=False)
+    """The sizes of `_acting` that are known already."""
 
     def extended(
         self, variants: Sequence[Variant], workloads: Sequence[Workload]
@@ -126,36 +129,53 @@ def _judged(name: str, data: str, readings: Sequence[Judged]) -> Verdict:
     reasons = Counter(lacking for _, lacking in readings if lacking)
     if not reasons:
         return judge(check, data, measurable)
-    why, count = reasons.most_common(1)[0]
     if not measurable:
-        return unmeasured(check, data, why)
+        return unmeasured(check, data, "; ".join(why for why, _ in reasons.most_common()))
     verdict = judge(check, data, measurable)
-    others = "1 further reading is" if count == 1 else f"{count:,} further readings are"
-    others += f" not measurable: {why}"
+    others = "; ".join(
+        f"{counted(format_count(count), 'further reading')} left out: {why}"
+        for why, count in reasons.most_common()
+    )
     return replace(verdict, why=f"{verdict.why}. {others}")
 
 
 def _lacking(inputs: Inputs, workloads: Sequence[Workload], hybrid: Variant) -> str:
     """Why the workloads cannot show what hybrid's filter does; empty if they can."""
-    if any(inputs.skew[workload].third_returns < THIRD_RETURNS_MIN for workload in workloads):
-        return TOO_FEW_RETURNS
-    for workload in workloads:
-        shares = [
-            fmean(inputs.cells.hit_share(trace, hybrid, size) for trace in workload.traces)
-            for size in inputs.sizes_mib
-        ]
-        if max(shares) < HIT_SHARE_MIN:
-            return HITLESS
+    number = 3 if dict(hybrid.options).get("entry_bit") == "0" else 2
+    if any(inputs.skew[workload].returns[number] < RETURNS_MIN for workload in workloads):
+        return TOO_FEW_RETURNS.format(number="third" if number == 3 else "second")
+    if not all(_acting(inputs, workload, hybrid) for workload in workloads):
+        return HITLESS
     return ""
 
 
-def _forced(inputs: Inputs, workloads: Sequence[Workload], baseline: Variant) -> str:
-    """Why the largest size decides the check; empty if the baseline still needs the slow tier."""
-    largest = inputs.sizes_mib[-1]
-    traces = [trace for workload in workloads for trace in workload.traces]
-    if any(inputs.cells.counts(trace, baseline, largest).slow_accesses for trace in traces):
-        return ""
-    return FORCED.format(baseline=baseline.architecture, largest=largest)
+def _hits(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -> float:
+    """The share of the swap-ins that the fast tier answers, as a mean over the seeds."""
+    traces = workload.traces
+    return fmean(inputs.cells.hit_share(trace, variant, size_mib) for trace in traces)
+
+
+def _acting(inputs: Inputs, workload: Workload, hybrid: Variant) -> list[int]:
+    """The sizes at which the fast tier of hybrid answers some swap-ins. Elsewhere hybrid is flash
+    swap with more writes, and says nothing about a filter."""
+    key = (workload, hybrid)
+    if key not in inputs.acting:
+        inputs.acting[key] = [
+            size
+            for size in inputs.sizes_mib
+            if _hits(inputs, workload, hybrid, size) >= HIT_SHARE_MIN
+        ]
+    return inputs.acting[key]
+
+
+def _scarce(inputs: Inputs, workload: Workload, baseline: Variant) -> list[int]:
+    """The sizes at which the fast tier of the baseline does not hold nearly everything. Elsewhere
+    the baseline needs no slow access, and hybrid, whose first page-outs go there, always does."""
+    return [
+        size
+        for size in inputs.sizes_mib
+        if _hits(inputs, workload, baseline, size) <= HELD_SHARE_MAX
+    ]
 
 
 def _singles(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Reading]:
@@ -182,20 +202,33 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             hybrids, inputs.hierarchical, LATENCIES
         ):
             lacking = without_effect[hybrid]
-            curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
             read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
+            curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
             small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
-            shape = _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
-            found["shape"].append((shape, lacking))
-            crossover = _all(
-                read, curves, lambda c: c.at_largest() >= -GAIN_THRESHOLD, Changes.at_largest
+            if lacking or not all(curve.values for curve in small):
+                _leave_out(found, read, ("shape", "crossover", "amount"), lacking or HITLESS)
+                continue
+            shape = _all(
+                read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best
             )
-            found["crossover"].append((crossover, lacking or _forced(inputs, arranged, baseline)))
+            found["shape"].append((shape, ""))
+            open_curves = _open(inputs, arranged, curves, baseline)
+            if open_curves:
+                crossover = _all(
+                    read,
+                    open_curves,
+                    lambda c: c.at_largest() >= -GAIN_THRESHOLD,
+                    Changes.at_largest,
+                )
+                found["crossover"].append((crossover, ""))
+            else:
+                forced = FORCED.format(baseline=baseline.architecture)
+                _leave_out(found, read, ("crossover",), forced)
             for averaged, part in _ranges(curves, small):
                 amount = _all(
                     (*read, averaged), part, lambda c: _within(c, (2, 10), (10, 30)), Changes.mean
                 )
-                found["amount"].append((amount, lacking))
+                found["amount"].append((amount, ""))
         clocks = inputs.extended(inputs.clock, workloads)
         for (hybrid, own), (baseline, of_clock) in itertools.product(hybrids, clocks):
             if any(dict(own)[name] != dict(of_clock)[name] for name in (COPY, *DEFAULTS)):
@@ -204,10 +237,22 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             read = (*choices, *own, *_silent(baseline))
             flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
             writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
-            level = _all(read, flash, lambda c: c.at_largest() >= -LEVEL, Changes.at_largest)
-            found["flash_large"].append((level, lacking or _forced(inputs, arranged, baseline)))
+            small_sizes = [c.up_to(size) for c, size in zip(flash, working_sets, strict=True)]
+            if lacking or not all(curve.values for curve in small_sizes):
+                names = ("flash_large", "writes_everywhere", "flash", "writes")
+                _leave_out(found, read, names, lacking or HITLESS)
+                continue
+            open_flash = _open(inputs, arranged, flash, baseline)
+            if open_flash:
+                level = _all(
+                    read, open_flash, lambda c: c.at_largest() >= -LEVEL, Changes.at_largest
+                )
+                found["flash_large"].append((level, ""))
+            else:
+                forced = FORCED.format(baseline=baseline.architecture)
+                _leave_out(found, read, ("flash_large",), forced)
             fewer = _all(read, writes, lambda c: max(c.values) < 0, lambda c: max(c.values))
-            found["writes_everywhere"].append((fewer, lacking))
+            found["writes_everywhere"].append((fewer, ""))
             for curves, name, mean, best in (
                 (flash, "flash", (3, 12), (15, 35)),
                 (writes, "writes", (40, 75), (0, 100)),
@@ -215,7 +260,7 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
                 small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
                 for averaged, part in _ranges(curves, small):
                     amount = _all((*read, averaged), part, _within_test(mean, best), Changes.mean)
-                    found[name].append((amount, lacking))
+                    found[name].append((amount, ""))
     return found
 
 
@@ -228,16 +273,17 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
         working_set = inputs.skew[whole].multi_access_mib
         for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
             baseline, measure = inputs.hierarchical[0], _io_time(latencies)
+            lacking = _lacking(inputs, [whole], hybrid)
+            sizes = _acting(inputs, whole, hybrid)
             before, after = (
-                changes(cells, workload, hybrid, baseline, measure, inputs.sizes_mib).up_to(
-                    working_set
-                )
+                changes(cells, workload, hybrid, baseline, measure, sizes).up_to(working_set)
                 for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
             )
-            if before.best() <= -VANISHED:
-                read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
-                vanished = Reading(read, after.best() > -VANISHED, after.best())
-                readings.append((vanished, _lacking(inputs, [whole], hybrid)))
+            read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
+            if lacking or not before.values:
+                readings.append((Reading(read, False), lacking or HITLESS))
+            elif before.best() <= -VANISHED:
+                readings.append((Reading(read, after.best() > -VANISHED, after.best()), ""))
     if not readings:
         return unmeasured(CHECKS["cause"], data, "there is no advantage that could disappear")
     return _judged("cause", data, readings)
@@ -246,11 +292,36 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
 def _curves(
     inputs: Inputs,
     workloads: Sequence[Workload],
-    ours: Variant,
+    hybrid: Variant,
     baseline: Variant,
     measure: Callable[[Counts], float],
 ) -> list[Changes]:
-    return [changes(inputs.cells, w, ours, baseline, measure, inputs.sizes_mib) for w in workloads]
+    """The changes at the sizes at which hybrid's fast tier answers swap-ins, by workload."""
+    return [
+        changes(inputs.cells, workload, hybrid, baseline, measure, sizes)
+        for workload in workloads
+        for sizes in [_acting(inputs, workload, hybrid)]
+    ]
+
+
+def _open(
+    inputs: Inputs, workloads: Sequence[Workload], curves: Sequence[Changes], baseline: Variant
+) -> list[Changes]:
+    """The changes at the sizes at which the baseline does not hold nearly everything; empty if a
+    workload has no such size."""
+    found = [
+        curve.at(_scarce(inputs, workload, baseline))
+        for workload, curve in zip(workloads, curves, strict=True)
+    ]
+    return found if all(curve.values for curve in found) else []
+
+
+def _leave_out(
+    found: dict[str, list[Judged]], read: Choices, names: Sequence[str], lacking: str
+) -> None:
+    """Adds a reading that is not measurable to these checks."""
+    for name in names:
+        found[name].append((Reading(read, False), lacking))
 
 
 def _all(

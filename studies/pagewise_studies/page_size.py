@@ -68,7 +68,7 @@ def assembled(
         figures=[*vms.figures(by_name, PAPER), *tables.figures(programs, PAPER)],
         verdicts=verdicts,
         tables=[
-            coverage.beside(verdicts, list(checks.CHECKS)),
+            *coverage.beside(programs, verdicts, list(checks.CHECKS)),
             coverage.table(programs),
             vms.table(by_name, PAPER),
             tables.readings_table(by_name, PAPER),

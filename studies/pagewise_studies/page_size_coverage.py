@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -140,16 +140,25 @@ def table(programs: Sequence[Program]) -> Table:
     )
 
 
+LONG_REFERENCES = 1_000_000_000
+"""The references from which a trace counts as long."""
+
+
 def long_rows() -> dict[str, dict[str, str]]:
     """The results of each check on traces of up to 2,000,000,000 references."""
     source = resources.files(__package__).joinpath("checks", "page-size-2g.toml")
     return tomllib.loads(source.read_text("utf-8"))
 
 
-def beside(verdicts: Sequence[Verdict], names: Sequence[str]) -> Table:
-    """The table of the verdicts of the checks ``names``, beside the verdicts from long traces."""
+def beside(
+    programs: Sequence[Program], verdicts: Sequence[Verdict], names: Sequence[str]
+) -> Iterator[Table]:
+    """The table of the verdicts of the checks ``names``, beside the verdicts from long traces; none
+    for long traces."""
+    if min(program.curves.references for program in programs) >= LONG_REFERENCES:
+        return
     long, rows = long_rows(), [verdict.row() for verdict in verdicts]
-    return Table(
+    yield Table(
         "beside-2g",
         "Beside traces of 2,000,000,000 references",
         "*2 G references*: verdicts from the traces of `make traces`, which are too large to ship "

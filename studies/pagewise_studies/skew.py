@@ -14,6 +14,10 @@ from pagewise_studies.predict_pages import ADDRESS_BITS
 from pagewise_studies.workloads import Workload
 
 
+RETURNS = (2, 3)
+"""The returns of a page at which hybrid swap can first hit, by its entry bit (1, 0)."""
+
+
 @dataclass(frozen=True)
 class Skew:
     """The skew of a trace; shares are fractions.
@@ -27,8 +31,8 @@ class Skew:
     singles: Mapping[str, float]
     top_share: Mapping[str, float]
     pages_for_80_percent: float
-    third_returns: float
-    """The share of the swap-ins that bring a page back for the third time or later."""
+    returns: Mapping[int, float]
+    """The share of the swap-ins that bring a page back for this time (2, 3) or later."""
 
     @property
     def multi_access_mib(self) -> float:
@@ -53,13 +57,13 @@ def measure(trace: TraceSource, folder: Path) -> Skew:
         singles={name: value for name, value in singles.items() if value is not None},
         top_share=analysis["top_share"],
         pages_for_80_percent=analysis["pages_for_80_percent"],
-        third_returns=third_returns(path),
+        returns=returns(path),
     )
 
 
-def third_returns(path: str | Path) -> float:
-    """The share of the swap-ins that bring a page back for the third time or later; 0 without
-    swap-ins."""
+def returns(path: str | Path) -> dict[int, float]:
+    """The share of the swap-ins that bring a page back for the second, and for the third time or
+    later; 0 without swap-ins."""
     import numpy
 
     trace = read(path)
@@ -67,9 +71,11 @@ def third_returns(path: str | Path) -> float:
     is_in = kind == _core.kinds().index("swap_in")
     pages = (space[is_in].astype(numpy.uint64) << numpy.uint64(ADDRESS_BITS)) | address[is_in]
     if not len(pages):
-        return 0.0
+        return dict.fromkeys(RETURNS, 0.0)
     counts = numpy.unique(pages, return_counts=True)[1]
-    return float(numpy.maximum(counts - 2, 0).sum() / len(pages))
+    return {
+        number: float(numpy.maximum(counts - number + 1, 0).sum() / len(pages)) for number in RETURNS
+    }
 
 
 def of_workloads(workloads: Sequence[Workload], folder: Path) -> dict[Workload, Skew]:

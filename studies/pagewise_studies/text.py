@@ -65,12 +65,13 @@ def markdown(result: StudyResult) -> str:
         "",
         *_validity(result),
         "S0 to S4 are the papers of docs/papers.md; ACC-S0-1 is a check of a claim of S0.",
-        "docs/studies/README.md says how each study counts. A paper leaves choices open, such as",
-        "latencies or the killer. One value for each choice is a *reading*, and each claim is",
-        "checked under every reading. `holds`: under all of them. `does not hold`: under none.",
-        "`needs ...`: under every reading with these choices, which are the fewest that suffice.",
-        "`not measurable`: the data cannot tell; the reason says what would. *Ours* is the span of",
-        "our figure over the readings; *readings* counts those under which the claim holds.",
+        "docs/studies/how-studies-count.md says how each study counts. A paper leaves choices",
+        "open, such as latencies or the killer. One value for each choice is a *reading*, and each",
+        "claim is checked under every reading. `holds`: under all of them. `does not hold`: under",
+        "none. `needs ...`: under every reading with these choices, which are the fewest that",
+        "suffice. `not measurable`: the data cannot tell; the reason says what would. *Ours* is",
+        "the span of our figure over the readings; *readings* counts those under which the claim",
+        "holds.",
         "",
         *_table(*_claims(result["verdicts"])),
         "",
@@ -104,8 +105,8 @@ def _validity(result: StudyResult) -> list[str]:
     if unjudged := result.get("unjudged_runs", []):
         names = ", ".join(f"`{name}`" for name in unjudged)
         lines.append(
-            "Made before runs judged themselves, so it is unknown whether they can carry a "
-            f"verdict: {names}."
+            "These runs do not say whether they can carry a verdict, because the lab did not check "
+            f"that yet: {names}."
         )
     return [part for line in lines for part in (line, "")]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise.errors import UsageError
+from pagewise.grids.key import digest
 from pagewise.grids.traces import TraceSource
 from pagewise.launch_runs import RECORDING
 from pagewise.recording import import_trace
@@ -38,10 +39,14 @@ class Workload:
 
 def recording(folder: Path, name: str, output: Path) -> Workload:
     """A recording of ``folder``; its import into ``output`` makes further passes quick."""
-    path = output / f"{name}.parquet"
+    file = recording_file(folder, name)
+    facts = file.stat()
+    # Another recording of this name must not take the import's place.
+    identity = digest([str(file.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
+    path = output / f"{name}-{identity}.parquet"
     if not path.exists():
-        import_trace(recording_file(folder, name), path)
-    return Workload(name, (), (TraceSource(path.name, str(path)),))
+        import_trace(file, path)
+    return Workload(name, (), (TraceSource(f"{name}.parquet", str(path)),))
 
 
 def recording_file(folder: Path, name: str) -> Path:

@@ -38,22 +38,14 @@ def __getattr__(name: str) -> type:
 def __dir__() -> list[str]:
     return sorted({{*globals(), *_HOMES}})
 '''
-HOMES = {
-    "pagewise.answers": (
-        *("Advice", "AdvicePageSizeResult", "CurvesResult", "PageSize", "PageSizeTrial"),
-        "ReportResult",
-    ),
-    "pagewise.comparisons": ("BenchLazy", "StudyResult", "SweepResult", "SweepTable"),
-    "pagewise.measurements": ("Applied", "CaptureResult", "CheckResult", "Probed"),
-}
-"""The results that Python computes (LAYOUTS in python/pagewise/layouts.py), by their modules."""
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 INDENT = "    "
 WIDTH = 100 - len(INDENT)
 
 
-def source(schemas: Iterable[Schema]) -> str:
-    """The module with the types of all schemas. Two types of one name are an error."""
+def source(schemas: Iterable[Schema], computed: Mapping[str, str]) -> str:
+    """The module with the types of all schemas, and the names of the computed results with their
+    modules. Two types of one name are an error."""
     classes: dict[str, str] = {}
     for name, schema in definitions(schemas):
         if schema.get("type") != "object" or "properties" not in schema:

@@ -365,7 +365,7 @@ impl Statistics {
     }
 
     fn write_metrics(&self, serving: &Serving, text: &mut String) -> std::fmt::Result {
-        let metrics: [(&str, &str, &str, u64); 20] = [
+        let metrics: [(&str, &str, &str, u64); 19] = [
             ("fast_reads", "counter", "Pages read from the fast tier.", self.fast.reads.get()),
             ("fast_writes", "counter", "Pages written to the fast tier.", self.fast.writes.get()),
             ("slow_reads", "counter", "Pages read from the slow tier.", self.slow.reads.get()),
@@ -401,12 +401,6 @@ impl Statistics {
             ("errors_slow", "counter", "Slots that the slow tier failed.", self.errors_slow.get()),
             ("errors_checksum", "counter", "Wrong checksums.", self.errors_checksum.get()),
             ("takeovers", "counter", "Takeovers from a killed server.", self.takeovers.get()),
-            (
-                "events_lost",
-                "counter",
-                "Events of the recorder that were lost.",
-                self.events_lost.get().saturating_sub(1),
-            ),
             (
                 "refused",
                 "gauge",
@@ -446,7 +440,10 @@ impl Statistics {
             ),
         ];
         let compressed = compressed.into_iter().filter(|_| serving.compress.is_some());
-        for (name, kind, help, value) in metrics.into_iter().chain(compressed) {
+        let help = "Events that the kernel lost before the policy learned of them.";
+        let lost = self.events_lost.get().checked_sub(1);
+        let lost = lost.map(|count| ("events_lost", "counter", help, count));
+        for (name, kind, help, value) in metrics.into_iter().chain(lost).chain(compressed) {
             let suffix = if kind == "counter" { "_total" } else { "" };
             writeln!(text, "# HELP pagewise_swapd_{name} {help}")?;
             writeln!(text, "# TYPE pagewise_swapd_{name} {kind}")?;
@@ -525,6 +522,13 @@ mod tests {
         let metrics = statistics.open_metrics(&serving);
         assert!(metrics.contains("\npagewise_swapd_fast_reads_total 3\n"), "{metrics}");
         assert!(metrics.ends_with("# EOF\n") && !metrics.contains("compressed"));
+        assert!(!metrics.contains("events_lost"), "nothing can be lost without a recorder");
+        assert!(metrics.contains("\npagewise_swapd_refused 0\n"), "{metrics}");
+        statistics.events_lost.add(1 + 5);
+        let refused = Serving { refused: vec!["oom_score_adj".to_owned()], ..serving };
+        let metrics = statistics.open_metrics(&refused);
+        assert!(metrics.contains("\npagewise_swapd_events_lost_total 5\n"), "{metrics}");
+        assert!(metrics.contains("\npagewise_swapd_refused 1\n"), "{metrics}");
     }
 
     #[test]

@@ -12,13 +12,12 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 
 from pagewise.advice.page_size import TARGETS
-from pagewise.answers import AdvicePageSize, AdvicePageSizeResult, PageSize
+from pagewise.answers import AdvicePageSize, AdvicePageSizeResult, Forecast, PageSize
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Force, Json
 from pagewise.commands.pagesize_verify import described as described_trial
 from pagewise.commands.pagesize_verify import tried
 from pagewise.errors import UsageError
-from pagewise.models.page_size_curves import Curves
 from pagewise.references import is_references
 from pagewise.storage import refuse_unwritable
 from pagewise.terminal import Part, facts, figures, pasted, show, show_json, watched
@@ -190,6 +189,7 @@ def choose(
     Captures the program's memory references, and counts the TLB misses and page faults of every
     page size and memory size. Times are nanoseconds per reference.
     """
+    from pagewise.huge_pages.forecast import forecast
     from pagewise.models.page_size_time import Hardware, Terms
     from pagewise.page_size_answer import answer
     from pagewise.reference_curves import curves
@@ -226,7 +226,8 @@ def choose(
             hardware=hardware,
         )
     if verify:
-        verify_advice(result["advice"], counts, command, rounds)
+        of_page = forecast(counts, result["advice"]["page_bytes"], hardware, terms)
+        verify_advice(result["advice"], of_page, command, rounds)
     if report is not None:
         from pagewise.report import report as write_report
 
@@ -302,16 +303,17 @@ def described(result: PageSize) -> list[Part]:
     ]
 
 
-def verify_advice(advice: AdvicePageSize, counts: Curves, command: list[str], rounds: int) -> None:
-    """Runs the program with the advised size, and adds the measurements to the advice."""
-    from pagewise.huge_pages.forecast import forecast
-
+def verify_advice(
+    advice: AdvicePageSize, of_page: Forecast, command: list[str], rounds: int
+) -> None:
+    """Runs the program with the advised size, and adds the measurements and the forecast to the
+    advice."""
     page_bytes = advice["page_bytes"]
     if page_bytes == PAGE_BYTES:
         advice["notes"].append("nothing to verify: the advice is to stay with 4 KiB pages")
         return
     trial = tried(command, page_bytes, rounds)
-    trial["forecast"] = forecast(counts, page_bytes)
+    trial["forecast"] = of_page
     advice["verification"] = trial
 
 

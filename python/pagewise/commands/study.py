@@ -84,7 +84,8 @@ def run(
         bool,
         typer.Option(
             "--allow-invalid",
-            help="Also take launch runs that say they can carry no verdict, and mark every row.",
+            help="Also use launch runs with valid = false in run.toml; verdicts, tables and figures "
+            "are then marked in every row.",
         ),
     ] = False,
     report: Annotated[
@@ -128,8 +129,8 @@ def run(
         tell_unchecked(folder)
     if unjudged := result.get("unjudged_runs"):
         say(
-            f"note: made before runs judged themselves, so unknown whether they can carry a "
-            f"verdict: {', '.join(unjudged)}"
+            "note: these runs do not say whether they can carry a verdict, because the lab did not "
+            f"check that yet: {', '.join(unjudged)}"
         )
     if report is not None:
         from pagewise.report import report as write_report

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise.errors import UsageError
-from pagewise.models.page_size_time import HARDWARE, TODAY, Hardware, Terms
+from pagewise.models.page_size_time import HARDWARE, TODAY, WALK_LEVELS_MAX, Hardware, Terms
 from pagewise.spec_files import read_toml, require_known, require_table, require_text
 from pagewise.units import PAGE_BYTES, format_size, parse_size
 
@@ -159,26 +159,24 @@ def _terms(table: Mapping[str, object], where: str) -> Terms:
     walk = table["walk"]
     if walk not in ("native", "nested"):
         raise UsageError(f"{where}: walk: {walk!r}", hint='use "native" or "nested"')
-    levels, cached = (
-        _number(table, name, where, 0, 5) for name in ("walk_levels", "cached_levels")
+    levels = int(_number(table, "walk_levels", where, 1, WALK_LEVELS_MAX))
+    cached = int(_number(table, "cached_levels", where, 0, levels - 1))
+    return replace(
+        TODAY,
+        walk="native" if walk == "native" else "nested",
+        walk_levels=levels,
+        cached_levels=cached,
     )
-    try:
-        return replace(
-            TODAY,
-            walk="native" if walk == "native" else "nested",
-            walk_levels=int(levels),
-            cached_levels=int(cached),
-        )
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}", hint=error.hint) from error
 
 
 def _number(table: Mapping[str, object], name: str, where: str, least: float, most: float) -> float:
     """A number of a table; whole if ``most`` is. Raises UsageError that names the entry."""
     value = table[name]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or (isinstance(most, int) and not isinstance(value, int)):
-        raise UsageError(f"{where}: {name}: {value!r} is not a number")
+    is_whole = isinstance(most, int)
+    if not is_number or (is_whole and not isinstance(value, int)):
+        kind = "a whole number" if is_whole else "a number"
+        raise UsageError(f"{where}: {name}: {value!r} is not {kind}")
     number = float(value)  # type: ignore[arg-type]
     if not least <= number <= most:
         raise UsageError(f"{where}: {name}: {value} is not from {least:g} to {most:g}")

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 from pagewise.answers import Forecast
 from pagewise.models.page_size_curves import Curves
-from pagewise.models.page_size_time import HARDWARE, Hardware
+from pagewise.models.page_size_time import HARDWARE, TODAY, Hardware, Terms
 from pagewise.units import PAGE_BYTES
 
 FAULT_AROUND_BYTES = 64 * 1024
 
 
-def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> Forecast:
+def forecast(
+    curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE, terms: Terms = TODAY
+) -> Forecast:
     """Minor faults with 4 KiB and with this size, and the CPU seconds saved.
 
     ``minor_faults`` {``base``, ``chosen``} assumes that all memory whose first touch is a write
@@ -30,15 +32,19 @@ def forecast(curves: Curves, page_bytes: int, hardware: Hardware = HARDWARE) -> 
     of_files = around.cold - around.cold_written
     base, chosen = (curves.sizes[size].cold_written for size in (PAGE_BYTES, page_bytes))
     in_faults = base * hardware.touch_ns(PAGE_BYTES) - chosen * hardware.touch_ns(page_bytes)
-    in_walks = _walks_ns(curves, PAGE_BYTES, hardware) - _walks_ns(curves, page_bytes, hardware)
+    of_base, of_chosen = (
+        _walks_ns(curves, size, hardware, terms) for size in (PAGE_BYTES, page_bytes)
+    )
+    in_walks = of_base - of_chosen
     return {
         "minor_faults": {"base": base + of_files, "chosen": chosen + of_files},
         "cpu_s_saved": {"low": in_faults / 1e9, "high": (in_faults + max(0, in_walks)) / 1e9},
     }
 
 
-def _walks_ns(curves: Curves, page_bytes: int, hardware: Hardware) -> float:
+def _walks_ns(curves: Curves, page_bytes: int, hardware: Hardware, terms: Terms) -> float:
     """The time of all TLB misses."""
     entries = [hardware.tlb_entries, hardware.second_tlb_entries]
     first, second = curves.sizes[page_bytes].tlb_misses(entries)
-    return float(first * hardware.second_tlb_ns + second * hardware.dram_ns)
+    walk_ns = terms.walk_accesses * hardware.dram_ns
+    return float(first * hardware.second_tlb_ns + second * walk_ns)

@@ -23,7 +23,7 @@ use super::{Carrier, NewDevice, Operation, Request, SLOT_BYTES, Tag, slots_of};
 use crate::Error;
 
 /// The tags of requests: the most requests that the kernel sends at a time (`queue_depth` of drivers/block/nbd.c).
-const PLACES: usize = 128;
+const DEPTH: usize = 128;
 /// The bytes of the largest read or write.
 const DATA_BYTES_MAX: usize = 128 << 10;
 /// Bytes that are read from the socket at once: many requests, or a request and the data of a few slots.
@@ -72,9 +72,9 @@ pub struct NbdCarrier {
     slots: u32,
     buffers: PageBuffers,
     /// By tag: the request that waits for an answer.
-    open: [Option<Open>; PLACES],
+    open: [Option<Open>; DEPTH],
     /// The tags without a request, `free_count` of them.
-    free: [u16; PLACES],
+    free: [u16; DEPTH],
     free_count: usize,
     /// Bytes that came from the socket and are not used yet: `stage[stage_from..stage_to]`.
     stage: PageBuffers,
@@ -199,10 +199,10 @@ impl NbdCarrier {
             socket,
             device,
             slots,
-            buffers: PageBuffers::new(PLACES, DATA_BYTES_MAX)?,
-            open: [None; PLACES],
+            buffers: PageBuffers::new(DEPTH, DATA_BYTES_MAX)?,
+            open: [None; DEPTH],
             free: std::array::from_fn(|tag| tag as u16),
-            free_count: PLACES,
+            free_count: DEPTH,
             stage: PageBuffers::new(1, STAGE_BYTES)?,
             stage_from: 0,
             stage_to: 0,
@@ -547,14 +547,14 @@ mod tests {
     #[test]
     fn without_a_free_tag_requests_wait() {
         let (mut carrier, kernels) = carrier();
-        for cookie in 0..PLACES as u64 + 3 {
+        for cookie in 0..DEPTH as u64 + 3 {
             write(&kernels, &head(READ, cookie, cookie, 4096)).unwrap();
         }
         let taken: Vec<Request> = std::iter::from_fn(|| carrier.next().unwrap()).collect();
-        assert_eq!(taken.len(), PLACES);
+        assert_eq!(taken.len(), DEPTH);
         carrier.finish(taken[10].tag, Ok(())).unwrap();
         let next = carrier.next().unwrap().unwrap();
-        assert_eq!((next.tag, next.first), (taken[10].tag, PLACES as u32));
+        assert_eq!((next.tag, next.first), (taken[10].tag, DEPTH as u32));
         assert_eq!(carrier.next().unwrap(), None);
     }
 

@@ -110,7 +110,7 @@ impl Clusters {
     }
 
     /// Adds a move of a block to the open cluster of its kind, or to a new one in a free buffer. Returns the buffer
-    /// and the block of it; none if no buffer is free. The second value is a cluster that was closed for it, or `NONE`.
+    /// and the number of the block in it; none if no buffer is free. The second value is a cluster that was closed for it, or `NONE`.
     pub fn join(
         &mut self,
         kind: Kind,

@@ -35,7 +35,7 @@ pub(super) struct Moving {
     pub event: u64,
     /// The frame that it holds and no slot names yet, or `NONE`.
     pub frame: u32,
-    /// The buffer with the data that it read, and the block of it; or `NONE`. For a promotion, a buffer of the slow
+    /// The buffer with the data that it read, and the number of its block; or `NONE`. For a promotion, a buffer of the slow
     /// tier; for a demotion, one of the fast tier.
     pub buffer: u32,
     pub block: BlockOfBuffer,
