@@ -204,10 +204,10 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             lacking = without_effect[hybrid]
             read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
             curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
-            small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
-            if lacking or not all(curve.values for curve in small):
-                _leave_out(found, read, ("shape", "crossover", "amount"), lacking or HITLESS)
+            if lacking:
+                _leave_out(found, read, ("shape", "crossover", "amount"), lacking)
                 continue
+            small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
             shape = _all(
                 read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best
             )
@@ -237,10 +237,9 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             read = (*choices, *own, *_silent(baseline))
             flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
             writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
-            small_sizes = [c.up_to(size) for c, size in zip(flash, working_sets, strict=True)]
-            if lacking or not all(curve.values for curve in small_sizes):
+            if lacking:
                 names = ("flash_large", "writes_everywhere", "flash", "writes")
-                _leave_out(found, read, names, lacking or HITLESS)
+                _leave_out(found, read, names, lacking)
                 continue
             open_flash = _open(inputs, arranged, flash, baseline)
             if open_flash:
@@ -280,8 +279,8 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
                 for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
             )
             read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
-            if lacking or not before.values:
-                readings.append((Reading(read, False), lacking or HITLESS))
+            if lacking:
+                readings.append((Reading(read, False), lacking))
             elif before.best() <= -VANISHED:
                 readings.append((Reading(read, after.best() > -VANISHED, after.best()), ""))
     if not readings:
