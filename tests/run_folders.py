@@ -88,14 +88,14 @@ def write_run(
     minfree: str = "",
     kills: Sequence[dict[str, Any]] = (),
     without: Sequence[str] = (),
-    invalid_because: Sequence[str] | None = None,
+    invalid_because: Sequence[str] | None = (),
 ) -> Path:
     """Writes a run with these visits; entries that a visit lacks have the values of ``VISIT``.
 
     ``recording`` is the text of a recording of any format, which readers recognise by its content;
     ``minfree`` are further entries of the plan, such as the killer's table in that mode; ``kills``
     are rows as in ``KILL``; ``without`` names columns that the run lacks; ``invalid_because`` are
-    the reasons of a run that judged itself.
+    the reasons why the run is invalid, None in a run made before runs judged themselves.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))

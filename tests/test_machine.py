@@ -493,7 +493,7 @@ def test_settings_of_swapd_are_scripts_that_name_its_options(machine: Mapping[st
         # swapd should not be the only area.
         assert ("fallocate -l 256M /swapfile.pagewise" in words) != has_area
         assert ("rm /swapfile.pagewise" in setting.undo) != has_area
-    assert "98 MiB" in service.note and "50 us" in service.note and "FUSE" in service.note
+    assert "98 MiB" in service.note and "30 to 40 us" in service.note and "FUSE" in service.note
     assert ("doctor" in service.note) == (machine is None)
 
 

@@ -61,7 +61,8 @@ def inputs(found: Workload, folder: Path, variants: list[Variant]) -> checks.Inp
 
 
 @pytest.mark.parametrize(
-    ("times", "second", "third"), [(1, 0.0, 0.0), (2, 1 / 2, 0.0), (3, 2 / 3, 1 / 3), (5, 4 / 5, 3 / 5)]
+    ("times", "second", "third"),
+    [(1, 0.0, 0.0), (2, 1 / 2, 0.0), (3, 2 / 3, 1 / 3), (5, 4 / 5, 3 / 5)],
 )
 def test_returns_are_counted_by_page(
     tmp_path: Path, times: int, second: float, third: float

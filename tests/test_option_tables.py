@@ -52,7 +52,7 @@ PAGES = {
     "schema": "results.md",
     "simulate": "architectures.md",
     "slice": "trace-file.md",
-    "study": "studies/README.md",
+    "study": "studies/how-studies-count.md",
     "sweep": "sweep.md",
 }
 

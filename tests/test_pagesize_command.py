@@ -60,6 +60,9 @@ def test_options_reach_the_model(trace, capsys):
         "cold": "counted",
         "tlb_levels": 1,
         "readahead_bytes": 32768,
+        "walk": "native",
+        "walk_levels": 4,
+        "cached_levels": 3,
     }
     assert (found["assumed"]["model"], found["assumed"]["margin"]) == ("sampled", 0)
 

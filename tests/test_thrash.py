@@ -245,7 +245,7 @@ def test_runs_that_do_not_judge_themselves_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     visits = rounds(2, 2.5, 5.0, bytes_in=60 * MIB)
-    old = write_run(tmp_path / "old", visits)
+    old = write_run(tmp_path / "old", visits, invalid_because=None)
     new = write_run(tmp_path / "new", visits, mode="kill", invalid_because=[])
     assert cli.run(["study", "thrash", str(old), str(new), "-o", str(tmp_path / "out")]) == 0
     assert "the lab did not check that yet: old" in capsys.readouterr().err

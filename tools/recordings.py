@@ -182,8 +182,8 @@ def finished(folder: Path) -> LaunchRun | None:
 
 def footprint_bytes(out: Path, row: str) -> int | None:
     """The footprint of a row: the median over its valid runs of the largest anonymous memory of all
-    applications, which is what swap takes; None without a valid run. The first budget fixes it in footprint.txt, so that all
-    runs have the same budget."""
+    applications, which is what swap takes; None without a valid run. The first budget fixes it in
+    footprint.txt, so that all runs have the same budget."""
     kept = out / row / "footprint.txt"
     with contextlib.suppress(OSError, ValueError):
         return int(kept.read_text())

@@ -31,7 +31,9 @@ def main() -> None:
     is_check = "--check" in sys.argv[1:]
     compiled = [resolved(schema) for schema in _core.schemas().values()]
     parts = resolved(_core.part_schemas())
-    types = {ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts], computed()))}
+    types = {
+        ROOT / "python/pagewise/types.py": formatted(classes.source([*compiled, parts], computed()))
+    }
     # The types of Python's results extend these, so they are written first.
     changed = [] if is_check else written(types)
     wanted = types | files(compiled, parts)
@@ -63,7 +65,8 @@ def computed() -> dict[str, str]:
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "LAYOUTS"
     )
     assert isinstance(layouts, ast.Dict), "LAYOUTS is a dictionary"
-    return {name: homes[name] for name in sorted(map(ast.unparse, layouts.values))}
+    names = sorted(map(ast.unparse, layouts.values), key=lambda name: (homes[name], name))
+    return {name: homes[name] for name in names}
 
 
 def files(compiled: list[dict[str, Any]], parts: dict[str, Any]) -> dict[Path, str]:

@@ -256,8 +256,8 @@ class LaunchParts(TypedDict):
     cpu_s: float | None
     """The application's processor time, and its waits for a processor."""
     rest_s: float
-    """What is left of ``slower_s``; negative if parts overlap. Waits and processor time are sums over
-    all threads, and direct reclaim is also processor time."""
+    """What is left of ``slower_s``; negative if parts overlap. Waits and processor time are sums
+    over all threads, and direct reclaim is also processor time."""
 
 
 class StudyLaunch(TypedDict):

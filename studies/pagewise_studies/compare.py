@@ -26,7 +26,9 @@ class Changes:
 
     def at(self, sizes_mib: Collection[int]) -> Changes:
         """The changes at those of its sizes that are among ``sizes_mib``."""
-        kept = [pair for pair in zip(self.sizes_mib, self.values, strict=True) if pair[0] in sizes_mib]
+        kept = [
+            pair for pair in zip(self.sizes_mib, self.values, strict=True) if pair[0] in sizes_mib
+        ]
         return Changes(tuple(size for size, _ in kept), tuple(value for _, value in kept))
 
     def mean(self) -> float:

@@ -155,8 +155,8 @@ def slow_baseline(by_run: Pairs, seed: int) -> str:
     if 2 * len(below) <= len(every):
         return ""
     return (
-        f"launches in ample memory are slower than in short memory for {len(below)} of {len(every)} "
-        "pairs of a run and an application, so something else than memory slowed them"
+        f"launches in ample memory are slower than in short memory for {len(below)} of "
+        f"{len(every)} pairs of a run and an application, so something else than memory slowed them"
     )
 
 
@@ -237,9 +237,9 @@ def splits(by_run: Pairs) -> Table:
         "splits",
         "What makes launches in short memory slower, in parts that add up",
         "Means, beyond those in ample memory. *Processor*: the app's processor time and its waits "
-        "for a processor. *Rest*: what is left of *slower by*. It can be below 0, because waits and "
-        "processor time are sums over all threads, direct reclaim is also processor time, and kills "
-        "and kswapd run beside the launch. A cell is empty if the run did not record it.",
+        "for a processor. *Rest*: what is left of *slower by*. It can be below 0, because waits "
+        "and processor time are sums over all threads, direct reclaim is also processor time, and "
+        "kills and kswapd run beside the launch. A cell is empty if the run did not record it.",
         rows,
     )
 

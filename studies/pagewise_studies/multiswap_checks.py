@@ -36,19 +36,19 @@ HIT_SHARE_MIN = 0.01
 HELD_SHARE_MAX = 0.95
 """With a larger share of the swap-ins from its fast tier, a baseline holds nearly everything."""
 RETURNS_MIN = 0.01
-"""The least share of swap-ins that must bring a page back often enough for a hit. With entry bit 1 a
-page is promoted at its first swap-in, so its second can be a hit; with entry bit 0 its third."""
+"""The least share of swap-ins that must bring a page back often enough for a hit. With entry bit 1
+a page is promoted at its first swap-in, so its second can be a hit; with entry bit 0 its third."""
 HITLESS = (
-    f"the fast tier of hybrid answers fewer than {format_percent(HIT_SHARE_MIN)} of the swap-ins at "
-    "every size: needs a workload whose pages return more often"
+    f"the fast tier of hybrid answers fewer than {format_percent(HIT_SHARE_MIN)} of the swap-ins "
+    "at every size: needs a workload whose pages return more often"
 )
 TOO_FEW_RETURNS = (
-    f"fewer than {format_percent(RETURNS_MIN)} of the swap-ins bring a page back for the {{number}} "
-    "time: needs a longer recording, or less memory"
+    f"fewer than {format_percent(RETURNS_MIN)} of the swap-ins bring a page back for the "
+    "{number} time: needs a longer recording, or less memory"
 )
 FORCED = (
-    "at every size at which hybrid's fast tier answers swap-ins, the one of {baseline} holds nearly "
-    "everything, and wins by construction: needs smaller sizes, or less memory"
+    "at every size at which hybrid's fast tier answers swap-ins, the one of {baseline} holds "
+    "nearly everything, and wins by construction: needs smaller sizes, or less memory"
 )
 
 CHECKS = load_checks("multiswap")
@@ -180,10 +180,10 @@ def _scarce(inputs: Inputs, workload: Workload, baseline: Variant) -> list[int]:
 
 def _singles(inputs: Inputs, workloads: Sequence[Workload]) -> Iterator[Reading]:
     for choices, arranged in _by_choices(workloads):
-        for counted in inputs.skew[arranged[0]].singles:
-            shares = [inputs.skew[workload].singles[counted] for workload in arranged]
+        for unit in inputs.skew[arranged[0]].singles:
+            shares = [inputs.skew[workload].singles[unit] for workload in arranged]
             holds = all(share > 0.5 for share in shares)
-            yield Reading((*choices, ("counted", counted)), holds, fmean(shares))
+            yield Reading((*choices, ("counted", unit)), holds, fmean(shares))
 
 
 def _by_choices(workloads: Sequence[Workload]) -> Iterator[tuple[Choices, list[Workload]]]:
@@ -204,13 +204,11 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             lacking = without_effect[hybrid]
             read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
             curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
-            small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
-            if lacking or not all(curve.values for curve in small):
-                _leave_out(found, read, ("shape", "crossover", "amount"), lacking or HITLESS)
+            if lacking:
+                _leave_out(found, read, ("shape", "crossover", "amount"), lacking)
                 continue
-            shape = _all(
-                read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best
-            )
+            small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
+            shape = _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
             found["shape"].append((shape, ""))
             open_curves = _open(inputs, arranged, curves, baseline)
             if open_curves:
@@ -237,10 +235,9 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
             read = (*choices, *own, *_silent(baseline))
             flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
             writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
-            small_sizes = [c.up_to(size) for c, size in zip(flash, working_sets, strict=True)]
-            if lacking or not all(curve.values for curve in small_sizes):
+            if lacking:
                 names = ("flash_large", "writes_everywhere", "flash", "writes")
-                _leave_out(found, read, names, lacking or HITLESS)
+                _leave_out(found, read, names, lacking)
                 continue
             open_flash = _open(inputs, arranged, flash, baseline)
             if open_flash:
@@ -280,8 +277,8 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
                 for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
             )
             read = (("workload", whole.name), *hybrid.options, ("latencies", str(latencies)))
-            if lacking or not before.values:
-                readings.append((Reading(read, False), lacking or HITLESS))
+            if lacking:
+                readings.append((Reading(read, False), lacking))
             elif before.best() <= -VANISHED:
                 readings.append((Reading(read, after.best() > -VANISHED, after.best()), ""))
     if not readings:

@@ -13,7 +13,6 @@ from pagewise.units import MIB, PAGE_BYTES
 from pagewise_studies.predict_pages import ADDRESS_BITS
 from pagewise_studies.workloads import Workload
 
-
 RETURNS = (2, 3)
 """The returns of a page at which hybrid swap can first hit, by its entry bit (1, 0)."""
 
@@ -74,7 +73,8 @@ def returns(path: str | Path) -> dict[int, float]:
         return dict.fromkeys(RETURNS, 0.0)
     counts = numpy.unique(pages, return_counts=True)[1]
     return {
-        number: float(numpy.maximum(counts - number + 1, 0).sum() / len(pages)) for number in RETURNS
+        number: float(numpy.maximum(counts - number + 1, 0).sum() / len(pages))
+        for number in RETURNS
     }
 
 

@@ -54,12 +54,9 @@ def source(schemas: Iterable[Schema], computed: Mapping[str, str]) -> str:
         if classes.setdefault(name, text) != text:
             raise SystemExit(f"two results have a type {name}: rename one by #[schemars(rename)]")
     imports = "\n".join(
-        f"    from {module} import {name} as {name}"
-        for module, names in HOMES.items()
-        for name in names
+        f"    from {module} import {name} as {name}" for name, module in computed.items()
     )
-    homes = {name: module for module, names in HOMES.items() for name in names}
-    head = HEAD.format(imports=imports, homes=homes)
+    head = HEAD.format(imports=imports, homes=dict(computed))
     return "\n\n\n".join([head.rstrip("\n"), *(classes[name] for name in sorted(classes))]) + "\n"
 
 

@@ -37,8 +37,8 @@ CONF = "/etc/pagewise.d/swapd.conf"
 LOG = "/var/log/pagewise-swapd.log"
 COST = (
     "The I/O time counts devices only: each fault also takes the time of a request to swapd and "
-    "back, which was 50 us through FUSE from a fast tier in memory (docs/bench-swapd.md), more on "
-    "a busy machine"
+    "back, which was 30 to 40 us through FUSE from a fast tier in memory (docs/bench-swapd.md), "
+    "more on a busy machine"
 )
 
 

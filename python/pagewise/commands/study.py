@@ -84,8 +84,8 @@ def run(
         bool,
         typer.Option(
             "--allow-invalid",
-            help="Also use launch runs with valid = false in run.toml; verdicts, tables and figures "
-            "are then marked in every row.",
+            help="Also use launch runs with valid = false in run.toml; verdicts, tables and "
+            "figures are then marked in every row.",
         ),
     ] = False,
     report: Annotated[
