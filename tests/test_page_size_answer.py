@@ -80,3 +80,7 @@ def test_options_reach_the_assumptions_and_have_the_defaults_of_the_model(
     assert assumed["terms"] == terms and assumed["hardware"] == asdict(hardware)
     status, _, diagnostics = ran(*command, "--cached-levels", "4", capsys=capsys)
     assert status == 2 and "4 of 4 levels cannot be cached" in diagnostics
+    for option in ("--dram", "--fault"):
+        status, output, diagnostics = ran(*command, option, "nan", capsys=capsys)
+        assert (status, output) == (2, "")
+        assert f"{option}: nan is not a time in nanoseconds" in diagnostics

@@ -12,6 +12,7 @@ with the page; otherwise small pages could never win.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -56,6 +57,14 @@ class Hardware:
     and 259 us of CPU time per first touch of 4 KiB, 16 KiB, 64 KiB and 2 MiB (Linux 6.18, 2-core
     virtual machine, 2026-11-20) within 8 %."""
     zero_ns_per_byte: float = 0.125
+
+    def __post_init__(self) -> None:
+        times = {"--dram": self.dram_ns, "--fault": self.fault_ns}
+        for option, time_ns in times.items():
+            if not (math.isfinite(time_ns) and time_ns >= 0):
+                raise UsageError(
+                    f"{option}: {time_ns} is not a time in nanoseconds", hint="use 0 or more"
+                )
 
     def touch_ns(self, page_bytes: int) -> float:
         """The time of a first touch that only clears the page."""
