@@ -68,6 +68,25 @@ def rows(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
 
 
+def test_repeats_are_pooled_and_compared_on_the_same_storage(tmp_path: Path) -> None:
+    slow = 'storage = { files = "emmc-5.1" }\n'
+    ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0))
+    visits = [{"app": app, "cold": True, "kills": 3} for app in NEEDS]
+    folders = [ample]
+    for number, slowdown in enumerate((1.2, 1.4, 2.0)):
+        launched = [visit | {"launch_s": slowdown} for visit in visits]
+        folders.append(write_run(tmp_path / f"short-{number}", launched, mode="kill"))
+    launched = [visit | {"launch_s": 9.0} for visit in visits]
+    folders.append(write_run(tmp_path / "slow", launched, mode="kill", minfree=slow))
+    result = launch.study(folders, tmp_path, seed=1, progress=None)
+    found = rows(result, "launches")
+    assert {row["run"] for row in found} == {"kill at 0.4 (short)"}
+    assert found[0]["launches"] == 3
+    assert [found[0][name] for name in ("least", "slowdown", "most")] == pytest.approx(
+        [1.2, 1.4, 2.0]
+    )
+
+
 def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Path) -> None:
     waits = {"processor_s": 0.5, "ready_s": 0.2, "refault_s": 0.1, "storage_s": 0.3}
     waits |= {"reclaim_s": 0.1, "swap_in_s": 0.0}

@@ -41,6 +41,14 @@ LOG = "visits.csv"
 """The log of visits of a row, beside its plans."""
 SWAP_SIZE = "4GiB"
 SWAPPED = {"swap_size": SWAP_SIZE, "swappiness": 100}
+S2_LEVELS = "1024:0,4096:470"
+"""S2's levels, 4 and 16 MiB; cached applications have an adj of 470 and more."""
+S2_KILLERS = {
+    "serial": {"kills": "serial", "reclaim": "never"},
+    "batch": {"kills": "batch", "reclaim": "never"},
+    "first": {"kills": "serial", "reclaim": "first"},
+}
+"""How killd kills in the runs for S2; the first is S2's own killer."""
 
 
 @dataclass(frozen=True)
@@ -99,13 +107,17 @@ class PlannedRun:
     def plan(self, footprint_bytes: int | None) -> dict[str, Any]:
         """The plan as a dictionary; ``footprint_bytes`` is needed if the run has a budget."""
         plan = tomllib.loads((PLANS / f"{self.row.plan}.toml").read_text())
-        for name in ("mode", "budget", "swap_size", "swappiness", "kill", "minfree", "balloon"):
+        kind, _, argument = self.swap.partition(":")
+        for name in ("mode", "swap_size", "swappiness", "kill", "minfree"):
             plan.pop(name, None)
+        if self.budget is not None or kind == "no-limit":
+            plan.pop("balloon", None)
+            plan.pop("budget", None)
         plan["name"] = f"{self.row.name}-{self.name}"
         plan["rounds"] = self.row.rounds
         plan["seed"] = self.repeat + 1
         # The plan's own files stay in its folder.
-        plan["include"] = str(PLANS / plan["include"])
+        plan["include"] = f"../lab/plans/{plan['include']}"
         if "file" in plan.get("schedule", {}):
             plan["schedule"]["file"] = LOG
         if self.budget is not None:
@@ -114,7 +126,6 @@ class PlannedRun:
         is_emulated = self.row.storage != DISK
         if is_emulated:
             plan["storage"] = {"files": self.row.storage}
-        kind, _, argument = self.swap.partition(":")
         match kind:
             case "no-limit":
                 plan["mode"] = kind
@@ -124,6 +135,8 @@ class PlannedRun:
                 plan |= {"mode": kind, "kill": {"threshold": float(argument)}}
             case "minfree":
                 plan |= {"mode": kind}
+            case "s2":
+                plan |= {"mode": "minfree", "minfree": {"levels": S2_LEVELS, **S2_KILLERS[argument]}}
             case _ if kind not in POLICIES:
                 raise ValueError(f"{self.row.name}: no way to swap is called {self.swap!r}")
             case _:

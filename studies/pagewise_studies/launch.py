@@ -1,7 +1,8 @@
 """S2 Fig. 1 on launch runs: what launches wait for in short memory, compared with ample memory.
 
-A run in mode no-limit has ample memory; a run in any other mode has short memory. The need of an
-app is the memory that its first launch adds in ample memory (S2: by how much free memory falls).
+A run in mode no-limit has ample memory; a run in any other mode has short memory. Runs of one plan
+are repeats, and pooled; each is compared with ample memory on the same storage. The need of an app
+is the memory that its first launch adds in ample memory (S2: by how much free memory falls).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from pagewise_studies import outcome
 from pagewise_studies.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
+from pagewise_studies.repeats import Repeats, repeats_of
 from pagewise_studies.table import Row, Table
-from pagewise_studies.thrash_phones import NO_LIMIT, series
+from pagewise_studies.thrash_phones import NO_LIMIT, device, series
 from pagewise_studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
 
 NAME = "launch"
@@ -56,7 +58,13 @@ class Pair:
     need_mib: int
     run: LaunchRun
     ample: Sequence[Visit]
-    short: Sequence[Visit]
+    repeats: Sequence[Sequence[Visit]]
+    """The launches in short memory of each repeat that has any."""
+
+    @property
+    def short(self) -> list[Visit]:
+        """The launches in short memory of all repeats."""
+        return [visit for repeat in self.repeats for visit in repeat]
 
     @property
     def taken_mib(self) -> float | None:
@@ -68,6 +76,12 @@ class Pair:
     def slowdown(self) -> float:
         """The median launch in short memory, over the median launch in ample memory."""
         return median(_seconds(self.short)) / median(_seconds(self.ample))
+
+    @property
+    def slowdowns(self) -> list[float]:
+        """The slowdown in each repeat."""
+        ample = median(_seconds(self.ample))
+        return [median(_seconds(repeat)) / ample for repeat in self.repeats]
 
     @property
     def kills(self) -> float:
@@ -86,14 +100,14 @@ def study(
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders, allow_invalid=allow_invalid)
     unlimited = [run for run in runs if run.mode == NO_LIMIT]
-    short = [run for run in runs if run.mode != NO_LIMIT]
+    short = [plan for plan in repeats_of(runs) if plan.pooled.mode != NO_LIMIT]
     if not unlimited or not short:
         raise UsageError(
             "study launch compares runs in ample memory with runs in short memory",
             hint=f"give a run in mode {NO_LIMIT}, such as examples/{UNLIMITED[-1]}, and a run with "
             "a budget",
         )
-    by_run = {run.name: pairs(unlimited, run) for run in short}
+    by_run = {plan.pooled.name: pairs(unlimited, plan) for plan in short}
     slow = slow_baseline(by_run, seed)
     if slow and not allow_invalid:
         raise UsageError(
@@ -113,7 +127,7 @@ def study(
             splits(by_run),
             waits(by_run),
             *killers(by_run),
-            *kills(short),
+            *kills([plan.pooled for plan in short]),
         ],
         inputs=inputs_of(runs),
         runs=runs,
@@ -125,16 +139,19 @@ def study(
     )
 
 
-def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
-    """The apps with answered cold launches in ample and in short memory, sorted by need."""
-    need = needs(unlimited)
+def pairs(unlimited: Sequence[LaunchRun], plan: Repeats) -> list[Pair]:
+    """The apps with answered cold launches in short memory and, on the same storage, in ample
+    memory, sorted by need."""
+    run = plan.pooled
+    alike = [other for other in unlimited if device(other) == device(run)]
+    need = needs(alike)
     found = []
     for app in run.applications:
-        ample = [visit for unlimited_run in unlimited for visit in _cold(unlimited_run, app)]
-        short = list(_cold(run, app))
+        ample = [visit for other in alike for visit in _cold(other, app)]
+        short = [list(_cold(repeat, app)) for repeat in plan.each]
         mib = need[app].anonymous_mib + need[app].file_mib if app in need else 0
-        if ample and short and mib >= NEED_MIB_MIN:
-            found.append(Pair(app, mib, run, ample, short))
+        if ample and any(short) and mib >= NEED_MIB_MIN:
+            found.append(Pair(app, mib, run, ample, [visits for visits in short if visits]))
     return sorted(found, key=lambda pair: pair.need_mib)
 
 
@@ -369,6 +386,8 @@ def launches(by_run: Pairs, seed: int, unlimited: Sequence[LaunchRun]) -> Table:
                     "slowdown": pair.slowdown,
                     "from": low,
                     "to": high,
+                    "least": min(pair.slowdowns),
+                    "most": max(pair.slowdowns),
                     "kills a launch": pair.kills,
                     "file refaults a launch": fmean(visit.file_refaults for visit in pair.short),
                     "swap-ins, MiB a launch": fmean(visit.swap_in_bytes for visit in pair.short)
@@ -381,7 +400,8 @@ def launches(by_run: Pairs, seed: int, unlimited: Sequence[LaunchRun]) -> Table:
         f"Medians; *ample*, the baseline, is {', '.join(run.name for run in unlimited)}. *Need*: "
         "how much memory the first launch adds to all apps without a limit. *Free "
         "memory falls by*: S2's measure of need, which also counts other load on the machine. "
-        "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches.",
+        "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches. *Least* "
+        "and *most*: the slowdown in one repeat.",
         rows,
     )
 

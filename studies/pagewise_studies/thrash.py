@@ -1,8 +1,9 @@
 """S0, "memory thrashing of swap-enabled phones", on launch runs of real programs: Figs. 1 to 3.
 
-Swap on is the mode swap-file. Swap off is the mode kill, which kills the least recently used
-application. The plan of a run, not its name, decides for which phone of S0 it stands
-(`thrash_phones`).
+Swap on is the mode swap-file, or the mode tiers with the policy flash where a device is emulated.
+Swap off is a killer: of the least recently used application at a threshold, or by Android's table.
+The plan of a run, not its name, decides for which phone of S0 it stands (`thrash_phones`). Runs of
+one plan are repeats, and pooled.
 """
 
 from __future__ import annotations
@@ -20,9 +21,18 @@ from pagewise.units import MIB
 from pagewise_studies import outcome
 from pagewise_studies.bootstrap import BOOTSTRAP
 from pagewise_studies.figure import Figure, Point, mean_point
+from pagewise_studies.repeats import Repeats, repeats_of
 from pagewise_studies.thrash_checks import verdicts
 from pagewise_studies.thrash_judge import Inputs
-from pagewise_studies.thrash_phones import Phone, Phones, phones_of, series, setting, state
+from pagewise_studies.thrash_phones import (
+    Phone,
+    Phones,
+    Setting,
+    phones_of,
+    series,
+    setting,
+    state,
+)
 from pagewise_studies.thrash_storage import Storage, storage_of
 from pagewise_studies.thrash_tables import quantile, tables
 
@@ -40,11 +50,13 @@ def study(
 ) -> StudyResult:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders, allow_invalid=allow_invalid)
-    phones = phones_of(runs)
-    storage = storage_of(runs, output, progress)
+    plans = repeats_of(runs)
+    pooled = [plan.pooled for plan in plans]
+    phones = phones_of(pooled)
+    storage = storage_of(plans, output, progress)
     every = [
-        figure_1(phones, storage),
-        *figure_2(runs),
+        figure_1(phones, plans, storage),
+        *figure_2(pooled),
         figure_3(phones),
         *killer_figures(phones),
     ]
@@ -54,7 +66,7 @@ def study(
         title=TITLE,
         figures=[figure for figure in every if figure.points],
         verdicts=verdicts(Inputs(phones, storage)),
-        tables=tables(runs, phones, storage, seed),
+        tables=tables(plans, phones, storage, seed),
         inputs=inputs_of(runs),
         runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
@@ -64,14 +76,15 @@ def study(
     )
 
 
-def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
+def figure_1(phones: Phones, plans: Sequence[Repeats], storage: Mapping[str, Storage]) -> Figure:
     """Storage I/O, split at the busiest 10 % of blocks if all I/O was recorded."""
     points = []
+    io_mib = {plan.pooled.name: plan.mean_of(lambda run: run.io_bytes / MIB) for plan in plans}
     for phone, run, name in _named(phones):
         bar = f"{phone.label()}: {name}"
         split = storage[run.name].volume
         if split is None:
-            points.append(Point(bar, "split not recorded", run.io_bytes / MIB))
+            points.append(Point(bar, "split not recorded", io_mib[run.name]))
             continue
         points += [
             Point(bar, "top 10 % of blocks", split["top_10_percent_bytes"] / MIB),
@@ -181,12 +194,15 @@ def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchR
     phone.
     """
     for phone in phones.each():
-        alike: dict[tuple[int, frozenset[str]], list[LaunchRun]] = {}
+        alike: dict[Setting, list[LaunchRun]] = {}
         for run in phone.off:
+            if run.threshold is None:
+                continue
             alike.setdefault(setting(run), []).append(run)
-        for (budget_bytes, applications), killers in alike.items():
+        for (budget_bytes, applications, storage), killers in alike.items():
             if len({run.threshold for run in killers}) > 1:
                 label = f"{len(applications)} apps, {budget_bytes / MIB:.0f} MiB"
+                label += f", {storage}" if storage else ""
                 yield (
                     label,
                     killers,

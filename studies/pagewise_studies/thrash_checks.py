@@ -14,8 +14,15 @@ from statistics import fmean, median
 from pagewise.launch_runs import LaunchRun
 from pagewise_studies.figure import spread
 from pagewise_studies.thrash_causes import io_cause, launch_cause
-from pagewise_studies.thrash_judge import CHECKS, Inputs, compared, first_reason, verdict
-from pagewise_studies.thrash_phones import SWAP_OFF, SWAP_ON, Phone, Phones, series
+from pagewise_studies.thrash_judge import (
+    CHECKS,
+    Inputs,
+    choices_of,
+    compared,
+    first_reason,
+    verdict,
+)
+from pagewise_studies.thrash_phones import Phone, Phones, series, state
 from pagewise_studies.thrash_skew import BLOCK, skew_verdicts
 from pagewise_studies.verdict import Choices, Reading, Verdict
 
@@ -91,14 +98,16 @@ def _first_launches(phones: Phones) -> Verdict:
 def _flat(phones: Phones) -> Verdict:
     runs = [run for phone in phones.each() for run in phone.off]
     readings = [
-        Reading((("swap off", series(run)), ("summary", summary)), span <= 1.25, span)
+        Reading(
+            (*choices_of(run), ("killer", state(run)), ("summary", summary)), span <= 1.25, span
+        )
         for run in runs
         for summary, mean in SUMMARIES.items()
         for rounds in [[mean(run.launches(n, n)) for n in run.rounds() if n > 1]]
         if len(rounds) > 1
         for span in [max(rounds) / min(rounds)]
     ]
-    missing = "" if runs else phones.small.missing(SWAP_OFF)
+    missing = "" if runs else phones.small.missing(on=False)
     missing = missing or "needs answered launches in three rounds or more without swap"
     return verdict("launch_flat", readings, runs, missing, launch_cause(runs, 2))
 
@@ -136,7 +145,7 @@ def _more_with_swap(phones: Phones) -> Verdict:
             )
             readings.append(Reading(choices, holds, many / few_small))
     runs = [*small.on, *large.on, *crowded.on]
-    missing = first_reason(phone.missing(SWAP_ON) for phone in phones.each()) or UNANSWERED
+    missing = first_reason(phone.missing(off=False) for phone in phones.each()) or UNANSWERED
     return verdict("apps_on", readings, runs, missing, launch_cause(runs, 2))
 
 
@@ -148,7 +157,7 @@ def _more_without(phones: Phones) -> Verdict:
             choices = (("9 apps", series(few)), ("25 apps", series(many)), ("summary", summary))
             readings.append(Reading(choices, 0.8 <= ratio <= 1.25, ratio))
     runs = [*large.off, *crowded.off]
-    missing = first_reason(phone.missing(SWAP_OFF) for phone in (large, crowded)) or UNANSWERED
+    missing = first_reason(phone.missing(on=False) for phone in (large, crowded)) or UNANSWERED
     return verdict("apps_off", readings, runs, missing, launch_cause(runs, 2))
 
 

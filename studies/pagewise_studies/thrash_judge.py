@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pagewise.launch_runs import LaunchRun
-from pagewise_studies.thrash_phones import SWAP_OFF, Phones, series
+from pagewise.units import MIB
+from pagewise_studies.thrash_phones import Phones, device, series, state
 from pagewise_studies.thrash_storage import Storage
 from pagewise_studies.verdict import (
     Choices,
@@ -48,7 +49,17 @@ def first_reason(reasons: Iterable[str]) -> str:
     return next(filter(None, reasons), "")
 
 
-def compared(on: LaunchRun, other: LaunchRun) -> Choices:
-    """A run with swap and the run it is compared with, as the choices of a reading."""
-    second = "swap off" if other.mode == SWAP_OFF else "at 2 GB"
-    return (("swap on", series(on)), (second, series(other)))
+def choices_of(run: LaunchRun) -> Choices:
+    """The budget and the storage of a run as choices of a reading."""
+    budget_bytes = run.budget_bytes or 0
+    return (("budget", f"{budget_bytes / MIB:.0f} MiB"), ("storage", device(run) or "this disk"))
+
+
+def compared(on: LaunchRun, off: LaunchRun) -> Choices:
+    """A run with swap and the run without, of the same setting, as the choices of a reading."""
+    return (*choices_of(on), ("killer", state(off)))
+
+
+def compared_phones(small: LaunchRun, large: LaunchRun) -> Choices:
+    """Runs at 1 and at 2 GB as the choices of a reading."""
+    return (("1 GB", series(small)), ("2 GB", series(large)))

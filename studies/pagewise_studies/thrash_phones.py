@@ -5,16 +5,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import GIB, MIB
+from pagewise_studies.live_runs import emulated
 
 SWAP_ON = "swap-file"
-"""The mode that stands for S0's swap on. Compressed swap is shown but not judged."""
-SWAP_OFF = "kill"
+"""The mode that stands for S0's swap on, beside `tiers` with the policy flash, which serves a swap
+area at the speed of another device. Compressed swap is shown but not judged."""
+SWAP_OFF = ("kill", "minfree")
+"""The modes that stand for S0's swap off: a threshold, and Android's table."""
 NO_LIMIT = "no-limit"
 
-BUDGETS = {"1 GB": (GIB // 2, GIB), "2 GB": (GIB, 2 * GIB)}
+BUDGETS = {"1 GB": (GIB // 2, 5 * GIB // 4), "2 GB": (5 * GIB // 4, 2 * GIB)}
 """The range of budgets in bytes that stand for a phone, without the upper bound. Applications get
 0.55 to 0.65 GB of a 1 GB phone, and about 1.5 GB of a 2 GB phone (spec sheet S0.3)."""
 APPLICATIONS_BORDER = 15
@@ -52,14 +56,17 @@ class Phone:
             if setting(on) == setting(off):
                 yield on, off
 
-    def missing(self, *modes: str) -> str:
-        """The first run that is missing for a verdict on this phone; empty if none is missing."""
-        plans = zip((SWAP_ON, SWAP_OFF), (self.on, self.off), self.plans, strict=True)
-        for mode, runs, plan in plans:
-            if not runs and mode in (modes or (SWAP_ON, SWAP_OFF)):
+    def missing(self, *, on: bool = True, off: bool = True) -> str:
+        """The first run that a verdict needs and that is missing; empty if none is missing. ``on``,
+        ``off``: whether it needs runs with and without swap."""
+        for is_needed, runs, mode, plan in (
+            (on, self.on, SWAP_ON, self.plans[0]),
+            (off, self.off, SWAP_OFF[0], self.plans[1]),
+        ):
+            if is_needed and not runs:
                 return f"needs a run in mode {mode} with {self.wanted} (lab/plans/{plan}.toml)"
-        if not modes and not any(self.pairs()):
-            return "needs runs with and without swap of the same applications and budget"
+        if on and off and not any(self.pairs()):
+            return "needs runs with and without swap of the same applications, budget and storage"
         return ""
 
 
@@ -90,11 +97,10 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
             if least <= (run.budget_bytes or 0) < limit
             and (len(run.applications) > APPLICATIONS_BORDER) == is_crowded
         ]
-        by_mode = {
-            mode: tuple(run for run in mine if run.mode == mode) for mode in (SWAP_ON, SWAP_OFF)
-        }
-        other = tuple(run for run in mine if run.mode not in by_mode)
-        return Phone(memory, wanted, plans, by_mode[SWAP_ON], by_mode[SWAP_OFF], other)
+        on = tuple(filter(_swaps_to_flash, mine))
+        off = tuple(run for run in mine if run.mode in SWAP_OFF)
+        other = tuple(run for run in mine if run not in on and run not in off)
+        return Phone(memory, wanted, plans, on, off, other)
 
     return Phones(
         small=phone("1 GB", False, ("phone-1g", "kill-1g")),
@@ -104,19 +110,38 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
     )
 
 
-def setting(run: LaunchRun) -> tuple[int, frozenset[str]]:
-    """Budget in bytes (0 without a budget) and applications, which comparable runs share."""
-    return run.budget_bytes or 0, frozenset(run.applications)
+def _swaps_to_flash(run: LaunchRun) -> bool:
+    """Whether a run has S0's swap on, and its files lie on the same storage as its swap area."""
+    if run.mode == SWAP_ON:
+        return not device(run)
+    tiers = run.plan.get("tiers")
+    policy = tiers.get("policy") if isinstance(tiers, dict) else None
+    return run.mode == "tiers" and policy == "flash" and emulated(run) == device(run)
+
+
+def device(run: LaunchRun) -> str:
+    """The device as which slow the files of a run were; empty if they were the machine's."""
+    storage = run.plan.get("storage")
+    return str(storage.get("files", "")) if isinstance(storage, dict) else ""
+
+
+Setting: TypeAlias = tuple[int, frozenset[str], str]
+
+
+def setting(run: LaunchRun) -> Setting:
+    """Budget in bytes (0 without a budget), applications and storage, which comparable runs
+    share."""
+    return run.budget_bytes or 0, frozenset(run.applications), device(run)
 
 
 def state(run: LaunchRun) -> str:
     """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode. How it kills
     follows the mode minfree."""
-    if run.mode == SWAP_OFF:
+    if run.threshold is not None:
         return f"kill at {run.threshold:g}"
     if run.killer:
         return f"{run.mode}, {run.killer}"
-    return "swap on" if run.mode == SWAP_ON else run.mode
+    return "swap on" if _swaps_to_flash(run) else run.mode
 
 
 def series(run: LaunchRun) -> str:

@@ -11,8 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pagewise.launch_runs import LaunchRun
 from pagewise_studies.thrash_causes import skew_cause
-from pagewise_studies.thrash_judge import Inputs, compared, first_reason, verdict
-from pagewise_studies.thrash_phones import SWAP_OFF, SWAP_ON, series
+from pagewise_studies.thrash_judge import (
+    Inputs,
+    choices_of,
+    compared,
+    compared_phones,
+    first_reason,
+    verdict,
+)
+from pagewise_studies.thrash_phones import state
 from pagewise_studies.thrash_storage import WAYS, Counted, Storage
 from pagewise_studies.verdict import Reading, Verdict
 
@@ -31,11 +38,11 @@ def _order(inputs: Inputs) -> Iterator[Verdict]:
     small, large, _ = inputs.phones.each()
     runs = [*small.on, *large.on]
     readings = [
-        Reading((("accesses", counted), *compared(small_run, large_run)), here > there, here)
+        Reading((("accesses", counted), *compared_phones(small_run, large_run)), here > there, here)
         for small_run, large_run in itertools.product(small.on, large.on)
         for counted, here, there in _both(inputs, small_run, large_run)
     ]
-    missing = first_reason(phone.missing(SWAP_ON) for phone in (small, large)) or RECORD
+    missing = first_reason(phone.missing(off=False) for phone in (small, large)) or RECORD
     yield verdict("order", readings, runs, missing, _cause(inputs, runs))
     runs = [*large.on, *large.off]
     readings = [
@@ -53,11 +60,11 @@ def _with_swap(inputs: Inputs) -> Iterator[Verdict]:
         ("skew_large", inputs.phones.large, Storage.pages_for_80, 0.20, 0.30),
     ):
         readings = [
-            Reading((("accesses", counted), ("swap on", series(run))), low <= share <= high, share)
+            Reading((("accesses", counted), *choices_of(run)), low <= share <= high, share)
             for run in phone.on
             for counted, share in _shares(inputs, run, figure)
         ]
-        missing = phone.missing(SWAP_ON) or RECORD
+        missing = phone.missing(off=False) or RECORD
         yield verdict(name, readings, phone.on, missing, _cause(inputs, phone.on))
 
 
@@ -70,22 +77,20 @@ def _without_swap(inputs: Inputs) -> Iterator[Verdict]:
 
     runs = [*small.off, *large.off, *crowded.off]
     readings = [
-        Reading((("swap off", series(run)),), 0.45 <= share <= 0.55, share)
+        Reading((*choices_of(run), ("killer", state(run))), 0.45 <= share <= 0.55, share)
         for run in runs
         for share in pages(run)
     ]
-    missing = "" if runs else small.missing(SWAP_OFF)
+    missing = "" if runs else small.missing(on=False)
     yield verdict("skew_off", readings, runs, missing or BLOCK, _cause(inputs, runs))
     runs = [*small.off, *large.off]
     readings = [
-        Reading(
-            (("1 GB", series(small_run)), ("2 GB", series(large_run))), abs(apart) <= 0.05, apart
-        )
+        Reading(compared_phones(small_run, large_run), abs(apart) <= 0.05, apart)
         for small_run, large_run in itertools.product(small.off, large.off)
         for here, there in itertools.product(pages(small_run), pages(large_run))
         for apart in [here - there]
     ]
-    missing = first_reason(phone.missing(SWAP_OFF) for phone in (small, large)) or BLOCK
+    missing = first_reason(phone.missing(on=False) for phone in (small, large)) or BLOCK
     yield verdict("skew_same", readings, runs, missing, _cause(inputs, runs))
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 from pagewise import _core, questions
 from pagewise.launch_runs import LaunchRun
 from pagewise.recording import CLASSES, Progress, Trace
 from pagewise.types import ClassShare, SingleAccess, SingleOut, VolumeSplit
+from pagewise_studies.repeats import Repeats
 
 if TYPE_CHECKING:
     import numpy
@@ -33,8 +35,8 @@ FILE, SHARED = 2, 8
 class SkewOfAccesses(TypedDict):
     """The fields of an analysis that say how unevenly accesses fall on pages."""
 
-    accesses: int
-    pages: int
+    accesses: float
+    pages: float
     top_share: dict[str, float]
     pages_for_80_percent: float
     single_access: SingleAccess
@@ -51,7 +53,7 @@ class Storage:
 
     analyses: Mapping[Counted, SkewOfAccesses]
     volume: VolumeSplit | None = None
-    """Bytes of all storage by the pages they belong to, if it was recorded."""
+    """Bytes of all storage in one run by the pages they belong to, if it was recorded."""
 
     def top_10(self, counted: Counted) -> float | None:
         """The share of accesses that go to the busiest 10 % of pages; None if not recorded."""
@@ -63,10 +65,56 @@ class Storage:
 
 
 def storage_of(
-    runs: Sequence[LaunchRun], output: Path, progress: Progress | None
+    plans: Sequence[Repeats], output: Path, progress: Progress | None
 ) -> dict[str, Storage]:
-    """The storage accesses in the recording of each run, by the name of the run."""
-    return {run.name: _storage(run, output, progress) for run in runs}
+    """The storage accesses in the recordings of each plan, by the name of its pooled run: means
+    over its repeats."""
+    return {
+        plan.pooled.name: mean_of([_storage(run, output, progress) for run in plan.each])
+        for plan in plans
+    }
+
+
+def mean_of(repeats: Sequence[Storage]) -> Storage:
+    """The mean of each figure over the repeats that have it."""
+    if len(repeats) == 1:
+        return repeats[0]
+    found = {
+        counted: _mean_skew(
+            [each.analyses[counted] for each in repeats if counted in each.analyses]
+        )
+        for counted in WAYS
+        if any(counted in each.analyses for each in repeats)
+    }
+    volumes = [each.volume for each in repeats if each.volume]
+    return Storage(found, cast("VolumeSplit", _mean(volumes)) if volumes else None)
+
+
+def _mean_skew(analyses: Sequence[SkewOfAccesses]) -> SkewOfAccesses:
+    fields = [
+        {name: each.get(name) for name in SkewOfAccesses.__annotations__} for each in analyses
+    ]
+    found = cast("SkewOfAccesses", _mean(fields))
+    # A class that a repeat lacks has no pages there.
+    names = {name for each in analyses for name in each["top_10_percent_classes"] or {}}
+    none: ClassShare = {"pages": 0.0, "accesses": 0.0}
+    found["top_10_percent_classes"] = {
+        name: cast(
+            "ClassShare",
+            _mean([(each["top_10_percent_classes"] or {}).get(name, none) for each in analyses]),
+        )
+        for name in sorted(names)
+    } or None
+    return found
+
+
+def _mean(values: Sequence[Any]) -> Any:
+    """The mean of the numbers that are known, or of each entry that all known mappings have."""
+    known = [value for value in values if value is not None]
+    if known and isinstance(known[0], dict):
+        shared = set.intersection(*map(set, known))
+        return {name: _mean([each[name] for each in known]) for name in known[0] if name in shared}
+    return fmean(known) if known else None
 
 
 def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:

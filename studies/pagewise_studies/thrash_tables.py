@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB
 from pagewise_studies.bootstrap import interval, ratio_interval
 from pagewise_studies.figure import spread
+from pagewise_studies.repeats import Repeats
 from pagewise_studies.table import Row, Table
 from pagewise_studies.thrash_phones import Phones, series, setting
 from pagewise_studies.thrash_storage import TOP_SHARES, SkewOfAccesses, Storage
@@ -19,13 +20,15 @@ SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 
 
 
 def tables(
-    runs: Sequence[LaunchRun], phones: Phones, storage: Mapping[str, Storage], seed: int
+    plans: Sequence[Repeats], phones: Phones, storage: Mapping[str, Storage], seed: int
 ) -> list[Table]:
     """Every table that has rows."""
+    runs = [plan.pooled for plan in plans]
     every = [
+        repeated(plans),
         launches(runs, seed),
         comparison(phones, seed),
-        volume(runs, phones),
+        volume(plans, phones),
         killers(phones),
         skew(runs, storage),
         single_access(runs, storage),
@@ -39,6 +42,42 @@ def quantile(values: Sequence[float], share: float) -> float:
     import numpy
 
     return float(numpy.quantile(values, share))
+
+
+def repeated(plans: Sequence[Repeats]) -> Table:
+    """The table of headline figures with what they differ by from repeat to repeat."""
+    return Table(
+        "repeats",
+        "How much repeats differ",
+        "Means over the runs of each plan, and the least and the most of one run. Launches are "
+        "those after the first round.",
+        [
+            {"run": series(plan.pooled), "runs": len(plan.each), "figure": name}
+            | {"mean": fmean(values), "least": min(values), "most": max(values)}
+            for plan in plans
+            if len(plan.each) > 1
+            for name, figure in HEADLINES
+            for values in [[value for value in map(figure, plan.each) if value is not None]]
+            if values
+        ],
+    )
+
+
+def _mean_launch(run: LaunchRun) -> float | None:
+    times = run.launches(2)
+    return fmean(times) if times else None
+
+
+def _median_launch(run: LaunchRun) -> float | None:
+    times = run.launches(2)
+    return median(times) if times else None
+
+
+HEADLINES: tuple[tuple[str, Callable[[LaunchRun], float | None]], ...] = (
+    ("mean launch, s", _mean_launch),
+    ("median launch, s", _median_launch),
+    ("I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
+)
 
 
 def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
@@ -114,18 +153,20 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
             }
 
 
-def volume(runs: Sequence[LaunchRun], phones: Phones) -> Table:
+def volume(plans: Sequence[Repeats], phones: Phones) -> Table:
     """The table of storage I/O, and of the memory that applications wanted over their budget."""
     return Table(
         "volume",
         "Storage I/O of each run",
-        "Reads and writes of the whole machine during visits. *Wanted*: the most memory that the "
-        "same applications used in a run without a limit. *Refaults*: file pages read again.",
-        [_volume(run, phones) for run in runs],
+        "Reads and writes of the whole machine during visits, as means over repeats. *Wanted*: the "
+        "most memory that the same applications used in a run without a limit. *Refaults*: file "
+        "pages read again.",
+        [_volume(plan, phones) for plan in plans],
     )
 
 
-def _volume(run: LaunchRun, phones: Phones) -> Row:
+def _volume(plan: Repeats, phones: Phones) -> Row:
+    run = plan.pooled
     wanted_bytes = max(
         (
             visit.memory_bytes
@@ -143,12 +184,12 @@ def _volume(run: LaunchRun, phones: Phones) -> Row:
         "apps": len(run.applications),
         "budget, MiB": budget / MIB if budget else None,
         "wanted / budget": wanted_bytes / budget if wanted_bytes and budget else None,
-        "I/O, MiB": run.io_bytes / MIB,
+        "I/O, MiB": plan.mean_of(lambda run: run.io_bytes / MIB),
         "MiB a visit": (run.io_bytes_per_visit() or 0) / MIB,
         "after the first round": (run.io_bytes_per_visit(2) or 0) / MIB,
         "swap, MiB a visit": run.swap_bytes / len(run.visits) / MIB,
         "file refaults a visit": fmean(visit.file_refaults for visit in run.visits),
-        "kills": run.kills,
+        "kills": plan.mean_of(lambda run: run.kills),
     }
 
 
@@ -158,8 +199,8 @@ def killers(phones: Phones) -> Table:
         "killers",
         "The killer's threshold",
         "The killer ends the application used longest ago when anonymous memory takes more than "
-        "this share of the budget. Rows without a threshold are the same phone with swap. Launches "
-        "are those after the first round.",
+        "this share of the budget. Rows without a threshold are the same phone with swap, or with "
+        "killd, which kills by Android's table. Launches are those after the first round.",
         list(_killers(phones)),
         shares=("cold",),
     )

@@ -13,6 +13,7 @@ mod interface;
 mod killd;
 mod killer;
 mod lock;
+mod others;
 pub mod plan;
 mod preparation;
 mod recording;

@@ -24,8 +24,8 @@ pub use crate::tiers::Tiers;
 pub struct Plan {
     /// The name of the plan, for output.
     pub name: String,
-    /// A file with more applications, relative to the plan.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// A file with more applications, relative to the plan. Not written: what it has is filled in.
+    #[serde(skip_serializing)]
     pub include: Option<PathBuf>,
     /// The applications of a round, in order; if empty, the order of `include`.
     #[serde(default)]
@@ -262,6 +262,11 @@ impl Mode {
 }
 
 impl Plan {
+    /// The budget, if the mode has one.
+    pub fn limit(&self) -> Option<Bytes> {
+        self.budget.filter(|_| self.mode != Mode::NoLimit)
+    }
+
     /// Reads and checks the plan in the file at `path` and in the file that it includes.
     ///
     /// # Errors

@@ -282,6 +282,8 @@ pub(crate) struct AboutRun {
     pub(crate) reason: String,
     /// The changes for the run.
     pub(crate) steps: Vec<String>,
+    /// Memory that was touched before the first visit, so that the host of a virtual machine has backed it.
+    pub(crate) backed_bytes: u64,
     /// Reads of files from the storage of the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file_reads: Option<FileReads>,
@@ -299,6 +301,7 @@ impl AboutRun {
             finished: false,
             reason: "running".to_owned(),
             steps: steps.iter().map(ToString::to_string).collect(),
+            backed_bytes: 0,
             file_reads: None,
         }
     }

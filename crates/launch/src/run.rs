@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::Version;
 use linux::delays::Teller;
-use linux::{Root, groups};
+use linux::{Root, backing, groups};
 
 use crate::application::{Application, Place};
 use crate::balloon::Held;
@@ -16,12 +16,12 @@ use crate::changes::Changes;
 use crate::killd::Killd;
 use crate::killer::{self, Threshold};
 use crate::lock::Lock;
-use crate::plan::Mode;
+use crate::plan::{Mode, Plan};
 use crate::recording::RunningRecording;
 use crate::relaunchd::Relaunchd;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
-use crate::steps::ChangeStep;
+use crate::steps::{self, ChangeStep};
 use crate::storage::{FileReads, Throttle};
 use crate::tiers::Counters;
 use crate::validity::{self, Observed, Recording, Validity};
@@ -105,9 +105,11 @@ fn tour(
     is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     observer: &mut dyn Observer,
 ) -> Result<RunOutcome, Error> {
-    let Begun { mut recording, balloon, killer, relaunchd, file_reads, observed } = begun;
+    let Begun { mut recording, balloon, killer, relaunchd, backed_bytes, file_reads, observed } =
+        begun;
     let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
     tour.relaunchd = relaunchd;
+    tour.about.backed_bytes = backed_bytes;
     tour.about.file_reads = file_reads;
     let toured = tour.make(observer);
     let seen = observed.end(place.root);
@@ -154,6 +156,7 @@ struct Begun {
     balloon: Option<Held>,
     killer: Option<Killer>,
     relaunchd: Option<Relaunchd>,
+    backed_bytes: u64,
     file_reads: Option<FileReads>,
     /// The kernel's counters before the visits.
     observed: Observed,
@@ -180,6 +183,8 @@ fn begin(
         observer.note(&step.to_string());
         changes.apply(step, place.layout)?;
     }
+    let backed_bytes = steps::touched_bytes(&preparation.plan, &preparation.situation);
+    backing::touch(usize::try_from(backed_bytes).unwrap_or(usize::MAX))?;
     let file_reads = measured(preparation, place)?;
     if let Some(FileReads { wanted_us, measured_us, unslowed_us }) = file_reads {
         observer.note(&format!(
@@ -205,7 +210,7 @@ fn begin(
     };
     let start = || Relaunchd::start(plan, place.layout, folder, &place.logs);
     let relaunchd = plan.prefetch.then(start).transpose()?;
-    Ok(Begun { recording, balloon, killer, relaunchd, file_reads, observed })
+    Ok(Begun { recording, balloon, killer, relaunchd, backed_bytes, file_reads, observed })
 }
 
 /// Reads of files as an application finds them, if the plan has storage.
@@ -341,7 +346,8 @@ impl<'run> Tour<'run> {
         let before = Io::now(root, page_bytes)?;
         let folder = layout.programs().join(name);
         let waits_before = Waits::now(root, &folder, self.teller.as_ref())?;
-        let free_before = results::free_bytes(root)?;
+        let free_bytes = || free_bytes(plan, self.place);
+        let free_before = free_bytes()?;
         let is_running = self.watch.begin(name);
         let start = self.began.elapsed();
         let is_cold = !(is_running && application.is_alive());
@@ -351,7 +357,7 @@ impl<'run> Tour<'run> {
         let mut waits =
             Waits::now(root, &folder, self.teller.as_ref())?.since(waits_before, is_cold);
         waits.kills = self.watch.killing();
-        let free_after = results::free_bytes(root)?;
+        let free_after = free_bytes()?;
         let prefetched_pages = relaunchd.and(outcome.as_ref().ok().copied());
         let mut result = match self.watch.settle() {
             Some(Ended::Interrupted) => return Ok(None),
@@ -414,6 +420,14 @@ impl<'run> Tour<'run> {
         };
         results::write_about(folder, &about)
     }
+}
+
+/// Memory that is free for the applications: of the machine or, if that is less, of the budget.
+fn free_bytes(plan: &Plan, place: &Place) -> Result<u64, Error> {
+    let free = results::free_bytes(place.root)?;
+    let Some(budget) = plan.limit() else { return Ok(free) };
+    let used = groups::usage(place.root, place.layout)?.memory_bytes;
+    Ok(free.min(budget.0.saturating_sub(used)))
 }
 
 /// Launches an application: from the request to the answer. Returns the number of pages that were prefetched.

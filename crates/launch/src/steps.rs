@@ -128,7 +128,7 @@ pub fn steps(
         steps.push(ChangeStep::Toggle(change, undo));
     }
     // Without a budget, the limit still leaves the machine its reserve.
-    let limit_bytes = budget(plan).map_or(situation.spare_bytes(), |budget| budget.0);
+    let limit_bytes = plan.limit().map_or(situation.spare_bytes(), |budget| budget.0);
     let mut settings = layout.limit(limit_bytes);
     if matches!(plan.mode, Mode::Kill | Mode::Minfree | Mode::NoLimit) {
         settings.extend(layout.without_swap(root, limit_bytes));
@@ -164,9 +164,11 @@ pub fn steps(
     Ok(steps)
 }
 
-/// The budget of a plan, if its mode has one.
-fn budget(plan: &Plan) -> Option<Bytes> {
-    plan.budget.filter(|_| plan.mode != Mode::NoLimit)
+/// The memory that is touched before the first visit: as much as the applications may take, or a part of it if the
+/// plan has no limit.
+pub fn touched_bytes(plan: &Plan, situation: &Situation) -> u64 {
+    const WITHOUT_LIMIT: u64 = 4 << 30;
+    plan.limit().map_or(WITHOUT_LIMIT, |budget| budget.0).min(situation.spare_bytes())
 }
 
 /// The steps for the swap of a plan.
@@ -203,7 +205,7 @@ fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<ChangeSt
 
 /// The reason why `plan` would use memory that the machine needs; None if it would not.
 pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
-    let budget = budget(plan).unwrap_or_default();
+    let budget = plan.limit().unwrap_or_default();
     let has_pool = plan.mode.has_zram() || plan.mode == Mode::Zswap;
     let compressed = plan.zram_size.filter(|_| has_pool).unwrap_or_default();
     let locked = plan.tiers.as_ref().filter(|_| plan.mode == Mode::Tiers);

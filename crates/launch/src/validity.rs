@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
-use linux::{Root, counters};
+use linux::{Root, counters, system};
 use serde::Serialize;
 use trace::input::Input;
-use trace::recording::{RecordingBlock, kind, read_about};
+use trace::recording::{RecordingBlock, flag, kind, read_about};
 
 use crate::Error;
+use crate::others::OtherPrograms;
 
 /// The names of the counters of `/proc/vmstat` that are kept begin with these.
 const KEPT: [&str; 11] = [
@@ -46,7 +47,7 @@ const BLOCK_FIELDS: [&str; 17] = [
     "flush_ios",
     "flush_ticks",
 ];
-/// How far the recorded pages may be from the kernel's counters.
+/// How far the recorded pages and bytes may be from the kernel's counters.
 const RATIO_TOLERANCE: f64 = 0.03;
 /// The largest share of swap-ins by processes that are not of the plan.
 const FOREIGN_SHARE_MAX: f64 = 0.01;
@@ -54,6 +55,10 @@ const FOREIGN_SHARE_MAX: f64 = 0.01;
 const LOAD_MAX: f64 = 0.1;
 /// How long the load is measured while no application runs.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Requests are recorded when they begin and counted by the kernel when they end, so a few at both ends of a run do
+/// not match. Less than this is not compared.
+const COMPARED_BYTES: u64 = 16 << 20;
+const SECTOR_BYTES: u64 = 512;
 
 /// The kernel's counters at an instant, under its own names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -62,6 +67,10 @@ pub(crate) struct RawCounters {
     vmstat: BTreeMap<String, u64>,
     /// From `/sys/block/DEVICE/stat`, of devices with requests.
     block: BTreeMap<String, BTreeMap<&'static str, u64>>,
+    /// The kernel's numbers of these devices, as recordings have them. Only devices that queue requests: the others
+    /// have no events of requests.
+    #[serde(skip)]
+    by_number: BTreeMap<u32, String>,
 }
 
 /// The counters around the visits.
@@ -80,10 +89,18 @@ pub(crate) struct Checks {
     /// Recorded pages written to swap areas, over those that the kernel counted; None if it counted none.
     #[serde(skip_serializing_if = "Option::is_none")]
     swapout_ratio: Option<f64>,
+    /// Recorded bytes that requests read from disks, over those that the kernel counted, of the device where the two
+    /// differ most; None if the kernel counted less than 16 MiB on each.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_read_ratio: Option<f64>,
+    /// As `block_read_ratio`, of bytes written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_write_ratio: Option<f64>,
     /// The share of the recorded swap-ins whose process was not seen in an application; None without swap-ins.
     #[serde(skip_serializing_if = "Option::is_none")]
     foreign_swapin_share: Option<f64>,
-    /// The largest share of all processors that was busy in a second before and a second after the visits.
+    /// The largest share of all processors that was busy in a second before and in a second after the visits, or that
+    /// other programs used during the visits.
     load_other: f64,
     /// The share of all processors' time that the host of a virtual machine took during the visits.
     steal_share: f64,
@@ -111,6 +128,7 @@ struct Ticks {
 pub(crate) struct Observed {
     before: RawCounters,
     ticks: Ticks,
+    others: OtherPrograms,
     load: f64,
 }
 
@@ -125,9 +143,11 @@ pub(crate) enum Recording<'run> {
     Made { path: &'run Path, lost: u64 },
 }
 
-/// Pages of swap areas in a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Pages of swap areas, and bytes of requests to disks, in a recording.
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Recorded {
+    /// Bytes read and written, by the number of the device.
+    requested: BTreeMap<u32, [u64; 2]>,
     pages_read: u64,
     pages_written: u64,
     swap_ins: u64,
@@ -138,16 +158,21 @@ impl RawCounters {
     fn now(root: &Root) -> Result<RawCounters, Error> {
         let mut vmstat = counters::vmstat(root)?;
         vmstat.retain(|name, _| KEPT.iter().any(|kept| name.starts_with(kept)));
-        let mut block = BTreeMap::new();
+        let (mut block, mut by_number) = (BTreeMap::new(), BTreeMap::new());
         for device in root.list("/sys/block")? {
             let text = root.read(format!("/sys/block/{device}/stat"))?.unwrap_or_default();
             let numbers = text.split_whitespace().filter_map(|number| number.parse().ok());
             let fields: BTreeMap<&str, u64> = BLOCK_FIELDS.into_iter().zip(numbers).collect();
-            if fields.values().any(|&count| count > 0) {
-                block.insert(device, fields);
+            if fields.values().all(|&count| count == 0) {
+                continue;
             }
+            let has_queue = root.exists(format!("/sys/block/{device}/mq"));
+            if let Some(number) = number_of(root, &device)?.filter(|_| has_queue) {
+                by_number.insert(number, device.clone());
+            }
+            block.insert(device, fields);
         }
-        Ok(RawCounters { vmstat, block })
+        Ok(RawCounters { vmstat, block, by_number })
     }
 
     /// The pages that the kernel counted under `name` since `before`.
@@ -155,6 +180,23 @@ impl RawCounters {
         let count = |counters: &RawCounters| counters.vmstat.get(name).copied().unwrap_or(0);
         count(self).saturating_sub(count(before))
     }
+
+    /// The bytes that the kernel counted in a field of sectors of `device` since `before`.
+    fn bytes_since(&self, before: &RawCounters, device: &str, field: &str) -> u64 {
+        let sectors = |counters: &RawCounters| {
+            counters.block.get(device).and_then(|fields| fields.get(field)).copied().unwrap_or(0)
+        };
+        sectors(self).saturating_sub(sectors(before)) * SECTOR_BYTES
+    }
+}
+
+/// The kernel's number of a block device.
+fn number_of(root: &Root, device: &str) -> Result<Option<u32>, Error> {
+    let text = root.read(format!("/sys/block/{device}/dev"))?.unwrap_or_default();
+    let parts = text.trim().split_once(':');
+    Ok(parts.and_then(|(major, minor)| {
+        Some(system::device_number(major.parse().ok()?, minor.parse().ok()?))
+    }))
 }
 
 impl Ticks {
@@ -208,7 +250,8 @@ impl Observed {
     /// # Errors
     /// The operating system refuses.
     pub(crate) fn begin(root: &Root, load: f64) -> Result<Observed, Error> {
-        Ok(Observed { before: RawCounters::now(root)?, ticks: Ticks::now(root)?, load })
+        let others = OtherPrograms::now(root)?;
+        Ok(Observed { before: RawCounters::now(root)?, ticks: Ticks::now(root)?, others, load })
     }
 
     /// Reads the counters after the last visit. The load is measured again later.
@@ -219,7 +262,8 @@ impl Observed {
         let around = Around { before: self.before, after: RawCounters::now(root)? };
         let ticks = Ticks::now(root)?.since(self.ticks);
         let steal_share = ticks.share(ticks.stolen);
-        Ok((around, Checks { load_other: self.load, steal_share, ..Checks::default() }))
+        let load_other = self.load.max(ticks.share(self.others.ticks_until_now(root)?));
+        Ok((around, Checks { load_other, steal_share, ..Checks::default() }))
     }
 }
 
@@ -248,11 +292,35 @@ impl Recorded {
                             recorded.foreign_swap_ins += pages;
                         }
                     }
+                    kind::BLOCK if record.flags & flag::IS_OTHER == 0 => {
+                        let is_write = record.flags & flag::WRITES != 0;
+                        let bytes = recorded.requested.entry(record.device).or_default();
+                        bytes[usize::from(is_write)] += record.object;
+                    }
                     _ => {}
                 }
             }
         }
         Ok(recorded)
+    }
+
+    /// Bytes read and written over those that the kernel counted, each of the device where the two differ most.
+    fn request_ratios(&self, counters: &Around) -> [Option<f64>; 2] {
+        let Around { before, after } = counters;
+        let mut worst: [Option<f64>; 2] = [None; 2];
+        for (number, device) in &after.by_number {
+            let recorded = self.requested.get(number).copied().unwrap_or_default();
+            for (place, field) in ["read_sectors", "write_sectors"].into_iter().enumerate() {
+                let counted = after.bytes_since(before, device, field);
+                let ratio = recorded[place] as f64 / counted as f64;
+                let is_worse =
+                    worst[place].is_none_or(|old| (ratio - 1.0).abs() > (old - 1.0).abs());
+                if counted >= COMPARED_BYTES && is_worse {
+                    worst[place] = Some(ratio);
+                }
+            }
+        }
+        worst
     }
 }
 
@@ -286,6 +354,8 @@ impl Validity {
                 let ratio = |pages: u64, all: u64| (all > 0).then(|| pages as f64 / all as f64);
                 checks.swapin_ratio = ratio(recorded.pages_read, kernel("pswpin"));
                 checks.swapout_ratio = ratio(recorded.pages_written, kernel("pswpout"));
+                [checks.block_read_ratio, checks.block_write_ratio] =
+                    recorded.request_ratios(&counters);
                 checks.foreign_swapin_share = ratio(recorded.foreign_swap_ins, recorded.swap_ins);
                 if recorded.swap_ins == 0 && kernel("pswpin") > 0 {
                     invalid_because.push("no swap-in has a process".to_owned());
@@ -299,7 +369,12 @@ impl Validity {
 
 impl Checks {
     fn failed(&self) -> Vec<String> {
-        let ratios = [("swap-ins", self.swapin_ratio), ("swap-outs", self.swapout_ratio)];
+        let ratios = [
+            ("swap-ins", self.swapin_ratio),
+            ("swap-outs", self.swapout_ratio),
+            ("bytes read from a disk", self.block_read_ratio),
+            ("bytes written to a disk", self.block_write_ratio),
+        ];
         let mut failed: Vec<String> = ratios
             .into_iter()
             .filter_map(|(what, ratio)| Some((what, ratio?)))
@@ -341,10 +416,15 @@ mod tests {
         };
         write("/proc/vmstat", "nr_free_pages 7\npswpin 5\npgmajfault 9\n");
         write("/sys/block/vda/stat", " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n");
+        write("/sys/block/vda/dev", "254:3\n");
+        write("/sys/block/vda/mq/0", "");
+        write("/sys/block/zram0/stat", "1 2 3 4 5 6 7 8 9 10 11\n");
+        write("/sys/block/zram0/dev", "253:0\n");
         write("/sys/block/loop0/stat", "0 0 0 0 0 0 0 0 0 0 0\n");
         let found = RawCounters::now(&root).unwrap();
         assert_eq!(found.vmstat, [("pgmajfault".to_owned(), 9), ("pswpin".to_owned(), 5)].into());
-        assert_eq!(found.block.keys().collect::<Vec<_>>(), ["vda"]);
+        assert_eq!(found.block.keys().collect::<Vec<_>>(), ["vda", "zram0"]);
+        assert_eq!(found.by_number, [(254 << 20 | 3, "vda".to_owned())].into());
         let disk = &found.block["vda"];
         assert_eq!((disk["read_ios"], disk["write_sectors"], disk["flush_ticks"]), (1, 7, 17));
         write("/proc/vmstat", "pswpin 25\n");
@@ -354,10 +434,40 @@ mod tests {
     }
 
     #[test]
+    fn requests_are_compared_for_each_device_that_queues_them() {
+        let counters = |sectors: [u64; 4]| {
+            let fields =
+                |read, written| [("read_sectors", read), ("write_sectors", written)].into();
+            let [vda_read, vda_written, vdb_read, vdb_written] = sectors;
+            let block = [("vda", vda_read, vda_written), ("vdb", vdb_read, vdb_written)];
+            RawCounters {
+                block: block
+                    .map(|(name, read, wrote)| (name.to_owned(), fields(read, wrote)))
+                    .into(),
+                by_number: [(1, "vda".to_owned()), (2, "vdb".to_owned())].into(),
+                ..RawCounters::default()
+            }
+        };
+        let after = counters([200_000, 40_000, 100_000, 32_767]);
+        let around = Around { before: counters([100_000, 40_000, 0, 0]), after };
+        let bytes = 100_000 * SECTOR_BYTES;
+        let recorded = |first, second| {
+            let requested = [(1, [first, 7]), (2, [second, 0])].into();
+            Recorded { requested, ..Recorded::default() }.request_ratios(&around)
+        };
+        // Too few bytes were written to compare them.
+        assert_eq!(recorded(bytes, bytes / 2), [Some(0.5), None]);
+        assert_eq!(recorded(bytes * 2, bytes), [Some(2.0), None]);
+        assert_eq!(Recorded::default().request_ratios(&around), [Some(0.0), None]);
+    }
+
+    #[test]
     fn each_check_has_its_reason() {
         let good = Checks {
             swapin_ratio: Some(0.98),
             swapout_ratio: None,
+            block_read_ratio: Some(1.02),
+            block_write_ratio: None,
             foreign_swapin_share: Some(0.01),
             load_other: 0.1,
             steal_share: 0.5,
@@ -366,6 +476,8 @@ mod tests {
         let bad = Checks {
             swapin_ratio: Some(1.04),
             swapout_ratio: Some(0.9),
+            block_read_ratio: Some(0.5),
+            block_write_ratio: Some(1.2),
             foreign_swapin_share: Some(0.02),
             load_other: 0.3,
             ..good
@@ -373,6 +485,8 @@ mod tests {
         let failed = [
             "1.040 of the kernel's swap-ins were recorded",
             "0.900 of the kernel's swap-outs were recorded",
+            "0.500 of the kernel's bytes read from a disk were recorded",
+            "1.200 of the kernel's bytes written to a disk were recorded",
             "2.0 % of the swap-ins are of other programs",
             "the processors are 30 % busy beside the visits",
         ];

@@ -6,6 +6,7 @@
 //! [`Error`] with the call and its reason.
 
 pub mod address_space;
+pub mod backing;
 pub mod cgroup;
 pub mod confinement;
 pub mod counters;

@@ -1,0 +1,154 @@
+//! The processor time that programs beside a run use while it goes on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linux::stat::Stat;
+use linux::{Root, process};
+
+use crate::Error;
+
+/// Fields of `/proc/PID/stat`, by their numbers in proc_pid_stat(5).
+const PARENT: usize = 4;
+const FLAGS: usize = 9;
+const ENDED_CHILDREN_USER: usize = 16;
+const ENDED_CHILDREN_SYSTEM: usize = 17;
+/// The flag of kernel threads: reclaim and I/O of the run are among their work.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// The ancestor of all, and of every process whose parent has ended, so it says nothing about where one belongs.
+const INIT: u32 = 1;
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    parent: u32,
+    start_ticks: u64,
+    /// Of its own and of the children that it has waited for.
+    used_ticks: u64,
+}
+
+/// The processes of the machine that are not part of a run.
+#[derive(Debug, Default)]
+pub(crate) struct OtherPrograms {
+    before: BTreeMap<u32, Seen>,
+}
+
+impl OtherPrograms {
+    /// Notes all programs but this one and its descendants.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn now(root: &Root) -> Result<OtherPrograms, Error> {
+        let own = std::process::id();
+        let descendants = process::descendants(root, own);
+        let mut before = seen(root)?;
+        before
+            .retain(|number, _| *number != own && *number != INIT && !descendants.contains(number));
+        Ok(OtherPrograms { before })
+    }
+
+    /// The ticks that they have used since, with the children that they started. A process that ended is missing if
+    /// its parent ended too or is init.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn ticks_until_now(&self, root: &Root) -> Result<u64, Error> {
+        Ok(self.ticks_in(&seen(root)?))
+    }
+
+    fn ticks_in(&self, now: &BTreeMap<u32, Seen>) -> u64 {
+        let known = |number: u32, process: &Seen| {
+            self.before.get(&number).filter(|old| old.start_ticks == process.start_ticks)
+        };
+        let used = now.iter().filter_map(|(&number, process)| match known(number, process) {
+            Some(old) => Some(process.used_ticks.saturating_sub(old.used_ticks)),
+            None => ancestors(now, number)
+                .iter()
+                .any(|ancestor| {
+                    now.get(ancestor).is_some_and(|seen| known(*ancestor, seen).is_some())
+                })
+                .then_some(process.used_ticks),
+        });
+        used.sum()
+    }
+}
+
+/// The ancestors of a process below init.
+fn ancestors(processes: &BTreeMap<u32, Seen>, number: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut next = processes.get(&number).map(|process| process.parent);
+    while let Some(parent) = next.filter(|&parent| parent > INIT && found.insert(parent)) {
+        next = processes.get(&parent).map(|process| process.parent);
+    }
+    found
+}
+
+fn seen(root: &Root) -> Result<BTreeMap<u32, Seen>, Error> {
+    let read = |number: u32| {
+        // A process may end after it was listed.
+        let text = root.read(format!("/proc/{number}/stat")).ok()??;
+        let stat = Stat::parse(text.as_bytes())?;
+        let waited_for = [ENDED_CHILDREN_USER, ENDED_CHILDREN_SYSTEM]
+            .iter()
+            .filter_map(|&field| stat.number::<u64>(field))
+            .sum::<u64>();
+        (stat.number::<u64>(FLAGS)? & KERNEL_THREAD == 0).then_some(())?;
+        let seen = Seen {
+            parent: stat.number(PARENT)?,
+            start_ticks: stat.start_ticks()?,
+            used_ticks: stat.cpu_ticks()? + waited_for,
+        };
+        Some((number, seen))
+    };
+    Ok(process::all(root)?.into_iter().filter_map(read).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processes(rows: &[(u32, u32, u64, u64)]) -> BTreeMap<u32, Seen> {
+        let seen = |&(number, parent, start_ticks, used_ticks)| {
+            (number, Seen { parent, start_ticks, used_ticks })
+        };
+        rows.iter().map(seen).collect()
+    }
+
+    #[test]
+    fn ticks_are_those_of_other_programs_and_of_their_new_children() {
+        let shell = (10, 1, 5, 100);
+        let others = OtherPrograms { before: processes(&[shell, (11, 10, 6, 7)]) };
+        let now = processes(&[
+            (1, 0, 0, 9000),
+            // The shell and two generations that it started since.
+            (10, 1, 5, 130),
+            (20, 10, 50, 3),
+            (21, 20, 51, 4),
+            // The run and an application of it, and one whose parent has ended.
+            (30, 1, 40, 1000),
+            (31, 30, 41, 1000),
+            (32, 1, 42, 1000),
+            // Another process with the number of one that has ended.
+            (11, 30, 60, 500),
+        ]);
+        assert_eq!(others.ticks_in(&now), 30 + 3 + 4);
+        assert_eq!(others.ticks_in(&others.before), 0);
+    }
+
+    #[test]
+    fn kernel_threads_are_no_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let write = |number: u32, parent: u32, flags: u64| {
+            let path = root.path(format!("/proc/{number}/stat"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let text =
+                format!("{number} (x) S {parent} 1 1 0 -1 {flags} 0 0 0 0 1 2 3 4 20 0 1 0 77");
+            std::fs::write(path, text).unwrap();
+        };
+        write(50, 2, KERNEL_THREAD | 0x40);
+        write(51, 1, 0x40_0000);
+        let found = seen(&root).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), [&51]);
+        assert_eq!((found[&51].used_ticks, found[&51].start_ticks), (10, 77));
+    }
+}

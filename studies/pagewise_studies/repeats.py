@@ -1,0 +1,63 @@
+"""Repeats of a launch run: runs of one plan, pooled so that a figure rests on all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from pagewise.launch_runs import LaunchRun
+from pagewise_studies.live_runs import NAMES
+
+UNCHANGED = NAMES | {"seed"}
+"""Entries of a plan in which repeats may differ: a seed chooses another order of the same kind."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The runs of one plan, by their start.
+
+    ``pooled`` has the visits of all of them. Its sums are sums over the repeats, so figures of it
+    have to be per visit.
+    """
+
+    pooled: LaunchRun
+    each: tuple[LaunchRun, ...]
+
+    def mean_of(self, figure: Callable[[LaunchRun], float]) -> float:
+        """The mean of a figure of a run over the repeats."""
+        return fmean(map(figure, self.each))
+
+
+def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:
+    """The runs by plan, in the order of the first run of each."""
+    plans: dict[str, list[LaunchRun]] = {}
+    for run in runs:
+        plan = {name: value for name, value in run.plan.items() if name not in UNCHANGED}
+        plans.setdefault(repr(sorted(plan.items())), []).append(run)
+    names = _names(list(plans.values()))
+    return [
+        Repeats(_pooled(name, alike), tuple(sorted(alike, key=lambda run: run.start_ns)))
+        for name, alike in zip(names, plans.values(), strict=True)
+    ]
+
+
+def _names(plans: Sequence[Sequence[LaunchRun]]) -> Iterator[str]:
+    """The name of the first run of each plan, without the number of the repeat (``kill-40`` of
+    ``kill-40-0``) if that tells the plans apart."""
+    short = [re.sub(r"-\d+$", "", runs[0].name) for runs in plans]
+    for name, runs in zip(short, plans, strict=True):
+        yield name if len(runs) > 1 and short.count(name) == 1 else runs[0].name
+
+
+def _pooled(name: str, runs: Sequence[LaunchRun]) -> LaunchRun:
+    if len(runs) == 1:
+        return runs[0]
+    return replace(
+        runs[0],
+        name=name,
+        visits=tuple(visit for run in runs for visit in run.visits),
+        victims=tuple(victim for run in runs for victim in run.victims),
+        unfinished=next((run.unfinished for run in runs if run.unfinished), None),
+    )
