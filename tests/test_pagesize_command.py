@@ -85,7 +85,7 @@ def test_the_text_has_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--memory", "100KiB"], "too small"),
         (["--memory", "200%"], "more than the program uses"),
         (["--memory", "-5%"], "not a share"),
-        (["--storage", "emmc-5.1"], "another size"),
+        (["--storage", "sd-a1"], "another size"),
         (["--margin", "3"], "not a share"),
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),

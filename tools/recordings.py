@@ -173,7 +173,8 @@ def table(found: Sequence[MatrixRow]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in found:
-        budgets = ", ".join(f"{budget:g}" for budget in row.budgets) or "no limit"
+        own = "no limit" if row.swap == ["no-limit"] else "the plan's"
+        budgets = ", ".join(f"{budget:g}" for budget in row.budgets) or own
         count = len(list(row.runs()))
         lines.append(
             f"| `{row.name}` | {row.answers} | `{row.plan}`, {row.rounds} | {budgets} | "

@@ -27,7 +27,7 @@ from pagewise_studies.thrash_judge import Inputs
 from pagewise_studies.thrash_phones import (
     Phone,
     Phones,
-    Setting,
+    RunSetting,
     phones_of,
     series,
     setting,
@@ -194,7 +194,7 @@ def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchR
     phone.
     """
     for phone in phones.each():
-        alike: dict[Setting, list[LaunchRun]] = {}
+        alike: dict[RunSetting, list[LaunchRun]] = {}
         for run in phone.off:
             if run.threshold is None:
                 continue

@@ -125,10 +125,10 @@ def device(run: LaunchRun) -> str:
     return str(storage.get("files", "")) if isinstance(storage, dict) else ""
 
 
-Setting: TypeAlias = tuple[int, frozenset[str], str]
+RunSetting: TypeAlias = tuple[int, frozenset[str], str]
 
 
-def setting(run: LaunchRun) -> Setting:
+def setting(run: LaunchRun) -> RunSetting:
     """Budget in bytes (0 without a budget), applications and storage, which comparable runs
     share."""
     return run.budget_bytes or 0, frozenset(run.applications), device(run)

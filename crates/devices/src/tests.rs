@@ -172,8 +172,8 @@ fn times_given_by_the_caller_apply_to_the_page() {
 
 #[test]
 fn unknown_times_of_larger_pages_are_bounded() {
-    let larger = Device::resolve("emmc-5.1").unwrap().with_pages_of(16384);
+    let larger = Device::resolve("sata-ssd").unwrap().with_pages_of(16384);
     let read = &larger.read;
-    assert_eq!([read.low_ns, read.typical_ns, read.high_ns], [150_000, 387_298, 1_000_000]);
+    assert_eq!([read.low_ns, read.typical_ns, read.high_ns], [91_000, 208_998, 480_000]);
     assert!(read.provenance.source.contains("at most 4 operations"));
 }

@@ -46,8 +46,8 @@ impl OtherPrograms {
         Ok(OtherPrograms { before })
     }
 
-    /// The ticks that they have used since, with the children that they started. A process that ended is missing if
-    /// its parent ended too or is init.
+    /// The ticks that they have used since, with the children that they started. Those of a process that ended are
+    /// missing if no parent waited for it that still runs.
     ///
     /// # Errors
     /// The operating system refuses.
@@ -59,16 +59,22 @@ impl OtherPrograms {
         let known = |number: u32, process: &Seen| {
             self.before.get(&number).filter(|old| old.start_ticks == process.start_ticks)
         };
-        let used = now.iter().filter_map(|(&number, process)| match known(number, process) {
-            Some(old) => Some(process.used_ticks.saturating_sub(old.used_ticks)),
-            None => ancestors(now, number)
-                .iter()
-                .any(|ancestor| {
+        let is_other = |number: u32, process: &Seen| {
+            known(number, process).is_some()
+                || ancestors(now, number).iter().any(|ancestor| {
                     now.get(ancestor).is_some_and(|seen| known(*ancestor, seen).is_some())
                 })
-                .then_some(process.used_ticks),
+        };
+        let others = now.iter().filter(|(number, process)| is_other(**number, process));
+        let used: u64 = others.map(|(_, process)| process.used_ticks).sum();
+        // What a process had used before is now in that of the parent that waited for it.
+        let survives =
+            |number: u32| now.get(&number).is_some_and(|process| known(number, process).is_some());
+        let before = self.before.iter().filter(|(number, _)| {
+            survives(**number)
+                || ancestors(&self.before, **number).iter().any(|ancestor| survives(*ancestor))
         });
-        used.sum()
+        used.saturating_sub(before.map(|(_, process)| process.used_ticks).sum())
     }
 }
 
@@ -116,11 +122,12 @@ mod tests {
     #[test]
     fn ticks_are_those_of_other_programs_and_of_their_new_children() {
         let shell = (10, 1, 5, 100);
-        let others = OtherPrograms { before: processes(&[shell, (11, 10, 6, 7)]) };
+        let orphan = (12, 1, 7, 600);
+        let others = OtherPrograms { before: processes(&[shell, (11, 10, 6, 7), orphan]) };
         let now = processes(&[
             (1, 0, 0, 9000),
-            // The shell and two generations that it started since.
-            (10, 1, 5, 130),
+            // The shell, which waited for a child after 20 ticks, and two generations that it started since.
+            (10, 1, 5, 130 + 7 + 20),
             (20, 10, 50, 3),
             (21, 20, 51, 4),
             // The run and an application of it, and one whose parent has ended.
@@ -130,7 +137,7 @@ mod tests {
             // Another process with the number of one that has ended.
             (11, 30, 60, 500),
         ]);
-        assert_eq!(others.ticks_in(&now), 30 + 3 + 4);
+        assert_eq!(others.ticks_in(&now), 30 + 20 + 3 + 4);
         assert_eq!(others.ticks_in(&others.before), 0);
     }
 

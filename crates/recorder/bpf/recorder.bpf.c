@@ -675,34 +675,7 @@ int BPF_PROG(file_page_dropped, struct folio *folio)
 	return file_page(folio, FILE_DROPPED);
 }
 
-// A request belongs to the cgroup to which its first page is charged, since a kernel thread may issue it; a request
-// without pages belongs to the current process.
-static __always_inline bool is_request_wanted(struct request *request)
-{
-	struct page *page = READ(READ(READ(request, bio), bi_io_vec), bv_page);
-
-	return page && only_cgroup ? is_folio_wanted(folio_of(page)) : is_current_wanted();
-}
-
-SEC("tp_btf/block_rq_issue")
-int BPF_PROG(block_request, struct request *request)
-{
-	u32 operation = READ(request, cmd_flags) & REQ_OP_MASK;
-	struct gendisk *disk = READ(READ(request, q), disk);
-
-	if (!is_request_wanted(request))
-		return 0;
-	hand_over((struct record){
-		.kind = BLOCK,
-		.process = current_process(),
-		.address = READ(request, __sector),
-		.object = READ(request, __data_len),
-		.device = (u32)READ(disk, major) << 20 | READ(disk, first_minor),
-		.flags = operation == REQ_OP_WRITE ? WRITES : operation ? IS_OTHER : 0,
-	});
-	return 0;
-}
-
+#include "requests.h"
 #include "notice.h"
 
 SEC("tp_btf/signal_generate")

@@ -59,8 +59,8 @@ pub const CATALOG: &[Source] = &[
     Source {
         name: "block",
         summary: "every request that goes to a block device",
-        programs: &["block_request"],
-        text_events: &[("block/block_rq_issue", "")],
+        programs: &["block_request", "block_request_back"],
+        text_events: &[("block/block_rq_issue", ""), ("block/block_rq_requeue", "")],
         is_default: false,
     },
     Source {

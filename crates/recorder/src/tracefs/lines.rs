@@ -1,7 +1,7 @@
 //! Parses lines of the kernel's text trace into records. The format is that of Linux 5.15 to 6.18:
 //! `COMM-TID (TGID) [CPU] FLAGS SECONDS: EVENT: ARGUMENTS`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use linux::system::device_number;
 use trace::recording::{Record, flag, kind};
@@ -20,6 +20,8 @@ pub struct Lines {
     faults: HashMap<u32, Fault>,
     /// Bytes in swap of each address space, by the `mm_id` of the text events.
     swapped: HashMap<u64, i64>,
+    /// Requests that their device sent back: device, sector and length in sectors.
+    requeued: HashSet<(u32, u64, u64)>,
 }
 
 #[derive(Clone, Copy)]
@@ -60,7 +62,11 @@ impl Lines {
             "page_fault_kernel" => self.begin_fault(&head, arguments, true),
             "rss_stat" => self.swap_in(&head, arguments, record),
             "block_bio_queue" => self.transfer(&head, arguments, record),
-            "block_rq_issue" => block_request(arguments, record),
+            "block_rq_issue" => self.block_request(arguments, record),
+            "block_rq_requeue" => {
+                self.requeued.insert(Request::parse(arguments)?.key());
+                None
+            }
             "mm_vmscan_write_folio" | "mm_vmscan_writepage" => page_out(&head, arguments, record),
             "mm_filemap_add_to_page_cache" => file_pages(arguments, kind::FILE_ADDED, record),
             "mm_filemap_delete_from_page_cache" => {
@@ -76,6 +82,21 @@ impl Lines {
             "mark_victim" => kill(&head, arguments, Record { flags: flag::OOM_KILL, ..record }),
             _ => None,
         }
+    }
+
+    /// Records a request when it is issued for the first time. A busy device sends it back, and the kernel issues it
+    /// again.
+    fn block_request(&mut self, arguments: &str, record: Record) -> Option<Record> {
+        let request = Request::parse(arguments)?;
+        (!self.requeued.remove(&request.key())).then(|| Record {
+            kind: kind::BLOCK,
+            address: request.sector,
+            object: request.sectors * 512,
+            device: request.device,
+            flags: request.flags(),
+            pages: 0,
+            ..record
+        })
     }
 
     fn exit(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
@@ -219,6 +240,11 @@ impl Request<'_> {
         })
     }
 
+    /// What tells a request from others that are on their way.
+    fn key(&self) -> (u32, u64, u64) {
+        (self.device, self.sector, self.sectors)
+    }
+
     /// Flags of a `BLOCK` record.
     fn flags(&self) -> u8 {
         match self.operation.trim_start_matches('F').bytes().next() {
@@ -239,19 +265,6 @@ fn page_out(head: &Head, arguments: &str, record: Record) -> Option<Record> {
 fn kill(head: &Head, arguments: &str, record: Record) -> Option<Record> {
     let process = number(value(arguments, "pid=")?)?;
     Some(Record { kind: kind::KILL, process, auxiliary: head.process, ..record })
-}
-
-fn block_request(arguments: &str, record: Record) -> Option<Record> {
-    let request = Request::parse(arguments)?;
-    Some(Record {
-        kind: kind::BLOCK,
-        address: request.sector,
-        object: request.sectors * 512,
-        device: request.device,
-        flags: request.flags(),
-        pages: 0,
-        ..record
-    })
 }
 
 /// `dev 254:0 ino a3601c pfn=0x4b0b4d ofs=3575808 order=0`.
@@ -330,6 +343,20 @@ mod tests {
         );
         assert_eq!((found[0].flags, found[0].object), (flag::WRITES, 32 * 512));
         assert_eq!((found[1].object, found[1].device, found[1].pages), (0xa3, 254 << 20, 4));
+    }
+
+    #[test]
+    fn a_request_that_a_busy_device_sends_back_is_recorded_once() {
+        let issue = |sector| {
+            format!(
+                " sh-9 (  9) [000] .....  1.5: block_rq_issue: 254,0 R 4096 () {sector} + 8 be,0,4 [sh]\n"
+            )
+        };
+        let back =
+            " sh-9 (  9) [000] .....  1.6: block_rq_requeue: 254,0 R () 800 + 8 be,0,4 [0]\n";
+        let text = [&issue(800), back, &issue(808), &issue(800), &issue(800)].map(String::from);
+        let sectors: Vec<_> = records(&text.concat()).iter().map(|found| found.address).collect();
+        assert_eq!(sectors, [800, 808, 800]);
     }
 
     #[test]
