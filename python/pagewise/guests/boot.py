@@ -123,7 +123,12 @@ class Answer:
 def require(machine: Machine) -> None:
     """Fetches what the guest needs. Raises Missing if this machine cannot boot it."""
     emulator = EMULATORS[machine.architecture]
-    programs = {emulator.program: emulator.debian, "cpio": "cpio", "mkfs.ext4": "e2fsprogs"}
+    programs = {
+        emulator.program: emulator.debian,
+        "cpio": "cpio",
+        "mkfs.ext4": "e2fsprogs",
+        "setpriv": "util-linux",
+    }
     for program, debian in programs.items():
         if shutil.which(program) is None:
             raise Missing(f"{program} is not installed", hint=f"apt-get install -y {debian}")
@@ -155,14 +160,9 @@ def boot(
     clock = ("-icount", "shift=0,sleep=off") if machine.has_counted_clock else ()
     drives = (f"file={path},format=raw,if=virtio,cache=unsafe" for path in sizes)
     command = [
-        *(
-            emulator.program,
-            *emulator.options,
-            "-accel",
-            ACCELERATOR,
-            "-nodefaults",
-            "-no-user-config",
-        ),
+        # The guest ends with this process, even by kill -9.
+        *("setpriv", "--pdeathsig", "KILL", emulator.program, *emulator.options),
+        *("-accel", ACCELERATOR, "-nodefaults", "-no-user-config"),
         *clock,
         *("-nographic", "-no-reboot", "-serial", "stdio"),
         *("-smp", str(machine.processors), "-initrd", initramfs),
