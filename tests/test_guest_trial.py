@@ -79,7 +79,7 @@ def test_outputs_get_their_folder_and_libraries_come_from_their_root(tmp_path):
     assert (copied / "library.so").read_text() == "for another processor"
 
 
-def plan() -> verify.Plan:
+def setup() -> verify.Setup:
     guest = parse(
         {
             "architecture": "arm64",
@@ -90,7 +90,7 @@ def plan() -> verify.Plan:
         Path(),
     )[0]
     machines = {4 * KIB: Machine("arm64"), 16 * KIB: Machine("arm64")}
-    return verify.Plan(find(["cat"]), guest, machines, [4 * KIB, 16 * KIB])
+    return verify.Setup(find(["cat"]), guest, machines, [4 * KIB, 16 * KIB])
 
 
 def answer(folder: Path, status: int = 0, oom_kills: int = 0) -> Answer:
@@ -103,7 +103,7 @@ def answer(folder: Path, status: int = 0, oom_kills: int = 0) -> Answer:
 
 
 def test_figures_are_what_the_guest_counted_between_start_and_end(tmp_path):
-    found = verify.measured(answer(tmp_path), "xz", 16 * KIB, plan(), dense(), 4 << 20)
+    found = verify.measured(answer(tmp_path), "xz", 16 * KIB, setup(), dense(), 4 << 20)
     assert found["faults"] == {
         "forecast": expected_faults(dense(), 16 * KIB, 16 * KIB, 4 << 20),
         "measured": 43,
@@ -126,10 +126,10 @@ def test_figures_are_what_the_guest_counted_between_start_and_end(tmp_path):
 
 def test_errors_of_the_program_in_the_guest_say_what_happened(tmp_path):
     with pytest.raises(GuestFailed, match="16 KiB, with status 1: xz: no such file"):
-        verify.measured(answer(tmp_path, status=1), "xz", 16 * KIB, plan(), dense(), 4 << 20)
+        verify.measured(answer(tmp_path, status=1), "xz", 16 * KIB, setup(), dense(), 4 << 20)
     with pytest.raises(GuestFailed, match="too little memory for xz"):
         killed = answer(tmp_path, status=137, oom_kills=1)
-        verify.measured(killed, "xz", 16 * KIB, plan(), dense(), 4 << 20)
+        verify.measured(killed, "xz", 16 * KIB, setup(), dense(), 4 << 20)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def tried_in_guests(
     kernels: Sequence[Path],
 ) -> GuestTrial:
     """Captures the program if there is no trace of it, runs it in guests, and shows progress."""
-    from pagewise.guests.verify import planned, verify
+    from pagewise.guests.verify import prepared, verify
     from pagewise.reference_curves import curves
 
     if trace is not None and not is_references(trace):
@@ -31,15 +31,16 @@ def tried_in_guests(
             hint="make one with: pagewise capture -o FILE.pwf -- COMMAND",
         )
     sizes = [parse_size(size) for size in page_sizes.split(",")] if page_sizes else []
-    plan = planned(command, sizes, kernels)
+    setup = prepared(command, sizes, kernels)
+    # All threads in turn, as on the guest's only processor.
     with (
-        captured(command) if trace is None else nullcontext(str(trace)) as path,
+        captured(command, threads=True) if trace is None else nullcontext(str(trace)) as path,
         watched("counting") as progress,
     ):
         counts = curves(path, progress=progress)
     say("note: each guest is emulated, which takes about 50 times as long as the program itself")
     with watched("running", counted="guests") as progress:
-        return verify(plan, command, counts, memory, progress=progress)
+        return verify(setup, command, counts, memory, progress=progress)
 
 
 def described(result: GuestTrial) -> list[Part]:

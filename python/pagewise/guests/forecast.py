@@ -16,7 +16,12 @@ from pagewise.models.page_size_curves import Curves
 
 def expected_faults(curves: Curves, page_bytes: int, base_bytes: int, memory_bytes: int) -> int:
     """The faults with pages of ``page_bytes`` on a kernel with base pages of ``base_bytes``."""
-    around = curves.sizes[max(base_bytes, FAULT_AROUND_BYTES)]
     base = curves.sizes[base_bytes]
     returns = int(base.faults(max(1, memory_bytes // base_bytes))) - base.cold
-    return curves.sizes[page_bytes].cold_written + around.cold - around.cold_written + returns
+    return first_touches(curves, page_bytes, base_bytes) + returns
+
+
+def first_touches(curves: Curves, page_bytes: int, base_bytes: int) -> int:
+    """The faults with ample memory."""
+    around = curves.sizes[max(base_bytes, FAULT_AROUND_BYTES)]
+    return curves.sizes[page_bytes].cold_written + around.cold - around.cold_written

@@ -94,7 +94,7 @@ exit $status
 
 
 @dataclass(frozen=True)
-class Plan:
+class Setup:
     """What to boot for a program: the guest, its kernels by base page, and the sizes in turn."""
 
     program: Program
@@ -107,9 +107,9 @@ class Plan:
         return page_bytes if page_bytes in self.machines else PAGE_BYTES
 
 
-def planned(
+def prepared(
     command: Sequence[str], page_sizes: Sequence[int] = (), kernels: Sequence[Path] = ()
-) -> Plan:
+) -> Setup:
     """Finds the program, and fetches the kernels of its guests.
 
     ``page_sizes``: bytes; by default all that the guest could have. ``kernels``: package files
@@ -142,7 +142,7 @@ def planned(
             f"the guest has no pages of {format_size(unknown[0])}",
             hint=f"it has {', '.join(map(format_size, offered))}",
         )
-    return Plan(program, guest, machines, sorted(set(page_sizes)) or offered)
+    return Setup(program, guest, machines, sorted(set(page_sizes)) or offered)
 
 
 def base_bytes(machine: Machine) -> int:
@@ -179,7 +179,7 @@ def described(architecture: str, machines: Mapping[int, Machine]) -> Guest:
 
 
 def verify(
-    plan: Plan,
+    setup: Setup,
     command: Sequence[str],
     curves: Curves,
     memory: str,
@@ -197,31 +197,31 @@ def verify(
         root = folder / "root"
         own = root / OWN_FOLDER
         own.mkdir(parents=True)
-        content_bytes = copy_files(plan.program, folder / "strace", root)
-        for number, page_bytes in enumerate(plan.page_sizes):
-            machine = plan.machines[plan.base_bytes(page_bytes)]
+        content_bytes = copy_files(setup.program, folder / "strace", root)
+        for number, page_bytes in enumerate(setup.page_sizes):
+            machine = setup.machines[setup.base_bytes(page_bytes)]
             place = folder / str(page_bytes)
             place.mkdir()
             busybox = package("busybox-static", machine.architecture) / "bin" / "busybox"
             (own / "busybox").write_bytes(busybox.read_bytes())
             (own / "busybox").chmod(0o755)
-            (own / "start").write_text(starting(plan.program))
+            (own / "start").write_text(starting(setup.program))
             answer = boot(
-                machine_of(plan.guest, machine, memory_bytes, page_bytes, content_bytes, curves),
+                machine_of(setup.guest, machine, memory_bytes, page_bytes, content_bytes, curves),
                 script(memory_bytes, page_bytes),
                 {},
                 place,
                 TIMEOUT_S,
                 root,
             )
-            runs.append(measured(answer, command[0], page_bytes, plan, curves, memory_bytes))
+            runs.append(measured(answer, command[0], page_bytes, setup, curves, memory_bytes))
             kernels.append((answer.results / "kernel").read_text().strip())
             if progress is not None:
-                progress(number + 1, len(plan.page_sizes))
+                progress(number + 1, len(setup.page_sizes))
     return {
         "schema": SCHEMA,
         "command": list(command),
-        "architecture": plan.guest.architecture,
+        "architecture": setup.guest.architecture,
         "kernels": sorted(set(kernels)),
         "memory_bytes": memory_bytes,
         "footprint_bytes": footprint_bytes(curves),
@@ -273,7 +273,7 @@ def measured(
     answer: Answer,
     name: str,
     page_bytes: int,
-    plan: Plan,
+    setup: Setup,
     curves: Curves,
     memory_bytes: int,
 ) -> GuestRun:
@@ -283,7 +283,7 @@ def measured(
     before, after = (counts((answer.results / file).read_text()) for file in ("before", "after"))
     rise = {name: after[name] - before[name] for name in after}
     faults = map(int, (answer.results / "faults").read_text().split())
-    base = plan.base_bytes(page_bytes)
+    base = setup.base_bytes(page_bytes)
     tlb = [HARDWARE.tlb_entries, HARDWARE.second_tlb_entries]
     first, second = curves.sizes[page_bytes].tlb_misses(tlb)
     return {
