@@ -16,7 +16,7 @@ from pagewise.cli import run
 from pagewise.commands.pagesize_guest import described
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.guests import verify
-from pagewise.guests.boot import Answer, GuestFailed, Machine
+from pagewise.guests.boot import Answer, GuestFailed, Machine, modules
 from pagewise.guests.forecast import expected_faults
 from pagewise.guests.program import copy, copy_files
 from pagewise.guests.spec import parse
@@ -148,9 +148,29 @@ def test_a_kernels_configuration_says_its_base_page(line, expected, tmp_path, mo
     assert verify.base_bytes(Machine(kernel="some.deb")) == expected
 
 
+def test_a_kernel_without_the_driver_of_a_disk_is_refused(tmp_path):
+    folder = tmp_path / "lib" / "modules" / "6.12"
+    (folder / "kernel").mkdir(parents=True)
+    (folder / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\n")
+    assert modules(tmp_path, ["ext4"]) == {}
+    with pytest.raises(GuestFailed, match="has no module virtio_blk"):
+        modules(tmp_path, ["ext4", "virtio_blk"])
+
+
+def test_the_algorithm_that_a_module_asks_for_is_loaded_before_it(tmp_path):
+    folder = tmp_path / "lib" / "modules" / "6.12"
+    (folder / "kernel").mkdir(parents=True)
+    (folder / "modules.builtin").write_text("")
+    asks = b"\0depends=jbd2\0softdep=pre: crypto-crc32c\0"
+    contents = {"ext4": asks, "jbd2": b"", "crc32c_generic": b"", "other": b""}
+    for name, content in contents.items():
+        (folder / "kernel" / f"{name}.ko").write_bytes(content)
+    assert list(modules(tmp_path, ["ext4"])) == ["jbd2", "crc32c_generic", "ext4"]
+
+
 def test_a_package_without_a_kernel_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(verify, "kernel_of", lambda machine: tmp_path)
-    with pytest.raises(UnreadableInput, match=r"some\.deb: no Debian package of a kernel"):
+    with pytest.raises(UnreadableInput, match="no Debian package of a kernel"):
         verify.base_bytes(Machine(kernel="some.deb"))
 
 
@@ -161,6 +181,7 @@ def test_a_package_without_a_kernel_is_refused(tmp_path, monkeypatch):
         (["--kernel", "some.deb"], "--kernel works only with --guest"),
         (["--trace", "some.pwf"], "--trace works only with --guest"),
         (["--guest", "--rounds", "3"], "--rounds works only without --guest"),
+        (["--guest", "--kernel", "vmlinuz"], "--kernel vmlinuz: not a Debian package"),
         (["--guest", "--trace", "/dev/null"], "--trace /dev/null is not a trace"),
     ],
 )

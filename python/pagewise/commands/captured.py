@@ -30,8 +30,9 @@ def captured(
     """Captures ``command``, and yields the path of the trace.
 
     Removes the trace afterwards, unless ``keep`` names a file for it; ``force`` lets it replace an
-    existing file. ``threads``: keep the references of all threads. The output of the command goes to /dev/null: a terminal would mix it with the
-    answer, and compressors refuse to write to a terminal.
+    existing file. ``threads``: keep the references of all threads. The output of the command goes
+    to /dev/null: a terminal would mix it with the answer, and compressors refuse to write to a
+    terminal.
 
     Raises UnreadableInput for a single word that is neither a trace nor a program, Ended if a
     signal ended the capture, and what `capture` raises.

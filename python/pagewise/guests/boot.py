@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagewise.errors import Missing, PagewiseError
+from pagewise.errors import Missing, PagewiseError, UnreadableInput
 from pagewise.guests.debian import package, unpacked
 
 # The modules that every guest needs for its two disks.
@@ -216,7 +216,19 @@ def own_start(machine: Machine) -> tuple[str, ...]:
 
 def image(machine: Machine) -> Path:
     """The kernel image."""
-    return next(kernel_of(machine).glob("boot/vmlinuz-*"))
+    return part(kernel_of(machine), "boot/vmlinuz-*")
+
+
+def part(kernel: Path, pattern: str) -> Path:
+    """A file or folder of an unpacked kernel. Raises UnreadableInput if it has none."""
+    found = next(kernel.glob(pattern), None)
+    if found is None:
+        raise UnreadableInput(
+            f"{kernel.name}: no Debian package of a kernel, for it has no {pattern}",
+            path=str(kernel),
+            hint="build one with: make bindeb-pkg",
+        )
+    return found
 
 
 def kernel_of(machine: Machine) -> Path:
@@ -259,9 +271,9 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
 def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
     """Modules and their dependencies, in an order in which they load.
 
-    Leaves out built-in modules. Raises KeyError for a module that the kernel does not have.
+    Leaves out built-in modules. Raises GuestFailed for a module that the kernel does not have.
     """
-    base = next(kernel.glob("**/lib/modules/*"))
+    base = part(kernel, "**/lib/modules/*")
 
     def name(path: str) -> str:
         return Path(path).name.partition(".")[0].replace("-", "_")
@@ -273,12 +285,19 @@ def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
     def add(module: str) -> None:
         if module in built_in or module in found:
             return
+        if module not in files:
+            raise GuestFailed(f"{kernel.name} has no module {module}, which guests need")
         packed = files[module].read_bytes()
         content = lzma.decompress(packed) if files[module].suffix == ".xz" else packed
-        # A package has no modules.dep: its installation writes it from this field.
+        # A package has no modules.dep: its installation writes it from these fields.
         depends = re.search(rb"\0depends=([^\0]*)\0", content)
         for other in filter(None, depends.group(1).decode().split(",") if depends else ()):
             add(name(other))
+        # ext4 asks for crc32c by the name of the algorithm, which may be built in.
+        for algorithm in re.findall(rb"\0softdep=pre: crypto-(\w+)\0", content):
+            generic = f"{algorithm.decode()}_generic"
+            if generic in files:
+                add(generic)
         found[module] = content
 
     for module in names:

@@ -40,7 +40,7 @@ def unpacked(archive: Path) -> Path:
         facts = archive.stat()
     except OSError as error:
         raise UnreadableInput(f"{archive}: {error.strerror}", path=str(archive)) from error
-    folder = CACHE / "files" / f"{archive.stem}-{facts.st_mtime_ns}-{facts.st_size}"
+    folder = CACHE / "files" / f"{facts.st_mtime_ns}-{facts.st_size}" / archive.name
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         unpack(archive, folder)

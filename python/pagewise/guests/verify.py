@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pagewise.advice.page_size.advise import memory_of
 from pagewise.capture.program import Program, find
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import UsageError
 from pagewise.guests.apply import ARCHITECTURES
 from pagewise.guests.boot import (
     Answer,
@@ -26,6 +26,7 @@ from pagewise.guests.boot import (
     boot,
     image,
     kernel_of,
+    part,
     require,
 )
 from pagewise.guests.debian import package
@@ -123,6 +124,12 @@ def prepared(
             f"{program.path} is a program for {program.architecture}, for which there is no guest",
             hint=f"guests have the processors {' and '.join(BASE_PAGES)}",
         )
+    for path in kernels:
+        if path.suffix != ".deb":
+            raise UsageError(
+                f"--kernel {path}: not a Debian package",
+                hint="give a file that ends in .deb, such as `make bindeb-pkg` makes",
+            )
     machines = {}
     for kernel in [*map(str, kernels)] or KERNELS[architecture]:
         machine = Machine(
@@ -147,14 +154,8 @@ def prepared(
 
 def base_bytes(machine: Machine) -> int:
     """The base page of a kernel, from its configuration."""
-    configurations = list(kernel_of(machine).glob("boot/config-*"))
-    if not configurations:
-        raise UnreadableInput(
-            f"{machine.kernel}: no Debian package of a kernel",
-            path=machine.kernel,
-            hint="build one with: make bindeb-pkg",
-        )
-    found = re.search(r"(?m)^CONFIG_ARM64_(16|64)K_PAGES=y$", configurations[0].read_text())
+    configuration = part(kernel_of(machine), "boot/config-*").read_text()
+    found = re.search(r"(?m)^CONFIG_ARM64_(16|64)K_PAGES=y$", configuration)
     return int(found[1]) * 1024 if found else PAGE_BYTES
 
 
