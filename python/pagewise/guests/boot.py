@@ -258,8 +258,8 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
             path.write_text(content)
             path.chmod(0o755)
     loaded = modules(kernel, (*DISK_MODULES, *machine.modules))
-    for name, content in loaded.items():
-        (root / "modules" / name).write_bytes(content)
+    for name, module in loaded.items():
+        (root / "modules" / name).write_bytes(module)
     (root / "modules" / "order").write_text("\n".join(loaded) + "\n")
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     archive = folder / "initramfs"
