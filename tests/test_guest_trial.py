@@ -124,6 +124,19 @@ def test_figures_are_what_the_guest_counted_between_start_and_end(tmp_path):
     assert described(trial)[-1] == "note: cut"
 
 
+def test_a_note_says_which_sizes_the_kernel_could_not_give():
+    curves = HandCurves({size * KIB: HandCurve(100, {}, cold_written=100) for size in (4, 16, 64)})
+    runs = [
+        {"page_bytes": size * KIB, "huge_pages": given}
+        for size, given in ((4, 0), (16, 0), (64, 49), (128, 50))
+    ]
+    curves.sizes[128 * KIB] = curves.sizes[64 * KIB]
+    (note,) = verify.few_huge_pages(runs, setup(), curves)
+    # 16 KiB is a base page of one of the kernels.
+    assert "forecast pages of 64 KiB: " in note and "top_pad" in note
+    assert verify.few_huge_pages(runs[:2] + runs[3:], setup(), curves) == []
+
+
 def test_errors_of_the_program_in_the_guest_say_what_happened(tmp_path):
     with pytest.raises(GuestFailed, match="16 KiB, with status 1: xz: no such file"):
         verify.measured(answer(tmp_path, status=1), "xz", 16 * KIB, setup(), dense(), 4 << 20)

@@ -38,7 +38,7 @@ def tried_in_guests(
         watched("counting") as progress,
     ):
         counts = curves(path, progress=progress)
-    say("note: each guest is emulated, which takes about 50 times as long as the program itself")
+    say("note: guests are emulated, so each run takes much longer than the program itself")
     with watched("running", counted="guests") as progress:
         return verify(setup, command, counts, memory, progress=progress)
 
@@ -55,6 +55,7 @@ def described(result: GuestTrial) -> list[Part]:
                 format_count(faults["forecast"]),
                 format_count(faults["measured"]),
                 f"{'+' if off > 0 else ''}{format_percent(off)}",
+                format_count(run["huge_pages"]),
                 format_count(run["tlb_misses"]["first"]),
                 format_count(run["tlb_misses"]["second"]),
                 format_size(run["bytes_read"]),
@@ -63,7 +64,7 @@ def described(result: GuestTrial) -> list[Part]:
         )
     memory, footprint = (format_size(result[name]) for name in ("memory_bytes", "footprint_bytes"))
     columns = (
-        *("page size", "faults forecast", "measured", "off by"),
+        *("page size", "faults forecast", "measured", "off by", "huge pages"),
         *("TLB misses, first", "second", "read", "instructions"),
     )
     return [

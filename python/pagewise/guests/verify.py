@@ -227,8 +227,25 @@ def verify(
         "memory_bytes": memory_bytes,
         "footprint_bytes": footprint_bytes(curves),
         "sizes": runs,
-        "notes": cut_note(curves),
+        "notes": [*cut_note(curves), *few_huge_pages(runs, setup, curves)],
     }
+
+
+def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> list[str]:
+    """A note on sizes of which the kernel gave less than half of the pages that are forecast."""
+    few = [
+        format_size(run["page_bytes"])
+        for run in runs
+        if run["page_bytes"] not in setup.machines
+        and run["huge_pages"] < curves.sizes[run["page_bytes"]].cold_written / 2
+    ]
+    if not few:
+        return []
+    return [
+        f"the kernel gave less than half of the forecast pages of {', '.join(few)}: a huge page "
+        "must fit into its mapping, and glibc extends the heap by little more than 128 KiB at a "
+        "time; with GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in the environment, by 4 MiB"
+    ]
 
 
 def starting(program: Program) -> str:
