@@ -50,6 +50,8 @@ FAILED_BOOT = re.compile(r"soft lockup - CPU|\[ +[01]\.\d{6}\] Kernel panic")
 """With Linux 6.1 under QEMU 7.2 and two processors, one may spin in the kernel's allocator forever,
 and then the kernel panics. Rarely, a kernel panics in its own timers within two seconds, before it
 runs the first process."""
+BUSYBOX = "bin/busybox"
+"""The program in Debian's package busybox-static."""
 BOOTS_MAX = 3
 """The guest is booted again after these failures, at most this often in total."""
 
@@ -248,7 +250,7 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
     root = folder / "root"
     for name in ("bin", "dev", "disk", "modules", "proc", "result", "run", "sys", "tmp"):
         (root / name).mkdir(parents=True)
-    busybox = package("busybox-static", machine.architecture) / "bin" / "busybox"
+    busybox = package("busybox-static", machine.architecture) / BUSYBOX
     for name, content in {"bin/busybox": busybox, "init": INIT, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from pagewise.capture.program import Program, find
 from pagewise.errors import UsageError
 from pagewise.guests.apply import ARCHITECTURES
 from pagewise.guests.boot import (
+    BUSYBOX,
     Answer,
     GuestFailed,
     Machine,
@@ -193,20 +195,18 @@ def verify(
     Raises GuestFailed if a guest or the program in it fails.
     """
     memory_bytes = memory_of(memory, footprint_bytes(curves))
-    runs, kernels = [], []
+    runs, kernels = [], set()
     with scratch() as folder:
         root = folder / "root"
+        content_bytes = copy_files(setup.program, folder / "strace", root)
         own = root / OWN_FOLDER
         own.mkdir(parents=True)
-        content_bytes = copy_files(setup.program, folder / "strace", root)
+        shutil.copy(package("busybox-static", DEBIAN[setup.guest.architecture]) / BUSYBOX, own)
+        (own / "start").write_text(starting(setup.program))
         for number, page_bytes in enumerate(setup.page_sizes):
             machine = setup.machines[setup.base_bytes(page_bytes)]
-            place = folder / str(page_bytes)
+            place = folder / "guest"
             place.mkdir()
-            busybox = package("busybox-static", machine.architecture) / "bin" / "busybox"
-            (own / "busybox").write_bytes(busybox.read_bytes())
-            (own / "busybox").chmod(0o755)
-            (own / "start").write_text(starting(setup.program))
             answer = boot(
                 machine_of(setup.guest, machine, memory_bytes, page_bytes, content_bytes, curves),
                 script(memory_bytes, page_bytes),
@@ -216,14 +216,15 @@ def verify(
                 root,
             )
             runs.append(measured(answer, command[0], page_bytes, setup, curves, memory_bytes))
-            kernels.append((answer.results / "kernel").read_text().strip())
+            kernels.add((answer.results / "kernel").read_text().strip())
+            shutil.rmtree(place)  # its disks
             if progress is not None:
                 progress(number + 1, len(setup.page_sizes))
     return {
         "schema": SCHEMA,
         "command": list(command),
         "architecture": setup.guest.architecture,
-        "kernels": sorted(set(kernels)),
+        "kernels": sorted(kernels),
         "memory_bytes": memory_bytes,
         "footprint_bytes": footprint_bytes(curves),
         "sizes": runs,
