@@ -49,15 +49,20 @@ def photo(folder: Path) -> list[str]:
 
 def office(folder: Path) -> list[str]:
     """Gnumeric: a table of numbers and words to a spreadsheet."""
+    return ["ssconvert", str(table(folder, ROWS)), str(folder / "table.xlsx")]
+
+
+def table(folder: Path, row_count: int) -> Path:
+    """A CSV file of numbers and words."""
     draw = random.Random(1)
     rows = (
         ",".join(f"{draw.random():.6f}" if column % 3 else f"word{draw.randrange(1000)}"
                  for column in range(COLUMNS))
-        for _ in range(ROWS)
+        for _ in range(row_count)
     )  # fmt: skip
     source = folder / "table.csv"
     source.write_text("\n".join(rows) + "\n")
-    return ["ssconvert", str(source), str(folder / "table.xlsx")]
+    return source
 
 
 def claims(name: str, result: dict) -> list[Claim]:

@@ -1,9 +1,9 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-six that run only if named: adaptive takes minutes and compares no speed, capture and curves take
+seven that run only if named: adaptive takes minutes and compares no speed, capture and curves take
 minutes and need valgrind, page_size_choices takes minutes and needs `make traces`, pagesize_verify
-changes switches of the machine while it runs, killers_vm boots guests
+changes switches of the machine while it runs, pagesize_guest and killers_vm boot guests
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ NAMED_ONLY = (
     "curves",
     "page_size_choices",
     "pagesize_verify",
+    "pagesize_guest",
     "killers_vm",
 )
 INTRODUCTION = """# Measured beside other tools
@@ -45,6 +46,7 @@ NAME` measures each of the others:
 | [`curves`](#curves) | `capture` and `curves`, with valgrind's lackey and cachegrind |
 | [`page_size_choices`](#page_size_choices) | page sizes chosen by `pagesize`, with the best ones |
 | [`pagesize_verify`](#pagesize_verify) | two real programs with pages of 64 KiB, with 4 KiB |
+| [`pagesize_guest`](#pagesize_guest) | faults of five programs in guests, with their forecast |
 | [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
 
 A ratio is theirs divided by ours, unless its row says otherwise: 6.3x means that the other tool

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from lazy_programs import CC, NEEDED, loaded
 
+from pagewise.errors import Missing
+
 sys.path.insert(0, str(Path(__file__).with_name("vm")))
 
 import guest
@@ -118,7 +120,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
         pytest.skip(f"needs {' and '.join(missing)}")
     try:
         return Sources(tmp_path_factory.mktemp("glibc"))
-    except (subprocess.CalledProcessError, LookupError) as error:
+    except Missing as error:
         pytest.skip(f"glibc-source cannot be fetched: {error}")
 
 

@@ -17,7 +17,7 @@ from pagewise.answers import (
 )
 from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
-from pagewise.measurements import Applied, CaptureResult, CheckResult, Probed
+from pagewise.measurements import Applied, CaptureResult, CheckResult, GuestTrial, Probed
 
 Schema = TypedDict(
     "Schema",
@@ -52,6 +52,7 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.advice-page-size/1": AdvicePageSizeResult,
     "pagewise.page-size/1": PageSize,
     "pagewise.pagesize-verify/1": PageSizeTrial,
+    "pagewise.pagesize-guest/1": GuestTrial,
     "pagewise.pagesize-check/1": CheckResult,
     "pagewise.pagesize-apply/1": Applied,
     "pagewise.curves/1": CurvesResult,
@@ -75,6 +76,7 @@ OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "killtrace": ("kills",),
     "misses": ("misses", "misses-of-traces"),
     "pagesize": ("page-size",),
+    "pagesize-verify": ("pagesize-verify", "pagesize-guest"),
     "simulate": ("simulate", "as-recorded"),
 }
 """The results of commands that have another name than their result, or more than one."""

@@ -153,3 +153,60 @@ class Applied(TypedDict):
     """Name and version of this layout."""
     guests: list[GuestAnswer]
     """Every virtual machine of the file."""
+
+
+class GuestFaults(TypedDict):
+    """Page faults of a program in a virtual machine."""
+
+    forecast: Count
+    """What the program's trace says."""
+    measured: Count
+    """What the kernel of the virtual machine counted: minor and major faults of the program."""
+
+
+class GuestTlbMisses(TypedDict):
+    """References of the trace that miss each level of the TLB, at a page size."""
+
+    first: Count
+    """With 64 entries."""
+    second: Count
+    """With 1536 entries."""
+
+
+class GuestRun(TypedDict):
+    """A run of a program in a virtual machine with one page size."""
+
+    page_bytes: Count
+    """The page size."""
+    faults: GuestFaults
+    """Page faults."""
+    instructions: Count
+    """Instructions of the program and of the kernel for it, from the start of the program to its
+    end, in steps of 1000: its processor time by a clock of one instruction per nanosecond."""
+    bytes_read: Count
+    """Bytes that the virtual machine read from the disks of files and swap during the run."""
+    huge_pages: Count
+    """Transparent huge pages of this size that the kernel gave; 0 if the size is its base page."""
+    tlb_misses: GuestTlbMisses
+    """TLB misses by the trace; the emulated processor has no TLB to count."""
+
+
+class GuestTrial(TypedDict):
+    """Runs of a program in virtual machines, one for each page size, with what was forecast."""
+
+    schema: str
+    """Name and version of this layout."""
+    command: list[str]
+    """The program and its arguments."""
+    architecture: str
+    """Processor architecture: `x86-64` or `arm64`."""
+    kernels: list[str]
+    """The releases of the kernels."""
+    memory_bytes: Count
+    """Limit of the memory of the program."""
+    footprint_bytes: Count
+    """Memory of all pages of 4 KiB that the trace has."""
+    sizes: list[GuestRun]
+    """The runs, by page size."""
+    notes: list[str]
+    """What the figures do not cover."""

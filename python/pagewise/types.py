@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pagewise.measurements import Applied as Applied
     from pagewise.measurements import CaptureResult as CaptureResult
     from pagewise.measurements import CheckResult as CheckResult
+    from pagewise.measurements import GuestTrial as GuestTrial
     from pagewise.measurements import Probed as Probed
 
 _HOMES = {
@@ -39,6 +40,7 @@ _HOMES = {
     "Applied": "pagewise.measurements",
     "CaptureResult": "pagewise.measurements",
     "CheckResult": "pagewise.measurements",
+    "GuestTrial": "pagewise.measurements",
     "Probed": "pagewise.measurements",
 }
 """The modules of results that Python computes. They load on first use, because they extend the

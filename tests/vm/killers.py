@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import guest
+
+from pagewise.errors import Missing
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 SOURCE = Path(__file__).with_name("pressure.c")
@@ -302,7 +303,7 @@ def refusal() -> str | None:
         return missing
     try:
         earlyoom()
-    except (subprocess.CalledProcessError, LookupError) as error:
+    except Missing as error:
         return f"earlyoom cannot be fetched: {error}"
     return None
 

@@ -126,9 +126,9 @@ def boot(machine: guest.Machine, files: dict[str, Path | str], folder: Path) -> 
         place.mkdir()
         try:
             return guest.boot(machine, SCRIPT, files, place, timeout_s=BOOT_S)
-        except (RuntimeError, subprocess.TimeoutExpired) as error:
-            is_hung = isinstance(error, subprocess.TimeoutExpired)
-            console = str(error.output if is_hung else error)
+        except guest.GuestFailed as error:
+            is_hung = isinstance(error, guest.GuestHung)
+            console = str(error)
             if attempt == "second" or not (is_hung or any(fault in console for fault in FAULTS)):
                 raise
     raise AssertionError("unreachable")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pagewise.answers import PageSizeTrial, Spread
 from pagewise.commands.options import Json
+from pagewise.commands.pagesize_guest import described as described_guests
+from pagewise.commands.pagesize_guest import tried_in_guests
+from pagewise.errors import UsageError
 from pagewise.terminal import Part, figures, say, show, show_json, watched
 from pagewise.units import (
     format_count,
@@ -19,13 +23,17 @@ from pagewise.units import (
     parse_size,
 )
 
-EXAMPLES = ("pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",)
+EXAMPLES = (
+    "pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",
+    "pagewise pagesize verify --guest --memory 80% -- xz -k -c /bin/bash",
+)
 MEASURES = {
     "minor_faults": ("minor faults", lambda value: format_count(round(value))),
     "cpu_s": ("CPU time", format_seconds),
     "max_rss_bytes": ("peak memory", format_size),
 }
 """The name of each measure, and the format of its figures."""
+ROUNDS = 5
 FORECAST_WITHIN = 0.1
 """A trial that saves fewer faults than forecast, by more than this share, gets a note."""
 
@@ -38,22 +46,77 @@ def verify(
         ),
     ],
     page_size: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--page-size", metavar="SIZE", help="A page size of this kernel, e.g. 64KiB or 2MiB."
+            "--page-size",
+            metavar="SIZE",
+            help="A page size of this kernel, e.g. 2MiB; default 64KiB. With --guest: sizes of the "
+            "guest, separated by commas; default all.",
+            show_default=False,
         ),
-    ] = "64KiB",
+    ] = None,
     rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Runs of each page size.")
-    ] = 5,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Runs of each page size; default 5. Not with --guest, where runs hardly differ.",
+            show_default=False,
+        ),
+    ] = None,
+    guest: Annotated[
+        bool,
+        typer.Option(
+            "--guest",
+            help="Run the program in emulated virtual machines instead, one for each page size, "
+            "and compare the faults with the forecast. Needs no root.",
+        ),
+    ] = False,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE|SHARE",
+            help="With --guest: memory that the program has, a size such as 64MiB or a share of "
+            "its footprint; default 80%.",
+            show_default=False,
+        ),
+    ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.pwf", help="With --guest: a trace of this command; default: capture it."
+        ),
+    ] = None,
+    kernel: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.deb",
+            help="With --guest: a Debian package of a kernel, e.g. from `make bindeb-pkg`; may be "
+            "repeated, for arm64 kernels with other base pages. Default: Debian's kernels, which "
+            "apt fetches.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Run a program alternately with 4 KiB and with larger pages, and measure what these save.
+    """Run a program with 4 KiB and with larger pages, and measure what these save.
 
-    Needs root, and a program with glibc 2.35 or later. Changes the switches of transparent huge
-    pages during the runs, and restores them afterwards, even after kill -9.
+    Without --guest, needs root, and a program with glibc 2.35 or later. Changes the switches of
+    transparent huge pages during the runs, and restores them afterwards, even after kill -9.
     """
-    result = tried(command, parse_size(page_size), rounds)
+    if guest:
+        if rounds is not None:
+            raise UsageError("--rounds works only without --guest", hint="leave it out")
+        of_guests = tried_in_guests(command, trace, memory or "80%", page_size, kernel or [])
+        if json:
+            show_json(of_guests)
+        else:
+            show(*described_guests(of_guests))
+        return
+    for option, value in {"--memory": memory, "--trace": trace, "--kernel": kernel}.items():
+        if value:
+            raise UsageError(f"{option} works only with --guest", hint="add --guest")
+    result = tried(command, parse_size(page_size or "64KiB"), rounds or ROUNDS)
     if json:
         show_json(result)
     else:

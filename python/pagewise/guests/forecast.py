@@ -1,0 +1,27 @@
+"""Forecasts the page faults of a program in a guest with little memory, from its curves.
+
+    faults(p, m) = written(p) + files(max(p, 64 KiB)) + returns(r, m)
+
+``written``: first touches that write, one per page of p bytes. ``files``: first touches that read;
+Linux maps 64 KiB of a file around a fault. ``returns(r, m)``: what LRU misses with a memory of m
+bytes beyond the first touches, in pages of r: the base page of the guest's kernel, because Linux
+splits transparent huge pages that leave memory, and reads them back by base pages.
+"""
+
+from __future__ import annotations
+
+from pagewise.huge_pages.forecast import FAULT_AROUND_BYTES
+from pagewise.models.page_size_curves import Curves
+
+
+def expected_faults(curves: Curves, page_bytes: int, base_bytes: int, memory_bytes: int) -> int:
+    """The faults with pages of ``page_bytes`` on a kernel with base pages of ``base_bytes``."""
+    base = curves.sizes[base_bytes]
+    returns = int(base.faults(max(1, memory_bytes // base_bytes))) - base.cold
+    return first_touches(curves, page_bytes, base_bytes) + returns
+
+
+def first_touches(curves: Curves, page_bytes: int, base_bytes: int) -> int:
+    """The faults with ample memory."""
+    around = curves.sizes[max(base_bytes, FAULT_AROUND_BYTES)]
+    return curves.sizes[page_bytes].cold_written + around.cold - around.cold_written
