@@ -136,7 +136,10 @@ class PlannedRun:
             case "minfree":
                 plan |= {"mode": kind}
             case "s2":
-                plan |= {"mode": "minfree", "minfree": {"levels": S2_LEVELS, **S2_KILLERS[argument]}}
+                plan |= {
+                    "mode": "minfree",
+                    "minfree": {"levels": S2_LEVELS, **S2_KILLERS[argument]},
+                }
             case _ if kind not in POLICIES:
                 raise ValueError(f"{self.row.name}: no way to swap is called {self.swap!r}")
             case _:
