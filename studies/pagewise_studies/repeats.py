@@ -44,8 +44,8 @@ def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:
 
 
 def _names(plans: Sequence[Sequence[LaunchRun]]) -> Iterator[str]:
-    """The name of each plan, without the number of the repeat (``kill-40`` of ``kill-40-0``) if that
-    tells the plans apart; the name of the run if there is only one."""
+    """The name of each plan, without the number of the repeat (``kill-40`` of ``kill-40-0``) if it
+    tells plans apart; the name of the run if there is only one."""
     short = [re.sub(r"-\d+$", "", str(runs[0].plan.get("name", ""))) for runs in plans]
     for name, runs in zip(short, plans, strict=True):
         yield name if len(runs) > 1 and name and short.count(name) == 1 else runs[0].name
