@@ -349,13 +349,14 @@ static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t
 
 static void add_mapped(uint64_t start, uint64_t bytes, uint64_t flags)
 {
-    /* The same on all targets. Stacks of threads have MAP_STACK, and malloc's areas for threads
-     * MAP_NORESERVE. */
-    const uint64_t is_anonymous = 0x20, is_shared = 0x01, is_stack_or_reserved = 0x20000 | 0x4000;
+    /* The same on all targets. Stacks of threads have MAP_STACK, malloc's areas for threads MAP_NORESERVE, and
+     * what the loader maps within a library MAP_FIXED. */
+    const uint64_t is_anonymous = 0x20, is_shared = 0x01;
+    const uint64_t is_not_malloc = 0x20000 | 0x4000 | 0x10;
     if (!(flags & is_anonymous) || flags & is_shared)
         add_change(FILE_PAGES, start, bytes);
     else
-        add_change(flags & is_stack_or_reserved ? ANONYMOUS : HEAP, start, bytes);
+        add_change(flags & is_not_malloc ? ANONYMOUS : HEAP, start, bytes);
 }
 
 static void add_moved(uint64_t from, uint64_t bytes_before, uint64_t to, uint64_t bytes)
@@ -383,7 +384,7 @@ static void add_heap(uint64_t end)
 /* Records what a system call that succeeded did to memory. */
 static void add_call(int64_t number, uint64_t result)
 {
-    const uint64_t dont_need = 4;
+    const uint64_t dont_need = 4, huge_page = 14;
     uint64_t start = arguments[0], bytes = arguments[1];
     if (number == calls.mmap)
         add_mapped(result, bytes, arguments[3]);
@@ -395,6 +396,8 @@ static void add_call(int64_t number, uint64_t result)
         add_heap(result);
     else if (number == calls.madvise && arguments[2] == dont_need)
         add_change(DISCARDED, start, bytes);
+    else if (number == calls.madvise && arguments[2] == huge_page)
+        add_change(REQUESTED, start, bytes);
     else if (number == calls.read || number == calls.pread)
         add_filled(arguments[1], result);
 }

@@ -26,6 +26,8 @@ enum change {
     /* Its pages move to the range of the MOVED_TO that follows. */
     MOVED_FROM,
     MOVED_TO,
+    /* Huge pages are requested for it. */
+    REQUESTED,
 };
 
 enum { MAPPED_PAGE_SHIFT = 12 };

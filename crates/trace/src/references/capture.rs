@@ -179,8 +179,14 @@ pub fn capture(
 
 /// Whether a cut trace has a complete frame of steps.
 fn has_a_frame(path: &Path) -> bool {
-    let begun = Reader::open(path).and_then(|mut reader| reader.next_steps(&mut Vec::new()));
-    begun.is_ok_and(|has_steps| has_steps)
+    let Ok(mut reader) = Reader::open(path) else { return false };
+    let mut steps = Vec::new();
+    while let Ok(true) = reader.next_steps(&mut steps) {
+        if !steps.is_empty() {
+            return true;
+        }
+    }
+    false
 }
 
 fn fill(

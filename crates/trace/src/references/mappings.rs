@@ -38,11 +38,13 @@ pub enum Change {
     MovedFrom = 6,
     /// The pages of the change before are here now.
     MovedTo = 7,
+    /// Huge pages are requested for the range.
+    Requested = 8,
 }
 
 impl Change {
     /// Every change, ordered by number.
-    pub const ALL: [Change; 8] = [
+    pub const ALL: [Change; 9] = [
         Change::Heap,
         Change::Anonymous,
         Change::File,
@@ -51,6 +53,7 @@ impl Change {
         Change::Filled,
         Change::MovedFrom,
         Change::MovedTo,
+        Change::Requested,
     ];
 }
 
