@@ -24,12 +24,13 @@ def captured(
     keep: Path | None = None,
     max_refs: int | None = None,
     force: bool = False,
+    requests_huge_pages: bool = False,
 ) -> Iterator[str]:
     """Captures ``command``, and yields the path of the trace.
 
     Removes the trace afterwards, unless ``keep`` names a file for it; ``force`` lets it replace an
-    existing file. The output of the command goes to /dev/null: a terminal would mix it with the
-    answer, and compressors refuse to write to a terminal.
+    existing file. ``requests_huge_pages`` is that of `capture`. The output of the command goes to
+    /dev/null: a terminal would mix it with the answer, and compressors refuse to write to one.
 
     Raises UnreadableInput for a single word that is neither a trace nor a program, Ended if a
     signal ended the capture, and what `capture` raises.
@@ -46,7 +47,12 @@ def captured(
     with scratch() as folder:
         trace = str(keep or folder / f"{name.name}{TRACE_SUFFIX}")
         result = capture.captured(
-            command, trace, max_references=max_refs, force=force, stdout=subprocess.DEVNULL
+            command,
+            trace,
+            max_references=max_refs,
+            requests_huge_pages=requests_huge_pages,
+            force=force,
+            stdout=subprocess.DEVNULL,
         )
         capture.summarize(result, is_kept=keep is not None)
         if result["ended_by"] is not None:
