@@ -42,7 +42,7 @@ def run(rounds: int) -> list[Claim]:
     with tempfile.TemporaryDirectory(prefix="pagewise-bench-") as name:
         folder = Path(name)
         commands = {
-            "convert": photo(folder, "2400x1800"),
+            "convert": photo(folder, "2400x1800", "1600x1200"),
             "ssconvert": office(folder, ROWS),
         }
         found = [
@@ -54,7 +54,7 @@ def run(rounds: int) -> list[Claim]:
         programs = {
             "game": game(folder),
             "office": office(folder, 500),
-            "photo": photo(folder, "1200x900"),
+            "photo": photo(folder, "1200x900", "50%"),
             "pdf": pdf(folder),
             "multimedia": film(folder),
         }
@@ -71,14 +71,14 @@ def game(folder: Path) -> list[str]:
     return ["/usr/games/openttd", "-x", "-c", str(settings), "-g", "-G", "1", *nothing]
 
 
-def photo(folder: Path, size: str) -> list[str]:
+def photo(folder: Path, size: str, resized: str) -> list[str]:
     """ImageMagick: resize, sharpen, colours."""
     # The full name, since other programs are called convert too.
     convert = shutil.which("convert-im6.q16") or "convert"
     source = folder / f"{size}.jpg"
     made = ["-size", size, "-seed", "1", "plasma:fractal", "-quality", "92", str(source)]
     subprocess.run([convert, *made], check=True)
-    edit = ["-resize", "1600x1200", "-unsharp", "0x1", "-modulate", "110,120"]
+    edit = ["-resize", resized, "-unsharp", "0x1", "-modulate", "110,120"]
     return [convert, str(source), *edit, str(folder / "edited.jpg")]
 
 

@@ -399,9 +399,19 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_mappings_is_no_step() {
+        let mut shared = chunk(0, 50, 0..4);
+        let last = HEAD_BYTES + 3 * STEP_BYTES;
+        let place = 5 << 9 | (Change::Removed as u64) << 3 | MAPPING;
+        shared[last + 8..last + 16].copy_from_slice(&place.to_le_bytes());
+        assert_eq!(captured(b"", &shared).unwrap().steps, 3);
+    }
+
+    #[test]
     fn invalid_chunks_are_refused() {
         let mut kind = chunk(0, 50, 0..4);
-        kind[HEAD_BYTES + 8] |= 3;
+        // A change of mappings that does not exist.
+        kind[HEAD_BYTES + 8] |= 0xfb;
         for shared in [chunk(0, 2, 0..0), kind, vec![0; 10]] {
             assert_eq!(captured(b"", &shared).unwrap_err().kind(), ErrorKind::Corrupt);
         }
