@@ -349,8 +349,8 @@ static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t
 
 static void add_mapped(uint64_t start, uint64_t bytes, uint64_t flags)
 {
-    /* The same on all targets. Stacks of threads have MAP_STACK, malloc's areas for threads MAP_NORESERVE, and
-     * what the loader maps within a library MAP_FIXED. */
+    /* All targets have the same flags. Stacks of threads have MAP_STACK, malloc's areas for threads
+     * MAP_NORESERVE, and what the loader maps within a library MAP_FIXED. */
     const uint64_t is_anonymous = 0x20, is_shared = 0x01;
     const uint64_t is_not_malloc = 0x20000 | 0x4000 | 0x10;
     if (!(flags & is_anonymous) || flags & is_shared)

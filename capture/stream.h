@@ -23,7 +23,7 @@ enum change {
     DISCARDED,
     /* The kernel wrote to it, in a system call. */
     FILLED,
-    /* Its pages move to the range of the MOVED_TO that follows. */
+    /* The pages move to the range of the MOVED_TO that follows. */
     MOVED_FROM,
     MOVED_TO,
     /* Huge pages are requested for it. */

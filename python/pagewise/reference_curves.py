@@ -91,7 +91,7 @@ class PageSizeCurve:
     associative_by_kind: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """Misses of set-associative first TLBs, by ENTRIESxWAYS and kind."""
     lower_bounds: frozenset[str] = frozenset()
-    """Those of them that may miss more often, because the filter hid references."""
+    """Set-associative TLBs that may miss more often, because the filter hid references."""
     policy_faults: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Page faults under policies other than LRU, by name and frames: close, not exact."""
     read_ahead: Mapping[int, Mapping[int, ReadAheadCounts]] = field(default_factory=dict)
@@ -209,8 +209,9 @@ class Curves:
                 str(size): [tlb for tlb in entries if self.is_lower_bound(size, tlb)]
                 for size in self.sizes
             },
-            "minor_faults": self.minor_faults
-            and {str(size): counts for size, counts in self.minor_faults.items()},
+            "minor_faults": None
+            if self.minor_faults is None
+            else {str(size): counts for size, counts in self.minor_faults.items()},
             "pages": {str(size): curve.pages for size, curve in self.sizes.items()},
             **self.misses(memories, entries, None),
             "write_backs": {
@@ -346,8 +347,9 @@ def curves(
         cut=answer["cut"],
         from_reference=from_reference,
         exact_from=answer["filter_blocks"],
-        minor_faults=answer["minor_faults"]
-        and {faults["page_bytes"]: faults for faults in answer["minor_faults"]},
+        minor_faults=None
+        if answer["minor_faults"] is None
+        else {faults["page_bytes"]: faults for faults in answer["minor_faults"]},
     )
 
 
