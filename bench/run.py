@@ -63,7 +63,8 @@ libcachesim maps the file of 480 MB, so the rows of peak memory also give anonym
 process and of what the call added.
 
 `curves` needs valgrind. `page_size_choices` runs on the traces of `make traces`, which do not ship;
-its *regret* is the time that a size costs beyond the best one. `pagesize_verify` needs root.
+its *regret* is the gain that a size loses against the best one, a share of the time at 4 KiB.
+`pagesize_verify` needs root and captures five programs.
 `killers_vm` boots guests under QEMU; it launches a filler, not an application, in short memory,
 and compares the launch with one in ample memory.
 """

@@ -1,4 +1,4 @@
-/* The filter: an exact LRU list of the 64 most recently used blocks of 512 bytes. It does the same as
+/* The filter: an exact LRU list of the most recently used blocks of 512 bytes, at most 64. It does the same as
  * crates/trace/src/references/filter.rs; a test runs both on the same addresses. */
 #ifndef PAGEWISE_FILTER_H
 #define PAGEWISE_FILTER_H
@@ -13,7 +13,7 @@ enum { BLOCK_SHIFT = 9, FILTER_BLOCKS = 64, GUESSES = 4096 };
 #define EMPTY UINT64_MAX
 
 /* `block` are distinct except for EMPTY; the slot with the smallest `last_use` holds the least recently
- * used block. `guess` is the last slot of the block with this remainder, possibly out of date.
+ * used block. Slots beyond the filter's number of blocks stay empty and count as used last. `guess` is the last slot of the block with this remainder, possibly out of date.
  * `is_written` has a bit per slot. */
 struct filter {
     uint64_t block[FILTER_BLOCKS];
@@ -32,10 +32,12 @@ struct touched {
     bool is_left_written;
 };
 
-static inline void filter_init(struct filter *filter)
+static inline void filter_init(struct filter *filter, unsigned blocks)
 {
     memset(filter, 0, sizeof *filter);
     memset(filter->block, 0xff, sizeof filter->block);
+    for (unsigned slot = blocks; slot < FILTER_BLOCKS; slot++)
+        filter->last_use[slot] = UINT64_MAX;
 }
 
 /* The slot of a block after a wrong guess: its slot, or the least recently used slot for a new block. */

@@ -1,6 +1,7 @@
 /* Runs the filter on references from standard input, for the test that compares it with the Rust
- * filter. Input: 16 bytes each, address, size, kind (8, 4, 4). Output: the steps of stream.h. */
+ * filter. The argument is the filter's number of blocks. Input: 16 bytes each, address, size, kind (8, 4, 4). Output: the steps of stream.h. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "filter.h"
 #include "stream.h"
@@ -11,12 +12,12 @@ struct reference {
     uint32_t kind;
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct filter filter;
     struct reference reference;
     uint64_t references = 0;
-    filter_init(&filter);
+    filter_init(&filter, argc > 1 ? (unsigned)atoi(argv[1]) : FILTER_BLOCKS);
     while (fread(&reference, sizeof reference, 1, stdin) == 1) {
         uint64_t last = reference.address + reference.bytes - 1;
         references++;

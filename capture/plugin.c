@@ -1,11 +1,14 @@
 /* A QEMU user-mode plugin that captures and filters the memory references of a program.
  *
- * -plugin qemu_capture.so,stream=FD,shared=FD[,max=REFERENCES][,threads=on]
+ * -plugin qemu_capture.so,stream=FD,shared=FD[,max=REFERENCES][,filter=BLOCKS][,threads=on]
  *
  * Instructions are counted and fetched by segments: instructions of a translation block that lie in
  * the same 512-byte block of memory. One callback counts a segment. After each access to data, the
  * block of the instruction is touched again if another instruction of its segment follows. So the
  * order of use is the same as with a callback for each instruction.
+ *
+ * System calls that map memory or read into it become records between the steps. The mappings that
+ * the program starts with come first.
  *
  * Without threads=on only the first thread is recorded, without locks. A forked child records
  * nothing; a program that replaces this program (execve) runs outside of QEMU.
@@ -65,8 +68,21 @@ static struct stat stream_identity;
 static unsigned recorded_vcpu;
 static bool follows_threads;
 static pthread_spinlock_t lock;
-/* Numbers of the target's system calls that replace the program. */
-static int64_t exec_calls[2] = {-1, -1};
+/* Numbers of the target's system calls; -1 does not exist. */
+struct calls {
+    int64_t exec[2];
+    int64_t mmap, munmap, mremap, brk, madvise, read, pread;
+};
+
+static struct calls calls = {{-1, -1}, -1, -1, -1, -1, -1, -1, -1};
+/* Arguments of the system call that this thread is in. */
+static __thread uint64_t arguments[4];
+/* The mappings that the program starts with are recorded. */
+static bool has_mappings;
+static uint64_t heap_end;
+/* Pages that the kernel wrote to, by their remainder: programs often read into the same buffer. */
+enum { FILLED_PAGES = 1024 };
+static uint64_t filled[FILLED_PAGES];
 
 static void stop(enum state state)
 {
@@ -116,6 +132,55 @@ static __attribute__((noinline)) void add_step(uint64_t block, enum kind kind,
     references_reported = chunk->references;
     chunk->steps++;
     last.steps = kind == INSTRUCTION ? 0 : last.steps + 1;
+}
+
+/* Records a change of the pages that have bytes in a range. */
+static void add_change(enum change change, uint64_t start, uint64_t bytes)
+{
+    uint64_t first = start >> MAPPED_PAGE_SHIFT;
+    uint64_t end = (start + bytes + (1 << MAPPED_PAGE_SHIFT) - 1) >> MAPPED_PAGE_SHIFT;
+    if (bytes == 0)
+        return;
+    if (change != FILLED)
+        memset(filled, 0, sizeof filled);
+    if (chunk->steps == CHUNK_STEPS)
+        send_chunk();
+    if (recorded_vcpu != NO_VCPU)
+        chunk->step[chunk->steps++] =
+            (struct step){first, place_of(end - first, change, 0, MAPPING)};
+    /* The steps before belong to an access that has ended. */
+    last.tag = 0;
+    last.steps = 0;
+}
+
+static void add_filled(uint64_t start, uint64_t bytes)
+{
+    bool is_new = false;
+    if (bytes == 0)
+        return;
+    uint64_t last_page = (start + bytes - 1) >> MAPPED_PAGE_SHIFT;
+    for (uint64_t page = start >> MAPPED_PAGE_SHIFT; page <= last_page; page++) {
+        is_new |= filled[page % FILLED_PAGES] != page;
+        filled[page % FILLED_PAGES] = page;
+    }
+    if (is_new)
+        add_change(FILLED, start, bytes);
+}
+
+/* Records the mappings of this process, which include those of the program. If QEMU places the program
+ * at other addresses, these stay unknown. */
+static void add_mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    has_mappings = true;
+    while (maps && fgets(line, sizeof line, maps)) {
+        uint64_t start, end, inode;
+        if (sscanf(line, "%lx-%lx %*s %*x %*s %lu", &start, &end, &inode) == 3)
+            add_change(inode ? FILE_PAGES : ANONYMOUS, start, end - start);
+    }
+    if (maps)
+        fclose(maps);
 }
 
 /* Returns the block's slot. */
@@ -237,6 +302,8 @@ static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
     struct segment *segment = NULL;
     if (recorded_vcpu == NO_VCPU)
         return;
+    if (!has_mappings)
+        add_mappings();
     for (size_t index = 0; index < count; index++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, index);
         uint64_t first = qemu_plugin_insn_vaddr(insn) >> BLOCK_SHIFT;
@@ -269,21 +336,86 @@ static void on_thread(qemu_plugin_id_t id, unsigned vcpu)
 static bool is_exec(int64_t number)
 {
     return recorded_vcpu != NO_VCPU && number >= 0 &&
-           (number == exec_calls[0] || number == exec_calls[1]);
+           (number == calls.exec[0] || number == calls.exec[1]);
 }
 
 static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
                     uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
 {
+    memcpy(arguments, (uint64_t[]){a1, a2, a3, a4}, sizeof arguments);
     if (is_exec(number))
         __atomic_fetch_add(&chunk->programs, 1, __ATOMIC_RELAXED);
+}
+
+static void add_mapped(uint64_t start, uint64_t bytes, uint64_t flags)
+{
+    /* All targets have the same flags. Stacks of threads have MAP_STACK, malloc's areas for threads
+     * MAP_NORESERVE, and what the loader maps within a library MAP_FIXED. */
+    const uint64_t is_anonymous = 0x20, is_shared = 0x01;
+    const uint64_t is_not_malloc = 0x20000 | 0x4000 | 0x10;
+    if (!(flags & is_anonymous) || flags & is_shared)
+        add_change(FILE_PAGES, start, bytes);
+    else
+        add_change(flags & is_not_malloc ? ANONYMOUS : HEAP, start, bytes);
+}
+
+static void add_moved(uint64_t from, uint64_t bytes_before, uint64_t to, uint64_t bytes)
+{
+    uint64_t kept = bytes < bytes_before ? bytes : bytes_before;
+    if (from != to) {
+        add_change(MOVED_FROM, from, kept);
+        add_change(MOVED_TO, to, kept);
+    }
+    add_change(REMOVED, from + kept, bytes_before - kept);
+    add_change(HEAP, to + kept, bytes - kept);
+}
+
+static void add_heap(uint64_t end)
+{
+    const uint64_t rest = (1 << MAPPED_PAGE_SHIFT) - 1;
+    uint64_t now = (end + rest) & ~rest;
+    if (heap_end && now > heap_end)
+        add_change(HEAP, heap_end, now - heap_end);
+    else if (now < heap_end)
+        add_change(REMOVED, now, heap_end - now);
+    heap_end = now;
+}
+
+/* Records what a system call that succeeded did to memory. */
+static void add_call(int64_t number, uint64_t result)
+{
+    const uint64_t dont_need = 4, huge_page = 14;
+    uint64_t start = arguments[0], bytes = arguments[1];
+    if (number == calls.mmap)
+        add_mapped(result, bytes, arguments[3]);
+    else if (number == calls.munmap)
+        add_change(REMOVED, start, bytes);
+    else if (number == calls.mremap)
+        add_moved(start, bytes, result, arguments[2]);
+    else if (number == calls.brk)
+        add_heap(result);
+    else if (number == calls.madvise && arguments[2] == dont_need)
+        add_change(DISCARDED, start, bytes);
+    else if (number == calls.madvise && arguments[2] == huge_page)
+        add_change(REQUESTED, start, bytes);
+    else if (number == calls.read || number == calls.pread)
+        add_filled(arguments[1], result);
 }
 
 /* An execve that returns has failed. */
 static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
 {
+    const int64_t errors = 4096;
     if (is_exec(number))
         __atomic_fetch_sub(&chunk->programs, 1, __ATOMIC_RELAXED);
+    if (number < 0 || (result < 0 && result > -errors))
+        return;
+    if (follows_threads)
+        pthread_spin_lock(&lock);
+    if (follows_threads ? recorded_vcpu != NO_VCPU : vcpu == recorded_vcpu)
+        add_call(number, (uint64_t)result);
+    if (follows_threads)
+        pthread_spin_unlock(&lock);
 }
 
 static void before_fork(void)
@@ -306,20 +438,25 @@ static void in_child(void)
     pthread_spin_unlock(&lock);
 }
 
-/* Finds the numbers of execve and execveat. Source: Linux 6.1, the targets' syscall tables. */
-static void find_exec_calls(const char *target)
+/* Finds the numbers of execve and execveat, mmap (mmap2 on 32 bits), munmap, mremap, brk, madvise, read and
+ * pread64. Source: Linux 6.1, the targets' syscall tables. */
+static void find_calls(const char *target)
 {
     static const struct {
         const char *target;
-        int64_t calls[2];
+        struct calls calls;
     } known[] = {
-        {"x86_64", {59, 322}},  {"i386", {11, 358}},     {"aarch64", {221, 281}},
-        {"arm", {11, 387}},     {"riscv64", {221, 281}}, {"ppc64le", {11, 362}},
-        {"s390x", {11, 354}},
+        {"x86_64", {{59, 322}, 9, 11, 25, 12, 28, 0, 17}},
+        {"i386", {{11, 358}, 192, 91, 163, 45, 219, 3, 180}},
+        {"aarch64", {{221, 281}, 222, 215, 216, 214, 233, 63, 67}},
+        {"arm", {{11, 387}, 192, 91, 163, 45, 220, 3, 180}},
+        {"riscv64", {{221, 281}, 222, 215, 216, 214, 233, 63, 67}},
+        {"ppc64le", {{11, 362}, 90, 91, 163, 45, 205, 3, 179}},
+        {"s390x", {{11, 354}, -1, 91, 163, 45, 219, 3, 180}},
     };
     for (size_t row = 0; row < sizeof known / sizeof *known; row++)
         if (strcmp(known[row].target, target) == 0)
-            memcpy(exec_calls, known[row].calls, sizeof exec_calls);
+            calls = known[row].calls;
 }
 
 /* QEMU reads the version right after it loads the plugin. Scoreboards came with version 2. */
@@ -346,12 +483,14 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
                                     char **argv)
 {
     int stream_fd = -1, shared_fd = -1;
+    unsigned blocks = FILTER_BLOCKS;
     for (int argument = 0; argument < argc; argument++) {
         const char *text = argv[argument];
         if (strcmp(text, "threads=on") == 0)
             follows_threads = true;
         else if (sscanf(text, "stream=%d", &stream_fd) != 1 &&
                  sscanf(text, "shared=%d", &shared_fd) != 1 &&
+                 sscanf(text, "filter=%u", &blocks) != 1 &&
                  sscanf(text, "max=%lu", &references_max) != 1) {
             fprintf(stderr, "qemu_capture: unknown argument %s\n", text);
             return 1;
@@ -363,8 +502,8 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
     }
     /* After a kill of pagewise the stream has no reader, so kill the program too. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    filter_init(&filter);
-    find_exec_calls(info->target_name);
+    filter_init(&filter, blocks);
+    find_calls(info->target_name);
     if (pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE) != 0 ||
         pthread_atfork(before_fork, in_parent, in_child) != 0)
         return 1;

@@ -8,7 +8,29 @@
 
 enum { CHUNK_STEPS = 8192 };
 
-enum kind { INSTRUCTION, READ, WRITE };
+/* A record of kind MAPPING is no step. */
+enum kind { INSTRUCTION, READ, WRITE, MAPPING };
+
+/* A change of a range of pages. */
+enum change {
+    /* Private memory without a file, for which malloc can request huge pages. */
+    HEAP,
+    /* Other private memory without a file: stacks, reserved areas, what the loader maps. */
+    ANONYMOUS,
+    FILE_PAGES,
+    REMOVED,
+    /* The content is dropped, the mapping stays. */
+    DISCARDED,
+    /* The kernel wrote to it, in a system call. */
+    FILLED,
+    /* The pages move to the range of the MOVED_TO that follows. */
+    MOVED_FROM,
+    MOVED_TO,
+    /* Huge pages are requested for it. */
+    REQUESTED,
+};
+
+enum { MAPPED_PAGE_SHIFT = 12 };
 
 enum state {
     RUNNING,
@@ -18,7 +40,9 @@ enum state {
     CUT_OFF,
 };
 
-/* A reference to a block that the filter did not hold. */
+/* A reference to a block that the filter did not hold. If the kind is MAPPING, it is a change of a range of
+ * pages of 4 KiB: `references` is the first page, and `place` has the number of pages instead of the block, and
+ * the change instead of the slot. */
 struct step {
     /* References since the step before. */
     uint64_t references;

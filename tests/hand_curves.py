@@ -26,6 +26,9 @@ class HandCurve:
 
     tlb_misses = faults
 
+    def misses_of_tlb(self, tlb: str) -> int:
+        return int(self.tlb_misses(int(tlb)))
+
 
 @dataclass(frozen=True)
 class HandCurves:
@@ -35,6 +38,10 @@ class HandCurves:
     name: str = field(default="by hand")
     architecture: str | None = None
     cut: str | None = None
+    minor_faults: None = None
+
+    def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
+        return False
 
 
 def dense(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:

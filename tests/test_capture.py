@@ -153,6 +153,89 @@ def test_threads_children_and_other_programs_are_reported(tmp_path: Path) -> Non
     assert ending["processes"] == expected
 
 
+TOUCHES = r"""
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { PAGE = 4096, MIB = 1 << 20 };
+static char *aligned(void)
+{
+    char *mapped = mmap(0, 4 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return (char *)(((uintptr_t)mapped + 2 * MIB - 1) & ~(uintptr_t)(2 * MIB - 1));
+}
+int main(int count, char **words)
+{
+    int file = open(words[1], O_RDONLY);
+    volatile char *written = aligned(), *both = written + MIB, *filled = aligned(), sum = 0;
+    volatile char *mapped = mmap(0, MIB, PROT_READ, MAP_PRIVATE, file, 0);
+    if (count > 2)
+        return 0;
+    for (int byte = 0; byte < MIB; byte += PAGE)
+        written[byte] = 1;
+    for (int byte = 0; byte < MIB; byte += PAGE)
+        sum += both[byte];
+    for (int byte = 0; byte < MIB; byte += PAGE)
+        both[byte] = 1;
+    if (read(file, (char *)filled, MIB) != MIB)
+        return 1;
+    for (int byte = 0; byte < MIB; byte += PAGE)
+        sum += filled[byte] + mapped[byte];
+    munmap((char *)filled, MIB);
+    return sum & 2;
+}
+"""
+
+
+def test_minor_faults_are_known_by_what_the_memory_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, zeros = built(tmp_path, TOUCHES), tmp_path / "zeros"
+    zeros.write_bytes(bytes(1 << 20))
+    sizes = [4096, 65536, 2 << 20]
+    faults = []
+    for name, words in (("all", []), ("none", ["none"])):
+        trace = tmp_path / f"{name}.pwf"
+        captured("-o", trace, "--", program, zeros, *words)
+        found = curves(trace, page_sizes=4096, huge_pages=sizes).minor_faults
+        assert found is not None
+        faults.append(found)
+    heap = [faults[0][size]["heap"] - faults[1][size]["heap"] for size in sizes]
+    # Written, read and then written, filled by read().
+    assert heap[:2] == [256 + 512 + 256, 16 + 512 + 16]
+    # The first write makes the whole 2 MiB huge; the memory that read() fills is unmapped.
+    assert heap[2] == 2
+    files = {faults[0][size]["file"] - faults[1][size]["file"] for size in sizes}
+    assert len(files) == 1 and 16 <= files.pop() <= 18
+    trace = str(tmp_path / "all.pwf")
+    assert cli.run(["curves", trace, "--frames", "64", "--huge-pages", "4KiB,64KiB"]) == 0
+    assert "minor faults in the heap" in capsys.readouterr().out
+
+
+def test_fewer_blocks_in_the_filter_count_tlbs_of_few_ways(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program = bare(tmp_path, "cc")
+    of = {}
+    for blocks in (4, 64):
+        trace = tmp_path / f"{blocks}.pwf"
+        captured("--filter", blocks, "-o", trace, "--", program)
+        of[blocks] = curves(trace, tlb="8x4")
+        assert of[blocks].exact_from == blocks
+    fine, coarse = of[4], of[64]
+    assert (fine.references, fine.steps) == (coarse.references, coarse.steps)
+    for size, curve in coarse.sizes.items():
+        assert not fine.is_lower_bound(size, "8x4")
+        assert (
+            curve.faults([64, 100, 1000]).tolist()
+            == fine.sizes[size].faults([64, 100, 1000]).tolist()
+        )
+        assert curve.misses_of_tlb("8x4") <= fine.sizes[size].misses_of_tlb("8x4")
+    assert coarse.is_lower_bound(512, "8x4")
+    words = ["capture", "--filter", "3", "-o", str(tmp_path / "few.pwf"), "--", "true"]
+    assert cli.run(words) == 2 and "--filter" in capsys.readouterr().err
+
+
 def test_a_crash_keeps_all_references_and_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -188,8 +271,11 @@ def test_a_file_cut_between_frames_is_reported(
     captured("-o", trace, "--", sys.executable, "-c", "")
     whole = trace.read_bytes()
     (origin,) = struct.unpack_from("<I", whole, 8)
-    (frame,) = struct.unpack_from("<I", whole, 16 + origin)
-    cut.write_bytes(whole[: 24 + origin + frame])
+    end = 16 + origin
+    for _ in ("mappings", "steps"):
+        (frame,) = struct.unpack_from("<I", whole, end)
+        end += 8 + frame
+    cut.write_bytes(whole[:end])
     assert references_info(cut)["cut"] == "the file was cut off"
     assert cli.run(["info", str(cut)]) == 0
     assert "the file was cut off; the trace is whole up to the last" in capsys.readouterr().out

@@ -70,16 +70,24 @@ def test_options_reach_the_assumptions_and_have_the_defaults_of_the_model(
     assumed = json.loads(output)["assumed"]
     assert assumed["hardware"] == asdict(HARDWARE) and assumed["terms"] == asdict(TODAY)
     nested = ["--walk", "nested", "--walk-levels", "5", "--cached-levels", "1"]
-    machine = ["--tlb", "32", "--l2-tlb", "1024", "--dram", "80", "--fault", "900"]
+    machine = ["--tlb", "32x4", "--l2-tlb", "1024x8", "--dram", "80", "--fault", "900"]
     _, output, _ = ran(*command, *nested, *machine, capsys=capsys)
     assumed = json.loads(output)["assumed"]
     terms = asdict(replace(TODAY, walk="nested", walk_levels=5, cached_levels=1))
     hardware = replace(
-        HARDWARE, tlb_entries=32, second_tlb_entries=1024, dram_ns=80.0, fault_ns=900.0
+        HARDWARE,
+        tlb_entries=32,
+        tlb_ways=4,
+        second_tlb_entries=1024,
+        second_tlb_ways=8,
+        dram_ns=80.0,
+        fault_ns=900.0,
     )
     assert assumed["terms"] == terms and assumed["hardware"] == asdict(hardware)
     status, _, diagnostics = ran(*command, "--cached-levels", "4", capsys=capsys)
     assert status == 2 and "4 of 4 levels cannot be cached" in diagnostics
+    status, _, diagnostics = ran(*command, "--tlb", "64x5", capsys=capsys)
+    assert status == 2 and "64 entries has no sets of 5" in diagnostics
     for option in ("--dram", "--fault"):
         status, output, diagnostics = ran(*command, option, "nan", capsys=capsys)
         assert (status, output) == (2, "")

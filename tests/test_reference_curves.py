@@ -89,6 +89,64 @@ def test_few_frames_give_a_lower_bound(path: Path, references: list[Reference]) 
     assert few < sum(misses(references, 4096, EXACT_FROM // 2).values())
 
 
+def associative_misses(
+    references: list[Reference], page_bytes: int, entries: int, ways: int
+) -> int:
+    """Misses of a TLB in sets that sees every reference."""
+    sets: list[list[int]] = [[] for _ in range(entries // ways)]
+    count = 0
+    for _, address, size in references:
+        for page in range(address // page_bytes, (address + size - 1) // page_bytes + 1):
+            held = sets[page % len(sets)]
+            count += page not in held
+            if page in held:
+                held.remove(page)
+            held.insert(0, page)
+            del held[ways:]
+    return count
+
+
+def test_set_associative_tlbs_are_counted_or_bounded_from_below(
+    path: Path, references: list[Reference], capsys: pytest.CaptureFixture[str]
+) -> None:
+    curves = pagewise.curves(path, page_sizes=[4096, 2 << 20], tlb=["64x4", "128x64", "64"])
+    for size, curve in curves.sizes.items():
+        wide = associative_misses(references, size, 128, 64)
+        assert not curves.is_lower_bound(size, "128x64")
+        assert curve.misses_of_tlb("128x64") == wide
+        assert curve.misses_of_tlb("64") == curve.tlb_misses(64)
+        exact = associative_misses(references, size, 64, 4)
+        assert curve.misses_of_tlb("64x4") <= exact
+        if not curves.is_lower_bound(size, "64x4"):
+            assert curve.misses_of_tlb("64x4") == exact
+    assert curves.is_lower_bound(4096, "64x4")
+    with pytest.raises(UsageError, match="no TLB of 32x4"):
+        curve.misses_of_tlb("32x4")
+    words = ["curves", str(path), "--frames", "64", "--page-sizes", "4096", "--tlb", "64x4,128x64"]
+    assert cli.run(words) == 0
+    assert f"{curves.sizes[4096].misses_of_tlb('64x4'):,}+" in capsys.readouterr().out
+    assert cli.run([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["lower_bounds"] == {"4096": ["64x4"]} and result["minor_faults"] is None
+    assert result["tlb_misses"]["4096"]["128x64"] == curves.sizes[4096].misses_of_tlb("128x64")
+
+
+def test_the_start_of_a_trace_can_be_left_out(
+    path: Path, references: list[Reference], capsys: pytest.CaptureFixture[str]
+) -> None:
+    start = 5000
+    curves = pagewise.curves(path, page_sizes=4096, from_reference=start)
+    curve, whole = curves.sizes[4096], pagewise.curves(path, page_sizes=4096).sizes[4096]
+    assert curves.references == len(references) - start and curve.pages == whole.pages
+    for frames in (64, 700):
+        before = sum(misses(references[:start], 4096, frames).values())
+        assert curve.faults(frames) == whole.faults(frames) - before
+    assert 0 < curve.cold < whole.cold
+    words = ["curves", str(path), "--frames", "64", "--from-reference", str(len(references))]
+    assert cli.run(words) == 2
+    assert f"has {len(references)} references" in capsys.readouterr().err
+
+
 def test_counts_are_arrays_in_the_shape_of_the_question(path: Path) -> None:
     curve = pagewise.curves(path, page_sizes="4KiB").sizes[4096]
     table = curve.faults(numpy.array([[64, 65], [700, 10**9]]))

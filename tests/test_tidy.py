@@ -169,7 +169,7 @@ HARMLESS_CIRCLES = {
     together("relaunch/src", "driver", "driver/log"): (
         "one driver in two files: its steps, and the lines that it logs"
     ),
-    together("sim/src/refs", "mod", "curve", "pages", "second_tlb", "stack", "trees"): (
+    together("sim/src/refs", "mod", "curve", "pages", "stack", "tlb", "trees"): (
         "one stack of pages in several files, with counts by kind of reference in each"
     ),
     together("sim/src/scenario", "mod", "apps", "schedule"): (

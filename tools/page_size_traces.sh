@@ -1,9 +1,10 @@
 #!/bin/sh
 # Captures the traces of `pagewise study page-size`: five Debian programs, each on a first input, a
 # similar one (same kind and size) and a different one (another size). Existing traces are kept.
-# Usage: tools/page_size_traces.sh FOLDER [full|small]
+# Usage: tools/page_size_traces.sh FOLDER [full|small|large]
 # full: at most 2,000,000,000 references of each. small: only the first 20 to 70 million of the first
-# input, about 1 MB a trace, as in examples/page-size.
+# input, about 1 MB a trace, as in examples/page-size. large: inputs of which each program uses at least 100 MiB,
+# first input only; the game is another one, because the others use less.
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 size=${2:-full}
@@ -12,13 +13,18 @@ cd "$(dirname "$0")/.."
 packages=""
 need() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
 PATH=$PATH:/usr/games
-need chocolate-doom chocolate-doom
 need ssconvert gnumeric
 need convert-im6.q16 imagemagick
 need mutool mupdf-tools
 need ffmpeg ffmpeg
 wads=/usr/share/games/doom
-[ -e $wads/freedoom1.wad ] || packages="$packages freedoom"
+if [ "$size" = large ]; then
+    need openttd openttd
+    [ -e /usr/share/games/openttd/baseset/opengfx ] || packages="$packages openttd-opengfx"
+else
+    need chocolate-doom chocolate-doom
+    [ -e $wads/freedoom1.wad ] || packages="$packages freedoom"
+fi
 policy=/usr/share/doc/debian-policy/policy.pdf.gz
 [ -e $policy ] || packages="$packages debian-policy"
 # The package list is meant to be split into words.
@@ -42,22 +48,32 @@ film() { # NAME PATTERN SECONDS
     [ -e "$1" ] || ffmpeg -loglevel error -f lavfi -i "$2" -t "$3" \
         -c:v libx264 -preset fast -threads 1 "$1"
 }
-sheet first.csv 12000 12 1
-sheet alike.csv 12000 12 2
-sheet unlike.csv 3000 40 3
-picture first.jpg 2400x1800 1
-picture alike.jpg 2400x1800 2
-picture unlike.jpg 1600x1200 3
-film first.mp4 mandelbrot=size=1280x720:rate=25 8
-film alike.mp4 testsrc2=size=1280x720:rate=25 8
-film unlike.mp4 testsrc2=size=854x480:rate=25 20
+if [ "$size" = large ]; then
+    sheet large.csv 60000 12 1
+    picture large.jpg 4800x3600 1
+    film large.mp4 testsrc2=size=3840x2160:rate=25 2
+    printf '[game_creation]\nmap_x = 12\nmap_y = 12\n' >openttd.cfg # 4096 x 4096 tiles
+else
+    sheet first.csv 12000 12 1
+    sheet alike.csv 12000 12 2
+    sheet unlike.csv 3000 40 3
+    picture first.jpg 2400x1800 1
+    picture alike.jpg 2400x1800 2
+    picture unlike.jpg 1600x1200 3
+    film first.mp4 mandelbrot=size=1280x720:rate=25 8
+    film alike.mp4 testsrc2=size=1280x720:rate=25 8
+    film unlike.mp4 testsrc2=size=854x480:rate=25 20
+fi
 [ -e policy.pdf ] || zcat $policy >policy.pdf
 
-threads=
+threads= large=4000000000
 trace() { # NAME REFERENCES_IF_SMALL COMMAND...
     name=$1 references=$2
     shift 2
-    [ "$size" = small ] || references=2000000000
+    case $size in
+    full) references=2000000000 ;;
+    large) references=$large ;;
+    esac
     case $size-$name in small-*-*like) return ;; esac
     [ -e "$folder/$name.pwf" ] && return
     echo "capturing $name"
@@ -84,6 +100,16 @@ multimedia() {
     trace "$1" 24000000 ffmpeg -loglevel error -threads 1 -i "$2" -f null -
 }
 
+if [ "$size" = large ]; then
+    trace game 0 openttd -x -c openttd.cfg -g -G 1 -v null:ticks=100 -s null -m null
+    large=8000000000
+    office office large.csv
+    large=4000000000
+    photo photo large.jpg
+    pdf pdf 600 1-4
+    multimedia multimedia large.mp4
+    exit
+fi
 game game freedoom1.wad demo1
 game game-alike freedoom1.wad demo2
 game game-unlike freedoom2.wad demo1

@@ -107,6 +107,7 @@ def capture_references(
     status: Callable[[], int | None],
     *,
     follows_threads: bool = False,
+    filter_blocks: int = 64,
     force: bool = False,
     progress: _Progress | None = None,
 ) -> types.CaptureReport: ...

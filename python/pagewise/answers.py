@@ -17,6 +17,7 @@ from pagewise.types import (
     Features,
     Gap,
     Loss,
+    MinorFaults,
     ReadAheadFaults,
     SwapArea,
     Zram,
@@ -477,7 +478,7 @@ class AdvicePageSize(TypedDict):
     ideal_bytes: Count
     """The best of all sizes."""
     regret: float
-    """What the target's sizes cost against it, as a share."""
+    """The gain of that best size minus this gain."""
     footprint_factor: Amount
     """Footprint in pages of this size by that in pages of 4 KiB."""
     time_ns: dict[str, Amount]
@@ -518,8 +519,12 @@ class HardwareTimes(TypedDict):
     """One access of memory."""
     tlb_entries: Count
     """Entries of the first level."""
+    tlb_ways: Count
+    """Entries of a set of the first level; 0 if it is fully associative."""
     second_tlb_entries: Count
     """Entries of the second level."""
+    second_tlb_ways: Count
+    """Entries of a set of the second level; 0 if it is fully associative."""
     fault_ns: Amount
     """The kernel's part of a fault."""
     zero_ns_per_byte: Amount
@@ -573,6 +578,8 @@ class MemoryTimes(TypedDict):
     """Address translation."""
     data_ns: list[Amount]
     """Reading data, faults included."""
+    first_touch_ns: list[Amount]
+    """The faults at first touches, which are part of it."""
     paper_ns: list[Amount] | None
     """The sum as the paper's fit has it; null with too few sizes."""
     sampled_ns: list[Amount] | None
@@ -626,7 +633,7 @@ class CountsByPageSize(TypedDict):
     faults: dict[str, dict[str, Count]]
     """Page faults, by page size and frames."""
     tlb_misses: dict[str, dict[str, Count]]
-    """Misses of a fully associative TLB, by page size and entries."""
+    """Misses of a first TLB, by page size and entries, or ENTRIESxWAYS."""
 
 
 class CurvesResult(CountsByPageSize, CountedReferences):
@@ -640,8 +647,15 @@ class CurvesResult(CountsByPageSize, CountedReferences):
     """All references."""
     steps: Count
     """References that the filter let through, of all kinds."""
+    from_reference: Count
+    """References at the start that were not counted; they fill TLBs and memories."""
     exact_from: Count
     """Frames or entries from which counts are exact; with fewer they are lower bounds."""
+    lower_bounds: dict[str, list[str]]
+    """First TLBs that may miss more often than was counted, by page size."""
+    minor_faults: dict[str, MinorFaults] | None
+    """Minor faults with ample memory, by bytes of a huge page; null if the trace has no
+    mappings."""
     pages: dict[str, Count]
     """Distinct pages, by page size."""
     write_backs: dict[str, dict[str, Count]]

@@ -23,6 +23,7 @@ from pagewise.models.page_size_time import (
 )
 from pagewise.recording import PathLike, Progress
 from pagewise.reference_curves import PAGE_SIZES, curves
+from pagewise.units import format_size
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -40,6 +41,7 @@ def page_size(
     model: Model = "exact",
     margin: float = MARGIN,
     hardware: Hardware = HARDWARE,
+    from_reference: int = 0,
     progress: Progress | None = None,
 ) -> PageSize:
     """Recommends a page size for the program of ``trace`` (``.pwf``).
@@ -47,13 +49,20 @@ def page_size(
     ``memory``: a size, or a share of the footprint in 4 KiB pages (``"80%"``). ``storage``: a name
     from `pagewise devices` with a known bandwidth, or a device file. ``target``: where to set the
     size (`advise_page_size`). ``terms``: choices that the paper leaves open. ``hardware``: sizes of
-    the TLB, and times of TLB, memory and faults.
+    the TLB, and times of TLB, memory and faults. ``from_reference``: leaves out the references
+    before this one, the start-up of the program.
 
     For each of ``memories`` the result has the judged sizes, T_A and T_D counted, and T_TOTAL by
     the two fits, in nanoseconds per reference.
     """
     return answer(
-        curves(trace, progress=progress),
+        curves(
+            trace,
+            tlb=hardware.tlb,
+            second_tlb=hardware.second_tlb,
+            from_reference=from_reference,
+            progress=progress,
+        ),
         str(trace),
         memory=memory,
         storage=storage,
@@ -83,6 +92,17 @@ def answer(
     asked = memory_of(memory, footprint)
     memories = sorted({asked, *(round(share * footprint) for share in SHARES)})
     shown = [curve(counted, each, machine) for each in memories]
+    advice = advise_page_size(
+        counted,
+        memory=asked,
+        storage=storage,
+        target=target,
+        terms=terms,
+        model=model,
+        margin=margin,
+        hardware=hardware,
+    )
+    advice["notes"] += lower_bound_note(counted, machine)
     return {
         "schema": SCHEMA,
         "pagewise": _core.version(),
@@ -103,18 +123,21 @@ def answer(
             "margin": margin,
         },
         "memory_bytes": asked,
-        "advice": advise_page_size(
-            counted,
-            memory=asked,
-            storage=storage,
-            target=target,
-            terms=terms,
-            model=model,
-            margin=margin,
-            hardware=hardware,
-        ),
+        "advice": advice,
         "memories": [each for each in shown if each["sizes_bytes"]],
     }
+
+
+def lower_bound_note(counted: Curves, machine: Machine) -> list[str]:
+    """A note on page sizes at which the first TLB may miss more often than was counted."""
+    tlb = machine.hardware.tlb
+    sizes = [size for size in PAGE_SIZES if counted.is_lower_bound(size, tlb)]
+    if not sizes:
+        return []
+    return [
+        f"misses of a TLB of {tlb} are lower bounds from {format_size(sizes[0])} to "
+        f"{format_size(sizes[-1])}: capture with --filter 4 to count all"
+    ]
 
 
 def curve(counted: Curves, memory_bytes: int, machine: Machine) -> MemoryTimes:
@@ -134,6 +157,7 @@ def curve(counted: Curves, memory_bytes: int, machine: Machine) -> MemoryTimes:
         "sizes_bytes": sizes,
         "translation_ns": [float(time.translation_ns) for time in times],
         "data_ns": [float(time.data_ns) for time in times],
+        "first_touch_ns": [machine.first_touch_ns(counted, size) for size in sizes],
         "paper_ns": fitted("paper"),
         "sampled_ns": fitted("sampled"),
     }

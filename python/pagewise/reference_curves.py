@@ -1,7 +1,8 @@
 """Exact TLB misses and page faults of a program at every page size, from one pass.
 
-A reference trace has passed a filter that holds the 64 blocks of 512 bytes used last. Counts here
-are exact from 64 entries or frames up, and lower bounds with fewer. Source: LRU stack distances
+A reference trace has passed a filter that holds the 64 blocks of 512 bytes used last, or fewer.
+Counts here are exact from 64 entries or frames up, and lower bounds with fewer than the filter has
+blocks. Source: LRU stack distances
 (Mattson et al. 1970); dirty levels (Thompson and Smith 1989) for write-backs.
 """
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from pagewise.answers import CountsByPageSize, CurvesResult
-    from pagewise.types import ReadAheadFaults, ReadAheadRun, SizeCounts
+    from pagewise.types import MinorFaults, ReadAheadFaults, ReadAheadRun, SizeCounts
 
     Counts = NDArray[int64]
 
@@ -36,12 +37,14 @@ PAGE_SIZES = tuple(512 << step for step in range(13))
 """512 bytes to 2 MiB: the sizes with curves."""
 
 EXACT_FROM = 64
-"""Counts are exact from this many entries or frames on; with fewer they are lower bounds."""
+"""Counts are exact from this many entries or frames on, whatever the filter of the trace."""
 
 FRAMES_MAX = 2**32 - 1
 """Most frames of a memory with a policy or read-ahead, which is simulated separately."""
 ENTRIES_MAX = 2**20
-"""Most entries of a second TLB, which all take memory; processors have some thousands."""
+"""Most entries of a set-associative TLB, which all take memory; processors have some thousands."""
+TLB = "64"
+"""The first TLB: 64 entries, fully associative."""
 
 Sizes = int | str | Iterable[int | str]
 Named = TypeVar("Named", int, str, int | str)
@@ -75,27 +78,28 @@ class PageSizeCurve:
     """Counts for pages of one size under LRU; every count includes cold misses."""
 
     page_bytes: int
+    pages: int
+    """Distinct pages that the whole trace references."""
     cold_by_kind: Mapping[str, int]
     """First references to a page, by kind."""
     second_tlb_misses: Mapping[str, int]
-    """Misses in a TLB of 64 entries and then in a second one, by ENTRIESxWAYS."""
+    """Misses in the first TLB of `curves` and then in a second one, by ENTRIESxWAYS."""
     misses_by_kind: Counts = field(repr=False)
     """A row for each of ``KINDS``: misses with 0, 1, 2, ... frames; then the last value repeats."""
     write_backs_by_frames: Counts = field(repr=False)
     """Dirty pages evicted with 0, 1, 2, ... frames; then the last value, 0, repeats."""
+    associative_by_kind: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Misses of set-associative first TLBs, by ENTRIESxWAYS and kind."""
+    lower_bounds: frozenset[str] = frozenset()
+    """Set-associative TLBs that may miss more often, because the filter hid references."""
     policy_faults: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Page faults under policies other than LRU, by name and frames: close, not exact."""
     read_ahead: Mapping[int, Mapping[int, ReadAheadCounts]] = field(default_factory=dict)
     """LRU memories with read-ahead, by pages of the window and frames."""
 
     @property
-    def pages(self) -> int:
-        """Distinct pages that were referenced."""
-        return self.cold
-
-    @property
     def cold(self) -> int:
-        """First references to a page, which miss at every size."""
+        """First references to a page among those counted, which miss at every size."""
         return sum(self.cold_by_kind.values())
 
     @property
@@ -113,6 +117,18 @@ class PageSizeCurve:
     def tlb_misses(self, entries: ArrayLike, *, kind: str | None = None) -> Counts:
         """Misses of fully associative TLBs by number of entries; ``kind`` as in `faults`."""
         return at(self.misses if kind is None else self.misses_of(kind), entries, "entry")
+
+    def misses_of_tlb(self, tlb: str, *, kind: str | None = None) -> int:
+        """Misses of a first TLB: ``"64"`` is fully associative, ``"64x4"`` has sets of 4.
+
+        Raises UsageError for a set-associative TLB that `curves` was not asked for.
+        """
+        if "x" not in tlb:
+            return int(self.tlb_misses(int(tlb), kind=kind))
+        if tlb not in self.associative_by_kind:
+            raise UsageError(f"no TLB of {tlb} was counted", hint="give it to curves as tlb")
+        counts = self.associative_by_kind[tlb]
+        return sum(counts.values()) if kind is None else counts[kind]
 
     def write_backs(self, frames: ArrayLike) -> Counts:
         """Dirty pages evicted, by memory size in frames: writes to storage.
@@ -150,12 +166,19 @@ class Curves:
     """The processor of a captured program, as QEMU names it."""
     cut: str | None = None
     """Why the counts cover only a part of the run; None if they cover the whole run."""
+    from_reference: int = 0
+    """References at the start that fill TLBs and memories, and are not counted."""
+    exact_from: int = EXACT_FROM
+    """Blocks of the filter: counts are exact from this many entries, ways or frames."""
+    minor_faults: Mapping[int, MinorFaults] | None = None
+    """Minor faults of the whole trace with ample memory, by bytes of a huge page (4096: none);
+    None for a trace without mappings."""
 
     @property
     def references(self) -> int:
-        """Instructions, reads and writes; a reference that crosses a page counts once, for both
-        pages."""
-        return self.instructions + self.reads + self.writes
+        """Instructions, reads and writes that were counted; a reference that crosses a page counts
+        once, for both pages."""
+        return self.instructions + self.reads + self.writes - self.from_reference
 
     @property
     def steps(self) -> int:
@@ -166,10 +189,10 @@ class Curves:
         """The object of ``pagewise curves --json``; keys of counts are texts.
 
         ``frames``: numbers, or sizes with a unit, which mean as many frames as fit; a size that
-        fits none is left out. ``tlb``: entries. ``policy_faults`` and ``read_ahead`` are of the
-        memories given to `curves`.
+        fits none is left out. ``tlb``: entries, or ENTRIESxWAYS. ``policy_faults``
+        and ``read_ahead`` are of the memories given to `curves`.
         """
-        entries = whole_numbers(tlb)
+        entries = tlbs_of(tlb)
         memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}
         return {
             "schema": "pagewise.curves/1",
@@ -180,7 +203,15 @@ class Curves:
             "writes": self.writes,
             "steps": self.steps,
             "cut": self.cut,
-            "exact_from": EXACT_FROM,
+            "from_reference": self.from_reference,
+            "exact_from": self.exact_from,
+            "lower_bounds": {
+                str(size): [tlb for tlb in entries if self.is_lower_bound(size, tlb)]
+                for size in self.sizes
+            },
+            "minor_faults": None
+            if self.minor_faults is None
+            else {str(size): counts for size, counts in self.minor_faults.items()},
             "pages": {str(size): curve.pages for size, curve in self.sizes.items()},
             **self.misses(memories, entries, None),
             "write_backs": {
@@ -207,8 +238,14 @@ class Curves:
             "by_kind": {kind: self.misses(memories, entries, kind) for kind in KINDS},
         }
 
+    def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
+        """Whether a first TLB may miss more often than was counted."""
+        if "x" in tlb:
+            return tlb in self.sizes[page_bytes].lower_bounds
+        return int(tlb) < self.exact_from
+
     def misses(
-        self, memories: Mapping[int, Sequence[int]], entries: Sequence[int], kind: str | None
+        self, memories: Mapping[int, Sequence[int]], tlbs: Sequence[str], kind: str | None
     ) -> CountsByPageSize:
         """Cold misses, faults and TLB misses by page size, for one kind of reference or all."""
         return {
@@ -221,7 +258,7 @@ class Curves:
                 for size, curve in self.sizes.items()
             },
             "tlb_misses": {
-                str(size): counted(entries, curve.tlb_misses(entries, kind=kind))
+                str(size): {tlb: curve.misses_of_tlb(tlb, kind=kind) for tlb in tlbs}
                 for size, curve in self.sizes.items()
             },
         }
@@ -231,26 +268,34 @@ def curves(
     trace: PathLike,
     *,
     page_sizes: Sizes = PAGE_SIZES,
+    tlb: Sizes = TLB,
     second_tlb: str | Sequence[str] = (),
     policy: str | Sequence[str] = (),
     read_ahead: Sizes = (),
     frames: Sizes = (),
+    huge_pages: Sizes = (),
+    from_reference: int = 0,
     progress: Progress | None = None,
 ) -> Curves:
     """TLB misses and page faults of a program by page size, from one pass over its trace.
 
     ``trace``: a reference trace (``.pwf``). ``page_sizes``: bytes or sizes (``"4KiB"``), powers of
-    two from 512 bytes to 2 MiB. ``second_tlb``: ``"1536x12"`` is a TLB of 1536 entries in sets of
-    12 behind a first TLB of 64 entries. ``policy``: names from ``pagewise list policies``; policies
+    two from 512 bytes to 2 MiB. ``tlb``: first TLBs; ``"64x4"`` has 64 entries in sets of 4, ``64``
+    is fully associative. ``second_tlb``: TLBs behind the first of ``tlb``, as in ``"1536x12"``.
+    ``policy``: names from ``pagewise list policies``; policies
     see only the steps of the filter, so their faults are close, not exact. ``read_ahead``: pages of
     a window, powers of two up to 1024. These two need ``frames``: numbers, or sizes with a unit;
-    sizes of fewer than 64 frames are skipped.
+    sizes of fewer than 64 frames are skipped. ``huge_pages``: sizes of transparent huge pages, from
+    4 KiB to 2 MiB, for which minor faults are counted. ``from_reference``: references before this
+    one fill TLBs and memories, but only later ones are counted; the start-up of a program is left
+    out.
 
     Memory: some hundred bytes per distinct page. Raises UnreadableInput for any other file,
     UsageError for unknown names and impossible sizes.
     """
     sizes = sizes_of(page_sizes)
-    second_tlbs, policies, windows = (
+    tlbs, second_tlbs, policies, windows = (
+        tlbs_of(tlb),
         texts(second_tlb),
         policies_in(policy),
         whole_numbers(read_ahead),
@@ -264,6 +309,7 @@ def curves(
         refuse_beyond(FRAMES_MAX, count)
     question = {
         "page_bytes": sizes,
+        "first_tlbs": [shape_of(text) for text in tlbs],
         "second_tlbs": [geometry_of(text) for text in second_tlbs],
         "policies": policies,
         "memories": list(memories.items()),
@@ -273,6 +319,8 @@ def curves(
             for count in counts
             for window in windows
         ],
+        "huge_page_bytes": sizes_of(huge_pages) if listed(huge_pages) else [],
+        "from_reference": from_reference,
     }
     path = os.fspath(trace)
     answer, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
@@ -289,6 +337,7 @@ def curves(
             answered["page_bytes"]: curve_of(
                 answered,
                 columns[rank * width : (rank + 1) * width],
+                tlbs,
                 second_tlbs,
                 answer["read_aheads"],
             )
@@ -296,12 +345,18 @@ def curves(
         },
         architecture=answer["architecture"],
         cut=answer["cut"],
+        from_reference=from_reference,
+        exact_from=answer["filter_blocks"],
+        minor_faults=None
+        if answer["minor_faults"] is None
+        else {faults["page_bytes"]: faults for faults in answer["minor_faults"]},
     )
 
 
 def curve_of(
     answered: SizeCounts,
     columns: Sequence[bytes],
+    tlbs: Sequence[str],
     second_tlbs: Sequence[str],
     read_aheads: Sequence[ReadAheadRun],
 ) -> PageSizeCurve:
@@ -310,6 +365,8 @@ def curve_of(
 
     *misses, write_backs = (numpy.frombuffer(column, dtype="<i8") for column in columns)
     second = (sum(counts.values()) for counts in answered["second_tlb_misses"])
+    first = dict(zip(tlbs, answered["first_tlb_misses"], strict=True))
+    associative = {name: tlb for name, tlb in first.items() if "x" in name}
     policy_faults: dict[str, dict[int, int]] = {}
     for row in answered["policy_faults"]:
         policy_faults.setdefault(row["policy"], {})[row["frames"]] = row["faults"]
@@ -321,10 +378,13 @@ def curve_of(
             )
     return PageSizeCurve(
         page_bytes=answered["page_bytes"],
+        pages=answered["pages"],
         cold_by_kind=answered["cold"],
         second_tlb_misses=dict(zip(second_tlbs, second, strict=True)),
         misses_by_kind=numpy.stack(misses),
         write_backs_by_frames=write_backs,
+        associative_by_kind={name: tlb["misses"] for name, tlb in associative.items()},
+        lower_bounds=frozenset(name for name, tlb in associative.items() if not tlb["is_exact"]),
         policy_faults=policy_faults,
         read_ahead=read_ahead,
     )
@@ -404,6 +464,35 @@ def texts(names: str | Sequence[str]) -> list[str]:
 def once(named: Iterable[Named]) -> list[Named]:
     """The names without repetitions."""
     return list(dict.fromkeys(named))
+
+
+def tlbs_of(tlb: Sizes) -> list[str]:
+    """First TLBs by name, ``"64"`` or ``"64x4"``. Raises UsageError for any other text."""
+    names = []
+    for name in listed(tlb):
+        if isinstance(name, str) and "x" in name:
+            entries, ways = geometry_of(name)
+            names.append(f"{entries}x{ways}")
+        else:
+            names += map(str, whole_numbers([name]))
+    return once(names)
+
+
+def tlb_of(text: str) -> tuple[int, int]:
+    """The entries and ways of one TLB; 0 ways if it is fully associative."""
+    names = tlbs_of(text)
+    if len(names) != 1:
+        raise UsageError(f"not one TLB: {text!r}", hint="N or ENTRIESxWAYS, as in 64x4")
+    entries, ways = shape_of(names[0])
+    return entries, ways if "x" in names[0] else 0
+
+
+def shape_of(tlb: str) -> tuple[int, int]:
+    """The entries and ways of a first TLB of `tlbs_of`."""
+    if "x" in tlb:
+        return geometry_of(tlb)
+    refuse_beyond(FRAMES_MAX, int(tlb))
+    return int(tlb), int(tlb)
 
 
 def geometry_of(text: str) -> tuple[int, int]:

@@ -431,11 +431,15 @@ class CurveSummary(TypedDict):
     writes: int
     """Data written, or modified by one instruction."""
     steps: dict[str, int]
-    """References that the filter did not absorb, by kind."""
+    """References that missed a filter of 64 blocks, by kind."""
     sizes: list[SizeCounts]
     """Counts by page size, in the order asked for."""
     read_aheads: list[ReadAheadRun]
     """Memories with read-ahead, in the order asked for."""
+    filter_blocks: int
+    """Blocks of the filter of the trace."""
+    minor_faults: list[MinorFaults] | None
+    """Minor faults by size of huge pages; null for a trace without mappings."""
 
 
 class Decision(TypedDict):
@@ -1005,6 +1009,19 @@ class MemoryPoint(TypedDict):
     """Memory available without swapping."""
     swap_free_bytes: int
     """Free swap of all areas."""
+
+
+class MinorFaults(TypedDict):
+    """Minor faults at one size, by what the memory is."""
+
+    page_bytes: int
+    """Bytes of a huge page; 4096 for none."""
+    heap: int
+    """Faults in memory for which `malloc` can request huge pages."""
+    anonymous: int
+    """Faults in other private memory without a file."""
+    file: int
+    """Faults in mapped files and shared memory."""
 
 
 class Misses(TypedDict):
@@ -1697,8 +1714,12 @@ class SizeCounts(TypedDict):
 
     page_bytes: int
     """Bytes of a page."""
+    pages: int
+    """Distinct pages of the whole trace."""
     cold: dict[str, int]
     """First references to a page, by kind."""
+    first_tlb_misses: list[TlbCount]
+    """Misses of each first TLB."""
     second_tlb_misses: list[dict[str, int]]
     """Misses of each second TLB, by kind."""
     policy_faults: list[PolicyFaultCount]
@@ -1815,6 +1836,15 @@ class TimeRange(TypedDict):
     """Seconds with low latencies."""
     high: float
     """Seconds with high latencies."""
+
+
+class TlbCount(TypedDict):
+    """Misses of a TLB."""
+
+    misses: dict[str, int]
+    """Misses by kind."""
+    is_exact: bool
+    """Whether every miss was counted; otherwise the count is a lower bound."""
 
 
 class Traffic(TypedDict):

@@ -116,5 +116,9 @@ def gain(total_ns: Mapping[int, float], page_bytes: int) -> float:
 
 
 def regret(total_ns: Mapping[int, float], page_bytes: int) -> float:
-    """Time of a size minus the time of the best size, as a share of the latter."""
-    return total_ns[page_bytes] / min(total_ns.values()) - 1
+    """The gain of the best size minus that of this size.
+
+    The share is of the time at 4 KiB, as of any gain: the time of the best size may be nearly
+    nothing, of which any other time is a multiple that says nothing.
+    """
+    return (total_ns[page_bytes] - min(total_ns.values())) / total_ns[PAGE_BYTES]

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use sim::refs::{
-    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
+    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry, TlbMisses,
+    Tlbs,
 };
 use trace::references::{Reader, cut};
 use types::{ReferenceKind, ReferenceTotals};
@@ -16,6 +17,7 @@ use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
 use crate::results::{
     CountedReferences, CurveSummary, NamedCounts, PolicyFaultCount, ReadAheadRun, SizeCounts,
+    TlbCount,
 };
 
 /// A request from Python.
@@ -25,6 +27,8 @@ struct Wanted {
     page_bytes: Vec<u64>,
     /// Entries and ways.
     #[serde(default)]
+    first_tlbs: Vec<(u32, u32)>,
+    #[serde(default)]
     second_tlbs: Vec<(u32, u32)>,
     #[serde(default)]
     policies: Vec<String>,
@@ -33,6 +37,10 @@ struct Wanted {
     memories: Vec<(u64, Vec<u32>)>,
     #[serde(default)]
     read_aheads: Vec<WantedReadAhead>,
+    #[serde(default)]
+    huge_page_bytes: Vec<u64>,
+    #[serde(default)]
+    from_reference: u64,
 }
 
 #[derive(Deserialize)]
@@ -45,8 +53,7 @@ struct WantedReadAhead {
 
 impl Wanted {
     fn questions(self) -> Result<Questions, sim::Error> {
-        let geometry = |(entries, ways)| TlbGeometry::new(entries, ways);
-        let second_tlbs = self.second_tlbs.into_iter().map(geometry).collect::<Result<_, _>>()?;
+        let tlbs = Tlbs { first: shapes(self.first_tlbs)?, second: shapes(self.second_tlbs)? };
         let read_ahead = |WantedReadAhead { page_bytes, frames, window }| ReadAhead {
             page_bytes,
             frames,
@@ -54,12 +61,18 @@ impl Wanted {
         };
         Ok(Questions {
             page_bytes: self.page_bytes,
-            second_tlbs,
+            tlbs,
             policies: self.policies,
             memories: self.memories,
             read_aheads: self.read_aheads.into_iter().map(read_ahead).collect(),
+            huge_page_bytes: self.huge_page_bytes,
+            from_reference: self.from_reference,
         })
     }
+}
+
+fn shapes(tlbs: Vec<(u32, u32)>) -> Result<Vec<TlbGeometry>, sim::Error> {
+    tlbs.into_iter().map(|(entries, ways)| TlbGeometry::new(entries, ways)).collect()
 }
 
 /// Reads a trace of references once. Returns totals and cold misses, and four columns for
@@ -89,7 +102,9 @@ pub fn reference_curves<'py>(
 fn summary(answers: &Answers, reader: &Reader) -> CurveSummary {
     let sizes = answers.sizes.iter().map(|size| SizeCounts {
         page_bytes: size.page_bytes,
+        pages: size.pages,
         cold: by_name(size.curve.cold()),
+        first_tlb_misses: size.first_tlb_misses.iter().map(tlb_count).collect(),
         second_tlb_misses: size.second_tlb_misses.iter().map(|&misses| by_name(misses)).collect(),
         policy_faults: size.policy_faults.iter().map(fault_count).collect(),
     });
@@ -104,7 +119,13 @@ fn summary(answers: &Answers, reader: &Reader) -> CurveSummary {
         steps: by_name(answers.steps),
         sizes: sizes.collect(),
         read_aheads: read_aheads.collect(),
+        filter_blocks: reader.origin().filter_blocks,
+        minor_faults: answers.minor_faults.clone(),
     }
+}
+
+fn tlb_count(tlb: &TlbMisses) -> TlbCount {
+    TlbCount { misses: by_name(tlb.misses), is_exact: tlb.is_exact }
 }
 
 fn fault_count(faults: &PolicyFaults) -> PolicyFaultCount {

@@ -46,7 +46,7 @@ pub fn references_info(
 /// descriptors of this process. `status` waits for the program and returns its status as `subprocess`
 /// does, or None if the capture was interrupted.
 #[pyfunction]
-#[pyo3(signature = (stream, shared, output, command, architecture, status, *, follows_threads=false, force=false, progress=None))]
+#[pyo3(signature = (stream, shared, output, command, architecture, status, *, follows_threads=false, filter_blocks=64, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn capture_references(
     py: Python<'_>,
@@ -57,12 +57,14 @@ pub fn capture_references(
     architecture: String,
     status: Py<PyAny>,
     follows_threads: bool,
+    filter_blocks: usize,
     force: bool,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<CaptureReport>> {
     let origin = Origin {
         architecture: Some(architecture),
         follows_threads: Some(follows_threads),
+        filter_blocks,
         ..Origin::new("capture", command)
     };
     let opened = |number: u32| Path::new("/proc/self/fd").join(number.to_string());

@@ -377,12 +377,16 @@ pub struct CurveSummary {
     /// The references of the program.
     #[serde(flatten)]
     pub references: CountedReferences,
-    /// References that the filter did not absorb, by kind.
+    /// References that missed a filter of 64 blocks, by kind.
     pub steps: NamedCounts,
     /// Counts by page size, in the order asked for.
     pub sizes: Vec<SizeCounts>,
     /// Memories with read-ahead, in the order asked for.
     pub read_aheads: Vec<ReadAheadRun>,
+    /// Blocks of the filter of the trace.
+    pub filter_blocks: usize,
+    /// Minor faults by size of huge pages; null for a trace without mappings.
+    pub minor_faults: Option<Vec<sim::refs::MinorFaults>>,
 }
 
 /// References of a program by kind, and whether they are of the whole run.
@@ -406,12 +410,25 @@ pub type NamedCounts = BTreeMap<&'static str, u64>;
 pub struct SizeCounts {
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Distinct pages of the whole trace.
+    pub pages: u64,
     /// First references to a page, by kind.
     pub cold: NamedCounts,
+    /// Misses of each first TLB.
+    pub first_tlb_misses: Vec<TlbCount>,
     /// Misses of each second TLB, by kind.
     pub second_tlb_misses: Vec<NamedCounts>,
     /// Page faults under policies other than LRU.
     pub policy_faults: Vec<PolicyFaultCount>,
+}
+
+/// Misses of a TLB.
+#[derive(Serialize, JsonSchema)]
+pub struct TlbCount {
+    /// Misses by kind.
+    pub misses: NamedCounts,
+    /// Whether every miss was counted; otherwise the count is a lower bound.
+    pub is_exact: bool,
 }
 
 /// Page faults of one memory under one policy.
@@ -479,6 +496,7 @@ pub fn parts() -> Value {
     // The results of `curves` have these too.
     generator.subschema_for::<CountedReferences>();
     generator.subschema_for::<sim::refs::ReadAheadCounts>();
+    generator.subschema_for::<sim::refs::MinorFaults>();
     generator.subschema_for::<Row>();
     generator.subschema_for::<PolicyRow>();
     generator.subschema_for::<ArchitectureRow>();

@@ -60,8 +60,13 @@ pub fn program(seed: u64, length: usize) -> Vec<Reference> {
         .collect()
 }
 
-/// The filter's steps for the references, with a list of blocks, the most recently used first.
+/// The steps of a filter of [`FILTER_BLOCKS`].
 pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
+    filtered_by(FILTER_BLOCKS, references)
+}
+
+/// The steps of a filter of `blocks`, with a list of blocks, the most recently used first.
+pub fn filtered_by(blocks: usize, references: &[Reference]) -> Vec<ReferenceStep> {
     let mut held: Vec<LeftBlock> = Vec::new();
     let mut steps = Vec::new();
     let mut since = 0;
@@ -73,7 +78,7 @@ pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
             if let Some(place) = place {
                 used = held.remove(place);
             } else {
-                let left = if held.len() == FILTER_BLOCKS { held.pop() } else { None };
+                let left = if held.len() == blocks { held.pop() } else { None };
                 steps.push(ReferenceStep { references: since, kind: reference.kind, block, left });
                 since = 0;
             }
@@ -103,6 +108,11 @@ impl Memory {
         Memory { frames, page_bytes, pages: Vec::new(), misses, write_backs: 0 }
     }
 
+    /// Number of frames.
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
     /// The program refers to memory.
     pub fn refer(&mut self, reference: Reference) {
         for page in reference.pages(self.page_bytes) {
@@ -123,35 +133,50 @@ impl Memory {
     }
 }
 
-/// A fully associative TLB and, behind it, a set-associative second TLB for the misses of the first.
-/// Each set is a list, the most recently used page first.
-pub struct TwoTlbs {
-    page_bytes: u64,
-    first: Vec<u64>,
-    first_entries: usize,
+/// A TLB of entries in sets. Each set is a list, the most recently used page first.
+pub struct Tlb {
     sets: Vec<Vec<u64>>,
     ways: usize,
-    /// References that miss in both TLBs, by kind.
+    /// References that miss, by kind.
     pub misses: [u64; ReferenceKind::ALL.len()],
 }
 
+impl Tlb {
+    /// An empty TLB.
+    pub fn new((entries, ways): (u32, u32)) -> Tlb {
+        let sets = vec![Vec::new(); (entries / ways) as usize];
+        Tlb { sets, ways: ways as usize, misses: [0; ReferenceKind::ALL.len()] }
+    }
+
+    /// Looks up a page and puts it in front of its set; returns whether it misses.
+    pub fn look_up(&mut self, page: u64, kind: ReferenceKind) -> bool {
+        let set = page % self.sets.len() as u64;
+        let is_miss = !is_found(&mut self.sets[set as usize], page, self.ways);
+        self.misses[kind as usize] += u64::from(is_miss);
+        is_miss
+    }
+}
+
+/// A TLB and, behind it, a second TLB for the misses of the first.
+pub struct TwoTlbs {
+    page_bytes: u64,
+    /// The first TLB.
+    pub first: Tlb,
+    /// The TLB behind it.
+    pub second: Tlb,
+}
+
 impl TwoTlbs {
-    /// Empty TLBs with these numbers of entries; the second has sets of `ways`.
-    pub fn new(page_bytes: u64, first_entries: usize, second_entries: usize, ways: usize) -> Self {
-        let sets = vec![Vec::new(); second_entries / ways];
-        let misses = [0; ReferenceKind::ALL.len()];
-        TwoTlbs { page_bytes, first: Vec::new(), first_entries, sets, ways, misses }
+    /// Empty TLBs with these numbers of entries and ways.
+    pub fn new(page_bytes: u64, first: (u32, u32), second: (u32, u32)) -> Self {
+        TwoTlbs { page_bytes, first: Tlb::new(first), second: Tlb::new(second) }
     }
 
     /// The program refers to memory.
     pub fn refer(&mut self, reference: Reference) {
         for page in reference.pages(self.page_bytes) {
-            if is_found(&mut self.first, page, self.first_entries) {
-                continue;
-            }
-            let set = page % self.sets.len() as u64;
-            if !is_found(&mut self.sets[set as usize], page, self.ways) {
-                self.misses[reference.kind as usize] += 1;
+            if self.first.look_up(page, reference.kind) {
+                self.second.look_up(page, reference.kind);
             }
         }
     }

@@ -20,6 +20,7 @@ from pagewise.errors import (
     UnwritableOutput,
     UsageError,
 )
+from pagewise.huge_pages import glibc
 from pagewise.measurements import CaptureResult
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal, references_info
@@ -28,6 +29,9 @@ from pagewise.storage import refuse_unwritable, replacing
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
 SCHEMA = "pagewise.capture/1"
+FILTER_BLOCKS = 64
+FILTER_BLOCKS_MIN = 4
+"""The capture tells an instruction that reads and writes two blocks from two references."""
 
 
 def capture(
@@ -36,6 +40,8 @@ def capture(
     *,
     max_references: int | None = None,
     threads: bool = False,
+    filter_blocks: int = FILTER_BLOCKS,
+    requests_huge_pages: bool = False,
     force: bool = False,
     stdout: int | None = None,
     progress: Progress | None = None,
@@ -43,7 +49,10 @@ def capture(
     """Runs ``command`` and writes its memory references to the trace ``output``.
 
     ``max_references``: end the program after this many references. ``threads``: keep the references
-    of all threads, in the order in which they ran, instead of the first thread's. ``force``:
+    of all threads, in the order in which they ran, instead of the first thread's.
+    ``filter_blocks``: how many of the blocks used last the filter holds, 4 to 64; TLBs with at
+    least as many ways are counted exactly, and fewer blocks make the trace larger.
+    ``requests_huge_pages``: as in a trial, glibc's malloc requests huge pages. ``force``:
     replace ``output`` once the new trace is complete. ``stdout``: descriptor for the program's
     standard output. ``progress`` is called as ``(references, 0)``.
 
@@ -54,16 +63,28 @@ def capture(
     a library is missing; UnwritableOutput if the output cannot be written, or if the disk is full,
     and then says what is left; Ended if a signal arrived before the first reference.
     """
+    if not FILTER_BLOCKS_MIN <= filter_blocks <= FILTER_BLOCKS:
+        raise UsageError(
+            f"a filter of {filter_blocks} blocks is not possible",
+            hint=f"use {FILTER_BLOCKS_MIN} to {FILTER_BLOCKS}",
+        )
     program = accepted(command, output, force)
     settings = [f"max={max_references}"] if max_references else []
     settings += ["threads=on"] if threads else []
+    settings += [f"filter={filter_blocks}"]
+    asking = glibc.asking({}) if requests_huge_pages else {}
     with ExitStack() as stack:
         # An existing file stays until the new trace is complete. A link is replaced, not followed.
         is_replaced = os.path.isfile(output) or (force and os.path.islink(output))
         trace = stack.enter_context(replacing(os.path.abspath(output))) if is_replaced else output
-        options = {"follows_threads": threads, "force": force, "progress": progress}
+        options = {
+            "follows_threads": threads,
+            "filter_blocks": filter_blocks,
+            "force": force,
+            "progress": progress,
+        }
         try:
-            report = emulated(program, settings, stdout, command, trace, options)
+            report = emulated(program, settings, asking, stdout, command, trace, options)
         except UnreadableInput as error:
             if error.path != os.fspath(trace):
                 raise
@@ -136,6 +157,7 @@ def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
 def emulated(
     program: Program,
     settings: Sequence[str],
+    environment: Mapping[str, str],
     stdout: int | None,
     command: Sequence[str],
     trace: PathLike,
@@ -143,7 +165,8 @@ def emulated(
 ) -> Captured:
     """Runs the program under QEMU into ``trace``; returns what was captured and the ending signal.
 
-    ``settings`` are the plugin's own; ``options`` are those of `_core.capture_references`.
+    ``settings`` are the plugin's own, ``environment`` is added to the program's;
+    ``options`` are those of `_core.capture_references`.
     """
     qemu = program.qemu()
     if not PLUGIN.exists():
@@ -153,7 +176,8 @@ def emulated(
         shared = memory(stack)
         channels = [f"stream={write}", f"shared={shared}"]
         plugin = ",".join([str(PLUGIN).replace(",", ",,"), *channels, *settings])
-        emulator = [*qemu, "-plugin", plugin, program.path, *program.arguments]
+        added = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
+        emulator = [*qemu, *added, "-plugin", plugin, program.path, *program.arguments]
         with emulation() as running:
             try:
                 running.start(emulator, (write, shared), stdout)

@@ -16,6 +16,7 @@ from pagewise.terminal import facts, say, show_aside, show_json, watched
 EXAMPLES = (
     "pagewise capture -o xz.pwf -- xz -k -c /bin/bash > /dev/null",
     "pagewise capture --max-refs 100000000 -o play.pwf -- ./game-arm64 --demo",
+    "pagewise capture --filter 4 -o ls.pwf -- ls -l",
 )
 STDERR = 2
 
@@ -46,6 +47,24 @@ def run(
             "one core. Default: keep the first thread's, and only count the other threads.",
         ),
     ] = False,
+    filter_blocks: Annotated[
+        int,
+        typer.Option(
+            "--filter",
+            metavar="N",
+            min=4,
+            max=64,
+            help="Blocks that the filter holds. TLBs with at least N ways are counted exactly; "
+            "fewer blocks make a larger trace.",
+        ),
+    ] = 64,
+    request_huge_pages: Annotated[
+        bool,
+        typer.Option(
+            "--request-huge-pages",
+            help="Let glibc's malloc request huge pages, as `pagewise pagesize verify` does.",
+        ),
+    ] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -61,6 +80,8 @@ def run(
         output,
         max_references=max_refs,
         threads=threads,
+        filter_blocks=filter_blocks,
+        requests_huge_pages=request_huge_pages,
         force=force,
         stdout=STDERR if json else None,
     )
@@ -78,6 +99,8 @@ def captured(
     *,
     max_references: int | None,
     threads: bool = False,
+    filter_blocks: int = 64,
+    requests_huge_pages: bool = False,
     force: bool,
     stdout: int | None,
 ) -> CaptureResult:
@@ -90,6 +113,8 @@ def captured(
             output,
             max_references=max_references,
             threads=threads,
+            filter_blocks=filter_blocks,
+            requests_huge_pages=requests_huge_pages,
             force=force,
             stdout=stdout,
             progress=progress,

@@ -26,13 +26,14 @@ def captured(
     force: bool = False,
     *,
     threads: bool = False,
+    requests_huge_pages: bool = False,
 ) -> Iterator[str]:
     """Captures ``command``, and yields the path of the trace.
 
     Removes the trace afterwards, unless ``keep`` names a file for it; ``force`` lets it replace an
-    existing file. ``threads``: keep the references of all threads. The output of the command goes
-    to /dev/null: a terminal would mix it with the answer, and compressors refuse to write to a
-    terminal.
+    existing file. ``threads``: keep the references of all threads. ``requests_huge_pages`` is that
+    of `capture`. The output of the command goes to /dev/null: a terminal would mix it with the
+    answer, and compressors refuse to write to a terminal.
 
     Raises UnreadableInput for a single word that is neither a trace nor a program, Ended if a
     signal ended the capture, and what `capture` raises.
@@ -53,6 +54,7 @@ def captured(
             trace,
             max_references=max_refs,
             threads=threads,
+            requests_huge_pages=requests_huge_pages,
             force=force,
             stdout=subprocess.DEVNULL,
         )

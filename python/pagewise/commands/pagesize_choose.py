@@ -143,14 +143,19 @@ def choose(
         ),
     ] = 3,
     tlb: Annotated[
-        int, typer.Option(metavar="N", min=1, max=65536, help="Entries of the first TLB.")
-    ] = 64,
-    l2_tlb: Annotated[
-        int,
+        str,
         typer.Option(
-            "--l2-tlb", metavar="N", min=1, max=1 << 20, help="Entries of the second TLB."
+            metavar="N|ENTRIESxWAYS",
+            help="Entries of the first TLB, and of each of its sets, as in 64x4; fully associative "
+            "without.",
         ),
-    ] = 1536,
+    ] = "64",
+    l2_tlb: Annotated[
+        str,
+        typer.Option(
+            "--l2-tlb", metavar="N|ENTRIESxWAYS", help="Entries of the second TLB, and of its sets."
+        ),
+    ] = "1536",
     dram: Annotated[
         float,
         typer.Option(metavar="NS", min=0, max=1e6, help="Time of a memory access, in nanoseconds."),
@@ -169,6 +174,15 @@ def choose(
             "inputs differ in size, 0 for exactly this run.",
         ),
     ] = "15%",
+    from_reference: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Leave out the first N references, the start-up of the program: they fill TLB and "
+            "memory, and are not counted.",
+        ),
+    ] = 0,
     max_refs: Annotated[
         int | None,
         typer.Option("--max-refs", metavar="N", min=1, help="Stop the capture after N references."),
@@ -189,10 +203,10 @@ def choose(
     Captures the program's memory references, and counts the TLB misses and page faults of every
     page size and memory size. Times are nanoseconds per reference.
     """
-    from pagewise.huge_pages.forecast import forecast
+    from pagewise.huge_pages.forecast import forecast, transparent_sizes
     from pagewise.models.page_size_time import Hardware, Terms
     from pagewise.page_size_answer import answer
-    from pagewise.reference_curves import curves
+    from pagewise.reference_curves import curves, tlb_of
 
     has_trace = is_references(words[0])
     command = words[1:] if has_trace else words
@@ -210,10 +224,25 @@ def choose(
         walk_levels=walk_levels,
         cached_levels=cached_levels,
     )
-    hardware = Hardware(tlb_entries=tlb, second_tlb_entries=l2_tlb, dram_ns=dram, fault_ns=fault)
+    (entries, ways), (second_entries, second_ways) = tlb_of(tlb), tlb_of(l2_tlb)
+    hardware = Hardware(
+        tlb_entries=entries,
+        tlb_ways=ways,
+        second_tlb_entries=second_entries,
+        second_tlb_ways=second_ways,
+        dram_ns=dram,
+        fault_ns=fault,
+    )
     with nullcontext(words[0]) if has_trace else captured(words, keep, max_refs, force) as trace:
         with watched("counting") as progress:
-            counts = curves(trace, progress=progress)
+            counts = curves(
+                trace,
+                tlb=hardware.tlb,
+                second_tlb=hardware.second_tlb,
+                huge_pages=transparent_sizes() if verify else (),
+                from_reference=from_reference,
+                progress=progress,
+            )
         result = answer(
             counts,
             str(trace),
@@ -226,7 +255,12 @@ def choose(
             hardware=hardware,
         )
     if verify:
-        of_page = forecast(counts, result["advice"]["page_bytes"], hardware, terms)
+        page_bytes = result["advice"]["page_bytes"]
+        requesting = None
+        if not has_trace and page_bytes != PAGE_BYTES:
+            with captured(words, max_refs=max_refs, requests_huge_pages=True) as trace:
+                requesting = curves(trace, huge_pages=transparent_sizes())
+        of_page = forecast(counts, page_bytes, hardware, terms, requesting)
         verify_advice(result["advice"], of_page, command, rounds)
     if report is not None:
         from pagewise.report import report as write_report
@@ -286,6 +320,7 @@ def described(result: PageSize) -> list[Part]:
             format_size(size),
             format_figure(asked["translation_ns"][at]),
             format_figure(asked["data_ns"][at]),
+            format_figure(asked["first_touch_ns"][at]),
             format_figure(asked["translation_ns"][at] + asked["data_ns"][at]),
             f"{factors[str(size)]:.2f}",
         ]
@@ -299,7 +334,10 @@ def described(result: PageSize) -> list[Part]:
         f"({format_share(program['steps'] / program['references'])} of "
         f"{program['references']:,} references miss the filter; times are per "
         f"{'one of those' if terms['references'] == 'memory' else 'reference of the processor'}):",
-        figures(["page size", "translation", "data", "together", "memory x"], rows),
+        figures(
+            ["page size", "translation", "data", "of it first touches", "together", "memory x"],
+            rows,
+        ),
     ]
 
 
@@ -352,4 +390,4 @@ def ideal(advice: AdvicePageSize) -> str:
     best = format_size(advice["ideal_bytes"])
     if advice["regret"] == 0:
         return f"none better of 1 to 32 KiB ({best})"
-    return f"{format_percent(advice['regret'])} slower than {best}"
+    return f"{format_percent(advice['gain']['typical'] + advice['regret'])} with {best}"

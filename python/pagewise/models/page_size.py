@@ -63,7 +63,8 @@ class Choice:
     ideal_bytes: int
     """The best of 1 to 32 KiB and of the given sizes, for exactly this memory."""
     regret: float
-    """Time above that of ``ideal_bytes``, as a share of it."""
+    """The gain of ``ideal_bytes`` minus that of this size. Like the gain, it is a share of the time
+    with 4 KiB: the time of the ideal size may be nearly nothing."""
     footprint_factor: float
     """The memory that holds every page, relative to that with 4 KiB."""
     times: dict[int, Times] = field(repr=False)
@@ -128,7 +129,7 @@ def choose(
         gain=1 - total[best] / total[BASE_BYTES],
         gain_interval=(float(numpy.min(gains)), float(numpy.max(gains))),
         ideal_bytes=ideal,
-        regret=total[best] / total[ideal] - 1,
+        regret=(total[best] - total[ideal]) / total[BASE_BYTES],
         footprint_factor=footprint_bytes(curves, best) / footprint_bytes(curves),
         times=times,
         unjudged=tuple(size for size in sizes if size not in times),

@@ -11,17 +11,20 @@ if TYPE_CHECKING:
     from numpy import ndarray
     from numpy.typing import ArrayLike
 
+    from pagewise.types import MinorFaults
+
 
 class SizeCurve(Protocol):
     """Counts for one page size under LRU; ``cold`` is part of both counts."""
 
     @property
     def pages(self) -> int:
-        """Distinct pages that were referenced."""
+        """Distinct pages that the whole trace references."""
 
     @property
     def cold(self) -> int:
-        """First references to a page; their number is that of the pages."""
+        """First references to a page; their number is that of the pages, unless the counts leave
+        out the start of the trace."""
 
     @property
     def cold_written(self) -> int:
@@ -33,6 +36,13 @@ class SizeCurve(Protocol):
 
     def tlb_misses(self, entries: ArrayLike) -> ndarray:
         """References to pages that a fully associative TLB of this size does not hold."""
+
+    def misses_of_tlb(self, tlb: str) -> int:
+        """References to pages that a first TLB, ``"64"`` or ``"64x4"``, does not hold."""
+
+    @property
+    def second_tlb_misses(self) -> Mapping[str, int]:
+        """Misses of both levels, by ENTRIESxWAYS of a second TLB."""
 
 
 class Curves(Protocol):
@@ -49,6 +59,13 @@ class Curves(Protocol):
     @property
     def sizes(self) -> Mapping[int, SizeCurve]:
         """Counts by page size in bytes, ascending."""
+
+    @property
+    def minor_faults(self) -> Mapping[int, MinorFaults] | None:
+        """Minor faults with ample memory, by bytes of a huge page; None if unknown."""
+
+    def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
+        """Whether a first TLB may miss more often than was counted."""
 
     @property
     def architecture(self) -> str | None:

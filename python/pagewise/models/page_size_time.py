@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pagewise import _core
 from pagewise.errors import UsageError
-from pagewise.models.page_size_curves import Curves
+from pagewise.models.page_size_curves import Curves, SizeCurve
 from pagewise.reference_curves import EXACT_FROM, PAGE_SIZES
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ class Hardware:
     """One memory access, also of a page walk; vendors state less than 100 ns."""
     tlb_entries: int = 64
     second_tlb_entries: int = 1536
+    tlb_ways: int = 0
+    """Entries of a set of the first level; 0 if it is fully associative."""
+    second_tlb_ways: int = 0
     fault_ns: float = 1500.0
     """The kernel's part of a fault. With ``zero_ns_per_byte`` it gives the measured 1.9, 3.8, 9.9
     and 259 us of CPU time per first touch of 4 KiB, 16 KiB, 64 KiB and 2 MiB (Linux 6.18, 2-core
@@ -66,9 +69,36 @@ class Hardware:
                     f"{option}: {time_ns} is not a time in nanoseconds", hint="use 0 or more"
                 )
 
+    @property
+    def tlb(self) -> str:
+        """The first level as `curves` names it."""
+        return _named(self.tlb_entries, self.tlb_ways)
+
+    @property
+    def second_tlb(self) -> tuple[str, ...]:
+        """The second level as `curves` must count it behind the first; none if the stack distances
+        tell its misses, because it is fully associative."""
+        ways = self.second_tlb_ways
+        return (_named(self.second_tlb_entries, ways),) if ways else ()
+
+    def tlb_misses(self, curve: SizeCurve) -> tuple[int, int]:
+        """Misses of the first level, and of both."""
+        first = curve.misses_of_tlb(self.tlb)
+        for name in self.second_tlb:
+            if name not in curve.second_tlb_misses:
+                raise UsageError(
+                    f"no TLB of {name} was counted", hint="give it to curves as second_tlb"
+                )
+            return first, curve.second_tlb_misses[name]
+        return first, int(curve.tlb_misses(self.second_tlb_entries))
+
     def touch_ns(self, page_bytes: int) -> float:
         """The time of a first touch that only clears the page."""
         return self.fault_ns + page_bytes * self.zero_ns_per_byte
+
+
+def _named(entries: int, ways: int) -> str:
+    return f"{entries}x{ways}" if ways else str(entries)
 
 
 @dataclass(frozen=True)
@@ -224,20 +254,32 @@ class Machine:
         import numpy
 
         references = self.references(curves)
-        entries = [self.hardware.tlb_entries, self.hardware.second_tlb_entries]
-        first, second = map(int, curves.sizes[page_bytes].tlb_misses(entries))
+        first, second = self.hardware.tlb_misses(curves.sizes[page_bytes])
         moved_bytes = self.cluster_bytes(page_bytes)
         moved = curves.sizes[moved_bytes]
         frames = numpy.maximum(numpy.asarray(memory_bytes) // moved_bytes, EXACT_FROM)
         faults = moved.faults(frames.astype(int))
-        zeroed = {"counted": 0, "zero-fill": moved.cold, "file-only": moved.cold_written}
-        zeroed_here = zeroed[self.terms.cold]
+        zeroed_here = self._zeroed(moved)
         return Rates(
             first_tlb=first / references,
             last_tlb=(second if self.terms.tlb_levels == 2 else first) / references,
             read=(faults - zeroed_here) / references,
             zeroed=zeroed_here / references,
         )
+
+    def _zeroed(self, moved: SizeCurve) -> int:
+        """First touches that clear a page; the others read storage."""
+        zeroed = {"counted": 0, "zero-fill": moved.cold, "file-only": moved.cold_written}
+        return zeroed[self.terms.cold]
+
+    def first_touch_ns(self, curves: Curves, page_bytes: int) -> float:
+        """The time of first touches per reference, which is part of ``data_ns`` of `times`."""
+        moved_bytes = self.cluster_bytes(page_bytes)
+        moved = curves.sizes[moved_bytes]
+        zeroed = self._zeroed(moved)
+        read_ns = self.hardware.fault_ns + self.storage.read_ns(moved_bytes)
+        touched_ns = (moved.cold - zeroed) * read_ns + zeroed * self.hardware.touch_ns(moved_bytes)
+        return touched_ns / self.references(curves)
 
     def times(self, rates: Rates, page_bytes: int, level: Level = "typical") -> Times:
         """T_A and T_D of these rates."""

@@ -46,9 +46,19 @@ impl Curve {
         Curve { cold, misses, write_backs }
     }
 
-    /// Number of distinct pages.
-    pub fn pages(&self) -> u64 {
-        self.cold.iter().sum()
+    /// What was counted after `before`, a curve of the same pages at an earlier time.
+    pub fn since(&self, before: &Curve) -> Curve {
+        let misses = self.misses.iter().enumerate();
+        let write_backs = self.write_backs.iter().enumerate();
+        Curve {
+            cold: less(self.cold, before.cold),
+            misses: misses
+                .map(|(frames, &misses)| less(misses, before.misses(frames as u64)))
+                .collect(),
+            write_backs: write_backs
+                .map(|(frames, &count)| count - before.write_backs(frames as u64))
+                .collect(),
+        }
     }
 
     /// First references to a page, by kind: misses at every size.
@@ -77,6 +87,11 @@ impl Curve {
     pub fn write_backs_by_frames(&self) -> &[u64] {
         &self.write_backs
     }
+}
+
+/// The counts without those of `before`.
+pub fn less(counts: ByKind, before: ByKind) -> ByKind {
+    std::array::from_fn(|kind| counts[kind] - before[kind])
 }
 
 /// The index for `frames` in a list of `counts` entries, whose last holds for more frames too.

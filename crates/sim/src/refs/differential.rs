@@ -2,15 +2,18 @@
 
 use super::policies::Policies;
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
-use super::{Curves, TlbGeometry, page_sizes};
+use super::{Curves, Questions, TlbGeometry, Tlbs, page_sizes, run};
 use proptest::prelude::*;
-use testkit::references::{Memory, ReadingAhead, Reference, TwoTlbs, filtered, program};
-use types::{FILTER_BLOCKS, PageId, ReferenceStep};
+use testkit::references::{
+    Memory, ReadingAhead, Reference, TwoTlbs, filtered, filtered_by, program,
+};
+use trace::references::{Ending, Filter, Origin, Reader, Stop, Writer};
+use types::{FILTER_BLOCKS, NoProgress, PageId, ReferenceStep};
 
 const FRAMES: [usize; 6] = [FILTER_BLOCKS, FILTER_BLOCKS + 1, 96, 200, 1000, usize::MAX];
 
 fn curves(steps: &[ReferenceStep], page_bytes_max: u64, batch: usize) -> Curves {
-    let mut curves = Curves::new(page_bytes_max, &[]).unwrap();
+    let mut curves = Curves::new(page_bytes_max, &Tlbs::default()).unwrap();
     for batch in steps.chunks(batch) {
         curves.push(batch).unwrap();
     }
@@ -47,24 +50,125 @@ proptest! {
     }
 }
 
+fn geometry((entries, ways): (u32, u32)) -> TlbGeometry {
+    TlbGeometry::new(entries, ways).unwrap()
+}
+
 #[test]
-fn second_tlbs_see_what_the_first_one_misses() {
-    let geometries = [(96, 4), (128, 128), (1536, 12), (7, 1)];
-    let references = program(5, 8000);
-    let second_tlbs = geometries.map(|(entries, ways)| TlbGeometry::new(entries, ways).unwrap());
-    let mut curves = Curves::new(2 << 20, &second_tlbs).unwrap();
-    curves.push(&filtered(&references)).unwrap();
-    for page_bytes in page_sizes() {
-        let counted = curves.second_tlb_misses(page_bytes).unwrap();
-        for ((entries, ways), counted) in geometries.into_iter().zip(counted) {
-            let mut tlbs = TwoTlbs::new(page_bytes, FILTER_BLOCKS, entries as usize, ways as usize);
-            references.iter().for_each(|&reference| tlbs.refer(reference));
-            assert_eq!(counted, tlbs.misses, "{page_bytes} bytes, {entries}x{ways}");
+fn tlbs_equal_sets_of_lists_behind_a_filter_of_no_more_blocks_than_ways() {
+    let firsts = [(64, 4), (64, 64), (48, 12), (32, 4), (96, 96), (5, 5), (64, 1)];
+    let seconds = [(96, 4), (128, 128), (1536, 12), (7, 1)];
+    for (seed, blocks) in [(5, 4), (6, 12), (7, FILTER_BLOCKS)] {
+        let references = program(seed, 8000);
+        let steps = filtered_by(blocks, &references);
+        // Each TLB is the first of `first` once, so that the second TLBs are behind it.
+        for first in firsts {
+            let tlbs =
+                Tlbs { first: vec![geometry(first)], second: seconds.map(geometry).to_vec() };
+            let mut curves = Curves::new(2 << 20, &tlbs).unwrap();
+            curves.push(&steps).unwrap();
+            for page_bytes in page_sizes() {
+                let counted = curves.first_tlb_misses(page_bytes).unwrap()[0];
+                let which = format!("{blocks} blocks, {page_bytes} bytes, {first:?}");
+                assert!(counted.is_exact || (first.1 as usize) < blocks, "{which}");
+                let behind = curves.second_tlb_misses(page_bytes).unwrap();
+                for (second, behind) in seconds.into_iter().zip(behind) {
+                    let mut tlbs = TwoTlbs::new(page_bytes, first, second);
+                    references.iter().for_each(|&reference| tlbs.refer(reference));
+                    if counted.is_exact {
+                        assert_eq!(counted.misses, tlbs.first.misses, "{which}");
+                        assert_eq!(behind, tlbs.second.misses, "{which}, {second:?}");
+                    } else {
+                        let all = |misses: [u64; 3]| misses.iter().sum::<u64>();
+                        assert!(all(counted.misses) <= all(tlbs.first.misses), "{which}");
+                    }
+                }
+            }
         }
     }
-    for (entries, ways) in [(0, 1), (4, 0), (10, 4)] {
+    for (entries, ways) in [(0, 1), (4, 0), (10, 4), (0, 0)] {
         assert!(TlbGeometry::new(entries, ways).is_err());
     }
+    let without_first = Tlbs { first: Vec::new(), second: vec![geometry((4, 4))] };
+    assert!(Curves::new(512, &without_first).is_err());
+}
+
+#[test]
+fn counts_from_a_reference_on_are_those_after_it() {
+    let references = program(12, 6000);
+    let question = ReadAhead { page_bytes: 4096, frames: 70, window: 4 };
+    for from in [0, 1, 2500, 5999] {
+        let questions = Questions {
+            page_bytes: vec![512, 4096],
+            tlbs: Tlbs { first: vec![geometry((64, 64))], second: vec![geometry((96, 4))] },
+            policies: vec!["clock".to_owned()],
+            memories: vec![(4096, vec![70])],
+            read_aheads: vec![question],
+            huge_page_bytes: Vec::new(),
+            from_reference: from as u64,
+        };
+        let answers = run(&mut stored(&references), &questions, &NoProgress).unwrap();
+        for size in &answers.sizes {
+            let mut tlbs = TwoTlbs::new(size.page_bytes, (64, 64), (96, 4));
+            let mut memories = [64, 200].map(|frames| Memory::new(size.page_bytes, frames));
+            let mut before = (tlbs.second.misses, memories.each_ref().map(counts));
+            for (at, &reference) in references.iter().enumerate() {
+                if at == from {
+                    before = (tlbs.second.misses, memories.each_ref().map(counts));
+                }
+                tlbs.refer(reference);
+                memories.iter_mut().for_each(|memory| memory.refer(reference));
+            }
+            let which = format!("{} bytes from {from}", size.page_bytes);
+            for (memory, (misses, write_backs)) in memories.iter().zip(before.1) {
+                let frames = memory.frames() as u64;
+                assert_eq!(size.curve.misses(frames), minus(memory.misses, misses), "{which}");
+                let expected = memory.write_backs - write_backs;
+                assert_eq!(size.curve.write_backs(frames), expected, "{which}");
+            }
+            assert_eq!(size.first_tlb_misses[0].misses, size.curve.misses(64), "{which}");
+            let expected = minus(tlbs.second.misses, before.0);
+            assert_eq!(size.second_tlb_misses, [expected], "{which}");
+            let all = memory(&references, size.page_bytes, usize::MAX).misses;
+            assert_eq!(size.pages, all.iter().sum::<u64>(), "{which}");
+        }
+        assert_eq!(answers.steps, answers.sizes[0].curve.misses(FILTER_BLOCKS as u64));
+        let (of_all, of_start) = (read_ahead_of(&references, question), {
+            read_ahead_of(&references[..from], question)
+        });
+        assert_eq!(answers.read_aheads[0].1, of_all.since(of_start));
+    }
+    let questions =
+        Questions { page_bytes: vec![512], from_reference: 6000, ..Questions::default() };
+    let error = run(&mut stored(&references), &questions, &NoProgress).unwrap_err();
+    assert!(error.to_string().contains("has 6000 references"), "{error}");
+}
+
+fn counts(memory: &Memory) -> ([u64; 3], u64) {
+    (memory.misses, memory.write_backs)
+}
+
+fn minus(counts: [u64; 3], before: [u64; 3]) -> [u64; 3] {
+    std::array::from_fn(|kind| counts[kind] - before[kind])
+}
+
+fn read_ahead_of(references: &[Reference], question: ReadAhead) -> ReadAheadCounts {
+    let mut read_ahead = ReadAheads::new(&[question]).unwrap();
+    read_ahead.push(&filtered(references));
+    read_ahead.counts().next().unwrap().1
+}
+
+/// The references as a trace.
+fn stored(references: &[Reference]) -> Reader {
+    let (mut filter, mut steps) = (Filter::new(), Vec::new());
+    for &Reference { kind, address, bytes } in references {
+        let bytes = bytes as u32;
+        filter.refer(trace::references::Reference { kind, address, bytes }, &mut steps);
+    }
+    let mut writer = Writer::new(Vec::new(), &Origin::new("test", Vec::new())).unwrap();
+    writer.write(&steps, filter.totals()).unwrap();
+    let ending = Ending::new(filter.totals(), Stop::End, None);
+    Reader::from_bytes("test", writer.finish(&ending).unwrap()).unwrap()
 }
 
 #[test]
@@ -97,7 +201,7 @@ fn a_window_of_one_page_is_plain_lru() {
     let (_, counts) = read_ahead.counts().next().unwrap();
     let curve = curves(&steps, 4096, 100).curve(4096).unwrap();
     assert_eq!(counts.faults, curve.misses(80).iter().sum::<u64>());
-    assert_eq!((counts.cold, counts.brought), (curve.pages(), 0));
+    assert_eq!((counts.cold, counts.brought), (curve.cold().iter().sum::<u64>(), 0));
 }
 
 #[test]
@@ -146,7 +250,11 @@ fn fewer_page_sizes_are_counted_the_same() {
     for page_bytes in [512, 1024, 2048, 4096] {
         assert_eq!(all.curve(page_bytes).unwrap(), few.curve(page_bytes).unwrap());
     }
-    assert!(few.curve(8192).is_err() && all.curve(3000).is_err() && Curves::new(256, &[]).is_err());
+    assert!(
+        few.curve(8192).is_err()
+            && all.curve(3000).is_err()
+            && Curves::new(256, &Tlbs::default()).is_err()
+    );
 }
 
 #[test]
@@ -169,7 +277,7 @@ fn steps_that_no_filter_makes_are_refused() {
     let twice = [steps[0], steps[0]];
     let last = steps.iter().rposition(|step| step.left.is_some()).unwrap();
     for steps in [&twice[..], &steps[last..]] {
-        let mut curves = Curves::new(512, &[]).unwrap();
+        let mut curves = Curves::new(512, &Tlbs::default()).unwrap();
         assert_eq!(curves.push(steps).unwrap_err().kind(), crate::ErrorKind::Trace);
     }
 }

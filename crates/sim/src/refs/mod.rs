@@ -11,19 +11,23 @@
 mod curve;
 #[cfg(test)]
 mod differential;
+mod faults;
+#[cfg(test)]
+mod naive_faults;
 mod pages;
 mod policies;
 mod questions;
 mod read_ahead;
-mod second_tlb;
 mod stack;
+mod tlb;
 mod trees;
 
 pub use curve::Curve;
+pub use faults::MinorFaults;
 pub use policies::PolicyFaults;
 pub use questions::{Answers, Questions, SizeAnswer, run};
 pub use read_ahead::{ReadAhead, ReadAheadCounts};
-pub use second_tlb::TlbGeometry;
+pub use tlb::{TlbGeometry, TlbMisses};
 
 use crate::Error;
 use pages::Pages;
@@ -40,23 +44,34 @@ pub fn page_sizes() -> impl Iterator<Item = u64> {
 /// A count for each [`ReferenceKind`], in the order of its number.
 pub type ByKind = [u64; ReferenceKind::ALL.len()];
 
+/// TLBs to count beside the curves.
+#[derive(Clone, Debug, Default)]
+pub struct Tlbs {
+    /// First TLBs.
+    pub first: Vec<TlbGeometry>,
+    /// TLBs behind the first of `first`.
+    pub second: Vec<TlbGeometry>,
+}
+
 /// Stack distances of a filtered trace at every page size up to a largest one.
 ///
 /// Memory: per distinct page of each size a few words, and a tree of 64 pages per 32 KiB and per
 /// 2 MiB that the program used.
 pub struct Curves {
     pages: Pages,
-    steps: ByKind,
 }
 
 impl Curves {
-    /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these geometries.
+    /// Curves of every page size up to `page_bytes_max`, and these TLBs beside them.
     ///
     /// # Errors
-    /// A size that is not one of [`page_sizes`].
-    pub fn new(page_bytes_max: u64, second_tlbs: &[TlbGeometry]) -> Result<Curves, Error> {
-        let pages = Pages::new(level(page_bytes_max)? + 1, second_tlbs);
-        Ok(Curves { pages, steps: ByKind::default() })
+    /// A size that is not one of [`page_sizes`], or a second TLB without a first.
+    pub fn new(page_bytes_max: u64, tlbs: &Tlbs) -> Result<Curves, Error> {
+        if tlbs.first.is_empty() && !tlbs.second.is_empty() {
+            return Err(Error::usage("a second TLB needs a first"));
+        }
+        let pages = Pages::new(level(page_bytes_max)? + 1, tlbs);
+        Ok(Curves { pages })
     }
 
     /// Counts the next steps of the trace.
@@ -64,15 +79,7 @@ impl Curves {
     /// # Errors
     /// Steps that no filter makes: a block enters that it holds, or leaves that it does not.
     pub fn push(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
-        for step in steps {
-            self.steps[step.kind as usize] += 1;
-        }
         self.pages.push(steps)
-    }
-
-    /// Number of steps so far: references that missed the filter.
-    pub fn steps(&self) -> ByKind {
-        self.steps
     }
 
     /// The curve of one page size.
@@ -83,7 +90,16 @@ impl Curves {
         self.pages.curve(level(page_bytes)?).ok_or_else(|| too_large(page_bytes))
     }
 
-    /// Misses of the first TLB, of `FILTER_BLOCKS` entries, and of each second TLB.
+    /// Misses of each first TLB.
+    ///
+    /// # Errors
+    /// As for `curve`.
+    pub fn first_tlb_misses(&self, page_bytes: u64) -> Result<Vec<TlbMisses>, Error> {
+        self.pages.first_tlb_misses(level(page_bytes)?).ok_or_else(|| too_large(page_bytes))
+    }
+
+    /// Misses of the first of the first TLBs and of each second TLB. Only close if the misses of that first
+    /// TLB are a lower bound, because a second TLB does not see the others.
     ///
     /// # Errors
     /// As for `curve`.

@@ -4,10 +4,10 @@
 //! a size only if the half that contains it was outside, and the walk up from the block ends at the
 //! first page that was already inside; likewise when it leaves. Most walks are a few pages long.
 
-use super::second_tlb::TlbGeometry;
 use super::stack::PageStack;
+use super::tlb::TlbMisses;
 use super::trees::Trees;
-use super::{ByKind, Curve};
+use super::{ByKind, Curve, Tlbs};
 use crate::{Error, ErrorKind};
 use types::ReferenceStep;
 
@@ -22,9 +22,9 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// No pages yet, for the `levels` smallest sizes, and empty TLBs of these geometries for each.
-    pub fn new(levels: usize, second_tlbs: &[TlbGeometry]) -> Pages {
-        let stacks = (0..levels).map(|_| PageStack::new(second_tlbs)).collect();
+    /// No pages yet, for the `levels` smallest sizes, and empty TLBs for each.
+    pub fn new(levels: usize, tlbs: &Tlbs) -> Pages {
+        let stacks = (0..levels).map(|_| PageStack::new(tlbs)).collect();
         Pages { stacks, trees: Trees::new(), found: Vec::new() }
     }
 
@@ -33,7 +33,12 @@ impl Pages {
         self.stacks.get(level).map(|stack| stack.curve(self.trees.pages(level)))
     }
 
-    /// Misses of the first TLB and of each second one, for the page size at `level`.
+    /// Misses of each first TLB, for the page size at `level`.
+    pub fn first_tlb_misses(&self, level: usize) -> Option<Vec<TlbMisses>> {
+        self.stacks.get(level).map(|stack| stack.first_tlb_misses().collect())
+    }
+
+    /// Misses of the first of the first TLBs and of each second one, for the page size at `level`.
     pub fn second_tlb_misses(&self, level: usize) -> Option<Vec<ByKind>> {
         self.stacks.get(level).map(|stack| stack.second_tlb_misses().collect())
     }
@@ -80,14 +85,18 @@ impl Pages {
             if entered == 0 {
                 return Err(refused("a block enters the filter that it holds"));
             }
-            let Some(left) = step.left else { continue };
-            let mut is_written = left.is_written;
-            let left = trees.walk(tree[1], left.block, |level, page| {
-                stacks.get_mut(level).is_some_and(|stack| stack.leave(page, &mut is_written))
-            });
-            if left == 0 {
-                return Err(refused("a block leaves the filter that it does not hold"));
+            if let Some(left) = step.left {
+                let mut is_written = left.is_written;
+                let left = trees.walk(tree[1], left.block, |level, page| {
+                    stacks.get_mut(level).is_some_and(|stack| {
+                        stack.leave(page, left.block >> level, &mut is_written)
+                    })
+                });
+                if left == 0 {
+                    return Err(refused("a block leaves the filter that it does not hold"));
+                }
             }
+            stacks.iter_mut().take(entered).for_each(PageStack::settle);
         }
         Ok(())
     }

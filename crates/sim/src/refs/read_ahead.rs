@@ -41,6 +41,18 @@ pub struct ReadAheadCounts {
     pub unused: u64,
 }
 
+impl ReadAheadCounts {
+    /// The counts without those of `before`.
+    pub(super) fn since(self, before: ReadAheadCounts) -> ReadAheadCounts {
+        ReadAheadCounts {
+            faults: self.faults - before.faults,
+            cold: self.cold - before.cold,
+            brought: self.brought - before.brought,
+            unused: self.unused - before.unused,
+        }
+    }
+}
+
 /// Several memories that read ahead.
 pub struct ReadAheads(Vec<Memory>);
 

@@ -1,10 +1,10 @@
 //! The LRU stack of the pages of one size: the pages in the filter on top, in no known order, and
 //! below them the others in the order in which they left it.
 
-use super::second_tlb::{SecondTlb, TlbGeometry};
-use super::{ByKind, Curve};
+use super::tlb::{FirstTlb, SecondTlb, TlbMisses};
+use super::{ByKind, Curve, Tlbs};
 use crate::marks::Marks;
-use types::{FILTER_BLOCKS, ReferenceKind};
+use types::ReferenceKind;
 
 /// Positions per page below the filter: packing costs some accesses per page, so a large number makes it rare.
 const POSITIONS_PER_PAGE: usize = 4;
@@ -62,12 +62,14 @@ pub struct PageStack {
     by_distance: Vec<ByKind>,
     /// For each number of frames, evictions of dirty pages in addition to those with one frame less.
     write_backs: Vec<i64>,
+    first_tlbs: Vec<FirstTlb>,
+    /// TLBs behind the first of `first_tlbs`.
     second_tlbs: Vec<SecondTlb>,
 }
 
 impl PageStack {
-    /// No pages yet, and empty TLBs of these geometries behind the first.
-    pub fn new(second_tlbs: &[TlbGeometry]) -> PageStack {
+    /// No pages yet, and empty TLBs.
+    pub fn new(tlbs: &Tlbs) -> PageStack {
         PageStack {
             marks: Marks::new(0),
             below: 0,
@@ -75,14 +77,15 @@ impl PageStack {
             cold: ByKind::default(),
             by_distance: Vec::new(),
             write_backs: vec![0],
-            second_tlbs: second_tlbs.iter().copied().map(SecondTlb::new).collect(),
+            first_tlbs: tlbs.first.iter().copied().map(FirstTlb::new).collect(),
+            second_tlbs: tlbs.second.iter().copied().map(SecondTlb::new).collect(),
         }
     }
 
     /// Handles a block of the numbered page that enters the filter; returns whether the page was outside.
     #[inline(always)]
     pub fn enter(&mut self, page: &mut Page, number: u64, kind: ReferenceKind) -> bool {
-        if let Some(position) = page.place.position() {
+        let distance = if let Some(position) = page.place.position() {
             let distance = self.held + self.below - self.marks.take(position);
             self.by_distance[distance as usize][kind as usize] += 1;
             self.below -= 1;
@@ -91,28 +94,27 @@ impl PageStack {
                 self.write_backs[distance as usize + 1] -= 1;
                 page.dirty_from = distance + 1;
             }
-            if distance >= FILTER_BLOCKS as u32 {
-                self.miss_first_tlb(number, kind);
-            }
+            distance
         } else if page.place == Place::NEVER {
             self.cold[kind as usize] += 1;
             self.by_distance.push(ByKind::default());
             self.write_backs.push(0);
-            self.miss_first_tlb(number, kind);
+            u32::MAX
         } else {
             page.place.0 |= Place::WHOLE;
             return false;
-        }
+        };
         page.place = Place::HELD;
         self.held += 1;
+        self.look_up(number, kind, distance);
         true
     }
 
-    /// Handles a block of the page that leaves the filter, or the half of it that is in. Returns whether the
+    /// Handles a block of the numbered page that leaves the filter, or the half of it that is in. Returns whether the
     /// page left with it. `is_written` says whether the part that leaves was written, and is set to whether
     /// the page was. There must be room.
     #[inline(always)]
-    pub fn leave(&mut self, page: &mut Page, is_written: &mut bool) -> bool {
+    pub fn leave(&mut self, page: &mut Page, number: u64, is_written: &mut bool) -> bool {
         if !page.place.is_held() {
             return false;
         }
@@ -129,14 +131,23 @@ impl PageStack {
         self.marks.append();
         self.below += 1;
         self.held -= 1;
+        self.first_tlbs.iter_mut().for_each(|tlb| tlb.leave(number));
         true
     }
 
     #[inline(always)]
-    fn miss_first_tlb(&mut self, page: u64, kind: ReferenceKind) {
-        for tlb in &mut self.second_tlbs {
-            tlb.look_up(page, kind);
+    fn look_up(&mut self, page: u64, kind: ReferenceKind, distance: u32) {
+        for (rank, tlb) in self.first_tlbs.iter_mut().enumerate() {
+            if tlb.enter(page, kind, distance) && rank == 0 {
+                self.second_tlbs.iter_mut().for_each(|tlb| tlb.look_up(page, kind));
+            }
         }
+    }
+
+    /// Ends a step in which a page entered.
+    #[inline(always)]
+    pub fn settle(&mut self) {
+        self.first_tlbs.iter_mut().for_each(|tlb| tlb.settle(self.held));
     }
 
     /// Number of pages that may leave the filter before `pack` is due.
@@ -158,7 +169,12 @@ impl PageStack {
         }
     }
 
-    /// Misses of the first TLB and of each second one.
+    /// Misses of each first TLB.
+    pub fn first_tlb_misses(&self) -> impl Iterator<Item = TlbMisses> {
+        self.first_tlbs.iter().map(FirstTlb::misses)
+    }
+
+    /// Misses of the first of the first TLBs and of each second one.
     pub fn second_tlb_misses(&self) -> impl Iterator<Item = ByKind> {
         self.second_tlbs.iter().map(SecondTlb::misses)
     }

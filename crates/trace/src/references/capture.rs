@@ -16,6 +16,7 @@ use serde::Serialize;
 use types::{Progress, ReferenceKind, ReferenceTotals};
 
 use super::ended::cut;
+use super::mappings::{Change, MappingChange};
 use super::slots::SlotStep;
 use super::{Ending, Origin, Processes, Reader, Stop, Writer};
 use crate::store::refuse_existing;
@@ -26,6 +27,9 @@ const CHUNK_STEPS: usize = 8192;
 
 /// Bytes of a chunk before its steps.
 const HEAD_BYTES: usize = 56;
+
+/// Kind of a record that is a change of mappings, not a step.
+const MAPPING: u64 = 3;
 
 /// Bytes of a step.
 const STEP_BYTES: usize = 16;
@@ -86,14 +90,30 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Appends the steps; `None` if a step is invalid.
-    fn decode(&self, steps: &mut Vec<SlotStep>) -> Option<()> {
+    /// Appends the steps, and the changes of mappings between them; `None` if a record is invalid. `before` is
+    /// the number of steps before this chunk.
+    fn decode(
+        &self,
+        before: u64,
+        steps: &mut Vec<SlotStep>,
+        changes: &mut Vec<MappingChange>,
+    ) -> Option<()> {
         let (records, _) = self.bytes.as_chunks::<STEP_BYTES>();
         for record in records {
             let [r0, r1, r2, r3, r4, r5, r6, r7, place @ ..] = *record;
             let place = u64::from_le_bytes(place);
+            let references = u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]);
+            if place & 3 == MAPPING {
+                changes.push(MappingChange {
+                    steps: before + steps.len() as u64,
+                    change: *Change::ALL.get((place >> 3 & 63) as usize)?,
+                    first: references,
+                    pages: place >> 9,
+                });
+                continue;
+            }
             steps.push(SlotStep {
-                references: u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]),
+                references,
                 kind: *ReferenceKind::ALL.get((place & 3) as usize)?,
                 block: place >> 9,
                 slot: (place >> 3 & 63) as u8,
@@ -159,8 +179,14 @@ pub fn capture(
 
 /// Whether a cut trace has a complete frame of steps.
 fn has_a_frame(path: &Path) -> bool {
-    let begun = Reader::open(path).and_then(|mut reader| reader.next_steps(&mut Vec::new()));
-    begun.is_ok_and(|has_steps| has_steps)
+    let Ok(mut reader) = Reader::open(path) else { return false };
+    let mut steps = Vec::new();
+    while let Ok(true) = reader.next_steps(&mut steps) {
+        if !steps.is_empty() {
+            return true;
+        }
+    }
+    false
 }
 
 fn fill(
@@ -210,6 +236,8 @@ struct Sink<'a> {
     writer: Writer<BufWriter<File>>,
     /// Steps of the last chunk.
     steps: Vec<SlotStep>,
+    /// Changes of mappings of the last chunk.
+    changes: Vec<MappingChange>,
     count: u64,
 }
 
@@ -217,12 +245,16 @@ impl<'a> Sink<'a> {
     fn create(places: Places<'a>, origin: &Origin) -> Result<Sink<'a>, Error> {
         let file = File::create_new(places.output).map_err(refused(places.output))?;
         let writer = Writer::new(BufWriter::new(file), origin).map_err(refused(places.output))?;
-        Ok(Sink { places, writer, steps: Vec::new(), count: 0 })
+        Ok(Sink { places, writer, steps: Vec::new(), changes: Vec::new(), count: 0 })
     }
 
     fn take(&mut self, chunk: &Chunk) -> Result<(), Error> {
         self.steps.clear();
-        chunk.decode(&mut self.steps).ok_or_else(|| self.corrupt())?;
+        self.changes.clear();
+        chunk
+            .decode(self.count, &mut self.steps, &mut self.changes)
+            .ok_or_else(|| self.corrupt())?;
+        self.changes.iter().for_each(|&change| self.writer.change(change));
         self.count += self.steps.len() as u64;
         let written = self.writer.write(&self.steps, chunk.head.totals);
         written.map_err(refused(self.places.output))
@@ -367,9 +399,19 @@ mod tests {
     }
 
     #[test]
+    fn a_change_of_mappings_is_no_step() {
+        let mut shared = chunk(0, 50, 0..4);
+        let last = HEAD_BYTES + 3 * STEP_BYTES;
+        let place = 5 << 9 | (Change::Removed as u64) << 3 | MAPPING;
+        shared[last + 8..last + 16].copy_from_slice(&place.to_le_bytes());
+        assert_eq!(captured(b"", &shared).unwrap().steps, 3);
+    }
+
+    #[test]
     fn invalid_chunks_are_refused() {
         let mut kind = chunk(0, 50, 0..4);
-        kind[HEAD_BYTES + 8] |= 3;
+        // A change of mappings that does not exist.
+        kind[HEAD_BYTES + 8] |= 0xfb;
         for shared in [chunk(0, 2, 0..0), kind, vec![0; 10]] {
             assert_eq!(captured(b"", &shared).unwrap_err().kind(), ErrorKind::Corrupt);
         }

@@ -9,7 +9,8 @@
 //! | that length | a zstd frame with a checksum; further frames follow, each with length and checksum |
 //!
 //! All numbers are little endian. The first byte of an unpacked frame is its kind: `ORIGIN`, the first
-//! frame, followed by [`Origin`] as JSON; `STEPS` (see `frame`); or `END`, the last frame, followed by
+//! frame, followed by [`Origin`] as JSON; `STEPS` (see `frame`); `MAPPINGS` (see `mappings`), before the
+//! steps that follow its changes; or `END`, the last frame, followed by
 //! [`Ending`] as JSON. A file without `END` was cut, and is read up to its last complete frame. Files of
 //! `VERSION_UNCHECKED` have no checksum of lengths, and their origin as plain JSON after its length.
 
@@ -19,6 +20,9 @@ use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8; 6] = b"PWREFS";
+
+/// Smallest number of blocks of a filter: an instruction that reads and writes across two blocks must find both.
+pub const FILTER_BLOCKS_MIN: usize = 4;
 
 /// Version of the layout.
 pub(super) const VERSION: u16 = 2;
@@ -31,6 +35,9 @@ pub(super) const ORIGIN: u8 = b'O';
 
 /// First byte of a frame with steps.
 pub(super) const STEPS: u8 = b'S';
+
+/// First byte of a frame with changes of mappings (see `mappings`).
+pub(super) const MAPPINGS: u8 = b'M';
 
 /// First byte of the last frame.
 pub(super) const END: u8 = b'E';

@@ -33,7 +33,8 @@ const EMPTY: u64 = u64::MAX;
 /// Entries of the table that guesses a block's slot: collisions among 64 blocks are rare.
 const GUESSES: usize = 4096;
 
-/// The LRU list, by slot. `blocks` are distinct except for `EMPTY`; the slot with the smallest `last_use`
+/// The LRU list, by slot. `blocks` are distinct except for `EMPTY`; slots beyond the number of blocks stay empty
+/// and count as used last. The slot with the smallest `last_use`
 /// holds the least recently used block.
 #[derive(Clone, Debug)]
 pub struct Filter {
@@ -49,11 +50,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// An empty filter.
+    /// An empty filter of [`FILTER_BLOCKS`].
     pub fn new() -> Filter {
+        Filter::of(FILTER_BLOCKS)
+    }
+
+    /// An empty filter of `blocks`, at most [`FILTER_BLOCKS`].
+    pub fn of(blocks: usize) -> Filter {
         Filter {
             blocks: [EMPTY; FILTER_BLOCKS],
-            last_use: [0; FILTER_BLOCKS],
+            last_use: std::array::from_fn(|slot| if slot < blocks { 0 } else { u64::MAX }),
             is_written: [false; FILTER_BLOCKS],
             guesses: Box::new([0; GUESSES]),
             uses: 0,
@@ -125,22 +131,35 @@ pub(super) mod tests {
     use super::*;
     use crate::references::Slots;
     use proptest::prelude::*;
-    use testkit::references::{filtered, program};
+    use testkit::references::{filtered_by, program};
     use types::ReferenceStep;
 
     /// A random program, as steps of the naive model and as references for the filter.
     pub fn references(seed: u64, length: usize) -> (Vec<ReferenceStep>, Vec<Reference>) {
+        references_by(FILTER_BLOCKS, seed, length)
+    }
+
+    fn references_by(
+        blocks: usize,
+        seed: u64,
+        length: usize,
+    ) -> (Vec<ReferenceStep>, Vec<Reference>) {
         let made = program(seed, length);
         let taken = made.iter().map(|reference| Reference {
             kind: reference.kind,
             address: reference.address,
             bytes: reference.bytes as u32,
         });
-        (filtered(&made), taken.collect())
+        (filtered_by(blocks, &made), taken.collect())
     }
 
     fn named(references: &[Reference]) -> (Vec<ReferenceStep>, ReferenceTotals) {
-        let (mut filter, mut slots, mut steps) = (Filter::new(), Slots::new(), Vec::new());
+        named_by(FILTER_BLOCKS, references)
+    }
+
+    fn named_by(blocks: usize, references: &[Reference]) -> (Vec<ReferenceStep>, ReferenceTotals) {
+        let (mut filter, mut slots) = (Filter::of(blocks), Slots::new(blocks));
+        let mut steps = Vec::new();
         references.iter().for_each(|&reference| filter.refer(reference, &mut steps));
         let named = steps.into_iter().map(|step| slots.enter(step).unwrap()).collect();
         (named, filter.totals())
@@ -150,9 +169,9 @@ pub(super) mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn the_filter_equals_the_naive_lru_list(seed: u64) {
-            let (expected, references) = references(seed, 3000);
-            let (steps, totals) = named(&references);
+        fn the_filter_equals_the_naive_lru_list(seed: u64, blocks in 4..=FILTER_BLOCKS) {
+            let (expected, references) = references_by(blocks, seed, 3000);
+            let (steps, totals) = named_by(blocks, &references);
             prop_assert_eq!(steps, expected);
             prop_assert_eq!(totals.all(), Some(references.len() as u64));
         }

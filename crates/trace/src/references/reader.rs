@@ -6,9 +6,11 @@ use types::{ReferenceStep, ReferenceTotals};
 use zstd::bulk::Decompressor;
 
 use super::file::{
-    END, Ending, MAGIC, ORIGIN, ORIGIN_BYTES_MAX, Origin, STEPS, VERSION, VERSION_UNCHECKED,
+    END, Ending, FILTER_BLOCKS_MIN, MAGIC, MAPPINGS, ORIGIN, ORIGIN_BYTES_MAX, Origin, STEPS,
+    VERSION, VERSION_UNCHECKED,
 };
 use super::frame::{self, FRAME_BYTES_MAX, Streams};
+use super::mappings::{self, MappingChange};
 use super::slots::{SlotStep, Slots};
 use crate::checksum::{WRONG_HEAD, head_sum};
 use crate::input::Input;
@@ -31,6 +33,7 @@ pub struct Reader {
     streams: Streams,
     slots: Slots,
     steps: Vec<SlotStep>,
+    changes: Vec<MappingChange>,
     totals: ReferenceTotals,
     /// References of all steps so far.
     references: u64,
@@ -70,8 +73,9 @@ impl Reader {
             packed: Vec::new(),
             frame: Vec::new(),
             streams: Streams::default(),
-            slots: Slots::new(),
+            slots: Slots::new(types::FILTER_BLOCKS),
             steps: Vec::new(),
+            changes: Vec::new(),
             totals: ReferenceTotals::default(),
             references: 0,
             ending: None,
@@ -105,13 +109,19 @@ impl Reader {
         (self.input.meter().bytes(), self.input.file_bytes())
     }
 
-    /// Replaces `steps` by the next batch; false at the end of the trace, or after the last complete
+    /// Changes of mappings that the last batch came with. They are among the steps of that batch or of later ones.
+    pub fn changes(&self) -> &[MappingChange] {
+        &self.changes
+    }
+
+    /// Replaces `steps` by the next batch, which may be empty; false at the end of the trace, or after the last complete
     /// frame of a cut file.
     ///
     /// # Errors
     /// If the file cannot be read or violates the layout, with the offset.
     pub fn next_steps(&mut self, steps: &mut Vec<ReferenceStep>) -> Result<bool, Error> {
         steps.clear();
+        self.changes.clear();
         if self.ending.is_some() {
             return Ok(false);
         }
@@ -126,6 +136,8 @@ impl Reader {
         }
         let answer = match self.frame.first() {
             Some(&STEPS) => self.take_steps(steps),
+            Some(&MAPPINGS) => mappings::decode(&self.frame, &mut self.changes)
+                .map_err(|what| format!("found {what}")),
             Some(&END) => self.take_end(),
             _ => Err("expected a frame of steps, or the end".to_owned()),
         };
@@ -193,14 +205,16 @@ impl Reader {
         self.origin = serde_json::from_slice(&origin)
             .map_err(|error| self.corrupt(start, &format!("its origin is damaged: {error}")))?;
         let (blocks, bytes) = (self.origin.filter_blocks, self.origin.block_bytes);
-        if (blocks, bytes) != (types::FILTER_BLOCKS, types::BLOCK_BYTES) {
+        let is_known = (FILTER_BLOCKS_MIN..=types::FILTER_BLOCKS).contains(&blocks);
+        if !is_known || bytes != types::BLOCK_BYTES {
             let message = format!(
-                "its filter holds {blocks} blocks of {bytes} bytes; this pagewise reads {} of {}",
+                "its filter holds {blocks} blocks of {bytes} bytes; this pagewise reads {FILTER_BLOCKS_MIN} to {} of {}",
                 types::FILTER_BLOCKS,
                 types::BLOCK_BYTES
             );
             return Err(self.corrupt(start, &message));
         }
+        self.slots = Slots::new(blocks);
         Ok(())
     }
 

@@ -22,19 +22,24 @@ pub struct SlotStep {
 pub struct Slots {
     blocks: [u64; FILTER_BLOCKS],
     filled: usize,
+    /// Number of slots.
+    count: usize,
 }
 
 impl Slots {
-    /// Empty slots.
-    pub fn new() -> Slots {
-        Slots { blocks: [0; FILTER_BLOCKS], filled: 0 }
+    /// Empty slots, at most [`FILTER_BLOCKS`].
+    pub fn new(count: usize) -> Slots {
+        Slots { blocks: [0; FILTER_BLOCKS], filled: 0, count: count.min(FILTER_BLOCKS) }
     }
 
     /// Applies a step and adds the block that left; `None` if no filter makes such a step.
     pub fn enter(&mut self, step: SlotStep) -> Option<ReferenceStep> {
         let SlotStep { references, kind, block, slot, is_left_written } = step;
         let is_next = usize::from(slot) == self.filled;
-        if usize::from(slot) > self.filled || is_next && is_left_written {
+        if usize::from(slot) >= self.count
+            || usize::from(slot) > self.filled
+            || is_next && is_left_written
+        {
             return None;
         }
         let held = self.blocks.get_mut(usize::from(slot))?;
@@ -42,11 +47,5 @@ impl Slots {
         self.filled += usize::from(is_next);
         let left = (!is_next).then_some(LeftBlock { block: left, is_written: is_left_written });
         Some(ReferenceStep { references, kind, block, left })
-    }
-}
-
-impl Default for Slots {
-    fn default() -> Slots {
-        Slots::new()
     }
 }

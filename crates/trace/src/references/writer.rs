@@ -9,6 +9,7 @@ use zstd::zstd_safe::CParameter;
 
 use super::file::{END, Ending, MAGIC, ORIGIN, Origin, VERSION};
 use super::frame::{self, STEPS_MAX, Streams};
+use super::mappings::{self, CHANGES_MAX, MappingChange};
 use super::slots::SlotStep;
 use crate::checksum::head_sum;
 
@@ -22,6 +23,8 @@ pub struct Writer<W> {
     offset: u64,
     compressor: Compressor<'static>,
     pending: Vec<SlotStep>,
+    /// Changes of mappings among the pending steps.
+    changes: Vec<MappingChange>,
     streams: Streams,
     frame: Vec<u8>,
 }
@@ -42,11 +45,17 @@ impl<W: Write> Writer<W> {
             offset: (MAGIC.len() + version.len()) as u64,
             compressor,
             pending: Vec::with_capacity(STEPS_MAX),
+            changes: Vec::new(),
             streams: Streams::default(),
             frame: Vec::new(),
         };
         writer.put_json(ORIGIN, origin)?;
         Ok(writer)
+    }
+
+    /// Appends a change of mappings that follows the steps appended so far and some of the next.
+    pub fn change(&mut self, change: MappingChange) {
+        self.changes.push(change);
     }
 
     /// Appends steps; `totals` counts all references up to now.
@@ -71,7 +80,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the operating system refuses the write.
     pub fn finish(mut self, ending: &Ending) -> Result<W, Error> {
-        if !self.pending.is_empty() {
+        if !self.pending.is_empty() || !self.changes.is_empty() {
             self.flush(ending.totals())?;
         }
         self.put_json(END, ending)?;
@@ -81,6 +90,10 @@ impl<W: Write> Writer<W> {
 
     fn flush(&mut self, totals: ReferenceTotals) -> Result<(), Error> {
         let mut frame = std::mem::take(&mut self.frame);
+        for changes in std::mem::take(&mut self.changes).chunks(CHANGES_MAX) {
+            mappings::encode(changes, &mut frame);
+            self.put(&frame)?;
+        }
         frame::encode(&self.pending, totals, &mut self.streams, &mut frame);
         self.pending.clear();
         self.put(&frame)?;

@@ -54,7 +54,7 @@ def advise_page_size(
     catalog; the default is that of the program's architecture, or else of this machine. ``terms``,
     ``model``, ``margin`` and ``hardware`` as in `choose`.
 
-    ``gain`` is over 4 KiB; ``regret`` the cost of the target's sizes against 1 to 32 KiB;
+    ``gain`` is over 4 KiB; ``regret`` the gain lost without a size of 1 to 32 KiB;
     ``unjudged_bytes`` are sizes too large for this memory. Raises UsageError for unknown names and
     memories too small.
     """
@@ -190,8 +190,8 @@ def _notes(choice: Choice, target: Target, is_short: bool) -> list[str]:
     is_larger = choice.page_bytes != BASE_BYTES
     if choice.ideal_bytes in IDEAL_BYTES and choice.regret > 0:
         notes.append(
-            f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
-            f"without it, time per reference is {format_percent(choice.regret)} longer"
+            f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes: it "
+            f"gains {format_percent(choice.gain + choice.regret)} over 4 KiB"
         )
     if target.is_transparent and not is_larger and _gives_unasked():
         notes.append(

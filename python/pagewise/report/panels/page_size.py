@@ -131,8 +131,8 @@ def sentence(answer: PageSize) -> str:
         text += f": {format_share(gain['typical'])} less time per reference than in 4 KiB"
     if advice["regret"] > 0:
         text += (
-            f"; {format_size(advice['ideal_bytes'])} would be ideal, and this size takes "
-            f"{format_share(advice['regret'])} more time"
+            f"; {format_size(advice['ideal_bytes'])} would be ideal, with "
+            f"{format_share(gain['typical'] + advice['regret'])} less"
         )
     return f"{text}."
 

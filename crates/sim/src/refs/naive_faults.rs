@@ -1,0 +1,223 @@
+//! Minor faults counted page by page, as an oracle for the fast count.
+
+use super::faults::{Faults, MinorFaults};
+use proptest::prelude::*;
+use std::collections::HashMap;
+use testkit::generate::SplitMix;
+use testkit::references::{filtered, program};
+use trace::references::{Change, MappingChange};
+use types::{ReferenceKind, ReferenceStep};
+
+/// The memory at one size: what each page belongs to, with the number of its mapping, and whether it was written.
+struct Naive {
+    block: u64,
+    owners: HashMap<u64, (Change, usize)>,
+    written: HashMap<u64, bool>,
+    mappings: usize,
+    has_requests: bool,
+    counts: MinorFaults,
+}
+
+impl Naive {
+    fn new(page_bytes: u64) -> Naive {
+        let counts = MinorFaults { page_bytes, ..MinorFaults::default() };
+        let (owners, written) = (HashMap::new(), HashMap::new());
+        Naive {
+            block: page_bytes / 4096,
+            owners,
+            written,
+            mappings: 0,
+            has_requests: false,
+            counts,
+        }
+    }
+
+    fn run(mut self, steps: &[ReferenceStep], changes: &[MappingChange]) -> MinorFaults {
+        let mut from = 0..0;
+        for (at, step) in steps.iter().enumerate() {
+            for change in changes.iter().filter(|change| change.steps == at as u64) {
+                self.apply(*change, &mut from);
+            }
+            if let Some(left) = step.left
+                && left.is_written
+                && self.written.get(&(left.block / 8)) == Some(&false)
+            {
+                self.touch(left.block / 8, true);
+            }
+            self.touch(step.block / 8, step.kind == ReferenceKind::Write);
+        }
+        self.counts
+    }
+
+    fn apply(&mut self, change: MappingChange, from: &mut std::ops::Range<u64>) {
+        let pages = change.first..change.first + change.pages;
+        self.mappings += 1;
+        match change.change {
+            Change::Heap | Change::Anonymous | Change::File => {
+                let is_new = pages.clone().all(|page| !self.owners.contains_key(&page));
+                for page in pages {
+                    if change.change != Change::Heap || !is_new {
+                        self.written.remove(&page);
+                    }
+                    self.owners.insert(page, (change.change, self.mappings));
+                }
+            }
+            Change::Removed => pages.for_each(|page| {
+                self.owners.remove(&page);
+                self.written.remove(&page);
+            }),
+            Change::Discarded => {
+                for page in pages {
+                    self.written.remove(&page);
+                }
+            }
+            Change::Filled => pages.for_each(|page| self.touch(page, true)),
+            Change::Requested => {
+                self.has_requests = true;
+                for page in pages {
+                    if let Some(owner) = self.owners.get_mut(&page)
+                        && owner.0 != Change::File
+                    {
+                        owner.0 = Change::Requested;
+                    }
+                }
+            }
+            Change::MovedFrom => *from = pages,
+            Change::MovedTo => {
+                let states: Vec<_> = from.clone().map(|page| self.written.remove(&page)).collect();
+                for page in from.clone() {
+                    self.owners.remove(&page);
+                }
+                for (page, state) in pages.zip(states) {
+                    self.owners.insert(page, (Change::Heap, self.mappings));
+                    self.written.remove(&page);
+                    if let Some(state) = state {
+                        self.written.insert(page, state);
+                    }
+                }
+            }
+        }
+    }
+
+    fn touch(&mut self, page: u64, is_write: bool) {
+        let before = self.written.get(&page).copied();
+        if before == Some(true) || before == Some(false) && !is_write {
+            return;
+        }
+        let owner = self.owners.get(&page).copied();
+        let block = page / self.block * self.block..page / self.block * self.block + self.block;
+        match owner {
+            Some((Change::File, mapping)) => {
+                self.counts.file += 1;
+                let around = page / 16 * 16;
+                let is_near = |near: &u64| self.owners.get(near) == Some(&(Change::File, mapping));
+                let before = (around..page).rev().take_while(is_near);
+                let near: Vec<u64> =
+                    before.chain((page..around + 16).take_while(is_near)).collect();
+                for near in near.into_iter().filter(|_| !is_write) {
+                    self.written.entry(near).or_insert(false);
+                }
+            }
+            Some((Change::Heap | Change::Requested, _)) => {
+                self.counts.heap += 1;
+                let is_huge = self.block == 512 || is_write && before.is_none();
+                let is_same = block.clone().all(|page| self.written.get(&page).copied() == before);
+                let is_possible = |page| {
+                    let owner = self.owners.get(&page).map(|of| of.0);
+                    if self.has_requests {
+                        owner == Some(Change::Requested)
+                    } else {
+                        owner.is_none_or(|of| of == Change::Heap)
+                    }
+                };
+                if is_huge && is_same && block.clone().all(is_possible) {
+                    for page in block {
+                        self.written.insert(page, is_write);
+                    }
+                }
+            }
+            _ => self.counts.anonymous += 1,
+        }
+        self.written.insert(page, is_write);
+    }
+}
+
+/// How many of the changes occur: requests only with some seeds.
+fn changes_of(seed: u64) -> u64 {
+    if seed.is_multiple_of(2) { 9 } else { 8 }
+}
+
+/// Changes among `steps` of ranges near the blocks that they use.
+fn changes(seed: u64, steps: &[ReferenceStep]) -> Vec<MappingChange> {
+    let mut random = SplitMix(seed);
+    let mut changes = Vec::new();
+    let mut at = 0;
+    while at < steps.len() as u64 {
+        let near = |random: &mut SplitMix| {
+            let step = steps[random.below(steps.len() as u64) as usize];
+            (step.block / 8).saturating_sub(random.below(40))
+        };
+        let (first, pages) = (near(&mut random), 1 + random.below(700));
+        let change = Change::ALL[random.below(changes_of(seed)) as usize];
+        let add = |change, first| MappingChange { steps: at, change, first, pages };
+        match change {
+            Change::MovedFrom => {
+                changes.push(add(change, first));
+                // As mremap does, which refuses ranges that overlap.
+                let to = near(&mut random) + 2 * pages;
+                let to = if to.abs_diff(first) < pages { first + 2 * pages } else { to };
+                changes.push(add(Change::MovedTo, to));
+            }
+            Change::MovedTo => {}
+            _ => changes.push(add(change, first)),
+        }
+        at += random.below(60);
+    }
+    changes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn minor_faults_equal_those_counted_page_by_page(seed: u64, batch in 1..500_usize) {
+        let steps = filtered(&program(seed, 4000));
+        let changes = changes(seed, &steps);
+        let sizes = [4096, 16384, 65536, 2 << 20];
+        let mut faults = Faults::new(&sizes).unwrap();
+        let mut rest = &changes[..];
+        for (at, batch_steps) in steps.chunks(batch).enumerate() {
+            let end = (at * batch + batch_steps.len()) as u64;
+            let (now, later) = rest.split_at(rest.partition_point(|change| change.steps < end));
+            faults.add_changes(now);
+            rest = later;
+            faults.push(batch_steps);
+        }
+        let counted = faults.counts().unwrap();
+        for (size, counted) in sizes.into_iter().zip(counted) {
+            prop_assert_eq!(counted, Naive::new(size).run(&steps, &changes));
+        }
+    }
+}
+
+#[test]
+fn heap_written_first_comes_in_blocks_and_heap_read_first_does_not() {
+    let block =
+        |page: u64, kind| ReferenceStep { references: 1, kind, block: page * 8, left: None };
+    let heap = |first| MappingChange { steps: 0, change: Change::Heap, first, pages: 512 };
+    let of = |changes: &[MappingChange], kinds: &[ReferenceKind]| {
+        let mut faults = Faults::new(&[4096, 65536, 2 << 20]).unwrap();
+        faults.add_changes(changes);
+        for &kind in kinds {
+            faults.push(&(512..1024).map(|page| block(page, kind)).collect::<Vec<_>>());
+        }
+        faults.counts().map(|counts| counts.iter().map(|of| of.heap).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&[heap(512)], &[ReferenceKind::Write]), Some(vec![512, 32, 1]));
+    let read_first = [ReferenceKind::Read, ReferenceKind::Write];
+    assert_eq!(of(&[heap(512)], &read_first), Some(vec![1024, 1024, 2]));
+    assert_eq!(of(&[], &read_first), None);
+    for sizes in [&[2048][..], &[4 << 20], &[5000], &[4096; 17]] {
+        assert!(Faults::new(sizes).is_err());
+    }
+}
