@@ -3,7 +3,7 @@
 //! The device has units that work at the same time, and each serves one operation after the other. It takes operations
 //! in the order of their arrival, reads and writes alike. Each process is a closed loop: it issues its
 //! operations in the order of the trace, and the time that its page faults take, waits included, delays all its later
-//! events. Page-outs and readahead occupy the device, but nobody waits for them. Operations on the fast tier never wait.
+//! events. Page-outs and readahead occupy the device, but no program waits for them. Operations on the fast tier never wait.
 //! Arrivals at the same time are served in the order of the processes' numbers.
 
 use std::cmp::Reverse;

@@ -15,7 +15,7 @@ use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId};
 const WINDOW_PAGES_MAX: u64 = 1 << 3;
 /// Hits that the kernel assumes before the first fault.
 const HITS_AT_START: u64 = 4;
-/// In `page_at`: the slot holds no page that can be read. In `Page::slot`: no slot; the kernel keeps its header there.
+/// In `page_at`: the slot holds no page that can be read. In `KnownPage::slot`: no slot; the kernel keeps its header there.
 const NONE: u32 = 0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ enum Place {
 
 /// What is known of a page; nothing of it holds if its process ended after `since`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Page {
+struct KnownPage {
     place: Place,
     slot: u32,
     owner: ProcessId,
@@ -39,7 +39,7 @@ struct Page {
 
 /// The state of the readahead.
 pub(super) struct KernelReadahead {
-    pages: Vec<Page>,
+    pages: Vec<KnownPage>,
     /// One more than the page that each slot holds, or `NONE`.
     page_at: Vec<u32>,
     /// Number of the event with which each process last ended.
@@ -113,14 +113,14 @@ impl KernelReadahead {
     fn page_out(&mut self, event: Event) {
         let (page, now) = (event.page, self.now);
         let is_alive = self.is_alive(page);
-        let Page { place, slot, since, .. } = *self.page(page);
+        let KnownPage { place, slot, since, .. } = *self.page(page);
         if place == Place::Memory && is_alive {
             self.reclaimed = self.reclaimed.max(since);
         }
         let is_dirty = event.flags.contains(EventFlags::DIRTY);
         let keeps_slot = is_alive && slot != NONE && !is_dirty;
         let slot = if keeps_slot { slot } else { self.allocate(page, slot, event.is_of_zeros()) };
-        *self.page(page) = Page { place: Place::Swap, slot, owner: event.process, since: now };
+        *self.page(page) = KnownPage { place: Place::Swap, slot, owner: event.process, since: now };
     }
 
     /// Hands out the next slot to a page, whose `old` one is free. A slot of zeros is never read.
@@ -141,7 +141,8 @@ impl KernelReadahead {
             self.free(slot);
             slot = NONE;
         }
-        *self.page(page) = Page { place: Place::Memory, slot, owner: process, since: self.now };
+        *self.page(page) =
+            KnownPage { place: Place::Memory, slot, owner: process, since: self.now };
     }
 
     /// Reads the other pages of the window around the slot of a page.
@@ -159,7 +160,7 @@ impl KernelReadahead {
             if on_swap && self.is_alive(page) && !self.is_ahead(page) {
                 let now = self.now;
                 let read = self.page(page);
-                *read = Page { place: Place::Ahead, since: now, ..*read };
+                *read = KnownPage { place: Place::Ahead, since: now, ..*read };
                 let (kind, flags) = (EventKind::DeviceRead, EventFlags::default());
                 rewritten.push(Event { kind, flags, page, process });
             }
@@ -168,18 +169,18 @@ impl KernelReadahead {
 
     /// Whether the page was read ahead and is still in memory.
     fn is_ahead(&mut self, page: PageId) -> bool {
-        let Page { place, since, .. } = *self.page(page);
+        let KnownPage { place, since, .. } = *self.page(page);
         place == Place::Ahead && since >= self.reclaimed && self.is_alive(page)
     }
 
     fn is_alive(&mut self, page: PageId) -> bool {
-        let Page { since, owner, .. } = *self.page(page);
+        let KnownPage { since, owner, .. } = *self.page(page);
         since > self.ended.get(owner.index()).copied().unwrap_or(0)
     }
 
-    fn page(&mut self, page: PageId) -> &mut Page {
+    fn page(&mut self, page: PageId) -> &mut KnownPage {
         if self.pages.len() <= page.index() {
-            self.pages.resize(page.index() + 1, Page::default());
+            self.pages.resize(page.index() + 1, KnownPage::default());
         }
         &mut self.pages[page.index()]
     }

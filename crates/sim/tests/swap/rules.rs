@@ -139,7 +139,7 @@ fn recorded_readahead_moves_reads_from_the_faults_and_changes_no_other_count() {
 fn pages_read_ahead_for_nothing_are_reads_of_the_tier_that_has_them() {
     let read = |page| Event { kind: EventKind::DeviceRead, ..event(EventKind::SwapIn, page, 0) };
     let major = Event { flags: EventFlags::MAJOR, ..event(EventKind::SwapIn, 1, 0) };
-    // B is read ahead in vain twice: the kernel dropped it, and then the program wrote it anew.
+    // B is read ahead in vain twice: the kernel dropped it, and then the program wrote it again.
     let events =
         [script("outA D, outB D"), vec![read(1), read(0), major], script("outB D")].concat();
     for (pages, expected) in [(0, [3, 3, 0, 0]), (2, [0, 0, 3, 3])] {
