@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -358,6 +359,25 @@ def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
     (slow,) = (row[1:3] for row in rows if len(row) > 2 and row[0] == "slow" and row[1] != "device")
     (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "only"])
     assert slow == alone
+
+
+def test_simulate_shows_the_queue_and_the_pages_read_ahead(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
+    plain = ["--architecture", "flash", "--fast-tier", "0", *DEVICES]
+    asked = [*plain, "--option", "queueing=yes", "--option", "readahead=kernel"]
+    _, output, _ = ran("simulate", recording, *asked, capsys=capsys)
+    lines = [" ".join(line.split()) for line in output.splitlines()]
+    assert any(re.match(r"queue time .*100\.0 % of the slow device only", line) for line in lines)
+    assert any(re.match(r"pages read ahead [\d,]+, .* % of them used", line) for line in lines)
+    assert "queueing yes whether operations wait while the slow device is busy" in lines
+    _, output, _ = ran("simulate", recording, *asked, "--json", capsys=capsys)
+    found = json.loads(output)
+    assert found["queue_time_s"] > 0
+    assert found["readahead_pages"]["read"] > found["readahead_pages"]["used"] > 0
+    _, output, _ = ran("simulate", recording, *plain, "--json", capsys=capsys)
+    assert not {"queue_time_s", "readahead_pages"} & set(json.loads(output))
 
 
 def test_the_format_of_the_examples_says_what_it_is(

@@ -1,5 +1,6 @@
 """Which readings of the multi-swap study can carry a verdict, on traces counted by hand."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pagewise as pw
 from pagewise.errors import UsageError
 from pagewise.grids.traces import TraceSource
 from pagewise_studies import multiswap_checks as checks
-from pagewise_studies import workloads
+from pagewise_studies import multiswap_device, workloads
 from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
 from pagewise_studies.skew import of_workloads, returns
 from pagewise_studies.verdict import HOLDS, UNMEASURED, Reading
@@ -103,15 +104,43 @@ def test_sizes_without_hits_or_that_hold_everything_are_left_out(tmp_path: Path)
     large = workload(trace(tmp_path, 5, pages=5 * 256))
     found = inputs(large, tmp_path / "a", [HYBRID, cache])
     assert checks._scarce(found, large, cache) == list(SIZES_MIB)
-    assert checks._acting(found, large, FLASH_ONLY) == []
+    assert checks.acting(found, large, FLASH_ONLY) == []
     # Each size holds all of these four pages.
     small = workload(trace(tmp_path, 20))
     found = inputs(small, tmp_path / "b", [HYBRID, cache])
     assert checks._scarce(found, small, cache) == []
-    assert checks._acting(found, small, HYBRID) == list(SIZES_MIB)
+    assert checks.acting(found, small, HYBRID) == list(SIZES_MIB)
     (curve,) = checks._curves(found, [small], HYBRID, cache, lambda counts: counts.slow_accesses)
     assert curve.sizes_mib == SIZES_MIB and checks._open(found, [small], [curve], cache) == []
     assert curve.at([2]).sizes_mib == (2,) and curve.at([]).values == ()
+
+
+def test_waits_have_a_row_for_each_reading_that_the_recording_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiswap_device, "SIZES_MIB", SIZES_MIB)
+    baseline = Variant.of("hierarchical", eviction="clock")
+    asked = inputs(workload(trace(tmp_path, 4)), tmp_path / "a", [HYBRID])
+    asked = replace(asked, hierarchical=[baseline])
+    rows = multiswap_device.table(asked, tmp_path / "waits.parquet", None).rows
+    # Columns of events do not show which faults read the device, so nothing is recorded readahead.
+    assert [(row["slow device"], row["reading"]) for row in rows] == [
+        (device, reading)
+        for device in ("ufs-3.1", "emmc-5.1")
+        for reading in (
+            "as S1",
+            "readahead=kernel",
+            "queueing=yes",
+            "queueing=yes, readahead=kernel",
+        )
+    ]
+    first, ahead = rows[:2]
+    # Hierarchical reads 16 times from the fast tier. Hybrid reads and promotes four pages first.
+    hybrid_us = 4 * (89.443 + 5) + 12 * 4
+    assert first["mean change"] == pytest.approx(hybrid_us / (16 * 4) - 1, rel=1e-4)
+    assert (first["hybrid ahead"], first["queue"], first["used"]) == ("0 of 1", 0, None)
+    # Slots 2 to 4, 6 and 7, 11 and 15, as the window shrinks.
+    assert ahead["read ahead"] == pytest.approx(7 / 16) and ahead["used"] == 1
 
 
 def test_unmeasurable_readings_are_left_out_and_counted() -> None:

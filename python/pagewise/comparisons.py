@@ -26,9 +26,11 @@ class FailedCell(TypedDict):
     page_bytes: NotRequired[Count]
     """Bytes of a page, if not 4 KiB."""
     readahead: NotRequired[str]
-    """Treatment of recorded readahead, if the spec sets it."""
+    """Treatment of readahead, if the spec sets it."""
     clean_evictions: NotRequired[str]
     """Treatment of clean evictions, if the spec sets it."""
+    queueing: NotRequired[str]
+    """Whether operations wait while the slow device is busy, if the spec sets it."""
     ranges: NotRequired[str]
     """Whether to replay over the range of latencies, if the spec sets it."""
     policy: NotRequired[str]

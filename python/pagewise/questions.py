@@ -198,9 +198,10 @@ def simulate(
     ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size (``"256MiB"``
     or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or READ/WRITE
     times (``"90/40us"``). ``option``: the choices the papers leave open, by name; and for every
-    architecture ``readahead`` (off, recorded), ``clean_evictions`` (none, inferred) and ``ranges``:
-    where decisions depend on latencies, ``yes`` (default) replays them over the devices' ranges
-    too, which takes three times as long, ``no`` leaves ``ranges`` null. ``profile``: ``"faithful"``
+    architecture ``readahead`` (off, recorded, kernel), ``clean_evictions`` (none, inferred),
+    ``queueing`` (no, yes) and ``ranges``: where decisions or waits depend on latencies, ``yes``
+    (default) replays them over the devices' ranges too, which takes three times as long, ``no``
+    leaves ``ranges`` null. ``profile``: ``"faithful"``
     or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into larger pages, which are
     moved whole and take the devices' times for that size; ``at_4_kib`` then has the same figures
     for the recorded pages. ``--json`` adds ``trace_sha256``, which is `Trace.sha256` and takes

@@ -490,9 +490,11 @@ class DescribedRequest(TypedDict):
     slow: Device
     """The slow device."""
     readahead: str
-    """How recorded readahead is treated."""
+    """How readahead is treated."""
     clean_evictions: str
     """How clean evictions, which leave no event, are treated."""
+    queueing: NotRequired[str | None]
+    """Yes if operations wait while the slow device is busy; otherwise absent."""
     ranges: str
     """Whether an architecture that decides by latency is replayed over the range."""
 
@@ -522,7 +524,8 @@ class Device(TypedDict):
     memory it takes, 1 without compression."""
     queue_depth: NotRequired[Figure | None]
     """Operations on a page that the device serves at the same time, if known: its rate at a deep
-    queue times its latency at queue depth 1."""
+    queue times its latency at queue depth 1. This is not the number of commands that its queue
+    holds."""
     is_exact: NotRequired[bool]
     """Whether the device consists only of two latencies that the caller gave."""
 
@@ -1112,7 +1115,7 @@ class Outcome(TypedDict):
     options: dict[str, str]
     """Every option with its value in effect."""
     readahead: str
-    """Treatment of recorded readahead."""
+    """Treatment of readahead."""
     clean_evictions: str
     """Treatment of clean evictions, which leave no event."""
     fast_bytes: int
@@ -1139,11 +1142,17 @@ class Outcome(TypedDict):
     zero_pages: NotRequired[ZeroPages | None]
     """Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
     distinguish them."""
+    readahead_pages: NotRequired[ReadaheadPages | None]
+    """Pages read ahead; absent with `readahead=off`."""
     io_time_s: float
-    """Counts times latencies over both devices."""
+    """Counts times latencies over both devices. A page read ahead takes only the further time of a
+    longer read."""
     stall_time_s: float
     """The part of the I/O time between a swap-in and its completion: its read and the writes it
     forced."""
+    queue_time_s: NotRequired[float | None]
+    """The time that swap-ins waited, beside `stall_time_s`, while the slow device served other
+    operations; absent with `queueing=no`."""
     wear: Wear
     """Wear of both devices."""
     ranges: Ranges | None
@@ -1334,6 +1343,8 @@ class Ranges(TypedDict):
     """`io_time_s` over the range."""
     stall_time_s: TimeRange
     """`stall_time_s` over the range."""
+    queue_time_s: NotRequired[TimeRange | None]
+    """`queue_time_s` over the range."""
 
 
 class ReadAheadFaults(TypedDict):
@@ -1366,6 +1377,15 @@ class ReadAheadRun(TypedDict):
     """Pages that a fault on another page brought in."""
     unused: int
     """Of the pages brought in, those evicted before any use."""
+
+
+class ReadaheadPages(TypedDict):
+    """Pages that were read ahead of their faults."""
+
+    read: int
+    """Pages read ahead; part of the reads of the tiers."""
+    used: int
+    """Pages read ahead that a swap-in used; the others were read for nothing."""
 
 
 class RecordedKill(TypedDict):
@@ -1563,7 +1583,7 @@ class Simulate(TypedDict):
     options: dict[str, str]
     """Every option with its value in effect."""
     readahead: str
-    """Treatment of recorded readahead."""
+    """Treatment of readahead."""
     clean_evictions: str
     """Treatment of clean evictions, which leave no event."""
     fast_bytes: int
@@ -1590,11 +1610,17 @@ class Simulate(TypedDict):
     zero_pages: NotRequired[ZeroPages | None]
     """Page-outs and page-ins of pages of zeros, which cost nothing; absent if the trace does not
     distinguish them."""
+    readahead_pages: NotRequired[ReadaheadPages | None]
+    """Pages read ahead; absent with `readahead=off`."""
     io_time_s: float
-    """Counts times latencies over both devices."""
+    """Counts times latencies over both devices. A page read ahead takes only the further time of a
+    longer read."""
     stall_time_s: float
     """The part of the I/O time between a swap-in and its completion: its read and the writes it
     forced."""
+    queue_time_s: NotRequired[float | None]
+    """The time that swap-ins waited, beside `stall_time_s`, while the slow device served other
+    operations; absent with `queueing=no`."""
     wear: Wear
     """Wear of both devices."""
     ranges: Ranges | None

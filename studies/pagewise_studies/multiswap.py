@@ -15,7 +15,7 @@ from pagewise.grids.traces import TraceSource
 from pagewise.launch_runs import inputs_of, read_run, refuse_invalid
 from pagewise.recording import Progress
 from pagewise_studies import multiswap_checks as checks
-from pagewise_studies import outcome, sensitivity
+from pagewise_studies import multiswap_device, outcome, sensitivity
 from pagewise_studies.compare import Measure
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.launch_simulated_checks import launch_readings
@@ -134,6 +134,7 @@ def study(
         title="S1: hierarchical against hybrid swap",
         figures=[figure for workload in shown for figure in figures(cells, workload)],
         verdicts=checks.verdicts(inputs),
+        tables=[multiswap_device.table(inputs, output / f"{NAME}-device-runs.parquet", progress)],
         sensitivity=sensitivity.table(
             ("hierarchical", "hybrid-clock", "hybrid"),
             [*recorded, shown_scenario("rotation", MEMORIES_MIB[-1], 1)],

@@ -84,7 +84,7 @@ class Inputs:
     rare: Sequence[Mapping[str, str]]
     """Further options under which `hybrid` and `clock` ran on the recordings."""
     acting: dict[tuple[Workload, Variant], list[int]] = field(default_factory=dict, repr=False)
-    """The sizes of `_acting` that are known already."""
+    """The sizes of `acting` that are known already."""
 
     def extended(
         self, variants: Sequence[Variant], workloads: Sequence[Workload]
@@ -144,7 +144,7 @@ def _lacking(inputs: Inputs, workloads: Sequence[Workload], hybrid: Variant) -> 
     number = 3 if dict(hybrid.options).get("entry_bit") == "0" else 2
     if any(inputs.skew[workload].returns[number] < RETURNS_MIN for workload in workloads):
         return TOO_FEW_RETURNS.format(number="third" if number == 3 else "second")
-    if not all(_acting(inputs, workload, hybrid) for workload in workloads):
+    if not all(acting(inputs, workload, hybrid) for workload in workloads):
         return HITLESS
     return ""
 
@@ -155,7 +155,7 @@ def _hits(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -
     return fmean(inputs.cells.hit_share(trace, variant, size_mib) for trace in traces)
 
 
-def _acting(inputs: Inputs, workload: Workload, hybrid: Variant) -> list[int]:
+def acting(inputs: Inputs, workload: Workload, hybrid: Variant) -> list[int]:
     """The sizes at which the fast tier of hybrid answers some swap-ins. Elsewhere hybrid is flash
     swap with more writes, and says nothing about a filter."""
     key = (workload, hybrid)
@@ -271,7 +271,7 @@ def _cause(inputs: Inputs, data: str, names: set[str]) -> Verdict:
         for hybrid, latencies in itertools.product(inputs.hybrid, LATENCIES):
             baseline, measure = inputs.hierarchical[0], _io_time(latencies)
             lacking = _lacking(inputs, [whole], hybrid)
-            sizes = _acting(inputs, whole, hybrid)
+            sizes = acting(inputs, whole, hybrid)
             before, after = (
                 changes(cells, workload, hybrid, baseline, measure, sizes).up_to(working_set)
                 for cells, workload in ((inputs.cells, whole), (inputs.filtered_cells, filtered))
@@ -297,7 +297,7 @@ def _curves(
     return [
         changes(inputs.cells, workload, hybrid, baseline, measure, sizes)
         for workload in workloads
-        for sizes in [_acting(inputs, workload, hybrid)]
+        for sizes in [acting(inputs, workload, hybrid)]
     ]
 
 

@@ -21,8 +21,8 @@ SIZES_MIB = (64, 128, 256, 512)
 NUMBERS = {"ghost": ("0.25", "1", "4"), "bit_epoch": ("10000", "100000", "1000000")}
 """Values to try for options that take a number. ``ghost``: remembered pages, as a multiple of the
 fast tier's pages (S0.4). ``bit_epoch``: swap-ins after which access bits are cleared."""
-OF_THE_REPLAY = (("readahead", "off", "recorded"), ("clean_evictions", "none", "inferred"))
-"""Choices of the replay with any architecture: name, default, and the other value."""
+OF_THE_REPLAY = (("readahead", "off", "kernel"), ("clean_evictions", "none", "inferred"))
+"""Choices of the replay with any architecture: name, default, and the value to try."""
 
 
 def table(

@@ -112,7 +112,7 @@ pub struct Device {
     /// byte of memory it takes, 1 without compression.
     pub compression: Option<Figure>,
     /// Operations on a page that the device serves at the same time, if known: its rate at a deep queue times its
-    /// latency at queue depth 1.
+    /// latency at queue depth 1. This is not the number of commands that its queue holds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_depth: Option<Figure>,
     /// Whether the device consists only of two latencies that the caller gave.
@@ -140,6 +140,11 @@ impl Device {
     /// Whether low, typical and high latencies differ.
     pub fn has_range(&self) -> bool {
         self.read.has_range() || self.write.has_range()
+    }
+
+    /// Operations that the device serves at the same time: its queue depth as a whole number; 1 if that is unknown.
+    pub fn units(&self) -> usize {
+        self.queue_depth.as_ref().map_or(1, |depth| (depth.typical.round() as usize).max(1))
     }
 
     /// Resolves `text`: one of `names()`, or a pair `READ/WRITE` such as `90/40us` or

@@ -57,6 +57,19 @@ fn only_memory_has_a_compression_ratio() {
 }
 
 #[test]
+fn disks_and_flash_have_a_queue_depth_and_devices_like_memory_have_none() {
+    let without = builtin().filter(|device| device.queue_depth.is_none());
+    let names: Vec<String> = without.map(|device| device.name).collect();
+    assert_eq!(names, ["dram", "optane-pmem", "stt-mram", "zram-lz4", "pcm", "zram-zstd"]);
+}
+
+#[test]
+fn a_device_serves_its_queue_depth_at_a_time_or_one_operation() {
+    let units = |text| Device::resolve(text).unwrap().units();
+    assert_eq!(["ufs-3.1", "emmc-5.1", "sd-a1", "90/40us"].map(units), [9, 2, 1, 1]);
+}
+
+#[test]
 fn a_transfer_of_a_page_takes_about_as_long_as_a_page_read() {
     let transfers: Vec<(Device, Transfer)> = builtin()
         .filter_map(|device| device.transfer.clone().map(|transfer| (device, transfer)))

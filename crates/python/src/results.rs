@@ -361,10 +361,13 @@ pub struct DescribedRequest {
     pub fast: Device,
     /// The slow device.
     pub slow: Device,
-    /// How recorded readahead is treated.
+    /// How readahead is treated.
     pub readahead: &'static str,
     /// How clean evictions, which leave no event, are treated.
     pub clean_evictions: &'static str,
+    /// Yes if operations wait while the slow device is busy; otherwise absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing: Option<&'static str>,
     /// Whether an architecture that decides by latency is replayed over the range.
     pub ranges: &'static str,
 }

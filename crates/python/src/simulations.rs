@@ -40,6 +40,9 @@ pub(crate) struct Wanted {
     readahead: Option<String>,
     #[serde(default)]
     clean_evictions: Option<String>,
+    /// Whether operations wait while the slow device is busy: yes or no.
+    #[serde(default)]
+    queueing: Option<String>,
     /// Whether to replay an architecture that decides by latency over the range: yes or no.
     #[serde(default)]
     ranges: Option<String>,
@@ -65,15 +68,18 @@ impl Wanted {
         if let Some(clean_evictions) = self.clean_evictions {
             request.clean_evictions = clean_evictions.parse()?;
         }
-        request.replays_range = match self.ranges.as_deref() {
-            None | Some("no") => false,
-            Some("yes") => true,
-            Some(text) => {
-                let why = format!("ranges cannot be '{text}'; it is yes or no");
-                return Err(sim::Error::usage(why));
-            }
-        };
+        request.queueing = is_yes("queueing", self.queueing.as_deref())?;
+        request.replays_range = is_yes("ranges", self.ranges.as_deref())?;
         Ok(request)
+    }
+}
+
+/// The value of an option that is yes or no, by default no.
+fn is_yes(name: &str, value: Option<&str>) -> Result<bool, sim::Error> {
+    match value {
+        None | Some("no") => Ok(false),
+        Some("yes") => Ok(true),
+        Some(text) => Err(sim::Error::usage(format!("{name} cannot be '{text}'; it is yes or no"))),
     }
 }
 
@@ -207,6 +213,7 @@ pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<Answer<Descri
         slow: request.slow,
         readahead: request.readahead.name(),
         clean_evictions: request.clean_evictions.name(),
+        queueing: request.queueing.then_some("yes"),
         ranges: if request.replays_range { "yes" } else { "no" },
     }))
 }

@@ -2,11 +2,11 @@
 
 use sim::EventList;
 use sim::devices::Device;
-use sim::swap::{Architecture, CATALOG, Role, SimulateRequest, Values, simulate};
+use sim::swap::{Architecture, CATALOG, Readahead, Role, SimulateRequest, Values, simulate};
 use testkit::counting::{Counting, bytes_held_most};
 use testkit::generate::SplitMix;
-use trace::{Header, TraceKind};
-use types::{Event, EventFlags, EventKind, NoProgress, PAGE_BYTES, PageId, ProcessId};
+use trace::{Header, Source, TraceKind};
+use types::{Event, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -15,6 +15,10 @@ const PAGES: u64 = 300_000;
 const EVENTS: u64 = 1_200_000;
 const PROCESSES: u64 = 24;
 const BYTES_PER_PAGE: usize = 64;
+/// With the kernel's readahead, beside those of the cell.
+const BYTES_AHEAD_PER_PAGE: usize = 64;
+const BYTES_AHEAD_PER_EVENT: usize = 16;
+const BYTES_QUEUED_PER_EVENT: usize = 64;
 /// Rounding of four arrays to whole huge pages, and a batch of events.
 const BYTES_BESIDE: usize = 9 << 20;
 /// A quarter; all pages; and a size at which the rings of the ordered lists have just doubled.
@@ -91,9 +95,10 @@ fn check(architecture: &Architecture, option: Option<(&str, &str)>, frames: u64,
     assert!(held <= bound, "{name} {option:?}, {frames} frames: {held} bytes of {bound}");
 }
 
+// One test, because allocations of tests that run meanwhile would count.
 #[test]
 #[ignore = "slow"]
-fn a_cell_holds_at_most_64_bytes_a_page() {
+fn a_cell_holds_at_most_64_bytes_a_page_and_what_readahead_and_queueing_add() {
     let (events, turns) = (events(), turns());
     for architecture in CATALOG.iter().filter(|row| row.role != Role::Bound) {
         for frames in FRAMES {
@@ -107,5 +112,47 @@ fn a_cell_holds_at_most_64_bytes_a_page() {
                 check(architecture, Some((option.name, value)), PAGES, &events);
             }
         }
+    }
+    check_replay(&events);
+}
+
+/// Events at the same time.
+struct AtOnce<'a> {
+    header: Header,
+    batches: std::slice::Chunks<'a, Event>,
+}
+
+impl Source for AtOnce<'_> {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_batch(&mut self, events: &mut Events) -> Result<bool, trace::Error> {
+        events.clear();
+        let Some(batch) = self.batches.next() else { return Ok(false) };
+        batch.iter().for_each(|event| events.push(*event));
+        events.time_ns.resize(batch.len(), 0);
+        Ok(true)
+    }
+}
+
+/// What readahead and queueing hold beside a cell.
+fn check_replay(events: &[Event]) {
+    let device = |text| Device::resolve(text).expect("a device");
+    let plain = SimulateRequest::new("flash", 0, device("4/5us"), device("90/40us"));
+    let cell = BYTES_PER_PAGE * PAGES as usize + BYTES_BESIDE;
+    let ahead = BYTES_AHEAD_PER_PAGE * PAGES as usize + BYTES_AHEAD_PER_EVENT * EVENTS as usize;
+    let queued = BYTES_QUEUED_PER_EVENT * EVENTS as usize;
+    for (request, bound) in [
+        (SimulateRequest { readahead: Readahead::Kernel, ..plain.clone() }, cell + ahead),
+        // No operation is served before the end of the trace.
+        (SimulateRequest { queueing: true, ..plain }, cell + queued),
+    ] {
+        let header = Header { has_clock: true, ..Header::new(TraceKind::Swap, "events") };
+        let mut trace = AtOnce { header, batches: events.chunks(1 << 16) };
+        let held = bytes_held_most(|| {
+            simulate(&mut trace, &request, &NoProgress).expect("the replay succeeds");
+        });
+        assert!(held <= bound, "{:?}: {held} bytes of {bound}", request.readahead);
     }
 }

@@ -46,13 +46,12 @@ impl Figures {
         let two_pages = device.with_pages_of(2 * types::PAGE_BYTES);
         let further =
             |two: &Latency, single: &Latency| two.typical_ns.saturating_sub(single.typical_ns);
-        let depth = device.queue_depth.as_ref().map_or(1, |figure| figure.typical.round() as usize);
         Figures {
             read: range(&device.read),
             write: range(&device.write),
             further_read_ns: further(&two_pages.read, &device.read),
             further_write_ns: further(&two_pages.write, &device.write),
-            depth: depth.max(1),
+            depth: device.units(),
         }
     }
 

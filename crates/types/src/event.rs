@@ -113,6 +113,12 @@ impl EventFlags {
         EventFlags(self.0 | other.0)
     }
 
+    /// The bits that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: EventFlags) -> EventFlags {
+        EventFlags(self.0 & !other.0)
+    }
+
     /// The class of the page, from bits 4 to 6.
     pub const fn class(self) -> PageClass {
         let number = (self.0 >> CLASS_SHIFT & CLASS_MASK) as usize;

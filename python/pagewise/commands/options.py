@@ -80,7 +80,8 @@ Options: TypeAlias = Annotated[
         "--option",
         metavar="NAME=VALUE",
         help="Set an option of the architecture (see `pagewise list architectures --json`), or "
-        "readahead=off|recorded, or clean_evictions=none|inferred. May be given several times.",
+        "readahead=off|recorded|kernel, queueing=no|yes, or clean_evictions=none|inferred. May be "
+        "given several times.",
     ),
 ]
 

@@ -26,7 +26,7 @@ from pagewise.commands.options import (
 from pagewise.errors import UsageError
 from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.terminal import Part, facts, figures, show, show_json, watched
-from pagewise.types import Simulate, SimulatedAt4KiB
+from pagewise.types import Simulate, SimulatedAt4KiB, TimeRange
 from pagewise.units import (
     format_count,
     format_range,
@@ -45,6 +45,8 @@ EXAMPLES = (
     "--fast 4/5us --slow 90/40us",
     "pagewise simulate trace.parquet --architecture priority --fast-tier 256MiB --fast zram-lz4 "
     "--slow ufs-3.1 --page-size 16KiB",
+    "pagewise simulate trace.parquet --architecture hybrid --fast-tier 128MiB --fast zram-lz4 "
+    "--slow emmc-5.1 --option readahead=kernel --option queueing=yes",
     "pagewise simulate swapd.pgr --as-recorded --moves moves.csv",
 )
 REQUEST = ("architecture", "fast_tier", "fast", "slow")
@@ -220,6 +222,7 @@ def described(
                 ),
                 ("I/O time", beside(result, alone, "io_time_s")),
                 ("stall time", beside(result, alone, "stall_time_s")),
+                *waits(result, alone),
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
@@ -227,6 +230,20 @@ def described(
         "",
         figures(["option", "value", "meaning"], options(result), words=3),
     ]
+
+
+def waits(result: Simulate, alone: Simulate) -> list[tuple[str, str]]:
+    """The time in the queue of the slow device, and the pages read ahead, if asked for."""
+    found = []
+    queue_time_s, ranges = result.get("queue_time_s"), result["ranges"]
+    if queue_time_s is not None:
+        times = spread(queue_time_s, None if ranges is None else ranges.get("queue_time_s"))
+        found.append(("queue time", with_share(times, alone.get("queue_time_s") or 0.0)))
+    pages = result.get("readahead_pages")
+    if pages is not None:
+        used = format_share(pages["used"] / pages["read"] if pages["read"] else None)
+        found.append(("pages read ahead", f"{format_count(pages['read'])}, {used} of them used"))
+    return found
 
 
 def larger_pages(result: Simulate, alone: Simulate) -> list[Part]:
@@ -256,10 +273,15 @@ def moved(name: str, outcome: Simulate | SimulatedAt4KiB) -> list[str]:
 
 def time_range(outcome: Simulate | SimulatedAt4KiB, name: Time) -> Spread:
     """A time with its range over the latencies of the devices, if that is known."""
-    typical, ranges = outcome[name], outcome["ranges"]
-    if ranges is None:
+    ranges = outcome["ranges"]
+    return spread(outcome[name], None if ranges is None else ranges[name])
+
+
+def spread(typical: float, over: TimeRange | None) -> Spread:
+    """A time with its range, if that is known."""
+    if over is None:
         return {"low": typical, "typical": typical, "high": typical}
-    return {"low": ranges[name]["low"], "typical": typical, "high": ranges[name]["high"]}
+    return {"low": over["low"], "typical": typical, "high": over["high"]}
 
 
 def options(result: Simulate) -> list[list[str]]:
@@ -271,11 +293,14 @@ def options(result: Simulate) -> list[list[str]]:
         for option in row["options"]
     }
     replay = {
-        "readahead": "whether recorded readahead counts as reads of the slow tier",
+        "readahead": "which pages are read ahead of their faults",
+        "queueing": "whether operations wait while the slow device is busy",
         "clean_evictions": "whether page-outs of unmodified pages are inferred",
     }
     values = {name: str(value) for name, value in result["options"].items()}
     values |= {"readahead": result["readahead"], "clean_evictions": result["clean_evictions"]}
+    if "queue_time_s" in result:
+        values["queueing"] = "yes"
     meanings |= replay
     return [[name, value, meanings.get(name, "")] for name, value in values.items()]
 
@@ -294,6 +319,10 @@ def beside(result: Simulate, alone: Simulate, name: Time) -> str:
 
     The range covers the latencies of the devices.
     """
-    times = time_range(result, name)
-    share = result[name] / alone[name] if alone[name] else None
+    return with_share(time_range(result, name), alone[name])
+
+
+def with_share(times: Spread, alone: float) -> str:
+    """A time with its range, and its share of the time that only the slow device takes."""
+    share = times["typical"] / alone if alone else None
     return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device only"

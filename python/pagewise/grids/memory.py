@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 BYTES_PER_PAGE = 64
 BYTES_PER_EVENT = 64
 """Extra bytes of the offline bound, which must know every event before it decides."""
+BYTES_QUEUED_PER_EVENT = 64
+"""Extra bytes with queueing: operations that programs issue later than in the trace."""
+BYTES_AHEAD_PER_PAGE, BYTES_AHEAD_PER_EVENT = 64, 16
+"""Extra bytes with the kernel's readahead, which knows the page in each slot."""
 BYTES_BESIDE = 2 * MIB
 """Bytes of a cell for any trace."""
 SHARE = 0.5
@@ -53,7 +57,13 @@ def bytes_of(request: SimulateRequest, size: Size) -> int:
     each = BYTES_BESIDE + BYTES_PER_PAGE * size.pages
     if architecture in catalog.bounds():
         each += BYTES_PER_EVENT * size.events
-    has_range = request.get("ranges") == "yes" and catalog.decides_by_latency(architecture)
+    has_queue = request.get("queueing") == "yes"
+    if has_queue:
+        each += BYTES_QUEUED_PER_EVENT * size.events
+    if request.get("readahead") == "kernel":
+        each += BYTES_AHEAD_PER_PAGE * size.pages + BYTES_AHEAD_PER_EVENT * size.events
+    depends = has_queue or catalog.decides_by_latency(architecture)
+    has_range = request.get("ranges") == "yes" and depends
     return each * (LATENCIES_REPLAYED if has_range else 1)
 
 

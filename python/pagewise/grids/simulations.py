@@ -18,9 +18,10 @@ from pagewise.recording import Progress, Trace
 from pagewise.types import DescribedRequest, Outcome, Simulated
 from pagewise.units import PAGE_BYTES
 
-OF_THE_REPLAY: tuple[Literal["readahead", "clean_evictions", "ranges"], ...] = (
+OF_THE_REPLAY: tuple[Literal["readahead", "clean_evictions", "queueing", "ranges"], ...] = (
     "readahead",
     "clean_evictions",
+    "queueing",
     "ranges",
 )
 """Options of every architecture, which belong to the replay of the trace."""
@@ -40,6 +41,7 @@ class SimulateRequest(TypedDict):
     page_bytes: NotRequired[int]
     readahead: NotRequired[str]
     clean_evictions: NotRequired[str]
+    queueing: NotRequired[str]
     ranges: NotRequired[str]
 
 

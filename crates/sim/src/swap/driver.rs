@@ -4,6 +4,7 @@
 //! counts; the placement never sees them.
 
 use super::owners::Owners;
+use super::queue::{Operation, Queue};
 use super::tally::Tally;
 use crate::error::Error;
 use policy::placement::Placement;
@@ -29,7 +30,7 @@ pub trait Cell: Send {
 /// What a replay makes of events that a recording may have or lack.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayRules {
-    /// Whether recorded reads of pages other than the faulting one count.
+    /// Whether pages that the trace shows as read ahead count: a swap-in without `MAJOR` found its page in memory.
     pub counts_readahead: bool,
     /// Whether a swap-in that follows a swap-in implies a clean page-out between them.
     pub infers_clean: bool,
@@ -58,18 +59,34 @@ pub struct Driver<P> {
     owners: Owners,
     rules: ReplayRules,
     tally: Tally,
+    /// Pages that were read ahead and not used since; empty unless readahead counts.
+    ahead: Vec<bool>,
+    queue: Option<Queue>,
 }
 
 /// Counts the moves of a page-out or page-in.
 struct Counter<'a> {
     owners: &'a Owners,
     tally: &'a mut Tally,
+    queue: Option<&'a mut Queue>,
     process: ProcessId,
     /// Whether a page fault waits for the moves, as in a page-in.
     stalls: bool,
     /// Whether the page was known before and had no frame.
     enters: bool,
+    /// Whether the page was read ahead, so that its read is counted already.
+    is_read: bool,
     has_demoted: bool,
+}
+
+impl Counter<'_> {
+    /// Passes an operation of the request to the queue, if there is one.
+    #[inline(always)]
+    fn queue(&mut self, operation: Operation) {
+        if let Some(queue) = &mut self.queue {
+            queue.submit(self.process, operation, self.stalls);
+        }
+    }
 }
 
 impl MoveSink for Counter<'_> {
@@ -77,17 +94,28 @@ impl MoveSink for Counter<'_> {
     fn push(&mut self, step: Step, page: PageId) {
         let account = self.tally.of(self.process);
         match step {
-            Step::ReadFast => account.fast_reads += 1,
-            Step::ReadSlow => account.slow_reads += 1,
+            Step::ReadFast | Step::ReadSlow if self.is_read => {}
+            Step::ReadFast => {
+                account.fast_reads += 1;
+                self.queue(Operation::FastRead);
+            }
+            Step::ReadSlow => {
+                account.slow_reads += 1;
+                self.queue(Operation::SlowRead);
+            }
             Step::WriteFast => {
                 account.fast_writes += 1;
                 account.promotions += u64::from(self.enters);
             }
-            Step::WriteSlow => account.slow_writes += 1,
+            Step::WriteSlow => {
+                account.slow_writes += 1;
+                self.queue(Operation::SlowWrite);
+            }
             Step::Promote => {
                 account.fast_writes += 1;
                 account.promotions += 1;
                 self.tally.fast_writes_stalling += 1;
+                self.queue(Operation::FastWrite);
             }
             Step::Demote { writes } => {
                 let account = self.tally.of(self.owners.of(page));
@@ -95,6 +123,9 @@ impl MoveSink for Counter<'_> {
                 account.slow_writes += u64::from(writes);
                 self.tally.slow_writes_stalling += u64::from(writes && self.stalls);
                 self.has_demoted = true;
+                if writes {
+                    self.queue(Operation::SlowWrite);
+                }
             }
             Step::Free => account.demotions += u64::from(!self.stalls),
         }
@@ -110,9 +141,15 @@ impl MoveSink for Uncounted {
 
 impl<P: Placement> Driver<P> {
     /// A run that starts with both tiers empty.
-    pub fn new(placement: P, tier_rules: Rules, rules: ReplayRules) -> Driver<P> {
+    pub fn new(
+        placement: P,
+        tier_rules: Rules,
+        rules: ReplayRules,
+        queue: Option<Queue>,
+    ) -> Driver<P> {
         let tiers = TwoTiers::new(placement, tier_rules);
-        Driver { tiers, owners: Owners::default(), rules, tally: Tally::default() }
+        let (owners, tally, ahead) = (Owners::default(), Tally::default(), Vec::new());
+        Driver { tiers, owners, rules, tally, ahead, queue }
     }
 
     fn grow(&mut self, events: &Events) {
@@ -126,6 +163,9 @@ impl<P: Placement> Driver<P> {
         self.owners.grow(pages, processes);
         self.tally.grow(processes);
         self.tiers.grow(pages);
+        if self.rules.counts_readahead && self.ahead.len() < pages {
+            self.ahead.resize(pages, false);
+        }
     }
 
     #[inline(always)]
@@ -137,11 +177,12 @@ impl<P: Placement> Driver<P> {
         }
         self.tally.clean_page_outs += u64::from(!is_dirty);
         let enters = is_known && !before.has(PageState::FAST);
-        self.move_pages(Request::Out { is_dirty }, page, process, enters);
+        self.move_pages(Request::Out { is_dirty }, page, process, enters, false);
     }
 
+    /// `is_read`: the page was read ahead, so its read is counted already.
     #[inline(always)]
-    fn page_in(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
+    fn page_in(&mut self, page: PageId, process: ProcessId, kind: EventKind, is_read: bool) {
         let before = self.tiers.state(page);
         if !before.has(PageState::KNOWN) {
             // It was written before the recording began.
@@ -153,15 +194,24 @@ impl<P: Placement> Driver<P> {
             // To the slow tier: the replay cannot know whether a frame was free at that time.
             self.tally.of(process).slow_writes += 1;
         }
-        self.move_pages(Request::In, page, process, false);
+        self.move_pages(Request::In, page, process, false, is_read);
     }
 
-    /// Moves pages for a page-out or page-in. `enters` as in [`Counter`].
+    /// Moves pages for a page-out or page-in. `enters` and `is_read` as in [`Counter`].
     #[inline(always)]
-    fn move_pages(&mut self, request: Request, page: PageId, process: ProcessId, enters: bool) {
-        let Driver { tiers, owners, tally, .. } = self;
+    fn move_pages(
+        &mut self,
+        request: Request,
+        page: PageId,
+        process: ProcessId,
+        enters: bool,
+        is_read: bool,
+    ) {
+        let Driver { tiers, owners, tally, queue, .. } = self;
         let stalls = request == Request::In;
-        let mut counter = Counter { owners, tally, process, stalls, enters, has_demoted: false };
+        let (queue, has_demoted) = (queue.as_mut(), false);
+        let mut counter =
+            Counter { owners, tally, queue, process, stalls, enters, is_read, has_demoted };
         tiers.decide(request, page, &mut counter);
         if counter.has_demoted
             && let Some(victim) = tiers.prefetch_victim()
@@ -185,11 +235,53 @@ impl<P: Placement> Driver<P> {
             && !state.has_copy()
     }
 
+    /// Reads a page ahead from where it lies.
+    #[cold]
+    #[inline(never)]
+    fn read_ahead(&mut self, page: PageId, process: ProcessId) {
+        let is_fast = self.tiers.state(page).has(PageState::FAST);
+        let account = self.tally.of(process);
+        account.fast_reads += u64::from(is_fast);
+        account.slow_reads += u64::from(!is_fast);
+        self.tally.readahead.fast += u64::from(is_fast);
+        self.tally.readahead.slow += u64::from(!is_fast);
+        self.ahead[page.index()] = true;
+        if let Some(queue) = &mut self.queue
+            && !is_fast
+        {
+            queue.submit(process, Operation::Readahead, false);
+        }
+    }
+
+    /// Whether a swap-in finds its page read ahead. If the trace has no device traffic, its flag shows that.
+    #[inline(always)]
+    fn take_ahead(&mut self, event: Event) -> bool {
+        if !self.rules.counts_readahead || event.kind != EventKind::SwapIn {
+            return false;
+        }
+        let is_used = !event.flags.contains(EventFlags::MAJOR);
+        if is_used && !self.ahead[event.page.index()] {
+            self.read_ahead(event.page, event.process);
+        }
+        self.drop_ahead(event.page);
+        self.tally.readahead.used += u64::from(is_used);
+        is_used
+    }
+
+    /// Forgets that a page was read ahead.
+    #[inline(always)]
+    fn drop_ahead(&mut self, page: PageId) {
+        if let Some(is_ahead) = self.ahead.get_mut(page.index()) {
+            *is_ahead = false;
+        }
+    }
+
     /// Makes the copies of a page of zeros void. The page does not count as in
     /// memory, since it need not be written when it leaves.
     #[cold]
     #[inline(never)]
     fn hold_zeros(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
+        self.drop_ahead(page);
         if !self.tiers.state(page).has(PageState::KNOWN) {
             self.adopt(page, process, kind);
         }
@@ -201,6 +293,7 @@ impl<P: Placement> Driver<P> {
     #[cold]
     #[inline(never)]
     fn void(&mut self, page: PageId) {
+        self.drop_ahead(page);
         let state = self.tiers.state(page);
         if state.has(PageState::KNOWN) {
             let process = self.owners.of(page);
@@ -224,24 +317,23 @@ impl<P: Placement> Driver<P> {
             }
             EventKind::SwapOut | EventKind::Evict | EventKind::Write => {
                 let is_dirty = flags.contains(EventFlags::DIRTY) || kind == EventKind::Write;
+                self.drop_ahead(page);
                 self.page_out(page, process, is_dirty, kind);
             }
             EventKind::SwapIn | EventKind::Request | EventKind::Read => {
-                self.page_in(page, process, kind);
+                let is_read = self.take_ahead(event);
+                self.page_in(page, process, kind, is_read);
             }
             EventKind::Exit => self.exit(process),
-            EventKind::DeviceRead => {
-                let reads = u64::from(self.rules.counts_readahead);
-                self.tally.of(process).slow_reads += reads;
-                self.tally.readahead_reads += reads;
-            }
-            EventKind::DeviceWrite => {}
+            EventKind::DeviceRead if self.rules.counts_readahead => self.read_ahead(page, process),
+            EventKind::DeviceRead | EventKind::DeviceWrite => {}
             EventKind::Void => self.void(page),
         }
     }
 
     fn exit(&mut self, process: ProcessId) {
         while let Some(page) = self.owners.take_page(process) {
+            self.drop_ahead(page);
             let state = self.tiers.forget(page);
             self.tally.of(process).slow_writes += u64::from(self.is_written_late(state));
         }
@@ -255,6 +347,9 @@ impl<P: Placement + Send> Cell for Driver<P> {
             if let Some(&page) = events.page.get(index + AHEAD) {
                 self.tiers.prefetch(page);
             }
+            if let Some(queue) = &mut self.queue {
+                queue.advance(events.time_ns[index]);
+            }
             self.replay_one(event);
         }
     }
@@ -264,6 +359,7 @@ impl<P: Placement + Send> Cell for Driver<P> {
     }
 
     fn finish(mut self: Box<Self>, _progress: &dyn Progress) -> Result<Tally, Error> {
+        self.tally.queue_ns = self.queue.take().map(Queue::finish);
         for (&state, &owner) in self.tiers.states().iter().zip(self.owners.all()) {
             let is_fast_only = state.has(PageState::FAST) && !state.has(PageState::SLOW);
             self.tally.of(owner).slow_writes += u64::from(self.is_written_late(state));

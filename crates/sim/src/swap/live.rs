@@ -2,7 +2,7 @@
 
 use super::driver::Cell;
 use super::tally::Tally;
-use super::{RequestCells, Role, SimulateRequest, find};
+use super::{Readahead, RequestCells, Role, SimulateRequest, find};
 use crate::error::Error;
 use std::collections::BTreeMap;
 use types::Events;
@@ -24,6 +24,9 @@ impl LiveCell {
                 "{} must know the future, which a life does not; choose a system",
                 architecture.name
             )));
+        }
+        if request.queueing || request.readahead != Readahead::Off {
+            return Err(Error::usage("a life has neither queueing nor readahead"));
         }
         let RequestCells { options, mut cells, .. } = RequestCells::start(request)?;
         Ok(LiveCell { options, cell: cells.swap_remove(0).into_cell() })

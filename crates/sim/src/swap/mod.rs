@@ -1,7 +1,8 @@
 //! Swap architectures: the costs of a trace of page-outs and page-ins on two tiers.
 //!
 //! `policy::tiers` has the architectures that can be built and decides what moves; `driver` counts the moves.
-//! `clairvoyant`, a bound, is here. `as_recorded` decides a swap server's recording again.
+//! `clairvoyant`, a bound, is here. `readahead` rewrites a trace as if the kernel had read ahead, and `queue` lets
+//! operations wait for the slow device. `as_recorded` decides a swap server's recording again.
 
 mod as_recorded;
 mod clairvoyant;
@@ -9,13 +10,15 @@ mod driver;
 mod live;
 mod outcome;
 mod owners;
+mod queue;
+mod readahead;
 mod request;
 mod slices;
 mod tally;
 
 pub use as_recorded::{AsRecorded, as_recorded};
 pub(crate) use live::LiveCell;
-pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
+pub use outcome::{Outcome, ProcessCounts, Ranges, ReadaheadPages, TierCounts, TimeRange, Wear};
 pub use policy::tiers::{Architecture, OptionSpec, Profile, Role, Settings, Values};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
 pub use slices::Marks;
@@ -30,7 +33,9 @@ use driver::{Cell, Driver, ReplayRules};
 use outcome::TraceFacts;
 use policy::placement::{Latencies, Placement};
 use policy::tiers::{self, Build, Effective, Rules, Setup};
+use queue::{Queue, Times};
 use rayon::prelude::*;
+use readahead::KernelReadahead;
 use std::collections::BTreeMap;
 use types::{Cancelled, Events, Nanos, Progress};
 
@@ -76,22 +81,39 @@ fn latencies(request: &SimulateRequest) -> Latencies {
 fn cell(request: &SimulateRequest, options: &Effective) -> Box<dyn Cell> {
     let (capacity, latencies) = (capacity(request), latencies(request));
     let rules = ReplayRules {
-        counts_readahead: request.readahead == Readahead::Recorded,
+        counts_readahead: request.readahead != Readahead::Off,
         infers_clean: request.clean_evictions == CleanEvictions::Inferred,
     };
     let setup = Setup { capacity, latencies, options, is_live: false };
-    let built = tiers::build(&request.architecture, &setup, Replayed(rules));
-    built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, rules)))
+    let queue = request.queueing.then(|| queue(request));
+    let built = tiers::build(&request.architecture, &setup, Replayed { rules, queue });
+    built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, rules.infers_clean)))
+}
+
+/// The queue of the slow device.
+fn queue(request: &SimulateRequest) -> Queue {
+    let (fast, slow) = (&request.fast, &request.slow);
+    let times = Times {
+        fast_read: fast.read.typical_ns,
+        fast_write: fast.write.typical_ns,
+        slow_read: slow.read.typical_ns,
+        slow_write: slow.write.typical_ns,
+        readahead: outcome::read_along_ns(slow, request.page_bytes, |latency| latency.typical_ns),
+    };
+    Queue::new(times, slow.units())
 }
 
 /// Makes a cell of a placement.
-struct Replayed(ReplayRules);
+struct Replayed {
+    rules: ReplayRules,
+    queue: Option<Queue>,
+}
 
 impl Build for Replayed {
     type Made = Box<dyn Cell>;
 
     fn build<P: Placement + Send + 'static>(self, placement: P, rules: Rules) -> Box<dyn Cell> {
-        Box::new(Driver::new(placement, rules, self.0))
+        Box::new(Driver::new(placement, rules, self.rules, self.queue))
     }
 }
 
@@ -120,10 +142,9 @@ pub fn simulate_many(
     marks: &Marks,
     progress: &dyn Progress,
 ) -> Vec<Result<Outcome, Error>> {
-    let page_bytes = source.header().page_bytes;
-    let start = |request: &SimulateRequest| match request.page_bytes == page_bytes {
-        true => RequestCells::start(request),
-        false => Err(other_pages(page_bytes, request.page_bytes)),
+    let start = |request: &SimulateRequest| {
+        refuse_other_traces(request, source.header())?;
+        RequestCells::start(request)
     };
     let mut started: Vec<Result<RequestCells, Error>> = requests.iter().map(start).collect();
     let mut cells: Vec<&mut Sliced> =
@@ -146,8 +167,38 @@ pub fn simulate_many(
     started.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
 
-fn other_pages(found: u64, wanted: u64) -> Error {
-    Error::usage(format!("the trace has pages of {found} bytes, the request of {wanted}"))
+/// Refuses a request that needs what the trace lacks.
+fn refuse_other_traces(request: &SimulateRequest, header: &trace::Header) -> Result<(), Error> {
+    let (found, wanted) = (header.page_bytes, request.page_bytes);
+    if found != wanted {
+        let why = format!("the trace has pages of {found} bytes, the request of {wanted}");
+        return Err(Error::usage(why));
+    }
+    if request.readahead != Readahead::Off && !header.is_of_swap() {
+        let name = request.readahead.name();
+        return Err(Error::usage(format!(
+            "readahead={name} needs a recording of swap: this trace has no page faults"
+        )));
+    }
+    let has_slots = header.recorder.as_ref().is_some_and(trace::recording::About::has_slots);
+    if request.readahead == Readahead::Recorded && (has_slots || !header.has_durations) {
+        return Err(Error::usage(
+            "readahead=recorded needs a recording that shows which faults read the device, as \
+             `pagewise-agent record` makes with BPF: this trace does not; readahead=kernel assumes \
+             the kernel's rules",
+        ));
+    }
+    if request.queueing && request.slow.compression.is_some() {
+        return Err(Error::usage(format!(
+            "queueing=yes needs a slow device that is no memory: programs copy pages to and from {} \
+             themselves, so nothing waits for it",
+            request.slow.name
+        )));
+    }
+    if request.queueing && !header.has_clock {
+        return Err(Error::usage("queueing=yes needs a trace with a clock: this one has no times"));
+    }
+    Ok(())
 }
 
 /// Every option of the request's architecture with its value in effect.
@@ -185,6 +236,15 @@ struct RequestCells {
 impl RequestCells {
     fn start(request: &SimulateRequest) -> Result<RequestCells, Error> {
         let architecture = find(&request.architecture)?;
+        if architecture.role == Role::Bound
+            && (request.queueing || request.readahead != Readahead::Off)
+        {
+            return Err(Error::usage(format!(
+                "{} bounds the I/O time of demand reads on an idle device: it has neither readahead nor \
+                 queueing",
+                architecture.name
+            )));
+        }
         let options = Effective::resolve(
             architecture.name,
             architecture.options,
@@ -195,13 +255,14 @@ impl RequestCells {
         .map_err(Error::usage)?;
         let build = |request: &SimulateRequest| cell(request, &options);
         let mut cells = vec![build(request)];
-        let depends = architecture.decides_by_latency
+        let depends = (architecture.decides_by_latency || request.queueing)
             && (request.fast.has_range() || request.slow.has_range());
         if depends && request.replays_range {
             cells.push(build(&request.at(|latency| latency.low_ns)));
             cells.push(build(&request.at(|latency| latency.high_ns)));
         }
-        let cells = cells.into_iter().map(Sliced::new).collect();
+        let is_rewritten = request.readahead == Readahead::Kernel;
+        let cells = cells.into_iter().map(|cell| Sliced::new(cell, is_rewritten)).collect();
         let has_range = !depends || request.replays_range;
         Ok(RequestCells { options: options.into_values(), cells, has_range })
     }
@@ -219,12 +280,23 @@ fn replay(
     let mut done = 0;
     let mut timeline = trace::Timeline::default();
     let mut cutter = Cutter::new(marks);
+    let needs_rewritten = cells.iter().any(|cell| cell.is_rewritten);
+    let mut readahead = needs_rewritten.then(KernelReadahead::new);
     while source.next_batch(&mut events)? {
         let parts = cutter.parts(&events);
+        let rewritten = readahead.as_mut().map(|readahead| match parts.is_empty() {
+            true => vec![readahead.rewrite(&events)],
+            false => parts.iter().map(|part| readahead.rewrite(part)).collect(),
+        });
+        let recorded = if parts.is_empty() { std::slice::from_ref(&events) } else { &parts };
+        let replay = |cell: &mut &mut Sliced| match &rewritten {
+            Some(rewritten) if cell.is_rewritten => cell.replay(rewritten),
+            _ => cell.replay(recorded),
+        };
         if let [only] = cells {
-            only.replay(&events, &parts);
+            replay(only);
         } else {
-            cells.par_iter_mut().for_each(|cell| cell.replay(&events, &parts));
+            cells.par_iter_mut().for_each(replay);
         }
         timeline.add(&events.time_ns);
         done += events.len() as u64;

@@ -1,12 +1,12 @@
 //! The result of one run, in its JSON form.
 
-use super::request::SimulateRequest;
+use super::request::{Readahead, SimulateRequest};
 use super::tally::{Counts, Tally, ZeroPages};
 use crate::devices::{Device, Latency};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use types::Nanos;
+use types::{Nanos, PAGE_BYTES};
 
 /// Version of the JSON object.
 const SCHEMA: &str = "pagewise.simulate/1";
@@ -54,6 +54,9 @@ pub struct Ranges {
     pub io_time_s: TimeRange,
     /// `stall_time_s` over the range.
     pub stall_time_s: TimeRange,
+    /// `queue_time_s` over the range.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_time_s: Option<TimeRange>,
 }
 
 /// Operations of one process.
@@ -66,6 +69,15 @@ pub struct ProcessCounts {
     /// The operations of the process.
     #[serde(flatten)]
     pub counts: Counts,
+}
+
+/// Pages that were read ahead of their faults.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct ReadaheadPages {
+    /// Pages read ahead; part of the reads of the tiers.
+    pub read: u64,
+    /// Pages read ahead that a swap-in used; the others were read for nothing.
+    pub used: u64,
 }
 
 /// The result of one run.
@@ -81,7 +93,7 @@ pub struct Outcome {
     #[serde(serialize_with = "serialize_options")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub options: BTreeMap<&'static str, String>,
-    /// Treatment of recorded readahead.
+    /// Treatment of readahead.
     pub readahead: &'static str,
     /// Treatment of clean evictions, which leave no event.
     pub clean_evictions: &'static str,
@@ -110,12 +122,20 @@ pub struct Outcome {
     /// distinguish them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
-    /// Counts times latencies over both devices.
+    /// Pages read ahead; absent with `readahead=off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readahead_pages: Option<ReadaheadPages>,
+    /// Counts times latencies over both devices. A page read ahead takes only the further time of a longer read.
     #[schemars(range(min = 0))]
     pub io_time_s: f64,
     /// The part of the I/O time between a swap-in and its completion: its read and the writes it forced.
     #[schemars(range(min = 0))]
     pub stall_time_s: f64,
+    /// The time that swap-ins waited, beside `stall_time_s`, while the slow device served other operations; absent with
+    /// `queueing=no`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub queue_time_s: Option<f64>,
     /// Wear of both devices.
     pub wear: Wear,
     /// Times over the range of the devices' latencies; absent if the counts depend on the latencies and
@@ -152,30 +172,34 @@ struct Operations {
     fast_writes: u64,
     slow_reads: u64,
     slow_writes: u64,
+    fast_readahead: u64,
+    slow_readahead: u64,
 }
 
 impl Operations {
     fn time_ns(&self, request: &SimulateRequest, figure: fn(&Latency) -> u64) -> u128 {
         let (fast, slow) = (&request.fast, &request.slow);
         [
-            (self.fast_reads, &fast.read),
-            (self.fast_writes, &fast.write),
-            (self.slow_reads, &slow.read),
-            (self.slow_writes, &slow.write),
+            (self.fast_reads, figure(&fast.read)),
+            (self.fast_writes, figure(&fast.write)),
+            (self.slow_reads, figure(&slow.read)),
+            (self.slow_writes, figure(&slow.write)),
+            (self.fast_readahead, read_along_ns(fast, request.page_bytes, figure)),
+            (self.slow_readahead, read_along_ns(slow, request.page_bytes, figure)),
         ]
         .into_iter()
-        .map(|(count, latency)| u128::from(count) * u128::from(figure(latency)))
+        .map(|(count, time_ns)| u128::from(count) * u128::from(time_ns))
         .sum()
     }
 
     /// All operations.
     fn all(tally: &Tally) -> Operations {
-        let total = tally.total();
         Operations {
-            fast_reads: total.fast_reads,
-            fast_writes: total.fast_writes,
-            slow_reads: total.slow_reads,
-            slow_writes: total.slow_writes,
+            fast_writes: tally.total().fast_writes,
+            slow_writes: tally.total().slow_writes,
+            fast_readahead: tally.readahead.fast,
+            slow_readahead: tally.readahead.slow,
+            ..Operations::stalling(tally)
         }
     }
 
@@ -183,12 +207,25 @@ impl Operations {
     fn stalling(tally: &Tally) -> Operations {
         let total = tally.total();
         Operations {
-            fast_reads: total.fast_reads,
+            fast_reads: total.fast_reads - tally.readahead.fast,
             fast_writes: tally.fast_writes_stalling,
-            slow_reads: total.slow_reads - tally.readahead_reads,
+            slow_reads: total.slow_reads - tally.readahead.slow,
             slow_writes: tally.slow_writes_stalling,
+            fast_readahead: 0,
+            slow_readahead: 0,
         }
     }
+}
+
+/// The time that a device takes to read one more page beside another one. If its bandwidth is unknown, that is the time of
+/// a read, except for a page of 4 KiB of a device with a range ([`Device::with_pages_of`]).
+pub(super) fn read_along_ns(device: &Device, page_bytes: u64, figure: fn(&Latency) -> u64) -> u64 {
+    let is_small = page_bytes == PAGE_BYTES && !device.is_exact;
+    if !is_small && device.transfer.is_none() {
+        return figure(&device.read);
+    }
+    let two_pages = device.with_pages_of(PAGE_BYTES + page_bytes);
+    figure(&two_pages.read).saturating_sub(figure(&device.read))
 }
 
 impl TimeRange {
@@ -236,8 +273,13 @@ impl Outcome {
             fast_only_pages: tally.fast_only_pages,
             is_of_swap: facts.header.is_of_swap(),
             zero_pages: facts.header.zeros.map(|_| tally.zero_pages),
+            readahead_pages: (request.readahead != Readahead::Off).then(|| ReadaheadPages {
+                read: tally.readahead.fast + tally.readahead.slow,
+                used: tally.readahead.used,
+            }),
             io_time_s: seconds(all.time_ns(request, |latency| latency.typical_ns)),
             stall_time_s: seconds(stalling.time_ns(request, |latency| latency.typical_ns)),
+            queue_time_s: tally.queue_ns.map(seconds),
             wear: Wear {
                 fast: wear_per_day(
                     &request.fast,
@@ -255,6 +297,10 @@ impl Outcome {
             ranges: has_range.then(|| Ranges {
                 io_time_s: TimeRange::new(request, ends, Operations::all),
                 stall_time_s: TimeRange::new(request, ends, Operations::stalling),
+                queue_time_s: ends[0]
+                    .queue_ns
+                    .zip(ends[1].queue_ns)
+                    .map(|(low, high)| TimeRange { low: seconds(low), high: seconds(high) }),
             }),
             processes: process_counts(tally, facts.header),
             slices: Vec::new(),

@@ -11,11 +11,13 @@ const PAGE_BYTES_MAX: u64 = 1 << 30;
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readahead {
-    /// Reads of pages other than the faulting one are ignored.
+    /// Reads of pages other than the faulting one are ignored, and every swap-in reads its page.
     #[default]
     Off,
-    /// Recorded ones count as slow reads, without access bit, request time or admission.
+    /// Recorded ones count as reads, and swap-ins that found their page in memory read nothing.
     Recorded,
+    /// As recorded, but by the rules of the kernel's readahead by slot instead of the recording's.
+    Kernel,
 }
 
 impl Readahead {
@@ -24,6 +26,7 @@ impl Readahead {
         match self {
             Readahead::Off => "off",
             Readahead::Recorded => "recorded",
+            Readahead::Kernel => "kernel",
         }
     }
 }
@@ -35,7 +38,10 @@ impl std::str::FromStr for Readahead {
         match text {
             "off" => Ok(Readahead::Off),
             "recorded" => Ok(Readahead::Recorded),
-            _ => Err(Error::usage(format!("readahead cannot be '{text}'; it is off or recorded"))),
+            "kernel" => Ok(Readahead::Kernel),
+            _ => Err(Error::usage(format!(
+                "readahead cannot be '{text}'; it is off, recorded or kernel"
+            ))),
         }
     }
 }
@@ -91,8 +97,10 @@ pub struct SimulateRequest {
     pub options: BTreeMap<String, String>,
     /// Options set together, before those set by hand.
     pub profile: Option<String>,
-    /// Treatment of recorded readahead.
+    /// Treatment of readahead.
     pub readahead: Readahead,
+    /// Whether operations wait while the slow device is busy.
+    pub queueing: bool,
     /// Treatment of dropped clean pages.
     pub clean_evictions: CleanEvictions,
     /// Whether to replay an architecture that decides by latency also with all latencies low and all high,
@@ -117,6 +125,7 @@ impl SimulateRequest {
             options: BTreeMap::new(),
             profile: None,
             readahead: Readahead::default(),
+            queueing: false,
             clean_evictions: CleanEvictions::default(),
             replays_range: false,
         }

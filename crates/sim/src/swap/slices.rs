@@ -87,13 +87,15 @@ impl Cutter<'_> {
 
 /// A cell, and its counts at each mark so far.
 pub(super) struct Sliced {
-    pub(super) cell: Box<dyn Cell>,
+    cell: Box<dyn Cell>,
+    /// Whether the cell replays the trace as the kernel's readahead rewrites it.
+    pub(super) is_rewritten: bool,
     noted: Vec<Counts>,
 }
 
 impl Sliced {
-    pub(super) fn new(cell: Box<dyn Cell>) -> Sliced {
-        Sliced { cell, noted: Vec::new() }
+    pub(super) fn new(cell: Box<dyn Cell>, is_rewritten: bool) -> Sliced {
+        Sliced { cell, is_rewritten, noted: Vec::new() }
     }
 
     /// The cell without its marks.
@@ -101,12 +103,9 @@ impl Sliced {
         self.cell
     }
 
-    /// Replays a batch, as a whole or in the parts between which slices end.
-    pub(super) fn replay(&mut self, events: &Events, parts: &[Events]) {
-        let Some((last, earlier)) = parts.split_last() else {
-            self.cell.replay(events);
-            return;
-        };
+    /// Replays the parts of a batch, between which slices end.
+    pub(super) fn replay(&mut self, parts: &[Events]) {
+        let Some((last, earlier)) = parts.split_last() else { return };
         for part in earlier {
             self.cell.replay(part);
             self.noted.extend(self.cell.tally().map(Tally::total));

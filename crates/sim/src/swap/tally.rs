@@ -65,13 +65,26 @@ impl ZeroPages {
     }
 }
 
+/// Pages read ahead, for which no page fault waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadaheadReads {
+    /// From the fast tier.
+    pub fast: u64,
+    /// From the slow tier.
+    pub slow: u64,
+    /// Pages that a swap-in found in memory.
+    pub used: u64,
+}
+
 /// All counts of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Operations by `ProcessId`, charged to the owner of the page that moved.
     pub processes: Vec<Counts>,
-    /// Slow reads that no page fault waited for; part of the slow reads.
-    pub readahead_reads: u64,
+    /// Pages read ahead; part of the reads.
+    pub readahead: ReadaheadReads,
+    /// Time that page faults waited for a unit of the slow device; absent if it has no queue.
+    pub queue_ns: Option<u128>,
     /// Fast writes done while a page fault waited.
     pub fast_writes_stalling: u64,
     /// Slow writes done while a page fault waited.

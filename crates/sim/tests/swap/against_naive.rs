@@ -5,7 +5,7 @@ use crate::support::{request, run};
 use proptest::prelude::*;
 use sim::swap::{CATALOG, CleanEvictions, Outcome, Readahead, SimulateRequest, Values};
 use testkit::generate::SplitMix;
-use testkit::swap::{Counts, Latencies, Replay, replay};
+use testkit::swap::{Counts, Latencies, Replay, replay, with_kernel_readahead};
 use types::{Event, EventFlags, EventKind, PAGE_BYTES, PageId, ProcessId};
 
 /// A bound: tested against placements and the exact optimum instead.
@@ -35,6 +35,7 @@ pub fn an_event() -> impl Strategy<Value = Event> {
             (if choice % 2 == 0 { EventKind::Write } else { EventKind::Read }, process)
         };
         let flags = if flag { EventFlags::DIRTY } else { EventFlags::default() };
+        let flags = if choice % 3 == 0 { flags.with(EventFlags::MAJOR) } else { flags };
         // The flag also occurs where it has no meaning, as on an exit or a page of a file.
         let flags = if zero == 0 { flags.with(EventFlags::ZERO) } else { flags };
         Event { kind, flags, page: PageId(page), process: ProcessId(process) }
@@ -79,11 +80,14 @@ fn naive(request: &SimulateRequest, outcome: &Outcome, events: &[Event]) -> test
         architecture: request.architecture.clone(),
         options: options.collect(),
         capacity: (request.fast_bytes / PAGE_BYTES) as usize,
-        counts_readahead: request.readahead == Readahead::Recorded,
+        counts_readahead: request.readahead != Readahead::Off,
         infers_clean: request.clean_evictions == CleanEvictions::Inferred,
         latencies: LATENCIES,
     };
-    replay(&as_asked, events)
+    match request.readahead {
+        Readahead::Kernel => replay(&as_asked, &with_kernel_readahead(events)),
+        Readahead::Off | Readahead::Recorded => replay(&as_asked, events),
+    }
 }
 
 /// Counts by process, for processes with any operation.
@@ -112,12 +116,16 @@ proptest! {
         architecture in prop::sample::select(with_naive_model()),
         choices in prop::collection::vec(0usize..6, 8),
         capacity in 0u64..8,
-        counts_readahead in any::<bool>(),
+        readahead in prop::sample::select(vec![
+            Readahead::Off,
+            Readahead::Recorded,
+            Readahead::Kernel,
+        ]),
         infers_clean in any::<bool>(),
     ) {
         let name = CATALOG[architecture].name;
         let mut request = request(name, capacity, &chosen_options(architecture, &choices));
-        request.readahead = if counts_readahead { Readahead::Recorded } else { Readahead::Off };
+        request.readahead = readahead;
         request.clean_evictions =
             if infers_clean { CleanEvictions::Inferred } else { CleanEvictions::None };
         let outcome = run(&request, &events);
@@ -127,11 +135,11 @@ proptest! {
         let zeros = outcome.zero_pages.map(|zeros| (zeros.outs, zeros.ins));
         prop_assert_eq!(zeros, Some(expected.zero_pages), "{}", name);
 
-        let demand = outcome.slow.reads - if counts_readahead {
-            events.iter().filter(|event| event.kind == EventKind::DeviceRead).count() as u64
-        } else { 0 };
-        let stall_us = 90 * demand + 40 * expected.slow_writes_stalling
-            + 4 * outcome.fast.reads + 5 * expected.fast_writes_stalling;
+        let (fast, slow, used) = expected.readahead;
+        let pages = outcome.readahead_pages.map(|pages| (pages.read, pages.used));
+        prop_assert_eq!(pages, (readahead != Readahead::Off).then_some((fast + slow, used)));
+        let stall_us = 90 * (outcome.slow.reads - slow) + 40 * expected.slow_writes_stalling
+            + 4 * (outcome.fast.reads - fast) + 5 * expected.fast_writes_stalling;
         prop_assert_eq!(outcome.stall_time_s, stall_us as f64 * 1e3 / 1e9);
     }
 }

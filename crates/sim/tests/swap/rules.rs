@@ -3,7 +3,10 @@
 use crate::support::{Recorded, operations, request, run, script};
 use sim::ErrorKind;
 use sim::devices::Device;
-use sim::swap::{CATALOG, Counts, Marks, Readahead, Role, find, simulate_many};
+use sim::swap::{
+    CATALOG, Counts, Marks, Outcome, Readahead, Role, SimulateRequest, find, simulate,
+    simulate_many,
+};
 use trace::recording::About;
 use trace::{Header, TraceKind};
 use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
@@ -103,21 +106,122 @@ fn the_first_read_of_a_page_never_written_is_a_slow_one() {
     }
 }
 
-#[test]
-fn recorded_readahead_adds_slow_reads_and_changes_nothing_else() {
-    let quiet = alternating();
-    let noisy: Vec<Event> = quiet
+/// The events with the page of each swap-in read ahead just before it, so that the fault reads no device.
+fn all_ahead(events: &[Event]) -> Vec<Event> {
+    let read = |event: &Event| Event { kind: EventKind::DeviceRead, ..*event };
+    let is_read = |event: &Event| event.kind == EventKind::SwapIn;
+    events
         .iter()
-        .flat_map(|event| [*event, Event { kind: EventKind::DeviceRead, ..*event }])
-        .collect();
-    for architecture in CATALOG {
+        .flat_map(|event| is_read(event).then(|| read(event)).into_iter().chain([*event]))
+        .collect()
+}
+
+#[test]
+fn recorded_readahead_moves_reads_from_the_faults_and_changes_no_other_count() {
+    let events = alternating();
+    let faults = events.iter().filter(|event| event.kind == EventKind::SwapIn).count() as u64;
+    for architecture in CATALOG.iter().filter(|row| row.role != Role::Bound) {
         let mut request = request(architecture.name, 10, "");
-        let [slow_reads, others @ ..] = operations(&run(&request, &quiet));
-        assert_eq!(operations(&run(&request, &noisy))[0], slow_reads, "{}", architecture.name);
+        let quiet = run(&request, &events);
         request.readahead = Readahead::Recorded;
-        let [with_readahead, unchanged @ ..] = operations(&run(&request, &noisy));
-        assert_eq!(with_readahead, slow_reads + quiet.len() as u64, "{}", architecture.name);
-        assert_eq!(unchanged, others, "{}", architecture.name);
+        // Without recorded device reads, faults without MAJOR show the same.
+        for ahead in [all_ahead(&events), events.clone()] {
+            let outcome = run(&request, &ahead);
+            assert_eq!(operations(&outcome), operations(&quiet), "{}", architecture.name);
+            let pages = outcome.readahead_pages.unwrap();
+            assert_eq!((pages.read, pages.used), (faults, faults), "{}", architecture.name);
+            assert!(outcome.stall_time_s < quiet.stall_time_s, "{}", architecture.name);
+        }
+    }
+}
+
+#[test]
+fn pages_read_ahead_for_nothing_are_reads_of_the_tier_that_has_them() {
+    let read = |page| Event { kind: EventKind::DeviceRead, ..event(EventKind::SwapIn, page, 0) };
+    let major = Event { flags: EventFlags::MAJOR, ..event(EventKind::SwapIn, 1, 0) };
+    // B is read ahead in vain twice: the kernel dropped it, and then the program wrote it again.
+    let events =
+        [script("outA D, outB D"), vec![read(1), read(0), major], script("outB D")].concat();
+    for (pages, expected) in [(0, [3, 3, 0, 0]), (2, [0, 0, 3, 3])] {
+        let mut request = request("priority", pages, "");
+        request.readahead = Readahead::Recorded;
+        let outcome = run(&request, &events);
+        assert_eq!(operations(&outcome), expected);
+        let pages = outcome.readahead_pages.unwrap();
+        assert_eq!((pages.read, pages.used), (2, 0));
+    }
+}
+
+fn queued(request: &SimulateRequest, events: &[Event], times_ns: Vec<i64>) -> Outcome {
+    let request = SimulateRequest { queueing: true, ..request.clone() };
+    let mut trace = Recorded::swap(events.to_vec()).at(times_ns);
+    simulate(&mut trace, &request, &NoProgress).expect("the replay succeeds")
+}
+
+#[test]
+fn a_fault_waits_for_the_write_back_before_it_beside_its_own_read() {
+    let out = |page| event(EventKind::SwapOut, page, 1);
+    let events = [out(0), out(1), event(EventKind::SwapIn, 2, 2)];
+    let outcome = queued(&request("flash", 0, ""), &events, vec![0, 0, 10_000]);
+    // Two writes of 40 us begin at 0, and the fault comes 10 us later.
+    assert_eq!(outcome.queue_time_s, Some(70e-6));
+    assert_eq!((outcome.stall_time_s, outcome.io_time_s), (90e-6, 170e-6));
+    let mut emmc = SimulateRequest { replays_range: true, ..request("flash", 0, "") };
+    emmc.slow = Device::resolve("emmc-5.1").unwrap();
+    let events = [&[out(3), out(4)], &events[..]].concat();
+    let outcome = queued(&emmc, &events, vec![0; 5]);
+    // Four writes on two units, of 80 to 300 us.
+    let range = outcome.ranges.unwrap().queue_time_s.unwrap();
+    assert_eq!((range.low, range.high), (160e-6, 600e-6));
+}
+
+#[test]
+fn queueing_changes_no_count_and_an_idle_device_has_no_queue() {
+    let events = alternating();
+    let seconds = |gap_ns: i64| (0..events.len() as i64).map(|number| number * gap_ns).collect();
+    for architecture in CATALOG.iter().filter(|row| row.role != Role::Bound) {
+        let request = request(architecture.name, 10, "");
+        let plain = run(&request, &events);
+        let (idle, busy) = (
+            queued(&request, &events, seconds(1_000_000_000)),
+            queued(&request, &events, seconds(20_000)),
+        );
+        for outcome in [&idle, &busy] {
+            assert_eq!(operations(outcome), operations(&plain), "{}", architecture.name);
+            assert_eq!(outcome.stall_time_s, plain.stall_time_s, "{}", architecture.name);
+        }
+        assert_eq!(plain.queue_time_s, None, "{}", architecture.name);
+        assert_eq!(idle.queue_time_s, Some(0.0), "{}", architecture.name);
+        assert!(busy.queue_time_s.unwrap() > 0.0, "{}", architecture.name);
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_show_readahead_or_times_is_refused_with_the_reason() {
+    let refused = |trace: &mut Recorded, request: &SimulateRequest| {
+        let error = simulate(trace, request, &NoProgress).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let mut recorded = request("flash", 0, "");
+    recorded.readahead = Readahead::Recorded;
+    let mut trace = Recorded::swap(alternating());
+    trace.header.has_durations = false;
+    let text = refused(&mut trace, &recorded);
+    assert!(text.contains("shows which faults read the device"), "{text}");
+    let mut kernel = request("flash", 0, "");
+    kernel.readahead = Readahead::Kernel;
+    let text = refused(&mut Recorded::new(TraceKind::Block, alternating()), &kernel);
+    assert!(text.contains("needs a recording of swap"), "{text}");
+    let mut queueing = request("flash", 0, "");
+    queueing.queueing = true;
+    let text = refused(&mut Recorded::swap(alternating()), &queueing);
+    assert!(text.contains("needs a trace with a clock"), "{text}");
+    for request in [kernel, queueing] {
+        let bound = SimulateRequest { architecture: "clairvoyant".to_owned(), ..request };
+        let times_ns = vec![0; alternating().len()];
+        let text = refused(&mut Recorded::swap(alternating()).at(times_ns), &bound);
+        assert!(text.contains("neither readahead nor queueing"), "{text}");
     }
 }
 

@@ -9,6 +9,7 @@ use types::{Event, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId
 pub struct Recorded {
     pub header: Header,
     events: Vec<Event>,
+    times_ns: Vec<i64>,
     position: usize,
     batch: usize,
 }
@@ -17,16 +18,25 @@ impl Recorded {
     pub fn new(kind: TraceKind, events: Vec<Event>) -> Recorded {
         let header = Header {
             has_operations: true,
+            has_durations: true,
             events: events.len() as u64,
             pages: None,
             zeros: Some(Zeros::default()),
-            ..Header::new(kind, "test")
+            ..Header::new(kind, "events")
         };
-        Recorded { header, events, position: 0, batch: 7 }
+        Recorded { header, events, times_ns: Vec::new(), position: 0, batch: 7 }
     }
 
     pub fn swap(events: Vec<Event>) -> Recorded {
         Recorded::new(TraceKind::Swap, events)
+    }
+
+    /// This trace with the time of each event.
+    pub fn at(mut self, times_ns: Vec<i64>) -> Recorded {
+        assert_eq!(times_ns.len(), self.events.len());
+        self.header.has_clock = true;
+        self.times_ns = times_ns;
+        self
     }
 }
 
@@ -39,6 +49,9 @@ impl Source for Recorded {
         events.clear();
         let end = (self.position + self.batch).min(self.events.len());
         self.events[self.position..end].iter().for_each(|event| events.push(*event));
+        if self.header.has_clock {
+            events.time_ns.extend_from_slice(&self.times_ns[self.position..end]);
+        }
         self.position = end;
         Ok(!events.is_empty())
     }

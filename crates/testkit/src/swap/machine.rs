@@ -2,7 +2,7 @@
 
 use super::adaptive::Adaptive;
 use super::{Outcome, Replay};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Counts of page operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,10 @@ pub(super) struct Machine {
     pub requests: u64,
     pub swap_ins: u64,
     pub outcome: Outcome,
+    /// Pages read ahead and not used since.
+    pub ahead: BTreeSet<u32>,
+    /// The next page-in finds its page in memory.
+    pub is_read: bool,
     pub adaptive: Adaptive,
 }
 
@@ -73,6 +77,8 @@ impl Machine {
             requests: 0,
             swap_ins: 0,
             outcome: Outcome::default(),
+            ahead: BTreeSet::new(),
+            is_read: false,
         }
     }
 
@@ -104,8 +110,21 @@ impl Machine {
         self.pages.insert(page, page_state);
     }
 
+    /// A page is read ahead, from the fast tier if that has it.
+    pub fn read_ahead(&mut self, page: u32, process: u32) {
+        if self.pages.get(&page).is_some_and(|state| state.fast_copy) {
+            self.account(process).fast_reads += 1;
+            self.outcome.readahead.0 += 1;
+        } else {
+            self.account(process).slow_reads += 1;
+            self.outcome.readahead.1 += 1;
+        }
+        self.ahead.insert(page);
+    }
+
     /// A page leaves memory.
     pub fn page_out(&mut self, page: u32, process: u32, is_dirty: bool, is_file: bool) {
+        self.ahead.remove(&page);
         let is_known = self.pages.contains_key(&page);
         if !is_known {
             // A file page is on the slow tier from the start; an anonymous page has no copy.
@@ -159,13 +178,13 @@ impl Machine {
             }
         }
         if self.page(page).fast_copy {
-            self.account(process).fast_reads += 1;
+            self.account(process).fast_reads += u64::from(!self.is_read);
             if !self.keeps_after_hit(page) {
                 self.fast.retain(|&other| other != page);
                 self.page(page).fast_copy = false;
             }
         } else {
-            self.account(process).slow_reads += 1;
+            self.account(process).slow_reads += u64::from(!self.is_read);
             if self.fills_after_miss(page) && self.replay.capacity > 0 {
                 self.enter_fast(page, true);
                 self.account(process).fast_writes += 1;
@@ -214,6 +233,7 @@ impl Machine {
 
     /// The slot of a page was discarded: its copies are void, and the page has a new life.
     pub fn void(&mut self, page: u32) {
+        self.ahead.remove(&page);
         if self.pages.contains_key(&page) {
             let Page { owner, is_file, .. } = *self.page(page);
             self.charge_late_write(page);
@@ -223,6 +243,7 @@ impl Machine {
     }
 
     fn forget(&mut self, page: u32) {
+        self.ahead.remove(&page);
         self.adaptive.dropped(page);
         self.pages.remove(&page);
         self.fast.retain(|&other| other != page);

@@ -3,10 +3,14 @@
 
 mod adaptive;
 mod machine;
+mod queue;
+mod readahead;
 mod rules;
 
 pub use adaptive::Latencies;
 pub use machine::Counts;
+pub use queue::{Issued, waited_ns};
+pub use readahead::with_kernel_readahead;
 
 use machine::Machine;
 use std::collections::BTreeMap;
@@ -21,7 +25,7 @@ pub struct Replay {
     pub options: BTreeMap<String, String>,
     /// Frames of the fast tier.
     pub capacity: usize,
-    /// Whether recorded readahead counts as slow reads.
+    /// Whether pages that the events show as read ahead count.
     pub counts_readahead: bool,
     /// Whether a swap-in after a swap-in implies a clean page-out between them.
     pub infers_clean: bool,
@@ -40,6 +44,8 @@ pub struct Outcome {
     pub slow_writes_stalling: u64,
     /// Page-outs and page-ins of pages of zeros.
     pub zero_pages: (u64, u64),
+    /// Pages read ahead from the fast tier and from the slow one, and those that a swap-in used.
+    pub readahead: (u64, u64, u64),
 }
 
 /// Replays `events` by the rules of one architecture.
@@ -59,7 +65,21 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
                 machine.holds_zeros(page, process);
             }
             EventKind::SwapOut => machine.page_out(page, process, is_dirty, false),
-            EventKind::SwapIn => machine.page_in(page, process, false, replay.infers_clean),
+            EventKind::SwapIn => {
+                let is_major = event.flags.contains(EventFlags::MAJOR);
+                let is_ahead = machine.ahead.remove(&page);
+                let is_used = replay.counts_readahead && !is_major;
+                if is_used {
+                    if !is_ahead {
+                        machine.read_ahead(page, process);
+                        machine.ahead.remove(&page);
+                    }
+                    machine.outcome.readahead.2 += 1;
+                }
+                machine.is_read = is_used;
+                machine.page_in(page, process, false, replay.infers_clean);
+                machine.is_read = false;
+            }
             EventKind::Evict => machine.page_out(page, process, is_dirty, true),
             EventKind::Request => machine.page_in(page, process, true, false),
             EventKind::Read => machine.page_in(page, process, true, replay.infers_clean),
@@ -67,7 +87,7 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
             EventKind::Exit => machine.exit(process),
             EventKind::DeviceRead => {
                 if replay.counts_readahead {
-                    machine.account(process).slow_reads += 1;
+                    machine.read_ahead(page, process);
                 }
             }
             EventKind::DeviceWrite => {}

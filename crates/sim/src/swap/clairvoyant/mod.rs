@@ -15,7 +15,7 @@ mod prices;
 mod relaxation;
 mod story;
 
-use super::driver::{Cell, ReplayRules};
+use super::driver::Cell;
 use super::tally::Tally;
 use crate::error::Error;
 use policy::placement::Latencies;
@@ -47,23 +47,22 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 pub(super) struct Clairvoyant {
     story: Story,
     capacity: u64,
-    rules: ReplayRules,
+    infers_clean: bool,
     is_exact: bool,
     latencies: Latencies,
 }
 
 impl Clairvoyant {
-    pub(super) fn new(setup: &Setup<'_>, rules: ReplayRules) -> Clairvoyant {
+    pub(super) fn new(setup: &Setup<'_>, infers_clean: bool) -> Clairvoyant {
         let is_exact = setup.options.is("method", "exact");
         let (story, latencies) = (Story::default(), setup.latencies);
-        Clairvoyant { story, capacity: setup.capacity, rules, is_exact, latencies }
+        Clairvoyant { story, capacity: setup.capacity, infers_clean, is_exact, latencies }
     }
 }
 
 impl Cell for Clairvoyant {
     fn replay(&mut self, events: &Events) {
-        let ReplayRules { infers_clean, counts_readahead } = self.rules;
-        self.story.extend(events, infers_clean, counts_readahead);
+        self.story.extend(events, self.infers_clean);
     }
 
     fn finish(mut self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error> {

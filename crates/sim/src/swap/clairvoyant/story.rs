@@ -33,8 +33,8 @@ pub(super) struct Story {
 }
 
 impl Story {
-    /// Appends the events of a batch, under the run's `infers_clean` and `counts_readahead`.
-    pub fn extend(&mut self, events: &Events, infers_clean: bool, counts_readahead: bool) {
+    /// Appends the events of a batch, under the run's `infers_clean`.
+    pub fn extend(&mut self, events: &Events, infers_clean: bool) {
         let named =
             events.page.iter().zip(&events.kind).filter(|(_, kind)| **kind != EventKind::Exit);
         let pages = named.map(|(page, _)| page.index() + 1).max().unwrap_or(0).max(self.now.len());
@@ -60,16 +60,11 @@ impl Story {
                 EventKind::Read => self.read(page, process, false, infers_clean),
                 EventKind::Write => self.out(page, process, true, false),
                 EventKind::Exit => self.end(process),
-                EventKind::DeviceRead => {
-                    let reads = u64::from(counts_readahead);
-                    self.tally.of(process).slow_reads += reads;
-                    self.tally.readahead_reads += reads;
-                }
                 EventKind::Void if self.now[page.index()].is_alive => {
                     self.push(page, process, MoveStep::Void, true);
                     self.now[page.index()].is_in_memory = false;
                 }
-                EventKind::Void | EventKind::DeviceWrite => {}
+                EventKind::Void | EventKind::DeviceRead | EventKind::DeviceWrite => {}
             }
         }
     }

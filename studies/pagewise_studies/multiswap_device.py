@@ -1,0 +1,158 @@
+"""How long programs wait for hierarchical and for hybrid swap if the kernel reads ahead, and if
+operations wait for a busy device.
+
+S1 counts I/O time, as if each operation found the device idle and each fault read its page. Here
+the measure is the time that programs wait: the stall time, and the time in the device's queue.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+from pagewise.errors import PagewiseError
+from pagewise.grids import results
+from pagewise.grids.run import sweep
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.spec import Grid
+from pagewise.recording import Progress
+from pagewise.types import Outcome
+from pagewise.units import MIB
+from pagewise_studies.compare import Changes
+from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, Inputs, acting
+from pagewise_studies.runs import FAST, FLASH_ONLY, Variant
+from pagewise_studies.table import Row, Table
+from pagewise_studies.workloads import Workload
+
+DEVICES = ("ufs-3.1", "emmc-5.1")
+SIZES_MIB = (32, 64, 128, 256, 512)
+READINGS: tuple[Mapping[str, str], ...] = (
+    {},
+    {"readahead": "recorded"},
+    {"readahead": "kernel"},
+    {"queueing": "yes"},
+    {"queueing": "yes", "readahead": "recorded"},
+    {"queueing": "yes", "readahead": "kernel"},
+)
+NOTE = (
+    "The time that programs wait for swap with the devices' own latencies, and the fast tier at "
+    f"{FAST}: stall time and, with queueing=yes, the time in the queue. *Hybrid ahead* counts the "
+    "readings of S1's open choices under which ACC-S1-2 (shape) holds for this time; the changes "
+    "are of hybrid against hierarchical over these readings and over the sizes "
+    f"{', '.join(map(str, SIZES_MIB))} MiB at which hybrid's fast tier answers swap-ins, up to the "
+    "multi-access pages. *Queue*, *read ahead* and *used* are of flash only: shares of the wait, "
+    "of the pages read, and of those read ahead."
+)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What programs waited in one cell, and what was read ahead in it."""
+
+    wait_s: float
+    queue_s: float
+    reads: int
+    read_ahead: int
+    used: int
+
+    @staticmethod
+    def of(outcome: Outcome) -> Waits:
+        """The waits of an outcome."""
+        queue_s = outcome.get("queue_time_s") or 0.0
+        pages = outcome.get("readahead_pages") or {"read": 0, "used": 0}
+        reads = outcome["fast"]["reads"] + outcome["slow"]["reads"]
+        wait_s = outcome["stall_time_s"] + queue_s
+        return Waits(wait_s, queue_s, reads, pages["read"], pages["used"])
+
+
+Cells = Mapping[tuple[str, str, Variant, int], Waits]
+"""By trace, slow device, variant with the reading, and size of the fast tier in MiB."""
+
+
+def table(inputs: Inputs, output: Path, progress: Progress | None) -> Table:
+    """A row for each recording, device and reading."""
+    variants = [*inputs.hierarchical, *inputs.hybrid, FLASH_ONLY]
+    cells = _run(inputs.recorded, variants, output, progress)
+    rows = [
+        row
+        for workload, device, reading in itertools.product(inputs.recorded, DEVICES, READINGS)
+        for row in _rows(inputs, cells, workload, device, reading)
+    ]
+    title = "The time that programs wait, with readahead and a queue"
+    shares = ("queue", "read ahead", "used", "best change", "mean change")
+    return Table("device", title, NOTE, rows, shares)
+
+
+def _run(
+    workloads: Sequence[Workload],
+    variants: Sequence[Variant],
+    output: Path,
+    progress: Progress | None,
+) -> Cells:
+    """Runs the cells that ``output`` lacks. A recording that does not show readahead has none with
+    ``readahead=recorded``, and one without a clock none with a queue."""
+    requests = tuple(
+        Simulation(variant.architecture, size * MIB, FAST, device, variant.options)
+        for variant, reading in itertools.product(variants, READINGS)
+        for variant in [variant.with_options(**reading)]
+        for device, size in itertools.product(DEVICES, SIZES_MIB)
+    )
+    traces = tuple(trace for workload in workloads for trace in workload.traces)
+    report = sweep(Grid(traces, requests), output, progress=progress)
+    failed = [
+        cell
+        for cell in report["failed"]
+        if cell.get("readahead") != "recorded" and "queueing" not in cell
+    ]
+    if failed:
+        raise PagewiseError(f"{len(failed)} runs failed, the first: {failed[0]['error']}")
+    found = {}
+    for row in results.read(str(output)):
+        if row["outcome"] is None:
+            continue
+        variant = Variant.of(str(row["architecture"]), **json.loads(str(row["options"])))
+        size = int(row["fast_tier_bytes"] or 0) // MIB
+        key = (row["trace"], str(row["slow"]), variant, size)
+        found[key] = Waits.of(json.loads(row["outcome"]))
+    return found
+
+
+def _rows(
+    inputs: Inputs, cells: Cells, workload: Workload, device: str, reading: Mapping[str, str]
+) -> Iterator[Row]:
+    """The row of a reading; none if the recording cannot show it or hybrid's filter."""
+    (trace,) = workload.traces
+
+    def waits(variant: Variant, size: int) -> Waits | None:
+        return cells.get((trace.name, device, variant.with_options(**reading), size))
+
+    flash = waits(FLASH_ONLY, SIZES_MIB[0])
+    if flash is None:
+        return
+    curves = []
+    for hybrid, baseline in itertools.product(inputs.hybrid, inputs.hierarchical):
+        sizes = [size for size in acting(inputs, workload, hybrid) if size in SIZES_MIB]
+        pairs = [(waits(hybrid, size), waits(baseline, size)) for size in sizes]
+        values = [ours.wait_s / other.wait_s - 1 for ours, other in pairs if ours and other]
+        if values and len(values) == len(sizes):
+            limit = inputs.skew[workload].multi_access_mib
+            curves.append(Changes(tuple(sizes), tuple(values)).up_to(limit))
+    if not curves:
+        return
+    ahead = sum(curve.longest_gain(GAIN_THRESHOLD) >= 2 for curve in curves)
+    yield {
+        "recording": workload.name,
+        "slow device": device,
+        "reading": ", ".join("=".join(pair) for pair in reading.items()) or "as S1",
+        "wait of flash only, s": round(flash.wait_s, 1),
+        "queue": flash.queue_s / flash.wait_s,
+        "read ahead": flash.read_ahead / flash.reads,
+        "used": flash.used / flash.read_ahead if flash.read_ahead else None,
+        "hybrid ahead": f"{ahead} of {len(curves)}",
+        "best change": min(curve.best() for curve in curves),
+        "mean change": fmean(curve.mean() for curve in curves),
+    }
