@@ -354,6 +354,7 @@ def page_size() -> dict[str, Any]:
             "sizes_bytes": sizes[:count],
             "translation_ns": [10.0 / (step + 1) for step in range(count)],
             "data_ns": data,
+            "first_touch_ns": [each - 60 for each in data],
             "paper_ns": [each * 1.1 for each in data] if count > 4 else None,
             "sampled_ns": [each * 1.01 for each in data] if count > 4 else None,
         }

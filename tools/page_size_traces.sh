@@ -3,8 +3,9 @@
 # similar one (same kind and size) and a different one (another size). Existing traces are kept.
 # Usage: tools/page_size_traces.sh FOLDER [full|small|large]
 # full: at most 2,000,000,000 references of each. small: only the first 20 to 70 million of the first
-# input, about 1 MB a trace, as in examples/page-size. large: inputs of which each program uses at least 100 MiB,
-# first input only; the game is another one, because the others use less.
+# input, about 1 MB a trace, as in examples/page-size. large: one input of each program, of
+# which it uses at least 100 MiB within 4,000,000,000 references (office: 62 MiB within twice as many). The game is
+# another one, because the Doom demos use less.
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 size=${2:-full}

@@ -218,6 +218,7 @@ def _memories(answer: PageSize) -> Mismatch | None:
         curves = {
             "translation_ns": memory["translation_ns"],
             "data_ns": memory["data_ns"],
+            "first_touch_ns": memory["first_touch_ns"],
             "paper_ns": memory["paper_ns"],
             "sampled_ns": memory["sampled_ns"],
         }
