@@ -38,7 +38,7 @@ class HandCurves:
     name: str = field(default="by hand")
     architecture: str | None = None
     cut: str | None = None
-    minor_faults: None = None
+    minor_faults: dict[int, dict[str, int]] | None = None
 
     def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
         return False

@@ -4,6 +4,7 @@
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,11 @@ def test_the_forecast_counts_writes_by_page_reads_by_window_and_returns_by_base_
     assert expected_faults(curves, 16 * KIB, 4 * KIB, 200 * KIB) == 20 + files + 7
     assert expected_faults(curves, 16 * KIB, 16 * KIB, 320 * KIB) == 20 + files + 5
     assert expected_faults(curves, 64 * KIB, 64 * KIB, 640 * KIB) == 6 + files + 3
+    # Faults that were counted from mappings are of a kernel with base pages of 4 KiB.
+    faults = {"page_bytes": 16 * KIB, "heap": 30, "anonymous": 4, "file": 2}
+    mapped = replace(curves, minor_faults={16 * KIB: faults})
+    assert expected_faults(mapped, 16 * KIB, 4 * KIB, 200 * KIB) == 30 + 4 + 2 + 7
+    assert expected_faults(mapped, 16 * KIB, 16 * KIB, 320 * KIB) == 20 + files + 5
 
 
 @needs_emulator
@@ -133,7 +139,7 @@ def test_a_note_says_which_sizes_the_kernel_could_not_give():
     curves.sizes[128 * KIB] = curves.sizes[64 * KIB]
     (note,) = verify.few_huge_pages(runs, setup(), curves)
     # 16 KiB is a base page of one of the kernels.
-    assert "forecast pages of 64 KiB: " in note and "top_pad" in note
+    assert "possible pages of 64 KiB: " in note and "top_pad" in note
     assert verify.few_huge_pages(runs[:2] + runs[3:], setup(), curves) == []
 
 

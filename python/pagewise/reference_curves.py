@@ -274,6 +274,7 @@ def curves(
     read_ahead: Sizes = (),
     frames: Sizes = (),
     huge_pages: Sizes = (),
+    huge_pages_always: bool = False,
     from_reference: int = 0,
     progress: Progress | None = None,
 ) -> Curves:
@@ -286,7 +287,9 @@ def curves(
     see only the steps of the filter, so their faults are close, not exact. ``read_ahead``: pages of
     a window, powers of two up to 1024. These two need ``frames``: numbers, or sizes with a unit;
     sizes of fewer than 64 frames are skipped. ``huge_pages``: sizes of transparent huge pages, from
-    4 KiB to 2 MiB, for which minor faults are counted. ``from_reference``: references before this
+    4 KiB to 2 MiB, for which minor faults are counted: those of a kernel that gives them to memory
+    for which they are requested or, with ``huge_pages_always``, to all private memory without a
+    file. ``from_reference``: references before this
     one fill TLBs and memories, but only later ones are counted; the start-up of a program is left
     out.
 
@@ -320,6 +323,7 @@ def curves(
             for window in windows
         ],
         "huge_page_bytes": sizes_of(huge_pages) if listed(huge_pages) else [],
+        "huge_pages_always": huge_pages_always,
         "from_reference": from_reference,
     }
     path = os.fspath(trace)

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use sim::refs::{
-    self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry, TlbMisses,
-    Tlbs,
+    self, Answers, ByKind, Enabled, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
+    TlbMisses, Tlbs,
 };
 use trace::references::{Reader, cut};
 use types::{ReferenceKind, ReferenceTotals};
@@ -40,6 +40,8 @@ struct Wanted {
     #[serde(default)]
     huge_page_bytes: Vec<u64>,
     #[serde(default)]
+    huge_pages_always: bool,
+    #[serde(default)]
     from_reference: u64,
 }
 
@@ -66,6 +68,7 @@ impl Wanted {
             memories: self.memories,
             read_aheads: self.read_aheads.into_iter().map(read_ahead).collect(),
             huge_page_bytes: self.huge_page_bytes,
+            huge_pages: if self.huge_pages_always { Enabled::Always } else { Enabled::Madvise },
             from_reference: self.from_reference,
         })
     }

@@ -23,6 +23,7 @@ def tried_in_guests(
 ) -> GuestTrial:
     """Captures the program if there is no trace of it, runs it in guests, and shows progress."""
     from pagewise.guests.verify import prepared, verify
+    from pagewise.huge_pages.forecast import transparent_sizes
     from pagewise.reference_curves import curves
 
     if trace is not None and not is_references(trace):
@@ -37,7 +38,8 @@ def tried_in_guests(
         captured(command, threads=True) if trace is None else nullcontext(str(trace)) as path,
         watched("counting") as progress,
     ):
-        counts = curves(path, progress=progress)
+        huge_pages = [size for size in setup.page_sizes if size in transparent_sizes()]
+        counts = curves(path, huge_pages=huge_pages, huge_pages_always=True, progress=progress)
     say("note: guests are emulated, so each run takes much longer than the program itself")
     with watched("running", counted="guests") as progress:
         return verify(setup, command, counts, memory, progress=progress)

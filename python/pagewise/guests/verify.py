@@ -233,7 +233,8 @@ def verify(
 
 
 def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> list[str]:
-    """A note on sizes of which the kernel gave less than half of the pages that are forecast."""
+    """A note on sizes of which the kernel gave less than half of the pages that the program writes
+    to first."""
     few = [
         format_size(run["page_bytes"])
         for run in runs
@@ -243,7 +244,7 @@ def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> li
     if not few:
         return []
     return [
-        f"the kernel gave less than half of the forecast pages of {', '.join(few)}: a huge page "
+        f"the kernel gave less than half of the possible pages of {', '.join(few)}: a huge page "
         "must fit into its mapping, and glibc extends the heap by little more than 128 KiB at a "
         "time; with GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in the environment, by 4 MiB"
     ]

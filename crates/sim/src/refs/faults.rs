@@ -7,9 +7,10 @@
 //!   page. Only huge pages of 2 MiB have zeros of their own size.
 //! - A read of a file maps the cached pages of the aligned 64 KiB around it. A write copies one page.
 //!
-//! If the program requests huge pages (MADV_HUGEPAGE), only that memory gets them. If it requests none,
-//! the count is that of a program whose `malloc` would: its blocks need no mapped neighbours, because
-//! glibc then extends the heap by 2 MiB.
+//! With [`Enabled::Madvise`], memory gets huge pages if the program requests them (MADV_HUGEPAGE). If it requests
+//! none, the count is that of a program whose `malloc` would: its blocks need no mapped neighbours, because
+//! glibc then extends the heap by 2 MiB. With [`Enabled::Always`], all private memory without a file gets them, if
+//! the block lies in one mapping as it is at the fault.
 //!
 //! It departs from the kernel in two ways. A write that the filter hides is known
 //! only when its block leaves the filter. And a block that is unmapped and mapped again while the
@@ -36,6 +37,16 @@ const STATE_BITS: u32 = 2;
 
 /// Sizes whose states fit into a word.
 const SIZES_MAX: usize = (u32::BITS / STATE_BITS) as usize;
+
+/// The memory that gets huge pages: settings of `/sys/kernel/mm/transparent_hugepage/hugepages-*kB/enabled`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Enabled {
+    /// What the program requests or, if it requests none, what its `malloc` could.
+    #[default]
+    Madvise,
+    /// All private memory without a file.
+    Always,
+}
 
 /// Minor faults at one size, by what the memory is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -71,6 +82,7 @@ enum Memory {
 
 /// Counts minor faults while steps and changes of mappings arrive.
 pub struct Faults {
+    enabled: Enabled,
     counts: Vec<MinorFaults>,
     /// Pages of a block, by size.
     block_pages: Vec<u64>,
@@ -97,7 +109,7 @@ impl Faults {
     ///
     /// # Errors
     /// A size that is not a power of two from 4 KiB to 2 MiB.
-    pub fn new(page_bytes: &[u64]) -> Result<Faults, Error> {
+    pub fn new(page_bytes: &[u64], enabled: Enabled) -> Result<Faults, Error> {
         let is_possible = |&size: &u64| {
             let pages = size / MAPPED_PAGE_BYTES;
             size.is_power_of_two() && (1..=CHUNK_PAGES).contains(&pages)
@@ -113,6 +125,7 @@ impl Faults {
         let count = |&page_bytes| MinorFaults { page_bytes, ..MinorFaults::default() };
         let all_clean = (0..page_bytes.len()).map(|size| 1 << (size as u32 * STATE_BITS)).sum();
         Ok(Faults {
+            enabled,
             counts: page_bytes.iter().map(count).collect(),
             block_pages: page_bytes.iter().map(|size| size / MAPPED_PAGE_BYTES).collect(),
             ranges: BTreeMap::new(),
@@ -244,15 +257,24 @@ impl Faults {
         (page < end).then_some((start, end, memory))
     }
 
-    /// Whether a block can be huge.
-    fn is_possible(&self, first: u64, end: u64) -> bool {
-        if !self.has_requests {
-            return self.is_heap(first, end);
+    /// Whether a block of this memory can be huge.
+    fn is_possible(&self, first: u64, end: u64, memory: Memory) -> bool {
+        match (self.enabled, memory) {
+            (Enabled::Always, _) => self.is_covered(first, end, memory),
+            (Enabled::Madvise, Memory::Anonymous | Memory::File) => false,
+            (Enabled::Madvise, _) if self.has_requests => {
+                self.is_covered(first, end, Memory::Requested)
+            }
+            (Enabled::Madvise, _) => self.is_heap(first, end),
         }
+    }
+
+    /// Whether all pages of a range are mapped as this memory. The kernel joins neighbours of one kind.
+    fn is_covered(&self, first: u64, end: u64, memory: Memory) -> bool {
         let mut page = first;
         while page < end {
             match self.range_of(page) {
-                Some((_, stop, Memory::Requested)) => page = stop,
+                Some((_, stop, found)) if found == memory => page = stop,
                 _ => return false,
             }
         }
@@ -357,19 +379,23 @@ impl Faults {
                     }
                 }
             }
-            Some((.., Memory::Heap | Memory::Requested)) => {
-                self.counts[size].heap += 1;
+            Some((.., memory)) => {
+                let counts = &mut self.counts[size];
+                match memory {
+                    Memory::Anonymous => counts.anonymous += 1,
+                    _ => counts.heap += 1,
+                }
                 let before = self.state(page, size);
                 let is_huge = is_write && before == State::Nothing || block == CHUNK_PAGES;
                 if is_huge
                     && (first..first + block).all(|page| self.state(page, size) == before)
-                    && self.is_possible(first, first + block)
+                    && self.is_possible(first, first + block, memory)
                 {
                     let state = if is_write { State::Written } else { State::Clean };
                     (first..first + block).for_each(|page| self.set(page, size, state));
                 }
             }
-            _ => self.counts[size].anonymous += 1,
+            None => self.counts[size].anonymous += 1,
         }
         self.set(page, size, if is_write { State::Written } else { State::Clean });
     }

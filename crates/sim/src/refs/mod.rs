@@ -23,7 +23,7 @@ mod tlb;
 mod trees;
 
 pub use curve::Curve;
-pub use faults::MinorFaults;
+pub use faults::{Enabled, MinorFaults};
 pub use policies::PolicyFaults;
 pub use questions::{Answers, Questions, SizeAnswer, run};
 pub use read_ahead::{ReadAhead, ReadAheadCounts};

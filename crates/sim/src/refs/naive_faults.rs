@@ -1,6 +1,6 @@
 //! Minor faults counted page by page, as an oracle for the fast count.
 
-use super::faults::{Faults, MinorFaults};
+use super::faults::{Enabled, Faults, MinorFaults};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use testkit::generate::SplitMix;
@@ -10,6 +10,7 @@ use types::{ReferenceKind, ReferenceStep};
 
 /// The memory at one size: what each page belongs to, with the number of its mapping, and whether it was written.
 struct Naive {
+    enabled: Enabled,
     block: u64,
     owners: HashMap<u64, (Change, usize)>,
     written: HashMap<u64, bool>,
@@ -19,10 +20,11 @@ struct Naive {
 }
 
 impl Naive {
-    fn new(page_bytes: u64) -> Naive {
+    fn new(page_bytes: u64, enabled: Enabled) -> Naive {
         let counts = MinorFaults { page_bytes, ..MinorFaults::default() };
         let (owners, written) = (HashMap::new(), HashMap::new());
         Naive {
+            enabled,
             block: page_bytes / 4096,
             owners,
             written,
@@ -118,13 +120,21 @@ impl Naive {
                     self.written.entry(near).or_insert(false);
                 }
             }
-            Some((Change::Heap | Change::Requested, _)) => {
-                self.counts.heap += 1;
+            Some((kind, _)) => {
+                if kind == Change::Anonymous {
+                    self.counts.anonymous += 1;
+                } else {
+                    self.counts.heap += 1;
+                }
                 let is_huge = self.block == 512 || is_write && before.is_none();
                 let is_same = block.clone().all(|page| self.written.get(&page).copied() == before);
                 let is_possible = |page| {
                     let owner = self.owners.get(&page).map(|of| of.0);
-                    if self.has_requests {
+                    if self.enabled == Enabled::Always {
+                        owner == Some(kind)
+                    } else if kind == Change::Anonymous {
+                        false
+                    } else if self.has_requests {
                         owner == Some(Change::Requested)
                     } else {
                         owner.is_none_or(|of| of == Change::Heap)
@@ -136,7 +146,7 @@ impl Naive {
                     }
                 }
             }
-            _ => self.counts.anonymous += 1,
+            None => self.counts.anonymous += 1,
         }
         self.written.insert(page, is_write);
     }
@@ -180,11 +190,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn minor_faults_equal_those_counted_page_by_page(seed: u64, batch in 1..500_usize) {
+    fn minor_faults_equal_those_counted_page_by_page(
+        seed: u64, batch in 1..500_usize, is_always: bool,
+    ) {
+        let enabled = if is_always { Enabled::Always } else { Enabled::Madvise };
         let steps = filtered(&program(seed, 4000));
         let changes = changes(seed, &steps);
         let sizes = [4096, 16384, 65536, 2 << 20];
-        let mut faults = Faults::new(&sizes).unwrap();
+        let mut faults = Faults::new(&sizes, enabled).unwrap();
         let mut rest = &changes[..];
         for (at, batch_steps) in steps.chunks(batch).enumerate() {
             let end = (at * batch + batch_steps.len()) as u64;
@@ -195,7 +208,7 @@ proptest! {
         }
         let counted = faults.counts().unwrap();
         for (size, counted) in sizes.into_iter().zip(counted) {
-            prop_assert_eq!(counted, Naive::new(size).run(&steps, &changes));
+            prop_assert_eq!(counted, Naive::new(size, enabled).run(&steps, &changes));
         }
     }
 }
@@ -206,7 +219,7 @@ fn heap_written_first_comes_in_blocks_and_heap_read_first_does_not() {
         |page: u64, kind| ReferenceStep { references: 1, kind, block: page * 8, left: None };
     let heap = |first| MappingChange { steps: 0, change: Change::Heap, first, pages: 512 };
     let of = |changes: &[MappingChange], kinds: &[ReferenceKind]| {
-        let mut faults = Faults::new(&[4096, 65536, 2 << 20]).unwrap();
+        let mut faults = Faults::new(&[4096, 65536, 2 << 20], Enabled::Madvise).unwrap();
         faults.add_changes(changes);
         for &kind in kinds {
             faults.push(&(512..1024).map(|page| block(page, kind)).collect::<Vec<_>>());
@@ -218,6 +231,35 @@ fn heap_written_first_comes_in_blocks_and_heap_read_first_does_not() {
     assert_eq!(of(&[heap(512)], &read_first), Some(vec![1024, 1024, 2]));
     assert_eq!(of(&[], &read_first), None);
     for sizes in [&[2048][..], &[4 << 20], &[5000], &[4096; 17]] {
-        assert!(Faults::new(sizes).is_err());
+        assert!(Faults::new(sizes, Enabled::Madvise).is_err());
     }
+}
+
+#[test]
+fn a_block_is_huge_everywhere_if_the_mapping_holds_it_already() {
+    let write = |page: u64| ReferenceStep {
+        references: 1,
+        kind: ReferenceKind::Write,
+        block: page * 8,
+        left: None,
+    };
+    let mapping =
+        |steps, change, first, pages| MappingChange { steps, change, first, pages };
+    // A heap of 24 pages that grows by 24 once they are written, and 32 pages of another mapping.
+    let changes = [
+        mapping(0, Change::Heap, 512, 24),
+        mapping(0, Change::Anonymous, 1024, 32),
+        mapping(24, Change::Heap, 536, 24),
+    ];
+    let steps: Vec<_> = (512..560).chain(1024..1056).map(write).collect();
+    let of = |enabled| {
+        let mut faults = Faults::new(&[65536], enabled).unwrap();
+        faults.add_changes(&changes);
+        faults.push(&steps);
+        let [counts] = faults.counts().unwrap()[..] else { panic!("one size") };
+        (counts.heap, counts.anonymous)
+    };
+    // 16 pages at once and then 8 single ones; the 8 that complete their block come too late, so only 16 more are huge.
+    assert_eq!(of(Enabled::Always), (1 + 8 + 8 + 1, 2));
+    assert_eq!(of(Enabled::Madvise), (3, 32));
 }

@@ -1,7 +1,7 @@
 //! Questions and answers of one pass over a trace of references.
 
 use super::curve::less;
-use super::faults::{Faults, MinorFaults};
+use super::faults::{Enabled, Faults, MinorFaults};
 use super::policies::{Policies, PolicyFaults};
 use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
 use super::{ByKind, Curve, Curves, TlbMisses, Tlbs};
@@ -24,6 +24,8 @@ pub struct Questions {
     pub read_aheads: Vec<ReadAhead>,
     /// Sizes of transparent huge pages in bytes for which to count minor faults.
     pub huge_page_bytes: Vec<u64>,
+    /// The memory that gets them.
+    pub huge_pages: Enabled,
     /// References before this one fill the TLBs and memories but are not counted, except
     /// their minor faults.
     pub from_reference: u64,
@@ -73,7 +75,7 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Answers, Error> {
     let mut counters = Counters::new(questions)?;
-    let mut faults = Faults::new(&questions.huge_page_bytes)?;
+    let mut faults = Faults::new(&questions.huge_page_bytes, questions.huge_pages)?;
     let mut steps = Vec::new();
     let (mut references, mut before) = (0, None);
     while reader.next_steps(&mut steps)? {
