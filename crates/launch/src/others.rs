@@ -27,8 +27,10 @@ struct Seen {
 }
 
 /// The processes of the machine that are not part of a run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct OtherPrograms {
+    /// This process, whose descendants are the run.
+    own: u32,
     before: BTreeMap<u32, Seen>,
 }
 
@@ -43,7 +45,7 @@ impl OtherPrograms {
         let mut before = seen(root)?;
         before
             .retain(|number, _| *number != own && *number != INIT && !descendants.contains(number));
-        Ok(OtherPrograms { before })
+        Ok(OtherPrograms { own, before })
     }
 
     /// The ticks that they have used since, with the children that they started. Those of a process that ended are
@@ -60,10 +62,12 @@ impl OtherPrograms {
             self.before.get(&number).filter(|old| old.start_ticks == process.start_ticks)
         };
         let is_other = |number: u32, process: &Seen| {
-            known(number, process).is_some()
-                || ancestors(now, number).iter().any(|ancestor| {
-                    now.get(ancestor).is_some_and(|seen| known(*ancestor, seen).is_some())
-                })
+            let ancestors = ancestors(now, number);
+            let is_known = |number: &u32| {
+                now.get(number).is_some_and(|process| known(*number, process).is_some())
+            };
+            let is_run = number == self.own || ancestors.contains(&self.own);
+            known(number, process).is_some() || !is_run && ancestors.iter().any(is_known)
         };
         let others = now.iter().filter(|(number, process)| is_other(**number, process));
         let used: u64 = others.map(|(_, process)| process.used_ticks).sum();
@@ -123,15 +127,15 @@ mod tests {
     fn ticks_are_those_of_other_programs_and_of_their_new_children() {
         let shell = (10, 1, 5, 100);
         let orphan = (12, 1, 7, 600);
-        let others = OtherPrograms { before: processes(&[shell, (11, 10, 6, 7), orphan]) };
+        let others = OtherPrograms { own: 30, before: processes(&[shell, (11, 10, 6, 7), orphan]) };
         let now = processes(&[
             (1, 0, 0, 9000),
             // The shell, which waited for a child after 20 ticks, and two generations that it started since.
             (10, 1, 5, 130 + 7 + 20),
             (20, 10, 50, 3),
             (21, 20, 51, 4),
-            // The run and an application of it, and one whose parent has ended.
-            (30, 1, 40, 1000),
+            // The run, which a shell started, an application of it, and one whose parent has ended.
+            (30, 10, 40, 1000),
             (31, 30, 41, 1000),
             (32, 1, 42, 1000),
             // Another process with the number of one that has ended.
