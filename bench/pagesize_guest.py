@@ -4,7 +4,7 @@ python bench/run.py pagesize_guest      or      python bench/pagesize_guest.py [
 
 Needs qemu-system-x86, qemu-user, the capture plugin and apt, and the programs (Debian: xz-utils,
 sqlite3, mupdf-tools, imagemagick, gnumeric). Each program has 80 % of its footprint. The guests
-are emulated, and their clock counts instructions: rounds would not differ.
+are emulated, and their clock counts instructions: rounds hardly differ.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def trial(command: list[str]) -> dict:
         [sys.executable, "-m", "pagewise", *words],
         check=True,
         stdout=subprocess.PIPE,
-        # The guest has one processor, and a capture follows one thread.
+        # The guest has one processor.
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     return json.loads(ran.stdout)

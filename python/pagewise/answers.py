@@ -478,7 +478,7 @@ class AdvicePageSize(TypedDict):
     ideal_bytes: Count
     """The best of all sizes."""
     regret: float
-    """The gain of that best size minus this gain."""
+    """Gain of `ideal_bytes` minus `gain`, both over 4 KiB."""
     footprint_factor: Amount
     """Footprint in pages of this size by that in pages of 4 KiB."""
     time_ns: dict[str, Amount]
@@ -579,7 +579,7 @@ class MemoryTimes(TypedDict):
     data_ns: list[Amount]
     """Reading data, faults included."""
     first_touch_ns: list[Amount]
-    """The faults at first touches, which are part of it."""
+    """First touches, a part of `data_ns`."""
     paper_ns: list[Amount] | None
     """The sum as the paper's fit has it; null with too few sizes."""
     sampled_ns: list[Amount] | None
@@ -644,9 +644,9 @@ class CurvesResult(CountsByPageSize, CountedReferences):
     trace: str
     """The path of the trace."""
     references: Count
-    """All references."""
+    """References that were counted: all but the first `from_reference`."""
     steps: Count
-    """References that the filter let through, of all kinds."""
+    """References counted that miss a filter of 64 blocks of 512 bytes, of all kinds."""
     from_reference: Count
     """References at the start that were not counted; they fill TLBs and memories."""
     exact_from: Count

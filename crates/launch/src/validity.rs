@@ -51,7 +51,7 @@ const BLOCK_FIELDS: [&str; 17] = [
 const RATIO_TOLERANCE: f64 = 0.03;
 /// The largest share of swap-ins by processes that are not of the plan.
 const FOREIGN_SHARE_MAX: f64 = 0.01;
-/// The largest share of the processors that may be busy beside the visits.
+/// The largest share of the processors that other programs may use.
 const LOAD_MAX: f64 = 0.1;
 /// How long the load is measured while no application runs.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -386,7 +386,7 @@ impl Checks {
         }
         if self.load_other > LOAD_MAX {
             let percent = self.load_other * 100.0;
-            failed.push(format!("the processors are {percent:.0} % busy beside the visits"));
+            failed.push(format!("other programs use {percent:.0} % of the processors"));
         }
         failed
     }
@@ -488,7 +488,7 @@ mod tests {
             "0.500 of the kernel's bytes read from a disk were recorded",
             "1.200 of the kernel's bytes written to a disk were recorded",
             "2.0 % of the swap-ins are of other programs",
-            "the processors are 30 % busy beside the visits",
+            "other programs use 30 % of the processors",
         ];
         assert_eq!(bad.failed(), failed);
     }
@@ -506,7 +506,7 @@ mod tests {
         let reasons = [
             "it was not finished",
             "it was not recorded",
-            "the processors are 20 % busy beside the visits",
+            "other programs use 20 % of the processors",
         ];
         assert_eq!(judged.invalid_because, reasons);
     }

@@ -146,14 +146,13 @@ def choose(
         str,
         typer.Option(
             metavar="N|ENTRIESxWAYS",
-            help="Entries of the first TLB, and of each of its sets, as in 64x4; fully associative "
-            "without.",
+            help="First TLB: N entries, fully associative, or entries in sets, as in 64x4.",
         ),
     ] = "64",
     l2_tlb: Annotated[
         str,
         typer.Option(
-            "--l2-tlb", metavar="N|ENTRIESxWAYS", help="Entries of the second TLB, and of its sets."
+            "--l2-tlb", metavar="N|ENTRIESxWAYS", help="Second TLB, in the same form, as in 1536x12."
         ),
     ] = "1536",
     dram: Annotated[
@@ -335,7 +334,7 @@ def described(result: PageSize) -> list[Part]:
         f"{program['references']:,} references miss the filter; times are per "
         f"{'one of those' if terms['references'] == 'memory' else 'reference of the processor'}):",
         figures(
-            ["page size", "translation", "data", "of it first touches", "together", "memory x"],
+            ["page size", "translation", "data", "first touches", "together", "memory x"],
             rows,
         ),
     ]
@@ -366,7 +365,7 @@ def advised(advice: AdvicePageSize) -> list[Part]:
                 ("target", f"{advice['target']}: {sizes}"),
                 ("take", f"pages of {format_size(advice['page_bytes'])}"),
                 ("  gain over 4 KiB", format_range(advice["gain"], format_percent)),
-                ("  against the ideal", ideal(advice)),
+                ("  ideal size", ideal(advice)),
                 (
                     "  memory it takes",
                     f"up to {advice['footprint_factor']:.2f} times that of 4 KiB",
@@ -390,4 +389,4 @@ def ideal(advice: AdvicePageSize) -> str:
     best = format_size(advice["ideal_bytes"])
     if advice["regret"] == 0:
         return f"none better of 1 to 32 KiB ({best})"
-    return f"{format_percent(advice['gain']['typical'] + advice['regret'])} with {best}"
+    return f"{best}, which gains {format_percent(advice['gain']['typical'] + advice['regret'])}"

@@ -209,7 +209,7 @@ def storage_of(text: str) -> Storage:
     if transfer is None:
         raise UsageError(
             f"{device['name']}: the time to read a page of another size is not known",
-            hint="use optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
+            hint="use optane-ssd, zram-lz4, emmc-5.1, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
     setup = transfer["setup_ns"]

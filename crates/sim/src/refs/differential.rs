@@ -104,8 +104,8 @@ fn counts_from_a_reference_on_are_those_after_it() {
             policies: vec!["clock".to_owned()],
             memories: vec![(4096, vec![70])],
             read_aheads: vec![question],
-            huge_page_bytes: Vec::new(),
             from_reference: from as u64,
+            ..Questions::default()
         };
         let answers = run(&mut stored(&references), &questions, &NoProgress).unwrap();
         for size in &answers.sizes {
