@@ -24,6 +24,7 @@ from measure import Claim
 
 from pagewise.answers import PageSizeTrial
 from pagewise.capture.run import capture
+from pagewise.huge_pages import settings
 from pagewise.huge_pages.forecast import forecast, transparent_sizes
 from pagewise.huge_pages.verify import verify
 from pagewise.reference_curves import curves
@@ -135,14 +136,16 @@ def forecasts(name: str, words: list[str], trace: Path, rounds: int) -> list[Cla
     """The minor faults that were forecast, by those measured, with 4 KiB and each larger size."""
     counts = []
     for requests in (False, True):
-        capture(
-            words,
-            trace,
-            threads=True,
-            requests_huge_pages=requests,
-            force=True,
-            stdout=subprocess.DEVNULL,
-        )
+        # As in the trial, whose malloc requests huge pages only under this switch.
+        with settings.changed({settings.GENERAL: "madvise"}):
+            capture(
+                words,
+                trace,
+                threads=True,
+                requests_huge_pages=requests,
+                force=True,
+                stdout=subprocess.DEVNULL,
+            )
         counts.append(curves(trace, huge_pages=transparent_sizes()))
     plain, requesting = counts
     found = []

@@ -45,7 +45,7 @@ NAME` measures each of the others:
 | [`import_speed`](#import_speed) | how fast `pagewise import` reads text |
 | [`curves`](#curves) | `capture` and `curves`, with valgrind's lackey and cachegrind |
 | [`page_size_choices`](#page_size_choices) | page sizes chosen by `pagesize`, with the best ones |
-| [`pagesize_verify`](#pagesize_verify) | two real programs with pages of 64 KiB, with 4 KiB; minor faults of five programs, with their forecast |
+| [`pagesize_verify`](#pagesize_verify) | pages of 64 KiB beside 4 KiB, and forecasts of faults |
 | [`pagesize_guest`](#pagesize_guest) | faults of five programs in guests, with their forecast |
 | [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
 

@@ -12,6 +12,9 @@
  *
  * Without threads=on only the first thread is recorded, without locks. A forked child records
  * nothing; a program that replaces this program (execve) runs outside of QEMU.
+ *
+ * With threads=on, a change of mappings is recorded when its system call returns. If another thread
+ * maps the range of a munmap again and touches it before that, the record removes the new mapping.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -53,6 +56,8 @@ struct access {
 static const unsigned NO_VCPU = UINT32_MAX;
 /* Descriptors of a program start at 3; a high number keeps the pipe apart from them. */
 static const int STREAM_FD_MIN = 900;
+/* An instruction that reads and writes two blocks needs four. */
+enum { FILTER_BLOCKS_MIN = 4 };
 
 static struct filter filter;
 static struct chunk *chunk;
@@ -137,10 +142,11 @@ static __attribute__((noinline)) void add_step(uint64_t block, enum kind kind,
 /* Records a change of the pages that have bytes in a range. */
 static void add_change(enum change change, uint64_t start, uint64_t bytes)
 {
-    uint64_t first = start >> MAPPED_PAGE_SHIFT;
-    uint64_t end = (start + bytes + (1 << MAPPED_PAGE_SHIFT) - 1) >> MAPPED_PAGE_SHIFT;
-    if (bytes == 0)
+    /* Memory ends with the last address. */
+    if (bytes == 0 || bytes - 1 > UINT64_MAX - start)
         return;
+    uint64_t first = start >> MAPPED_PAGE_SHIFT;
+    uint64_t end = ((start + bytes - 1) >> MAPPED_PAGE_SHIFT) + 1;
     if (change != FILLED)
         memset(filled, 0, sizeof filled);
     if (chunk->steps == CHUNK_STEPS)
@@ -349,8 +355,8 @@ static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t
 
 static void add_mapped(uint64_t start, uint64_t bytes, uint64_t flags)
 {
-    /* All targets have the same flags. Stacks of threads have MAP_STACK, malloc's areas for threads
-     * MAP_NORESERVE, and what the loader maps within a library MAP_FIXED. */
+    /* The targets that `capture` offers have the same flags. Stacks of threads have MAP_STACK,
+     * malloc's areas for threads MAP_NORESERVE, and what the loader maps within a library MAP_FIXED. */
     const uint64_t is_anonymous = 0x20, is_shared = 0x01;
     const uint64_t is_not_malloc = 0x20000 | 0x4000 | 0x10;
     if (!(flags & is_anonymous) || flags & is_shared)
@@ -359,8 +365,16 @@ static void add_mapped(uint64_t start, uint64_t bytes, uint64_t flags)
         add_change(flags & is_not_malloc ? ANONYMOUS : HEAP, start, bytes);
 }
 
+static uint64_t round_up_to_page(uint64_t bytes)
+{
+    const uint64_t rest = (1 << MAPPED_PAGE_SHIFT) - 1;
+    return (bytes + rest) & ~rest;
+}
+
 static void add_moved(uint64_t from, uint64_t bytes_before, uint64_t to, uint64_t bytes)
 {
+    bytes_before = round_up_to_page(bytes_before);
+    bytes = round_up_to_page(bytes);
     uint64_t kept = bytes < bytes_before ? bytes : bytes_before;
     if (from != to) {
         add_change(MOVED_FROM, from, kept);
@@ -372,8 +386,7 @@ static void add_moved(uint64_t from, uint64_t bytes_before, uint64_t to, uint64_
 
 static void add_heap(uint64_t end)
 {
-    const uint64_t rest = (1 << MAPPED_PAGE_SHIFT) - 1;
-    uint64_t now = (end + rest) & ~rest;
+    uint64_t now = round_up_to_page(end);
     if (heap_end && now > heap_end)
         add_change(HEAP, heap_end, now - heap_end);
     else if (now < heap_end)
@@ -495,6 +508,11 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
             fprintf(stderr, "qemu_capture: unknown argument %s\n", text);
             return 1;
         }
+    }
+    if (blocks < FILTER_BLOCKS_MIN || blocks > FILTER_BLOCKS) {
+        fprintf(stderr, "qemu_capture: a filter of %u blocks; possible are %d to %d\n", blocks,
+                FILTER_BLOCKS_MIN, FILTER_BLOCKS);
+        return 1;
     }
     if (!attach(stream_fd, shared_fd)) {
         perror("qemu_capture: cannot attach to pagewise");

@@ -39,6 +39,7 @@ class HandCurves:
     architecture: str | None = None
     cut: str | None = None
     minor_faults: dict[int, dict[str, int]] | None = None
+    exact_from: int = 64
 
     def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
         return False

@@ -1,6 +1,7 @@
 """Run folders of the launch lab, small enough to count by hand."""
 
 import json
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def write_run(
     mode: str = "swap-file",
     budget: str = "650MiB",
     threshold: float = 0.4,
-    start_ns: int = 0,
+    start_ns: int | None = None,
     recording: str | None = None,
     processes: dict[int, str] | None = None,
     unfinished: str = "",
@@ -96,6 +97,7 @@ def write_run(
     ``minfree`` are further entries of the plan, such as the killer's table in that mode; ``kills``
     are rows as in ``KILL``; ``without`` names columns that the run lacks; ``invalid_because`` are
     the reasons why the run is invalid, None in a run made before runs judged themselves.
+    ``start_ns`` differs from name to name if it is not given.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
@@ -105,7 +107,9 @@ def write_run(
         mode=mode,
         budget="" if mode == "no-limit" else f'budget = "{budget}"',
         kill=f"kill = {{ threshold = {threshold} }}\n{minfree}" if mode == "kill" else minfree,
-        start_ns=start_ns,
+        start_ns=zlib.crc32("/".join(folder.parts[-2:]).encode()) % 99991
+        if start_ns is None
+        else start_ns,
         finished="false" if unfinished else "true",
         reason=unfinished,
     )

@@ -212,6 +212,50 @@ def test_minor_faults_are_known_by_what_the_memory_is(
     assert "minor faults in the heap" in capsys.readouterr().out
 
 
+# Resizes 256 mappings of two pages to 5000 bytes and back, which keeps both pages. With
+# MREMAP_MAYMOVE, QEMU would move them each time.
+RESIZED = r"""
+#define _GNU_SOURCE
+#include <sys/mman.h>
+enum { PAGE = 4096, BLOCKS = 256 };
+int main(int count, char **words)
+{
+    for (int at = 0; at < BLOCKS; at++) {
+        char *block =
+            mmap(0, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        volatile char *byte = block;
+        byte[0] = byte[PAGE] = 1;
+        if (count > 1) {
+            mremap(block, 5000, 2 * PAGE, 0);
+            byte[PAGE + 1024] = 1;
+            mremap(block, 2 * PAGE, 5000, 0);
+            byte[PAGE + 2048] = 1;
+        }
+    }
+    return 0;
+}
+"""
+
+
+def test_mremap_keeps_a_page_that_has_some_of_the_bytes(tmp_path: Path) -> None:
+    program = built(tmp_path, RESIZED)
+    faults = []
+    for name, words in (("kept", []), ("resized", ["resized"])):
+        trace = tmp_path / f"{name}.pwf"
+        captured("-o", trace, "--", program, *words)
+        found = curves(trace, page_sizes=4096, huge_pages=4096).minor_faults
+        assert found is not None
+        faults.append(found[4096]["heap"] + found[4096]["anonymous"])
+    assert faults[0] >= 2 * 256 and abs(faults[1] - faults[0]) < 10
+
+
+@pytest.mark.parametrize("blocks", [0, 3, 65])
+def test_the_plugin_refuses_a_filter_of_another_size(blocks: int) -> None:
+    words = ["qemu-x86_64", "-plugin", f"{PLUGIN},filter={blocks}", "/bin/true"]
+    run = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert run.returncode != 0 and f"a filter of {blocks} blocks" in run.stderr
+
+
 def test_fewer_blocks_in_the_filter_count_tlbs_of_few_ways(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

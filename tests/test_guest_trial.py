@@ -4,6 +4,8 @@
 """
 
 import shutil
+import subprocess
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,8 +17,8 @@ from pagewise import layouts
 from pagewise.capture.program import find
 from pagewise.cli import run
 from pagewise.commands.pagesize_guest import described
-from pagewise.errors import UnreadableInput, UsageError
-from pagewise.guests import verify
+from pagewise.errors import Missing, UnreadableInput, UsageError
+from pagewise.guests import boot, debian, verify
 from pagewise.guests.boot import Answer, GuestFailed, Machine, modules
 from pagewise.guests.forecast import expected_faults
 from pagewise.guests.program import copy, copy_files
@@ -85,6 +87,16 @@ def test_outputs_get_their_folder_and_libraries_come_from_their_root(tmp_path):
     assert (copied / "library.so").read_text() == "for another processor"
 
 
+def test_paths_that_the_program_cannot_open_are_left_out(tmp_path):
+    unreadable = tmp_path / "unreadable"
+    unreadable.touch(mode=0)
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0)
+    for path in (tmp_path / ("long" * 75), unreadable, closed / "file"):
+        assert copy(str(path), None, tmp_path / "root") == 0
+    closed.chmod(0o700)  # pytest removes it
+
+
 def setup() -> verify.Setup:
     guest = parse(
         {
@@ -139,8 +151,16 @@ def test_a_note_says_which_sizes_the_kernel_could_not_give():
     curves.sizes[128 * KIB] = curves.sizes[64 * KIB]
     (note,) = verify.few_huge_pages(runs, setup(), curves)
     # 16 KiB is a base page of one of the kernels.
-    assert "possible pages of 64 KiB: " in note and "top_pad" in note
+    assert "fewer pages of 64 KiB than half of the blocks" in note and "top_pad" in note
     assert verify.few_huge_pages(runs[:2] + runs[3:], setup(), curves) == []
+
+
+def test_a_note_says_which_forecasts_are_lower_bounds():
+    assert verify.lower_bounds(setup(), dense(), 64 * 16 * KIB) == []
+    (note,) = verify.lower_bounds(setup(), dense(), 63 * 16 * KIB)
+    assert "fewer than 64 pages of 16 KiB" in note
+    # The filter of this trace holds fewer blocks.
+    assert verify.lower_bounds(setup(), replace(dense(), exact_from=4), 63 * 16 * KIB) == []
 
 
 def test_errors_of_the_program_in_the_guest_say_what_happened(tmp_path):
@@ -165,6 +185,81 @@ def test_a_kernels_configuration_says_its_base_page(line, expected, tmp_path, mo
     (tmp_path / "boot" / "config-6.12").write_text(f"CONFIG_X=y\n{line}\n")
     monkeypatch.setattr(verify, "kernel_of", lambda machine: tmp_path)
     assert verify.base_bytes(Machine(kernel="some.deb")) == expected
+
+
+@pytest.mark.parametrize(
+    ("processor", "expected"),
+    [
+        ("X86_64", "two.deb: a second kernel with base pages of 4 KiB"),
+        ("ARM64", "one.deb: not a kernel for x86-64"),
+    ],
+)
+def test_kernels_that_do_not_fit_are_refused(processor, expected, tmp_path, monkeypatch):
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "boot" / "config-6.12").write_text(f"CONFIG_64BIT=y\nCONFIG_{processor}=y\n")
+    monkeypatch.setattr(verify, "require", lambda machine: None)
+    monkeypatch.setattr(verify, "kernel_of", lambda machine: tmp_path)
+    with pytest.raises(UsageError, match=expected):
+        verify.machines_of("x86-64", [Path("one.deb"), Path("two.deb")])
+
+
+def emulate(monkeypatch, folder: Path, status: str) -> list[str]:
+    """Replaces QEMU by results with this status; returns its command, which `boot` fills."""
+    words: list[str] = []
+
+    def run(command, **options):
+        words.extend(map(str, command))
+        result = folder / "of-the-guest"
+        result.mkdir()
+        (result / "status").write_text(status)
+        (result / "output").write_text("")
+        with tarfile.open(folder / "results.tar", "w") as archive:
+            archive.add(result, ".")
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(boot, "kernel_of", lambda machine: folder)
+    monkeypatch.setattr(boot, "pack", lambda *parts: folder / "initramfs")
+    monkeypatch.setattr(boot, "own_start", lambda machine: ())
+    monkeypatch.setattr(boot, "run", lambda *command: None)
+    monkeypatch.setattr(subprocess, "run", run)
+    return words
+
+
+def test_a_folder_with_a_comma_does_not_end_the_name_of_a_disk(tmp_path, monkeypatch):
+    folder = tmp_path / "a,b"
+    folder.mkdir()
+    words = emulate(monkeypatch, folder, "0\n")
+    assert boot.boot(Machine(), "", {}, folder).status == 0
+    drives = [word for word in words if word.startswith("file=")]
+    assert [drive.split(",format=")[0] for drive in drives] == [
+        f"file={tmp_path}/a,,b/{name}" for name in ("results.tar", "disk.ext4")
+    ]
+
+
+def test_a_guest_that_leaves_no_status_has_failed(tmp_path, monkeypatch):
+    emulate(monkeypatch, tmp_path, "")
+    with pytest.raises(GuestFailed, match="the guest failed"):
+        boot.boot(Machine(), "", {}, tmp_path)
+
+
+def test_tools_that_take_too_long_are_named(monkeypatch):
+    def run(command, timeout, **options):
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    with pytest.raises(Missing, match="apt-get took longer than 300 s"):
+        debian.run("apt-get", "update")
+    with pytest.raises(GuestFailed, match=r"mkfs\.ext4 took longer than 300 s"):
+        boot.run("mkfs.ext4", "disk")
+
+
+def test_a_module_that_guests_cannot_load_is_refused(tmp_path):
+    folder = tmp_path / "lib" / "modules" / "6.12"
+    (folder / "kernel").mkdir(parents=True)
+    (folder / "modules.builtin").write_text("")
+    (folder / "kernel" / "ext4.ko.zst").write_bytes(b"packed")
+    with pytest.raises(GuestFailed, match=r"ext4\.ko\.zst: packed in a way"):
+        modules(tmp_path, ["ext4"])
 
 
 def test_a_kernel_without_the_driver_of_a_disk_is_refused(tmp_path):

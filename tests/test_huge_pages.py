@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from waiting import within
 
-from pagewise.errors import UnreadableInput, UnwritableOutput
-from pagewise.huge_pages import settings
+from pagewise.capture.run import capture, requesting
+from pagewise.errors import UnreadableInput, UnwritableOutput, UsageError
+from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import Refused, changed, only_advised, present, put_back, sizes
 from pagewise.huge_pages.verify import verify
 from pagewise.signals import ENDING
@@ -177,3 +178,26 @@ def test_without_root_a_trial_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(Refused, match="needs root") as refused:
         verify(["true"], 65536)
     assert refused.value.exit_status == 3
+
+
+@pytest.mark.parametrize("words", [{"enabled": "always"}, {"enabled": "never"}, {}])
+def test_a_capture_is_refused_in_which_malloc_would_request_nothing(
+    words: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "present", lambda: words)
+    with pytest.raises(UsageError, match="set to madvise") as refused:
+        capture(["true"], tmp_path / "t.pwf", requests_huge_pages=True)
+    assert refused.value.hint == f"echo madvise > {settings.SWITCHES / 'enabled'}"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_capture_keeps_the_tunables_that_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "present", lambda: {"enabled": "madvise"})
+    monkeypatch.delenv(glibc.VARIABLE, raising=False)
+    assert requesting() == {glibc.VARIABLE: glibc.TUNABLES}
+    monkeypatch.setenv(glibc.VARIABLE, "glibc.malloc.arena_max=1")
+    assert requesting() == {glibc.VARIABLE: f"glibc.malloc.arena_max=1:{glibc.TUNABLES}"}
+    # QEMU would take the rest for another variable.
+    monkeypatch.setenv(glibc.VARIABLE, "glibc.cpu.hwcaps=-AVX2,-ERMS")
+    with pytest.raises(UsageError, match="comma"):
+        requesting()

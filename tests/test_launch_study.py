@@ -113,7 +113,7 @@ def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Pat
         "serial kills, reclaim late, s": 1.2,
     }
     kills = rows(result, "kills")
-    assert [row["processes killed"] for row in kills] == [3, 3, 3]
+    assert [row["processes killed in all runs"] for row in kills] == [3, 3, 3]
     assert (kills[0]["back after, ms"], kills[0]["longest, ms"]) == (pytest.approx(20), 30)
     parts = {
         figure["view"]: {(row[0], row[1]): row[2] for row in figure["rows"]}

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from run_folders import rounds, write_run
 
 import pagewise as pw
-from pagewise.errors import UsageError
+from pagewise.errors import PagewiseError, UsageError
 from pagewise.grids.traces import TraceSource
 from pagewise_studies import multiswap_checks as checks
 from pagewise_studies import multiswap_device, workloads
@@ -138,9 +139,49 @@ def test_waits_have_a_row_for_each_reading_that_the_recording_shows(
     # Hierarchical reads 16 times from the fast tier. Hybrid reads and promotes four pages first.
     hybrid_us = 4 * (89.443 + 5) + 12 * 4
     assert first["mean change"] == pytest.approx(hybrid_us / (16 * 4) - 1, rel=1e-4)
-    assert (first["hybrid ahead"], first["queue"], first["used"]) == ("0 of 1", 0, None)
+    assert (first["hybrid better"], first["queue"], first["used"]) == ("0 of 1", 0, None)
     # Slots 2 to 4, 6 and 7, 11 and 15, as the window shrinks.
     assert ahead["read ahead"] == pytest.approx(7 / 16) and ahead["used"] == 1
+
+
+def test_a_reading_in_which_no_program_waits_has_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(multiswap_device, "SIZES_MIB", (1,))
+    monkeypatch.setattr(multiswap_device, "acting", lambda *_: [1])
+    baseline = Variant.of("hierarchical", eviction="clock")
+    found = workload(tmp_path / "hand.parquet")
+    skew = {found: SimpleNamespace(multi_access_mib=1)}
+    asked: Any = SimpleNamespace(hybrid=[HYBRID], hierarchical=[baseline], skew=skew)
+    nothing = multiswap_device.Waits(0.0, 0.0, reads=0, read_ahead=0, used=0)
+    all_ahead = multiswap_device.Waits(0.0, 0.0, reads=1, read_ahead=1, used=1)
+    waited = multiswap_device.Waits(1.0, 0.0, reads=1, read_ahead=0, used=0)
+
+    def rows(flash: multiswap_device.Waits, other: multiswap_device.Waits) -> int:
+        by_variant = {FLASH_ONLY: flash, HYBRID: waited, baseline: other}
+        cells = {
+            ("hand.parquet", "ufs-3.1", variant, 1): waits for variant, waits in by_variant.items()
+        }
+        return len(list(multiswap_device._rows(asked, cells, found, "ufs-3.1", {})))
+
+    assert rows(waited, waited) == 1
+    assert rows(nothing, waited) == rows(all_ahead, waited) == 0
+    assert rows(waited, all_ahead) == 0
+
+
+def test_cells_may_fail_only_for_what_the_recording_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cells(error: str) -> object:
+        failed = [{"readahead": "recorded", "queueing": "yes", "error": error}]
+        monkeypatch.setattr(multiswap_device, "sweep", lambda *_, **__: {"failed": failed})
+        return multiswap_device._run([], [], tmp_path / "waits.parquet", None)
+
+    monkeypatch.setattr(multiswap_device, "results", SimpleNamespace(read=lambda _: []))
+    assert cells("queueing=yes needs a trace with a clock: this one has no times") == {}
+    assert cells("readahead=recorded needs a recording that shows which faults read") == {}
+    with pytest.raises(PagewiseError, match="1 runs failed, the first: disk full"):
+        cells("disk full")
 
 
 def test_unmeasurable_readings_are_left_out_and_counted() -> None:

@@ -90,6 +90,7 @@ def test_the_text_has_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),
         (["--verify"], "needs the program"),
+        (["--verify", "--from-reference", "5"], "measures the whole run"),
         (["--report", "office.pwf"], "must end in .html"),
         (["--keep", "office.pwf"], "is a trace;"),
     ],

@@ -274,9 +274,9 @@ def test_policies_and_read_ahead_need_memories(path: Path) -> None:
 
 
 def test_a_repeated_name_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def table(frames: str, tlb: str, shapes: str, policies: str, windows: str) -> str:
+    def table(frames: str, tlb: str, second_tlb: str, policies: str, windows: str) -> str:
         options = ["--page-sizes", "4096", "--frames", frames, "--tlb", tlb]
-        options += ["--second-tlb", shapes, "--policy", policies, "--read-ahead", windows]
+        options += ["--second-tlb", second_tlb, "--policy", policies, "--read-ahead", windows]
         assert cli.run(["curves", str(path), *options]) == 0
         return capsys.readouterr().out
 

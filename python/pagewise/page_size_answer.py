@@ -136,7 +136,8 @@ def lower_bound_note(counted: Curves, machine: Machine) -> list[str]:
         return []
     return [
         f"misses of a TLB of {tlb} are lower bounds from {format_size(sizes[0])} to "
-        f"{format_size(sizes[-1])}: capture with --filter 4 to count all, if a set has 4 ways or more"
+        f"{format_size(sizes[-1])}: capture with --filter 4 to count all, if a set has 4 ways or "
+        "more"
     ]
 
 

@@ -312,7 +312,7 @@ def curves(
         refuse_beyond(FRAMES_MAX, count)
     question = {
         "page_bytes": sizes,
-        "first_tlbs": [shape_of(text) for text in tlbs],
+        "first_tlbs": [first_geometry_of(text) for text in tlbs],
         "second_tlbs": [geometry_of(text) for text in second_tlbs],
         "policies": policies,
         "memories": list(memories.items()),
@@ -487,11 +487,11 @@ def tlb_of(text: str) -> tuple[int, int]:
     names = tlbs_of(text)
     if len(names) != 1:
         raise UsageError(f"not one TLB: {text!r}", hint="N or ENTRIESxWAYS, as in 64x4")
-    entries, ways = shape_of(names[0])
+    entries, ways = first_geometry_of(names[0])
     return entries, ways if "x" in names[0] else 0
 
 
-def shape_of(tlb: str) -> tuple[int, int]:
+def first_geometry_of(tlb: str) -> tuple[int, int]:
     """The entries and ways of a first TLB of `tlbs_of`."""
     if "x" in tlb:
         return geometry_of(tlb)

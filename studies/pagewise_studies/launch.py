@@ -23,9 +23,10 @@ from pagewise_studies import outcome
 from pagewise_studies.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
+from pagewise_studies.live_runs import emulated_files
 from pagewise_studies.repeats import Repeats, repeats_of
 from pagewise_studies.table import Row, Table
-from pagewise_studies.thrash_phones import NO_LIMIT, device, series
+from pagewise_studies.thrash_phones import NO_LIMIT, series
 from pagewise_studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
 
 NAME = "launch"
@@ -108,6 +109,12 @@ def study(
             "a budget",
         )
     by_run = {plan.pooled.name: pairs(unlimited, plan) for plan in short}
+    if not any(by_run.values()):
+        raise UsageError(
+            "no application has cold launches both in short memory and, on the same storage, in "
+            f"ample memory: {', '.join(by_run)}",
+            hint="give runs in ample memory with the `storage` of the others",
+        )
     slow = slow_baseline(by_run, seed)
     if slow and not allow_invalid:
         raise UsageError(
@@ -143,7 +150,7 @@ def pairs(unlimited: Sequence[LaunchRun], plan: Repeats) -> list[Pair]:
     """The apps with answered cold launches in short memory and, on the same storage, in ample
     memory, sorted by need."""
     run = plan.pooled
-    alike = [other for other in unlimited if device(other) == device(run)]
+    alike = [other for other in unlimited if emulated_files(other) == emulated_files(run)]
     need = needs(alike)
     found = []
     for app in run.applications:
@@ -461,7 +468,7 @@ def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
         rows.append(
             {
                 "run": series(run),
-                "processes killed": len(run.victims),
+                "processes killed in all runs": len(run.victims),
                 "back after, ms": median(times),
                 "nine of ten within, ms": times[(len(times) * 9 - 1) // 10],
                 "longest, ms": times[-1],

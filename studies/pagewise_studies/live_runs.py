@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from pagewise import _core
@@ -46,14 +46,20 @@ def read_comparable(
                 path=str(run.folder),
                 hint="give runs of one plan, which may differ in " + ", ".join(sorted(free)),
             )
-    for run, next_run in itertools.pairwise(runs):
+    refuse_twice(runs)
+    return runs
+
+
+def refuse_twice(runs: Iterable[LaunchRun]) -> None:
+    """Raises UsageError for a run that is given twice."""
+    ordered = sorted(runs, key=lambda run: run.start_ns)
+    for run, next_run in itertools.pairwise(ordered):
         if run.start_ns == next_run.start_ns:
             raise UsageError(
                 f"{run.folder} and {next_run.folder} are the same run",
                 path=str(next_run.folder),
                 hint="give each run once",
             )
-    return runs
 
 
 def _differing(run: LaunchRun, other: LaunchRun, free: Collection[str]) -> list[str]:
@@ -69,11 +75,16 @@ def ruled(check: Check, data: str, readings: Sequence[Reading], lacking: str) ->
 
 def emulated(run: LaunchRun) -> str:
     """The device as which slow the run's swap and files were; empty if they were the machine's."""
-    tiers, storage = run.plan.get("tiers"), run.plan.get("storage")
+    tiers = run.plan.get("tiers")
     emulate = tiers.get("emulate") if isinstance(tiers, dict) else None
     slow = emulate.get("slow") if isinstance(emulate, dict) else None
-    files = storage.get("files") if isinstance(storage, dict) else None
-    return str(slow) if slow is not None and slow == files else ""
+    return str(slow) if slow is not None and slow == emulated_files(run) else ""
+
+
+def emulated_files(run: LaunchRun) -> str:
+    """The device as which slow the run's files were; empty if they were the machine's."""
+    storage = run.plan.get("storage")
+    return str(storage.get("files", "")) if isinstance(storage, dict) else ""
 
 
 def faster_than_phones(run: LaunchRun) -> str:

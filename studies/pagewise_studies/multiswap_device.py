@@ -40,13 +40,15 @@ READINGS: tuple[Mapping[str, str], ...] = (
 )
 NOTE = (
     "The time that programs wait for swap with the devices' own latencies, and the fast tier at "
-    f"{FAST}: stall time and, with queueing=yes, the time in the queue. *Hybrid ahead* counts the "
+    f"{FAST}: stall time and, with queueing=yes, the time in the queue. *Hybrid better* counts the "
     "readings of S1's open choices under which ACC-S1-2 (shape) holds for this time; the changes "
     "are of hybrid against hierarchical over these readings and over the sizes "
     f"{', '.join(map(str, SIZES_MIB))} MiB at which hybrid's fast tier answers swap-ins, up to the "
     "multi-access pages. *Queue*, *read ahead* and *used* are of flash only: shares of the wait, "
     "of the pages read, and of those read ahead."
 )
+LACKS = ("needs a trace with a clock", "needs a recording that shows")
+"""What the errors of cells say that a recording cannot answer."""
 
 
 @dataclass(frozen=True)
@@ -104,9 +106,7 @@ def _run(
     traces = tuple(trace for workload in workloads for trace in workload.traces)
     report = sweep(Grid(traces, requests), output, progress=progress)
     failed = [
-        cell
-        for cell in report["failed"]
-        if cell.get("readahead") != "recorded" and "queueing" not in cell
+        cell for cell in report["failed"] if not any(lack in str(cell["error"]) for lack in LACKS)
     ]
     if failed:
         raise PagewiseError(f"{len(failed)} runs failed, the first: {failed[0]['error']}")
@@ -124,26 +124,31 @@ def _run(
 def _rows(
     inputs: Inputs, cells: Cells, workload: Workload, device: str, reading: Mapping[str, str]
 ) -> Iterator[Row]:
-    """The row of a reading; none if the recording cannot show it or hybrid's filter."""
+    """The row of a reading; none if the recording cannot show it or hybrid's filter, or if no
+    program waits in it."""
     (trace,) = workload.traces
 
     def waits(variant: Variant, size: int) -> Waits | None:
         return cells.get((trace.name, device, variant.with_options(**reading), size))
 
     flash = waits(FLASH_ONLY, SIZES_MIB[0])
-    if flash is None:
+    if flash is None or not flash.reads or not flash.wait_s:
         return
     curves = []
     for hybrid, baseline in itertools.product(inputs.hybrid, inputs.hierarchical):
         sizes = [size for size in acting(inputs, workload, hybrid) if size in SIZES_MIB]
         pairs = [(waits(hybrid, size), waits(baseline, size)) for size in sizes]
-        values = [ours.wait_s / other.wait_s - 1 for ours, other in pairs if ours and other]
+        values = [
+            ours.wait_s / other.wait_s - 1
+            for ours, other in pairs
+            if ours and other and other.wait_s
+        ]
         if values and len(values) == len(sizes):
             limit = inputs.skew[workload].multi_access_mib
             curves.append(Changes(tuple(sizes), tuple(values)).up_to(limit))
     if not curves:
         return
-    ahead = sum(curve.longest_gain(GAIN_THRESHOLD) >= 2 for curve in curves)
+    better = sum(curve.longest_gain(GAIN_THRESHOLD) >= 2 for curve in curves)
     yield {
         "recording": workload.name,
         "slow device": device,
@@ -152,7 +157,7 @@ def _rows(
         "queue": flash.queue_s / flash.wait_s,
         "read ahead": flash.read_ahead / flash.reads,
         "used": flash.used / flash.read_ahead if flash.read_ahead else None,
-        "hybrid ahead": f"{ahead} of {len(curves)}",
+        "hybrid better": f"{better} of {len(curves)}",
         "best change": min(curve.best() for curve in curves),
         "mean change": fmean(curve.mean() for curve in curves),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pagewise.launch_runs import LaunchRun
-from pagewise_studies.live_runs import NAMES
+from pagewise_studies.live_runs import NAMES, refuse_twice
 
 UNCHANGED = NAMES | {"seed"}
 """Entries of a plan in which repeats may differ: a seed chooses another order of the same kind."""
@@ -31,7 +31,9 @@ class Repeats:
 
 
 def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:
-    """The runs by plan, in the order of the first run of each."""
+    """The runs by plan, in the order of the first run of each. Raises UsageError for a run that is
+    given twice."""
+    refuse_twice(runs)
     plans: dict[str, list[LaunchRun]] = {}
     for run in runs:
         plan = {name: value for name, value in run.plan.items() if name not in UNCHANGED}
@@ -46,9 +48,11 @@ def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:
 def _names(plans: Sequence[Sequence[LaunchRun]]) -> Iterator[str]:
     """The name of each plan, without the number of the repeat (``kill-40`` of ``kill-40-0``) if it
     tells plans apart; the name of the run if there is only one."""
+    taken = {run.name for runs in plans for run in runs}
     short = [re.sub(r"-\d+$", "", str(runs[0].plan.get("name", ""))) for runs in plans]
     for name, runs in zip(short, plans, strict=True):
-        yield name if len(runs) > 1 and name and short.count(name) == 1 else runs[0].name
+        is_clear = name and short.count(name) == 1 and name not in taken
+        yield name if len(runs) > 1 and is_clear else runs[0].name
 
 
 def _pooled(name: str, runs: Sequence[LaunchRun]) -> LaunchRun:

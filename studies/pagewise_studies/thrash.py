@@ -25,16 +25,16 @@ from pagewise_studies.repeats import Repeats, repeats_of
 from pagewise_studies.thrash_checks import verdicts
 from pagewise_studies.thrash_judge import Inputs
 from pagewise_studies.thrash_phones import (
+    Conditions,
     Phone,
     Phones,
-    RunSetting,
+    conditions,
     phones_of,
     series,
-    setting,
     state,
 )
 from pagewise_studies.thrash_storage import Storage, storage_of
-from pagewise_studies.thrash_tables import quantile, tables
+from pagewise_studies.thrash_tables import later_median, quantile, tables
 
 NAME = "thrash"
 TITLE = "S0 on real programs: swap on against swap off"
@@ -159,7 +159,7 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
     """I/O, launches and kills over the killer's threshold; the phone with swap is a flat line."""
     measures: tuple[tuple[str, str, Callable[[LaunchRun], float | None]], ...] = (
         ("io", "storage I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
-        ("launch", "launch time after the first round, median, seconds", _later_median),
+        ("launch", "launch time after the first round, median, seconds", later_median),
         ("kills", "kills a visit", lambda run: run.kills / len(run.visits)),
     )
     sweeps = list(_sweeps(phones))
@@ -194,11 +194,11 @@ def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchR
     phone.
     """
     for phone in phones.each():
-        alike: dict[RunSetting, list[LaunchRun]] = {}
+        alike: dict[Conditions, list[LaunchRun]] = {}
         for run in phone.off:
             if run.threshold is None:
                 continue
-            alike.setdefault(setting(run), []).append(run)
+            alike.setdefault(conditions(run), []).append(run)
         for (budget_bytes, applications, storage), killers in alike.items():
             if len({run.threshold for run in killers}) > 1:
                 label = f"{len(applications)} apps, {budget_bytes / MIB:.0f} MiB"
@@ -206,14 +206,8 @@ def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchR
                 yield (
                     label,
                     killers,
-                    [run for run in phone.on if setting(run) == setting(killers[0])],
+                    [run for run in phone.on if conditions(run) == conditions(killers[0])],
                 )
-
-
-def _later_median(run: LaunchRun) -> float | None:
-    """The median launch after the first round; None if no launch was answered."""
-    times = run.launches(2)
-    return median(times) if times else None
 
 
 def _config(phones: Phones) -> dict[str, object]:

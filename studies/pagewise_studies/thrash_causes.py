@@ -27,7 +27,8 @@ def _io(run: LaunchRun) -> str:
     if run.kills:
         parts.append(f"{run.kills / visits:.1f} kills a visit")
     if run.oom_kills:
-        parts.append(f"{run.oom_kills} processes killed by the kernel when memory ran out")
+        ended = run.oom_kills / visits
+        parts.append(f"{ended:.2f} processes a visit killed by the kernel when memory ran out")
     return ", ".join(parts)
 
 

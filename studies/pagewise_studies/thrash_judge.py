@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB
-from pagewise_studies.thrash_phones import Phones, device, series, state
+from pagewise_studies.live_runs import emulated_files
+from pagewise_studies.thrash_phones import Phones, series, state
 from pagewise_studies.thrash_storage import Storage
 from pagewise_studies.verdict import (
     Choices,
@@ -52,7 +53,10 @@ def first_reason(reasons: Iterable[str]) -> str:
 def choices_of(run: LaunchRun) -> Choices:
     """The budget and the storage of a run as choices of a reading."""
     budget_bytes = run.budget_bytes or 0
-    return (("budget", f"{budget_bytes / MIB:.0f} MiB"), ("storage", device(run) or "this disk"))
+    return (
+        ("budget", f"{budget_bytes / MIB:.0f} MiB"),
+        ("storage", emulated_files(run) or "this disk"),
+    )
 
 
 def compared(on: LaunchRun, off: LaunchRun) -> Choices:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import GIB, MIB
-from pagewise_studies.live_runs import emulated
+from pagewise_studies.live_runs import emulated, emulated_files
 
 SWAP_ON = "swap-file"
 """The mode that stands for S0's swap on, beside `tiers` with the policy flash, which serves a swap
@@ -53,7 +53,7 @@ class Phone:
     def pairs(self) -> Iterator[tuple[LaunchRun, LaunchRun]]:
         """Pairs of a run with swap and a run without, with the same applications and budget."""
         for on, off in itertools.product(self.on, self.off):
-            if setting(on) == setting(off):
+            if conditions(on) == conditions(off):
                 yield on, off
 
     def missing(self, *, on: bool = True, off: bool = True) -> str:
@@ -113,25 +113,19 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
 def _swaps_to_flash(run: LaunchRun) -> bool:
     """Whether a run has S0's swap on, and its files lie on the same storage as its swap area."""
     if run.mode == SWAP_ON:
-        return not device(run)
+        return not emulated_files(run)
     tiers = run.plan.get("tiers")
     policy = tiers.get("policy") if isinstance(tiers, dict) else None
-    return run.mode == "tiers" and policy == "flash" and emulated(run) == device(run)
+    return run.mode == "tiers" and policy == "flash" and emulated(run) == emulated_files(run)
 
 
-def device(run: LaunchRun) -> str:
-    """The device as which slow the files of a run were; empty if they were the machine's."""
-    storage = run.plan.get("storage")
-    return str(storage.get("files", "")) if isinstance(storage, dict) else ""
+Conditions: TypeAlias = tuple[int, frozenset[str], str]
 
 
-RunSetting: TypeAlias = tuple[int, frozenset[str], str]
-
-
-def setting(run: LaunchRun) -> RunSetting:
+def conditions(run: LaunchRun) -> Conditions:
     """Budget in bytes (0 without a budget), applications and storage, which comparable runs
     share."""
-    return run.budget_bytes or 0, frozenset(run.applications), device(run)
+    return run.budget_bytes or 0, frozenset(run.applications), emulated_files(run)
 
 
 def state(run: LaunchRun) -> str:

@@ -12,7 +12,7 @@ from pagewise_studies.bootstrap import interval, ratio_interval
 from pagewise_studies.figure import spread
 from pagewise_studies.repeats import Repeats
 from pagewise_studies.table import Row, Table
-from pagewise_studies.thrash_phones import Phones, series, setting
+from pagewise_studies.thrash_phones import Phones, conditions, series
 from pagewise_studies.thrash_storage import TOP_SHARES, SkewOfAccesses, Storage
 
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
@@ -68,14 +68,15 @@ def _mean_launch(run: LaunchRun) -> float | None:
     return fmean(times) if times else None
 
 
-def _median_launch(run: LaunchRun) -> float | None:
+def later_median(run: LaunchRun) -> float | None:
+    """The median launch after the first round; None if no launch was answered."""
     times = run.launches(2)
     return median(times) if times else None
 
 
 HEADLINES: tuple[tuple[str, Callable[[LaunchRun], float | None]], ...] = (
     ("mean launch, s", _mean_launch),
-    ("median launch, s", _median_launch),
+    ("median launch, s", later_median),
     ("I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
 )
 
@@ -133,7 +134,7 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
         pairs = itertools.product((*phone.on, *phone.other), phone.off, SECTIONS)
         for on, off, (name, first, last) in pairs:
             above, below = on.launches(first, last), off.launches(first, last)
-            if not above or not below or setting(on) != setting(off):
+            if not above or not below or conditions(on) != conditions(off):
                 continue
             label = f"{on.name} {off.name} {name}"
             mean_low, mean_high = ratio_interval(above, below, None, seed, f"{label} mean")

@@ -312,12 +312,18 @@ int main(void)
     not PLUGIN.exists() or not shutil.which("qemu-x86_64") or not shutil.which("cc"),
     reason="needs the capture plugin, qemu-x86_64 and cc",
 )
-def test_the_forecast_agrees_with_the_trial(tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", ["madvise", "always"])
+def test_the_forecast_agrees_with_the_trial(tmp_path: Path, word: str) -> None:
     (tmp_path / "heap.c").write_text(HEAP)
     subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True, timeout=60)
     asked = ["--memory", "100%", "--storage", "optane-ssd", "--verify", "--rounds", "2", "--json"]
     command = [*PAGEWISE[:-1], "advise", "pagesize", *asked, "--", tmp_path / "heap"]
-    trial = json.loads(subprocess.check_output(command, timeout=LIMIT_S))["verification"]
+    switch, before = settings.SWITCHES / settings.GENERAL, settings.present()[settings.GENERAL]
+    switch.write_text(word)
+    try:
+        trial = json.loads(subprocess.check_output(command, timeout=LIMIT_S))["verification"]
+    finally:
+        switch.write_text(before)
     forecast = trial["forecast"]["minor_faults"]
     base, chosen = (trial[name]["minor_faults"]["typical"] for name in ("base", "chosen"))
     assert base == pytest.approx(forecast["base"], rel=0.03)

@@ -18,6 +18,9 @@ include!(concat!(env!("OUT_DIR"), "/builtin_devices.rs"));
 /// and catches a mistaken unit.
 const LATENCY_US_MAX: f64 = 1e9;
 
+/// Largest queue depth accepted. NVMe allows 65,536 commands in a queue; simulations keep an entry for each unit.
+const QUEUE_DEPTH_MAX: f64 = 65536.0;
+
 /// Origin of a number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Provenance {
@@ -196,7 +199,7 @@ impl Device {
                 .map_err(|reason| refuse(format!("[compression] {reason}")))?,
             queue_depth: file
                 .queue_depth
-                .map(FigureFile::figure)
+                .map(FigureFile::queue_depth)
                 .transpose()
                 .map_err(|reason| refuse(format!("[queue_depth] {reason}")))?,
             capacity: file.capacity.map(CapacityFile::capacity),
@@ -426,6 +429,14 @@ impl FigureFile {
         let provenance =
             Provenance { source: self.source, date: self.date, verified: self.verified };
         Ok(Figure { low: self.low, typical, high: self.high, provenance })
+    }
+
+    fn queue_depth(self) -> Result<Figure, String> {
+        let figure = self.figure()?;
+        if figure.high > QUEUE_DEPTH_MAX {
+            return Err(format!("must be at most {QUEUE_DEPTH_MAX}"));
+        }
+        Ok(figure)
     }
 }
 

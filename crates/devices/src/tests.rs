@@ -70,6 +70,18 @@ fn a_device_serves_its_queue_depth_at_a_time_or_one_operation() {
 }
 
 #[test]
+fn a_queue_depth_beyond_any_device_is_refused() {
+    let text = BUILTIN.iter().find(|(name, _)| *name == "sd-a2").unwrap().1;
+    let with = |high: &str| text.replace("high = 2.8", &format!("high = {high}"));
+    assert!(Device::from_toml(&with("65536.0"), "mine").is_ok());
+    for high in ["65537.0", "1e15"] {
+        let error = Device::from_toml(&with(high), "mine").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+        assert_eq!(error.to_string(), "mine: [queue_depth] must be at most 65536");
+    }
+}
+
+#[test]
 fn a_transfer_of_a_page_takes_about_as_long_as_a_page_read() {
     let transfers: Vec<(Device, Transfer)> = builtin()
         .filter_map(|device| device.transfer.clone().map(|transfer| (device, transfer)))

@@ -1,6 +1,7 @@
 //! The processor time that programs beside a run use while it goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use linux::stat::Stat;
 use linux::{Root, process};
@@ -49,12 +50,20 @@ impl OtherPrograms {
     }
 
     /// The ticks that they have used since, with the children that they started. Those of a process that ended are
-    /// missing if no parent waited for it that still runs.
+    /// missing if no parent waited for it that still runs. `group` is the memory cgroup of the run: a process of the
+    /// run whose parent ended may have a program beside the run as its new parent.
     ///
     /// # Errors
     /// The operating system refuses.
-    pub(crate) fn ticks_until_now(&self, root: &Root) -> Result<u64, Error> {
-        Ok(self.ticks_in(&seen(root)?))
+    pub(crate) fn ticks_until_now(&self, root: &Root, group: &Path) -> Result<u64, Error> {
+        let name = group.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let mut now = seen(root)?;
+        now.retain(|&number, _| {
+            let is_new = !self.before.contains_key(&number);
+            let group = || process::memory_group(root, number).unwrap_or_default();
+            !(is_new && group().split('/').any(|part| part == name))
+        });
+        Ok(self.ticks_in(&now))
     }
 
     fn ticks_in(&self, now: &BTreeMap<u32, Seen>) -> u64 {

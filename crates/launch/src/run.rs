@@ -112,7 +112,7 @@ fn tour(
     tour.about.backed_bytes = backed_bytes;
     tour.about.file_reads = file_reads;
     let toured = tour.make(observer);
-    let seen = observed.end(place.root);
+    let seen = observed.end(place.root, place.layout.memory());
     // End the recording before the applications: their end is not part of the experiment.
     let recorded = recording.as_mut().map_or(Ok(None), RunningRecording::finish);
     let visits = std::mem::take(&mut tour.visits);
@@ -184,7 +184,9 @@ fn begin(
         changes.apply(step, place.layout)?;
     }
     let backed_bytes = steps::touched_bytes(&preparation.plan, &preparation.situation);
-    backing::touch(usize::try_from(backed_bytes).unwrap_or(usize::MAX))?;
+    if backed_bytes > 0 {
+        backing::touch(usize::try_from(backed_bytes).unwrap_or(usize::MAX))?;
+    }
     let file_reads = measured(preparation, place)?;
     if let Some(FileReads { wanted_us, measured_us, unslowed_us }) = file_reads {
         observer.note(&format!(

@@ -254,15 +254,16 @@ impl Observed {
         Ok(Observed { before: RawCounters::now(root)?, ticks: Ticks::now(root)?, others, load })
     }
 
-    /// Reads the counters after the last visit. The load is measured again later.
+    /// Reads the counters after the last visit; `group` is the memory cgroup of the run. The load is measured again
+    /// later.
     ///
     /// # Errors
     /// The operating system refuses.
-    pub(crate) fn end(self, root: &Root) -> Result<(Around, Checks), Error> {
+    pub(crate) fn end(self, root: &Root, group: &Path) -> Result<(Around, Checks), Error> {
         let around = Around { before: self.before, after: RawCounters::now(root)? };
         let ticks = Ticks::now(root)?.since(self.ticks);
         let steal_share = ticks.share(ticks.stolen);
-        let load_other = self.load.max(ticks.share(self.others.ticks_until_now(root)?));
+        let load_other = self.load.max(ticks.share(self.others.ticks_until_now(root, group)?));
         Ok((around, Checks { load_other, steal_share, ..Checks::default() }))
     }
 }

@@ -55,7 +55,8 @@ struct WantedReadAhead {
 
 impl Wanted {
     fn questions(self) -> Result<Questions, sim::Error> {
-        let tlbs = Tlbs { first: shapes(self.first_tlbs)?, second: shapes(self.second_tlbs)? };
+        let tlbs =
+            Tlbs { first: geometries(self.first_tlbs)?, second: geometries(self.second_tlbs)? };
         let read_ahead = |WantedReadAhead { page_bytes, frames, window }| ReadAhead {
             page_bytes,
             frames,
@@ -74,7 +75,7 @@ impl Wanted {
     }
 }
 
-fn shapes(tlbs: Vec<(u32, u32)>) -> Result<Vec<TlbGeometry>, sim::Error> {
+fn geometries(tlbs: Vec<(u32, u32)>) -> Result<Vec<TlbGeometry>, sim::Error> {
     tlbs.into_iter().map(|(entries, ways)| TlbGeometry::new(entries, ways)).collect()
 }
 

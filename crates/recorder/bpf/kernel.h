@@ -301,12 +301,15 @@ struct request_queue {
 
 struct bio;
 
+enum mq_rq_state { MQ_RQ_IDLE = 0 };
+
 struct request {
 	struct bio *bio;
 	struct request_queue *q;
 	u32 cmd_flags;
 	unsigned __data_len;
 	u64 __sector;
+	enum mq_rq_state state;
 } __kernel_type;
 
 struct bvec_iter {

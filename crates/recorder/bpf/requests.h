@@ -47,6 +47,9 @@ int BPF_PROG(block_request_back, struct request *request)
 	u64 key = (u64)request;
 	u8 is_back = 1;
 
+	// Some drivers refuse a request before it is issued.
+	if (READ(request, state) == MQ_RQ_IDLE)
+		return 0;
 	bpf_map_update_elem(&requeued, &key, &is_back, BPF_ANY);
 	return 0;
 }

@@ -18,7 +18,7 @@ const BYTES_PER_PAGE: usize = 64;
 /// With the kernel's readahead, beside those of the cell.
 const BYTES_AHEAD_PER_PAGE: usize = 64;
 const BYTES_AHEAD_PER_EVENT: usize = 16;
-const BYTES_QUEUED_PER_EVENT: usize = 64;
+const BYTES_QUEUED_PER_EVENT: usize = 160;
 /// Rounding of four arrays to whole huge pages, and a batch of events.
 const BYTES_BESIDE: usize = 9 << 20;
 /// A quarter; all pages; and a size at which the rings of the ordered lists have just doubled.
@@ -139,20 +139,30 @@ impl Source for AtOnce<'_> {
 /// What readahead and queueing hold beside a cell.
 fn check_replay(events: &[Event]) {
     let device = |text| Device::resolve(text).expect("a device");
-    let plain = SimulateRequest::new("flash", 0, device("4/5us"), device("90/40us"));
+    let plain = |architecture: &str, frames: u64| {
+        let (fast, slow) = (device("4/5us"), device("90/40us"));
+        SimulateRequest::new(architecture, frames * PAGE_BYTES, fast, slow)
+    };
+    // No operation is served before the end of the trace.
+    let queueing = |architecture: &str, frames: u64| SimulateRequest {
+        queueing: true,
+        ..plain(architecture, frames)
+    };
     let cell = BYTES_PER_PAGE * PAGES as usize + BYTES_BESIDE;
     let ahead = BYTES_AHEAD_PER_PAGE * PAGES as usize + BYTES_AHEAD_PER_EVENT * EVENTS as usize;
     let queued = BYTES_QUEUED_PER_EVENT * EVENTS as usize;
     for (request, bound) in [
-        (SimulateRequest { readahead: Readahead::Kernel, ..plain.clone() }, cell + ahead),
-        // No operation is served before the end of the trace.
-        (SimulateRequest { queueing: true, ..plain }, cell + queued),
+        (SimulateRequest { readahead: Readahead::Kernel, ..plain("flash", 0) }, cell + ahead),
+        (queueing("flash", 0), cell + queued),
+        (queueing("hierarchical", PAGES / 4), cell + queued),
+        (queueing("hybrid", PAGES / 4), cell + queued),
     ] {
         let header = Header { has_clock: true, ..Header::new(TraceKind::Swap, "events") };
         let mut trace = AtOnce { header, batches: events.chunks(1 << 16) };
         let held = bytes_held_most(|| {
             simulate(&mut trace, &request, &NoProgress).expect("the replay succeeds");
         });
-        assert!(held <= bound, "{:?}: {held} bytes of {bound}", request.readahead);
+        let (name, readahead) = (&request.architecture, request.readahead);
+        assert!(held <= bound, "{name}, {readahead:?}: {held} bytes of {bound}");
     }
 }

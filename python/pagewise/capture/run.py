@@ -20,7 +20,7 @@ from pagewise.errors import (
     UnwritableOutput,
     UsageError,
 )
-from pagewise.huge_pages import glibc
+from pagewise.huge_pages import glibc, settings
 from pagewise.measurements import CaptureResult
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal, references_info
@@ -59,9 +59,10 @@ def capture(
     Ctrl-C and other ending signals end the program and everything it started, and keep what was
     captured; ``stop`` is then ``interrupt``, and ``ended_by`` the signal's number.
 
-    Raises UsageError and UnreadableInput if the program cannot run; Missing if QEMU, the plugin or
-    a library is missing; UnwritableOutput if the output cannot be written, or if the disk is full,
-    and then says what is left; Ended if a signal arrived before the first reference.
+    Raises UsageError and UnreadableInput if the program cannot run, and UsageError if its malloc
+    cannot request huge pages here; Missing if QEMU, the plugin or a library is missing;
+    UnwritableOutput if the output cannot be written, or if the disk is full, and then says what is
+    left; Ended if a signal arrived before the first reference.
     """
     if not FILTER_BLOCKS_MIN <= filter_blocks <= FILTER_BLOCKS:
         raise UsageError(
@@ -69,10 +70,10 @@ def capture(
             hint=f"use {FILTER_BLOCKS_MIN} to {FILTER_BLOCKS}",
         )
     program = accepted(command, output, force)
-    settings = [f"max={max_references}"] if max_references else []
-    settings += ["threads=on"] if threads else []
-    settings += [f"filter={filter_blocks}"]
-    asking = glibc.asking({}) if requests_huge_pages else {}
+    of_plugin = [f"max={max_references}"] if max_references else []
+    of_plugin += ["threads=on"] if threads else []
+    of_plugin += [f"filter={filter_blocks}"]
+    asking = requesting() if requests_huge_pages else {}
     with ExitStack() as stack:
         # An existing file stays until the new trace is complete. A link is replaced, not followed.
         is_replaced = os.path.isfile(output) or (force and os.path.islink(output))
@@ -84,7 +85,7 @@ def capture(
             "progress": progress,
         }
         try:
-            report = emulated(program, settings, asking, stdout, command, trace, options)
+            report = emulated(program, of_plugin, asking, stdout, command, trace, options)
         except UnreadableInput as error:
             if error.path != os.fspath(trace):
                 raise
@@ -122,6 +123,25 @@ def capture(
     }
 
 
+def requesting() -> dict[str, str]:
+    """The variable that makes glibc's malloc request huge pages; keeps tunables that are set.
+
+    Raises UsageError if malloc would ignore it: glibc reads the general switch first.
+    """
+    if settings.present().get(settings.GENERAL) != "madvise":
+        switch = settings.SWITCHES / settings.GENERAL
+        raise UsageError(
+            f"malloc requests huge pages only while {switch} is set to madvise",
+            hint=f"echo madvise > {switch}",
+        )
+    tunables = glibc.asking(os.environ)[glibc.VARIABLE]
+    if "," in tunables:  # where QEMU's -E begins the next variable
+        raise UsageError(
+            f"{glibc.VARIABLE} has a comma, which QEMU cannot pass on", hint="unset the variable"
+        )
+    return {glibc.VARIABLE: tunables}
+
+
 def left_of(trace: PathLike) -> str:
     """The state of a trace whose capture failed."""
     try:
@@ -156,7 +176,7 @@ def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
 
 def emulated(
     program: Program,
-    settings: Sequence[str],
+    of_plugin: Sequence[str],
     environment: Mapping[str, str],
     stdout: int | None,
     command: Sequence[str],
@@ -165,7 +185,7 @@ def emulated(
 ) -> Captured:
     """Runs the program under QEMU into ``trace``; returns what was captured and the ending signal.
 
-    ``settings`` are the plugin's own, ``environment`` is added to the program's;
+    ``of_plugin`` are the plugin's settings, ``environment`` is added to the program's;
     ``options`` are those of `_core.capture_references`.
     """
     qemu = program.qemu()
@@ -175,7 +195,7 @@ def emulated(
         read, write = pipe(stack)
         shared = memory(stack)
         channels = [f"stream={write}", f"shared={shared}"]
-        plugin = ",".join([str(PLUGIN).replace(",", ",,"), *channels, *settings])
+        plugin = ",".join([str(PLUGIN).replace(",", ",,"), *channels, *of_plugin])
         added = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
         emulator = [*qemu, *added, "-plugin", plugin, program.path, *program.arguments]
         with emulation() as running:

@@ -20,7 +20,7 @@ from pagewise.commands.pagesize_verify import tried
 from pagewise.errors import UsageError
 from pagewise.references import is_references
 from pagewise.storage import refuse_unwritable
-from pagewise.terminal import Part, facts, figures, pasted, show, show_json, watched
+from pagewise.terminal import Part, facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import (
     PAGE_BYTES,
     format_figure,
@@ -152,7 +152,9 @@ def choose(
     l2_tlb: Annotated[
         str,
         typer.Option(
-            "--l2-tlb", metavar="N|ENTRIESxWAYS", help="Second TLB, in the same form, as in 1536x12."
+            "--l2-tlb",
+            metavar="N|ENTRIESxWAYS",
+            help="Second TLB, in the same form, as in 1536x12.",
         ),
     ] = "1536",
     dram: Annotated[
@@ -203,10 +205,14 @@ def choose(
     page size and memory size. Times are nanoseconds per reference.
     """
     from pagewise.huge_pages.forecast import forecast, transparent_sizes
+    from pagewise.huge_pages.settings import GENERAL, UNDO, changed
+    from pagewise.huge_pages.verify import check
     from pagewise.models.page_size_time import Hardware, Terms
     from pagewise.page_size_answer import answer
     from pagewise.reference_curves import curves, tlb_of
 
+    if verify and from_reference:
+        raise UsageError("--verify measures the whole run", hint="leave out --from-reference")
     has_trace = is_references(words[0])
     command = words[1:] if has_trace else words
     if has_trace:
@@ -257,7 +263,15 @@ def choose(
         page_bytes = result["advice"]["page_bytes"]
         requesting = None
         if not has_trace and page_bytes != PAGE_BYTES:
-            with captured(words, max_refs=max_refs, requests_huge_pages=True) as trace:
+            check(command, page_bytes)
+            say(
+                "note: the second capture runs with the general switch of huge pages on madvise, "
+                f"which is then restored; {UNDO} has the old settings"
+            )
+            with (
+                changed({GENERAL: "madvise"}),
+                captured(words, max_refs=max_refs, requests_huge_pages=True) as trace,
+            ):
                 requesting = curves(trace, huge_pages=transparent_sizes())
         of_page = forecast(counts, page_bytes, hardware, terms, requesting)
         verify_advice(result["advice"], of_page, command, rounds)

@@ -164,9 +164,9 @@ def described(result: PageSizeTrial) -> list[Part]:
         notes.append("note: the program asked for none; glibc's malloc asks, others may not")
     elif is_less_than_forecast(result):
         notes.append(
-            "note: less was saved than forecast: the heap starts at another address in each run, so "
-            "other parts of it fit into these pages; and memory that is read before it is written "
-            "keeps 4 KiB unless pages are of 2 MiB"
+            "note: less was saved than forecast: the heap starts at another address in each run, "
+            "so other parts of it fit into these pages; and memory that is read before it is "
+            "written keeps 4 KiB unless pages are of 2 MiB"
         )
     return [figures(columns, rows), *notes]
 

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 BYTES_PER_PAGE = 64
 BYTES_PER_EVENT = 64
 """Extra bytes of the offline bound, which must know every event before it decides."""
-BYTES_QUEUED_PER_EVENT = 64
-"""Extra bytes with queueing: operations that programs issue later than in the trace."""
+BYTES_QUEUED_PER_EVENT = 160
+"""Extra bytes with queueing: operations that programs issue later than in the trace, up to three of
+16 bytes for each event, in lists that grow to twice their length."""
 BYTES_AHEAD_PER_PAGE, BYTES_AHEAD_PER_EVENT = 64, 16
 """Extra bytes with the kernel's readahead, which knows the page in each slot."""
 BYTES_BESIDE = 2 * MIB

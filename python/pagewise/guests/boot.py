@@ -54,6 +54,8 @@ BUSYBOX = "bin/busybox"
 """The program in Debian's package busybox-static."""
 BOOTS_MAX = 3
 """The guest is booted again after these failures, at most this often in total."""
+TOOL_TIMEOUT_S = 300
+"""How long a tool on this machine may take."""
 
 
 class GuestFailed(PagewiseError):
@@ -160,7 +162,9 @@ def boot(
         sizes[swap] = machine.swap_mib
     emulator = EMULATORS[machine.architecture]
     clock = ("-icount", "shift=0,sleep=off") if machine.has_counted_clock else ()
-    drives = (f"file={path},format=raw,if=virtio,cache=unsafe" for path in sizes)
+    # QEMU reads two commas as one that does not end the name.
+    names = (str(path).replace(",", ",,") for path in sizes)
+    drives = (f"file={name},format=raw,if=virtio,cache=unsafe" for name in names)
     command = [
         # The guest ends with this process, even by kill -9.
         *("setpriv", "--pdeathsig", "KILL", emulator.program, *emulator.options),
@@ -196,18 +200,23 @@ def boot(
             archive.extraction_filter = getattr(tarfile, "data_filter", None)
             archive.extractall(left)
         status = int((left / "status").read_text())
-    except (tarfile.TarError, OSError) as error:
+    except (tarfile.TarError, OSError, ValueError) as error:
         raise GuestFailed(f"the guest failed: {ran.stderr}{ran.stdout[-2000:]}") from error
     return Answer(status, (left / "output").read_text(errors="replace"), left, ran.stdout)
 
 
 def run(*command: str | Path, **options: Any) -> None:
-    """Runs a tool on this machine. Raises GuestFailed with its messages if it fails."""
+    """Runs a tool on this machine. Raises GuestFailed if it fails, with its messages, or takes too
+    long."""
     try:
-        subprocess.run(command, check=True, stderr=subprocess.PIPE, timeout=300, **options)
+        subprocess.run(
+            command, check=True, stderr=subprocess.PIPE, timeout=TOOL_TIMEOUT_S, **options
+        )
     except subprocess.CalledProcessError as error:
         reason = os.fsdecode(error.stderr).strip()
         raise GuestFailed(f"{command[0]} failed: {reason[-500:]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise GuestFailed(f"{command[0]} took longer than {TOOL_TIMEOUT_S} s") from error
 
 
 def own_start(machine: Machine) -> tuple[str, ...]:
@@ -273,7 +282,8 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
 def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
     """Modules and their dependencies, in an order in which they load.
 
-    Leaves out built-in modules. Raises GuestFailed for a module that the kernel does not have.
+    Leaves out built-in modules. Raises GuestFailed for a module that the kernel does not have, or
+    that is packed otherwise than by xz.
     """
     base = part(kernel, "**/lib/modules/*")
 
@@ -289,6 +299,11 @@ def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
             return
         if module not in files:
             raise GuestFailed(f"{kernel.name} has no module {module}, which guests need")
+        if files[module].suffix not in (".ko", ".xz"):
+            raise GuestFailed(
+                f"{files[module].name}: packed in a way that guests cannot load",
+                hint="give a kernel whose modules end in .ko or .ko.xz",
+            )
         packed = files[module].read_bytes()
         content = lzma.decompress(packed) if files[module].suffix == ".xz" else packed
         # A package has no modules.dep: its installation writes it from these fields.

@@ -111,13 +111,15 @@ def mirror() -> str:
     if not debian:
         raise Missing(
             "apt has no Debian mirror to fetch a kernel and busybox from",
-            hint="add a line `deb http://deb.debian.org/debian trixie main` to its sources",
+            hint="add a Debian mirror to its sources, on Ubuntu with a pin that installs nothing "
+            "from it",
         )
     return debian[0]
 
 
 def run(*command: str, folder: Path | None = None) -> str:
-    """The output of a tool of Debian. Raises Missing if it is not installed or fails."""
+    """The output of a tool of Debian. Raises Missing if it is not installed, fails or takes too
+    long."""
     try:
         ran = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, check=True, timeout=TIMEOUT_S
@@ -129,4 +131,6 @@ def run(*command: str, folder: Path | None = None) -> str:
         ) from error
     except subprocess.CalledProcessError as error:
         raise Missing(f"{command[0]} failed: {error.stderr.strip()[-500:]}") from error
+    except subprocess.TimeoutExpired as error:
+        raise Missing(f"{command[0]} took longer than {TIMEOUT_S} s") from error
     return ran.stdout

@@ -5,9 +5,10 @@
 ``minor(p)``: the faults with ample memory. They are counted from the mappings in the trace
 (crates/sim/src/refs/faults.rs). Without mappings, or with a base page other than 4 KiB, they are
 first touches: one per page of p bytes that is first written, and one per 64 KiB that is first read,
-because Linux maps 64 KiB of a file around a fault. ``returns(r, m)``: what LRU misses with a memory of m
-bytes beyond the first touches, in pages of r: the base page of the guest's kernel, because Linux
-splits transparent huge pages that leave memory, and reads them back by base pages.
+because Linux maps 64 KiB of a file around a fault. ``returns(r, m)``: what LRU misses with a memory
+of m bytes beyond the first touches, in pages of r: the base page of the guest's kernel, because
+Linux splits transparent huge pages that leave memory, and reads them back by base pages. With fewer
+than ``Curves.exact_from`` frames of r it is a lower bound.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def named(program: Program, log: Path) -> set[str]:
 def copy(path: str, library_root: str | None, root: Path) -> int:
     """Copies a file, and makes a folder, if this machine has it; returns the bytes of a file.
 
-    Of a path that does not exist, makes the folder above it if that exists here.
+    Of a path that does not exist or cannot be read, makes the folder above it if that exists here.
     """
     if any(Path(path).is_relative_to(folder) for folder in KERNEL_FOLDERS):
         return 0
@@ -65,12 +65,14 @@ def copy(path: str, library_root: str | None, root: Path) -> int:
     source = Path(path)
     if library_root is not None and os.path.exists(library_root + path):
         source = Path(library_root + path)
-    if source.is_dir():
+    # os.path.isdir returns False, where Path.is_dir raises, for a name that is too long or that is
+    # in a closed folder: the program cannot open it either.
+    if os.path.isdir(source):
         below.mkdir(parents=True, exist_ok=True)
-    elif source.is_file():
+    elif os.path.isfile(source) and os.access(source, os.R_OK):
         below.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, below)
         return source.stat().st_size
-    elif source.parent.is_dir():
+    elif os.path.isdir(source.parent):
         below.parent.mkdir(parents=True, exist_ok=True)
     return 0

@@ -53,6 +53,8 @@ KERNELS = {
 }
 DEBIAN = {"x86-64": "amd64", "arm64": "arm64"}
 """Debian's names of the architectures."""
+OPTIONS = {"x86-64": "CONFIG_X86_64", "arm64": "CONFIG_ARM64"}
+"""The option that every kernel of an architecture has."""
 PROGRAM_ONLY = "cgroup.memory=nokmem"
 """Keeps page tables and other memory of the kernel out of the limit, as the model does."""
 OWN_FOLDER = ".pagewise"
@@ -117,7 +119,7 @@ def prepared(
 
     ``page_sizes``: bytes; by default all that the guest could have. ``kernels``: package files
     (``.deb``) instead of Debian's newest. Raises UsageError for a program or size that no guest
-    has, Missing if QEMU or a package is missing.
+    has and for kernels that do not fit, Missing if QEMU or a package is missing.
     """
     program = find(command)
     architecture = ARCHITECTURES.get(program.architecture)
@@ -126,23 +128,7 @@ def prepared(
             f"{program.path} is a program for {program.architecture}, for which there is no guest",
             hint=f"guests have the processors {' and '.join(BASE_PAGES)}",
         )
-    for path in kernels:
-        if path.suffix != ".deb":
-            raise UsageError(
-                f"--kernel {path}: not a Debian package",
-                hint="give a file that ends in .deb, such as `make bindeb-pkg` makes",
-            )
-    machines = {}
-    for kernel in [*map(str, kernels)] or KERNELS[architecture]:
-        machine = Machine(
-            architecture=DEBIAN[architecture],
-            suite=SUITE,
-            kernel=kernel,
-            processors=1,
-            has_counted_clock=True,
-        )
-        require(machine)
-        machines[base_bytes(machine)] = machine
+    machines = machines_of(architecture, kernels)
     guest = described(architecture, machines)
     offered = sizes(guest)
     unknown = sorted(set(page_sizes) - set(offered))
@@ -154,10 +140,50 @@ def prepared(
     return Setup(program, guest, machines, sorted(set(page_sizes)) or offered)
 
 
+def machines_of(architecture: str, kernels: Sequence[Path]) -> dict[int, Machine]:
+    """The machines by base page, with their packages fetched.
+
+    Raises UsageError for a kernel of another processor, or with the base page of one before.
+    """
+    for path in kernels:
+        if path.suffix != ".deb":
+            raise UsageError(
+                f"--kernel {path}: not a Debian package",
+                hint="give a file that ends in .deb, such as `make bindeb-pkg` makes",
+            )
+    machines: dict[int, Machine] = {}
+    for kernel in [*map(str, kernels)] or KERNELS[architecture]:
+        machine = Machine(
+            architecture=DEBIAN[architecture],
+            suite=SUITE,
+            kernel=kernel,
+            processors=1,
+            has_counted_clock=True,
+        )
+        require(machine)
+        if f"{OPTIONS[architecture]}=y" not in configuration(machine).splitlines():
+            raise UsageError(
+                f"--kernel {kernel}: not a kernel for {architecture}",
+                hint="the guest has the processor that the program is made for",
+            )
+        base = base_bytes(machine)
+        if base in machines:
+            raise UsageError(
+                f"--kernel {kernel}: a second kernel with base pages of {format_size(base)}",
+                hint="give one kernel for each base page",
+            )
+        machines[base] = machine
+    return machines
+
+
+def configuration(machine: Machine) -> str:
+    """The configuration of a kernel."""
+    return part(kernel_of(machine), "boot/config-*").read_text()
+
+
 def base_bytes(machine: Machine) -> int:
     """The base page of a kernel, from its configuration."""
-    configuration = part(kernel_of(machine), "boot/config-*").read_text()
-    found = re.search(r"(?m)^CONFIG_ARM64_(16|64)K_PAGES=y$", configuration)
+    found = re.search(r"(?m)^CONFIG_ARM64_(16|64)K_PAGES=y$", configuration(machine))
     return int(found[1]) * 1024 if found else PAGE_BYTES
 
 
@@ -228,13 +254,28 @@ def verify(
         "memory_bytes": memory_bytes,
         "footprint_bytes": footprint_bytes(curves),
         "sizes": runs,
-        "notes": [*cut_note(curves), *few_huge_pages(runs, setup, curves)],
+        "notes": [
+            *cut_note(curves),
+            *lower_bounds(setup, curves, memory_bytes),
+            *few_huge_pages(runs, setup, curves),
+        ],
     }
 
 
+def lower_bounds(setup: Setup, curves: Curves, memory_bytes: int) -> list[str]:
+    """A note for each base page of which the memory holds too few for an exact forecast."""
+    bases = sorted({setup.base_bytes(page_bytes) for page_bytes in setup.page_sizes})
+    return [
+        f"a memory of {format_size(memory_bytes)} holds fewer than {curves.exact_from} pages of "
+        f"{format_size(base)}, so forecasts for the kernel with this base page are lower bounds"
+        for base in bases
+        if memory_bytes // base < curves.exact_from
+    ]
+
+
 def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> list[str]:
-    """A note on sizes of which the kernel gave less than half of the pages that the program writes
-    to first."""
+    """A note on sizes of which the kernel gave fewer pages than half of the blocks that the program
+    writes to first."""
     few = [
         format_size(run["page_bytes"])
         for run in runs
@@ -244,9 +285,10 @@ def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> li
     if not few:
         return []
     return [
-        f"the kernel gave less than half of the possible pages of {', '.join(few)}: a huge page "
-        "must fit into its mapping, and glibc extends the heap by little more than 128 KiB at a "
-        "time; with GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in the environment, by 4 MiB"
+        f"the kernel gave fewer pages of {', '.join(few)} than half of the blocks that the program "
+        "writes to first: a huge page must fit into its mapping, and glibc extends the heap by "
+        "little more than 128 KiB at a time; with GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in "
+        "the environment, by 4 MiB"
     ]
 
 

@@ -64,6 +64,10 @@ class Curves(Protocol):
     def minor_faults(self) -> Mapping[int, MinorFaults] | None:
         """Minor faults with ample memory, by bytes of a huge page; None if unknown."""
 
+    @property
+    def exact_from(self) -> int:
+        """Frames from which faults are exact; with fewer they are lower bounds."""
+
     def is_lower_bound(self, page_bytes: int, tlb: str) -> bool:
         """Whether a first TLB may miss more often than was counted."""
 

@@ -10,6 +10,8 @@ use super::slots::Slots;
 
 /// The most faults that are remembered; a task has at most one.
 const FAULTS_MAX: usize = 1 << 16;
+/// The most requests that are remembered; a device has fewer on their way.
+const REQUESTS_MAX: usize = 1 << 16;
 
 /// Parses lines, and keeps the state from line to line.
 #[derive(Default)]
@@ -20,8 +22,9 @@ pub struct Lines {
     faults: HashMap<u32, Fault>,
     /// Bytes in swap of each address space, by the `mm_id` of the text events.
     swapped: HashMap<u64, i64>,
-    /// Requests that their device sent back: device, sector and length in sectors.
-    requeued: HashSet<(u32, u64, u64)>,
+    /// Device and sector of requests that were issued, and of those that their device sent back.
+    issued: HashSet<(u32, u64)>,
+    requeued: HashSet<(u32, u64)>,
 }
 
 #[derive(Clone, Copy)]
@@ -64,7 +67,11 @@ impl Lines {
             "block_bio_queue" => self.transfer(&head, arguments, record),
             "block_rq_issue" => self.block_request(arguments, record),
             "block_rq_requeue" => {
-                self.requeued.insert(Request::parse(arguments)?.key());
+                let key = Request::parse(arguments)?.key();
+                // Some drivers refuse a request before it is issued.
+                if self.issued.contains(&key) {
+                    remember(&mut self.requeued, key);
+                }
                 None
             }
             "mm_vmscan_write_folio" | "mm_vmscan_writepage" => page_out(&head, arguments, record),
@@ -88,6 +95,7 @@ impl Lines {
     /// again.
     fn block_request(&mut self, arguments: &str, record: Record) -> Option<Record> {
         let request = Request::parse(arguments)?;
+        remember(&mut self.issued, request.key());
         (!self.requeued.remove(&request.key())).then(|| Record {
             kind: kind::BLOCK,
             address: request.sector,
@@ -241,8 +249,8 @@ impl Request<'_> {
     }
 
     /// What tells a request from others that are on their way.
-    fn key(&self) -> (u32, u64, u64) {
-        (self.device, self.sector, self.sectors)
+    fn key(&self) -> (u32, u64) {
+        (self.device, self.sector)
     }
 
     /// Flags of a `BLOCK` record.
@@ -253,6 +261,13 @@ impl Request<'_> {
             _ => flag::IS_OTHER,
         }
     }
+}
+
+fn remember(requests: &mut HashSet<(u32, u64)>, key: (u32, u64)) {
+    if requests.len() >= REQUESTS_MAX {
+        requests.clear();
+    }
+    requests.insert(key);
 }
 
 fn page_out(head: &Head, arguments: &str, record: Record) -> Option<Record> {
@@ -354,9 +369,13 @@ mod tests {
         };
         let back =
             " sh-9 (  9) [000] .....  1.6: block_rq_requeue: 254,0 R () 800 + 8 be,0,4 [0]\n";
-        let text = [&issue(800), back, &issue(808), &issue(800), &issue(800)].map(String::from);
-        let sectors: Vec<_> = records(&text.concat()).iter().map(|found| found.address).collect();
-        assert_eq!(sectors, [800, 808, 800]);
+        let sectors = |lines: &[&str]| -> Vec<_> {
+            records(&lines.concat()).iter().map(|found| found.address).collect()
+        };
+        let (here, there) = (issue(800), issue(808));
+        assert_eq!(sectors(&[&here, back, &there, &here, &here]), [800, 808, 800]);
+        // It was sent back before it was issued.
+        assert_eq!(sectors(&[back, &here, &there]), [800, 808]);
     }
 
     #[test]

@@ -7,10 +7,11 @@
 //!   page. Only huge pages of 2 MiB have zeros of their own size.
 //! - A read of a file maps the cached pages of the aligned 64 KiB around it. A write copies one page.
 //!
-//! With [`Enabled::Madvise`], memory gets huge pages if the program requests them (MADV_HUGEPAGE). If it requests
-//! none, the count is that of a program whose `malloc` would: its blocks need no mapped neighbours, because
-//! glibc then extends the heap by 2 MiB. With [`Enabled::Always`], all private memory without a file gets them, if
-//! the block lies in one mapping as it is at the fault.
+//! With [`Enabled::Madvise`], memory gets huge pages if the program requests them (MADV_HUGEPAGE).
+//! Until its first request, the count is that of a program whose `malloc` would request them: its
+//! blocks need no mapped neighbours, because glibc then extends the heap by 2 MiB. With
+//! [`Enabled::Always`], all private memory without a file gets them, if the block lies in one mapping
+//! as it is at the fault.
 //!
 //! It departs from the kernel in two ways. A write that the filter hides is known
 //! only when its block leaves the filter. And a block that is unmapped and mapped again while the
@@ -41,7 +42,7 @@ const SIZES_MAX: usize = (u32::BITS / STATE_BITS) as usize;
 /// The memory that gets huge pages: settings of `/sys/kernel/mm/transparent_hugepage/hugepages-*kB/enabled`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Enabled {
-    /// What the program requests or, if it requests none, what its `malloc` could.
+    /// What the program requests; until its first request, what its `malloc` could.
     #[default]
     Madvise,
     /// All private memory without a file.
@@ -183,11 +184,7 @@ impl Faults {
                 self.forget(first, end);
             }
             Change::Discarded => self.forget(first, end),
-            Change::Filled => {
-                for page in first..end.min(first.saturating_add(FILLED_PAGES_MAX)) {
-                    self.touch(page, true);
-                }
-            }
+            Change::Filled => self.fill(first, end.min(first.saturating_add(FILLED_PAGES_MAX))),
             Change::Requested => self.request(first, end),
             Change::MovedFrom => self.moved = Some((first, end)),
             Change::MovedTo => {
@@ -213,14 +210,19 @@ impl Faults {
     /// Huge pages are requested for the private memory of a range.
     fn request(&mut self, first: u64, end: u64) {
         self.has_requests = true;
-        let before = self.range_of(first).map(|(start, ..)| start).unwrap_or(first);
-        let found: Vec<_> =
-            self.ranges.range(before..end.max(before)).map(|(&a, &b)| (a, b)).collect();
-        for (start, (stop, memory)) in found {
-            let (start, stop) = (start.max(first), stop.min(end));
+        for (start, stop, memory) in self.ranges_within(first, end) {
             if memory != Memory::File && start < stop {
                 self.unmap(start, stop);
                 self.ranges.insert(start, (stop, Memory::Requested));
+            }
+        }
+    }
+
+    /// The kernel wrote to the mapped pages of a range, which in a damaged trace may be very long.
+    fn fill(&mut self, first: u64, end: u64) {
+        for (start, stop, _) in self.ranges_within(first, end) {
+            for page in start..stop {
+                self.touch(page, true);
             }
         }
     }
@@ -255,6 +257,13 @@ impl Faults {
     fn range_of(&self, page: u64) -> Option<(u64, u64, Memory)> {
         let (&start, &(end, memory)) = self.ranges.range(..=page).next_back()?;
         (page < end).then_some((start, end, memory))
+    }
+
+    /// The mapped parts of a range.
+    fn ranges_within(&self, first: u64, end: u64) -> Vec<(u64, u64, Memory)> {
+        let before = self.range_of(first).map_or(first, |(start, ..)| start);
+        let found = self.ranges.range(before..end.max(before));
+        found.map(|(&start, &(stop, memory))| (start.max(first), stop.min(end), memory)).collect()
     }
 
     /// Whether a block of this memory can be huge.
@@ -298,8 +307,9 @@ impl Faults {
         }
     }
 
-    /// Moves the pages of a range, which becomes unmapped, to another place.
+    /// Moves the pages of a range, which becomes unmapped, to another place. They stay what they are.
     fn relocate(&mut self, (first, end): (u64, u64), to: u64) {
+        let memory = self.range_of(first).map_or(Memory::Heap, |(.., memory)| memory);
         let pages = self.numbers.range(first / CHUNK_PAGES..end.div_ceil(CHUNK_PAGES));
         let pages: Vec<(u64, u32)> = pages
             .flat_map(|(&chunk, &number)| {
@@ -312,7 +322,7 @@ impl Faults {
         self.forget(first, end);
         let stop = to.saturating_add(end - first);
         self.forget(to, stop);
-        self.map(to, stop, Memory::Heap);
+        self.map(to, stop, memory);
         for (page, word) in pages {
             *self.word(page - first + to) = word;
         }

@@ -73,7 +73,13 @@ impl Naive {
                     self.written.remove(&page);
                 }
             }
-            Change::Filled => pages.for_each(|page| self.touch(page, true)),
+            Change::Filled => {
+                for page in pages {
+                    if self.owners.contains_key(&page) {
+                        self.touch(page, true);
+                    }
+                }
+            }
             Change::Requested => {
                 self.has_requests = true;
                 for page in pages {
@@ -86,12 +92,13 @@ impl Naive {
             }
             Change::MovedFrom => *from = pages,
             Change::MovedTo => {
+                let kind = self.owners.get(&from.start).map_or(Change::Heap, |owner| owner.0);
                 let states: Vec<_> = from.clone().map(|page| self.written.remove(&page)).collect();
                 for page in from.clone() {
                     self.owners.remove(&page);
                 }
                 for (page, state) in pages.zip(states) {
-                    self.owners.insert(page, (Change::Heap, self.mappings));
+                    self.owners.insert(page, (kind, self.mappings));
                     self.written.remove(&page);
                     if let Some(state) = state {
                         self.written.insert(page, state);
@@ -235,16 +242,14 @@ fn heap_written_first_comes_in_blocks_and_heap_read_first_does_not() {
     }
 }
 
+/// A step that writes to a page.
+fn write(page: u64) -> ReferenceStep {
+    ReferenceStep { references: 1, kind: ReferenceKind::Write, block: page * 8, left: None }
+}
+
 #[test]
 fn a_block_is_huge_everywhere_if_the_mapping_holds_it_already() {
-    let write = |page: u64| ReferenceStep {
-        references: 1,
-        kind: ReferenceKind::Write,
-        block: page * 8,
-        left: None,
-    };
-    let mapping =
-        |steps, change, first, pages| MappingChange { steps, change, first, pages };
+    let mapping = |steps, change, first, pages| MappingChange { steps, change, first, pages };
     // A heap of 24 pages that grows by 24 once they are written, and 32 pages of another mapping.
     let changes = [
         mapping(0, Change::Heap, 512, 24),
@@ -262,4 +267,32 @@ fn a_block_is_huge_everywhere_if_the_mapping_holds_it_already() {
     // 16 pages at once and then 8 single ones; the 8 that complete their block come too late, so only 16 more are huge.
     assert_eq!(of(Enabled::Always), (1 + 8 + 8 + 1, 2));
     assert_eq!(of(Enabled::Madvise), (3, 32));
+}
+
+#[test]
+fn memory_that_moves_stays_what_it_is() {
+    let at = |first, change| MappingChange { steps: 0, change, first, pages: 16 };
+    let of = |before: &[Change]| {
+        let mut faults = Faults::new(&[65536], Enabled::Madvise).unwrap();
+        faults.add_changes(&before.iter().map(|&change| at(512, change)).collect::<Vec<_>>());
+        faults.add_changes(&[at(512, Change::MovedFrom), at(1024, Change::MovedTo)]);
+        faults.push(&(1024..1040).map(write).collect::<Vec<_>>());
+        let [counts] = faults.counts().unwrap()[..] else { panic!("one size") };
+        (counts.heap, counts.anonymous, counts.file)
+    };
+    assert_eq!(of(&[]), (1, 0, 0));
+    assert_eq!(of(&[Change::Heap]), (1, 0, 0));
+    assert_eq!(of(&[Change::Heap, Change::Requested]), (1, 0, 0));
+    assert_eq!(of(&[Change::Anonymous]), (0, 16, 0));
+    assert_eq!(of(&[Change::File]), (0, 0, 16));
+}
+
+#[test]
+fn only_mapped_memory_is_filled() {
+    let at = |change, first, pages| MappingChange { steps: 0, change, first, pages };
+    let mut faults = Faults::new(&[65536], Enabled::Madvise).unwrap();
+    faults.add_changes(&[at(Change::Heap, 512, 16), at(Change::Filled, 500, 1 << 40)]);
+    faults.push(&[write(512)]);
+    let [counts] = faults.counts().unwrap()[..] else { panic!("one size") };
+    assert_eq!((counts.heap, counts.anonymous), (1, 0));
 }

@@ -14,7 +14,7 @@ use types::{BLOCK_BYTES, FILTER_BLOCKS, Progress, ReferenceStep, ReferenceTotals
 pub struct Questions {
     /// Page sizes in bytes, of [`page_sizes`](super::page_sizes).
     pub page_bytes: Vec<u64>,
-    /// TLBs of these shapes.
+    /// TLBs of these geometries.
     pub tlbs: Tlbs,
     /// Policies other than LRU, by their names in the catalog of evictions.
     pub policies: Vec<String>,

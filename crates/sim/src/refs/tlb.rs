@@ -1,4 +1,4 @@
-//! TLBs of a given shape, which are counted beside the stack distances.
+//! TLBs of a given geometry, which are counted beside the stack distances.
 //!
 //! A set of a first TLB holds the pages that were used last among those of the set: the pages in
 //! the filter, whose order is unknown, and below them the pages that left it, in the order of their

@@ -187,8 +187,6 @@ impl<P: Placement> Driver<P> {
         if !before.has(PageState::KNOWN) {
             // It was written before the recording began.
             self.adopt(page, process, kind);
-        } else if self.rules.infers_clean && is_swap_in(kind) && before.has(PageState::IN_MEMORY) {
-            self.infer_page_out(page, process, kind);
         } else if !before.has_copy() {
             // It left memory unrecorded, some time ago, and without a copy it was written then.
             // To the slow tier: the replay cannot know whether a frame was free at that time.
@@ -321,6 +319,13 @@ impl<P: Placement> Driver<P> {
                 self.page_out(page, process, is_dirty, kind);
             }
             EventKind::SwapIn | EventKind::Request | EventKind::Read => {
+                if self.rules.infers_clean
+                    && is_swap_in(kind)
+                    && self.tiers.state(page).has(PageState::IN_MEMORY)
+                {
+                    self.infer_page_out(page, process, kind);
+                }
+                // After the page-out, which may have moved the page to the tier that it is read from.
                 let is_read = self.take_ahead(event);
                 self.page_in(page, process, kind, is_read);
             }

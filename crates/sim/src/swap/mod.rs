@@ -27,6 +27,7 @@ pub use tally::{Counts, ZeroPages};
 use slices::{Cutter, Sliced};
 use tally::Tally;
 
+use crate::devices::Latency;
 use crate::error::Error;
 use clairvoyant::Clairvoyant;
 use driver::{Cell, Driver, ReplayRules};
@@ -67,38 +68,43 @@ fn capacity(request: &SimulateRequest) -> u64 {
     request.fast_bytes / request.page_bytes
 }
 
-/// Time of each operation on a page.
-fn latencies(request: &SimulateRequest) -> Latencies {
+/// Time of each operation on a page, by this figure of each latency's range.
+fn latencies(request: &SimulateRequest, figure: fn(&Latency) -> u64) -> Latencies {
     let (fast, slow) = (&request.fast, &request.slow);
     Latencies {
-        slow_read: slow.read.typical_ns as f64,
-        slow_write: slow.write.typical_ns as f64,
-        fast_read: fast.read.typical_ns as f64,
-        fast_write: fast.write.typical_ns as f64,
+        slow_read: figure(&slow.read) as f64,
+        slow_write: figure(&slow.write) as f64,
+        fast_read: figure(&fast.read) as f64,
+        fast_write: figure(&fast.write) as f64,
     }
 }
 
-fn cell(request: &SimulateRequest, options: &Effective) -> Box<dyn Cell> {
-    let (capacity, latencies) = (capacity(request), latencies(request));
+/// A cell with the latencies of this figure.
+fn cell(
+    request: &SimulateRequest,
+    options: &Effective,
+    figure: fn(&Latency) -> u64,
+) -> Box<dyn Cell> {
+    let (capacity, latencies) = (capacity(request), latencies(request, figure));
     let rules = ReplayRules {
         counts_readahead: request.readahead != Readahead::Off,
         infers_clean: request.clean_evictions == CleanEvictions::Inferred,
     };
     let setup = Setup { capacity, latencies, options, is_live: false };
-    let queue = request.queueing.then(|| queue(request));
+    let queue = request.queueing.then(|| queue(request, figure));
     let built = tiers::build(&request.architecture, &setup, Replayed { rules, queue });
     built.unwrap_or_else(|| Box::new(Clairvoyant::new(&setup, rules.infers_clean)))
 }
 
-/// The queue of the slow device.
-fn queue(request: &SimulateRequest) -> Queue {
+/// The queue of the slow device, with the latencies of this figure.
+fn queue(request: &SimulateRequest, figure: fn(&Latency) -> u64) -> Queue {
     let (fast, slow) = (&request.fast, &request.slow);
     let times = Times {
-        fast_read: fast.read.typical_ns,
-        fast_write: fast.write.typical_ns,
-        slow_read: slow.read.typical_ns,
-        slow_write: slow.write.typical_ns,
-        readahead: outcome::read_along_ns(slow, request.page_bytes, |latency| latency.typical_ns),
+        fast_read: figure(&fast.read),
+        fast_write: figure(&fast.write),
+        slow_read: figure(&slow.read),
+        slow_write: figure(&slow.write),
+        readahead: outcome::read_along_ns(slow, request.page_bytes, figure),
     };
     Queue::new(times, slow.units())
 }
@@ -253,13 +259,12 @@ impl RequestCells {
             &request.options,
         )
         .map_err(Error::usage)?;
-        let build = |request: &SimulateRequest| cell(request, &options);
-        let mut cells = vec![build(request)];
+        let mut cells = vec![cell(request, &options, |latency| latency.typical_ns)];
         let depends = (architecture.decides_by_latency || request.queueing)
             && (request.fast.has_range() || request.slow.has_range());
         if depends && request.replays_range {
-            cells.push(build(&request.at(|latency| latency.low_ns)));
-            cells.push(build(&request.at(|latency| latency.high_ns)));
+            cells.push(cell(request, &options, |latency| latency.low_ns));
+            cells.push(cell(request, &options, |latency| latency.high_ns));
         }
         let is_rewritten = request.readahead == Readahead::Kernel;
         let cells = cells.into_iter().map(|cell| Sliced::new(cell, is_rewritten)).collect();

@@ -106,6 +106,7 @@ impl Queue {
     /// Serves what is left. Returns the time that page faults waited for a unit.
     pub fn finish(mut self) -> u128 {
         self.serve_before(u64::MAX);
+        debug_assert!(self.heads.is_empty(), "an arrival at u64::MAX is never served");
         self.waited_ns
     }
 

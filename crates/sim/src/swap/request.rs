@@ -1,6 +1,6 @@
 //! A caller's request to the simulator.
 
-use crate::devices::{Device, Latency};
+use crate::devices::Device;
 use crate::error::Error;
 use std::collections::BTreeMap;
 use types::PAGE_BYTES;
@@ -145,10 +145,5 @@ impl SimulateRequest {
         let (fast, slow) =
             (self.fast.with_pages_of(page_bytes), self.slow.with_pages_of(page_bytes));
         Ok(SimulateRequest { page_bytes, fast, slow, ..self })
-    }
-
-    /// This request with another figure of the devices' latency ranges as the typical one.
-    pub(super) fn at(&self, figure: fn(&Latency) -> u64) -> SimulateRequest {
-        SimulateRequest { fast: self.fast.at(figure), slow: self.slow.at(figure), ..self.clone() }
     }
 }

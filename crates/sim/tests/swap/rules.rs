@@ -152,6 +152,20 @@ fn pages_read_ahead_for_nothing_are_reads_of_the_tier_that_has_them() {
     }
 }
 
+#[test]
+fn readahead_after_an_inferred_page_out_reads_from_the_tier_that_has_the_page_then() {
+    // Without MAJOR, so read ahead. The page-out before the last one admits the page.
+    let events = vec![event(EventKind::SwapIn, 0, 0); 3];
+    let mut request = request("nvm-cache", 1, "");
+    request.clean_evictions = sim::swap::CleanEvictions::Inferred;
+    assert_eq!(operations(&run(&request, &events)), [2, 0, 1, 1]);
+    request.readahead = Readahead::Recorded;
+    let outcome = run(&request, &events);
+    assert_eq!(operations(&outcome), [2, 0, 1, 1]);
+    let pages = outcome.readahead_pages.unwrap();
+    assert_eq!((pages.read, pages.used), (3, 3));
+}
+
 fn queued(request: &SimulateRequest, events: &[Event], times_ns: Vec<i64>) -> Outcome {
     let request = SimulateRequest { queueing: true, ..request.clone() };
     let mut trace = Recorded::swap(events.to_vec()).at(times_ns);
@@ -173,6 +187,25 @@ fn a_fault_waits_for_the_write_back_before_it_beside_its_own_read() {
     // Four writes on two units, of 80 to 300 us.
     let range = outcome.ranges.unwrap().queue_time_s.unwrap();
     assert_eq!((range.low, range.high), (160e-6, 600e-6));
+}
+
+#[test]
+fn a_fault_waits_longer_for_readahead_the_slower_the_device() {
+    let outs = (0..40).map(|page| event(EventKind::SwapOut, page, 1));
+    let faults = [0, 20].map(|page| event(EventKind::SwapIn, page, 1));
+    let events: Vec<Event> = outs.chain(faults).collect();
+    // The page-outs are done long before the faults. The second fault waits for what the first one reads along.
+    let times_ns = [vec![0; 40], vec![1_000_000_000; 2]].concat();
+    // With a bandwidth and without one.
+    for name in ["emmc-5.1", "sd-a2"] {
+        let mut request = SimulateRequest { replays_range: true, ..request("flash", 0, "") };
+        request.slow = Device::resolve(name).unwrap();
+        request.readahead = Readahead::Kernel;
+        let outcome = queued(&request, &events, times_ns.clone());
+        let (typical, range) =
+            (outcome.queue_time_s.unwrap(), outcome.ranges.unwrap().queue_time_s.unwrap());
+        assert!(range.low < typical && typical < range.high, "{name}: {typical} in {range:?}");
+    }
 }
 
 #[test]

@@ -162,16 +162,21 @@ impl Machine {
         }
     }
 
-    /// A page returns to memory. With `infers_clean`, a page that is still in memory left clean before.
-    pub fn page_in(&mut self, page: u32, process: u32, is_file: bool, infers_clean: bool) {
+    /// Before a swap-in: with `infers_clean`, a page that is still in memory left clean before.
+    pub fn infer_page_out(&mut self, page: u32, process: u32, is_file: bool) {
+        let is_in_memory = self.pages.get(&page).is_some_and(|state| state.is_in_memory);
+        if self.replay.infers_clean && is_in_memory {
+            self.page_out(page, process, false, is_file);
+        }
+    }
+
+    /// A page returns to memory.
+    pub fn page_in(&mut self, page: u32, process: u32, is_file: bool) {
         if !self.pages.contains_key(&page) {
             self.create(page, process, is_file, true);
         } else {
             let state = self.page(page);
-            let has_copy = state.fast_copy || state.slow_copy;
-            if infers_clean && state.is_in_memory {
-                self.page_out(page, process, false, is_file);
-            } else if !has_copy {
+            if !(state.fast_copy || state.slow_copy) {
                 // The page was swapped out without an event and had to be written at an unknown time.
                 state.slow_copy = true;
                 self.account(process).slow_writes += 1;

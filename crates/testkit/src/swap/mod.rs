@@ -69,6 +69,7 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
                 let is_major = event.flags.contains(EventFlags::MAJOR);
                 let is_ahead = machine.ahead.remove(&page);
                 let is_used = replay.counts_readahead && !is_major;
+                machine.infer_page_out(page, process, false);
                 if is_used {
                     if !is_ahead {
                         machine.read_ahead(page, process);
@@ -77,12 +78,15 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
                     machine.outcome.readahead.2 += 1;
                 }
                 machine.is_read = is_used;
-                machine.page_in(page, process, false, replay.infers_clean);
+                machine.page_in(page, process, false);
                 machine.is_read = false;
             }
             EventKind::Evict => machine.page_out(page, process, is_dirty, true),
-            EventKind::Request => machine.page_in(page, process, true, false),
-            EventKind::Read => machine.page_in(page, process, true, replay.infers_clean),
+            EventKind::Request => machine.page_in(page, process, true),
+            EventKind::Read => {
+                machine.infer_page_out(page, process, true);
+                machine.page_in(page, process, true);
+            }
             EventKind::Write => machine.page_out(page, process, true, true),
             EventKind::Exit => machine.exit(process),
             EventKind::DeviceRead => {

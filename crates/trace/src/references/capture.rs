@@ -104,12 +104,16 @@ impl Chunk {
             let place = u64::from_le_bytes(place);
             let references = u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]);
             if place & 3 == MAPPING {
-                changes.push(MappingChange {
+                let change = MappingChange {
                     steps: before + steps.len() as u64,
                     change: *Change::ALL.get((place >> 3 & 63) as usize)?,
                     first: references,
                     pages: place >> 9,
-                });
+                };
+                // A reader would refuse the whole trace for it.
+                if change.is_in_memory() {
+                    changes.push(change);
+                }
                 continue;
             }
             steps.push(SlotStep {
@@ -404,6 +408,17 @@ mod tests {
         let last = HEAD_BYTES + 3 * STEP_BYTES;
         let place = 5 << 9 | (Change::Removed as u64) << 3 | MAPPING;
         shared[last + 8..last + 16].copy_from_slice(&place.to_le_bytes());
+        assert_eq!(captured(b"", &shared).unwrap().steps, 3);
+    }
+
+    #[test]
+    fn a_change_beyond_the_end_of_memory_is_dropped() {
+        let mut shared = chunk(0, 50, 0..4);
+        let last = HEAD_BYTES + 3 * STEP_BYTES;
+        let place = 5 << 9 | (Change::Removed as u64) << 3 | MAPPING;
+        shared[last..last + 8].copy_from_slice(&(u64::MAX >> 12).to_le_bytes());
+        shared[last + 8..last + 16].copy_from_slice(&place.to_le_bytes());
+        // `captured` reads the trace back.
         assert_eq!(captured(b"", &shared).unwrap().steps, 3);
     }
 

@@ -70,6 +70,14 @@ pub struct MappingChange {
     pub pages: u64,
 }
 
+impl MappingChange {
+    /// Whether the range ends within 64 bits of addresses.
+    pub(super) fn is_in_memory(&self) -> bool {
+        let end = self.first.checked_add(self.pages);
+        end.is_some_and(|end| end <= u64::MAX / MAPPED_PAGE_BYTES + 1)
+    }
+}
+
 /// Replaces `bytes` by the frame of `changes`, which are at most `CHANGES_MAX`, in order.
 pub(super) fn encode(changes: &[MappingChange], bytes: &mut Vec<u8>) {
     assert!(changes.len() <= CHANGES_MAX, "a frame holds at most {CHANGES_MAX} changes");
@@ -103,10 +111,11 @@ pub(super) fn decode(bytes: &[u8], changes: &mut Vec<MappingChange>) -> Result<(
         let change = Change::ALL.get(usize::from(number)).ok_or("an unknown change")?;
         first = first.wrapping_add(unzigzag(take_varint(&mut rest).ok_or(SHORT)?));
         let pages = take_varint(&mut rest).ok_or(SHORT)?;
-        if first.checked_add(pages).is_none_or(|end| end > u64::MAX / MAPPED_PAGE_BYTES + 1) {
+        let change = MappingChange { steps, change: *change, first, pages };
+        if !change.is_in_memory() {
             return Err("a mapping beyond the end of memory");
         }
-        changes.push(MappingChange { steps, change: *change, first, pages });
+        changes.push(change);
     }
     if rest.is_empty() { Ok(()) } else { Err("a frame with bytes after its changes") }
 }
