@@ -1,8 +1,10 @@
 """Run folders of the launch lab, small enough to count by hand."""
 
 import json
+import re
+import shutil
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +140,19 @@ def write_run(
         }
         write_table(folder / "processes.parquet", columns)
     return folder
+
+
+def repeated(folders: Iterable[Path]) -> list[Path]:
+    """The runs and a repeat of each, with the same visits."""
+    found = []
+    for folder in folders:
+        again = folder.with_name(f"{folder.name}-again")
+        shutil.copytree(folder, again)
+        about = again / "run.toml"
+        text = re.sub(r"(?m)^(monotonic_start_ns = )\d+", r"\g<1>100000", about.read_text())
+        about.write_text(text.replace("= 100000", f"= {100000 + len(found)}"))
+        found += [folder, again]
+    return found
 
 
 def write_table(path: Path, columns: dict[str, tuple[str, list[Any]]]) -> None:

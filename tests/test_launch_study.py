@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import MIB, write_run
+from run_folders import MIB, repeated, write_run
 
 from pagewise.errors import UsageError
 from pagewise.launch_runs import read_run
@@ -48,7 +48,8 @@ def test_a_claim_holds_if_the_runs_show_it(tmp_path: Path) -> None:
     folders = runs(
         tmp_path, {"small": 1.4, "middle": 1.7, "large": 3.3}, kill_s=0.2, io_stall_s=0.5
     )
-    result = launch.study(folders, tmp_path, seed=1, progress=None)
+    ample, short = folders
+    result = launch.study([ample, *repeated([short])], tmp_path, seed=1, progress=None)
     assert set(judged(result).values()) == {HOLDS}
     table = next(table for table in result["tables"] if table["name"] == "launches")
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
@@ -182,10 +183,16 @@ def merged(folder: Path, *parts: Path) -> Path:
 
 
 def test_a_claim_does_not_hold_if_the_runs_do_not_show_it(tmp_path: Path) -> None:
-    folders = runs(tmp_path, {"small": 1.9, "middle": 1.7, "large": 1.1})
-    verdicts = judged(launch.study(folders, tmp_path, seed=1, progress=None))
+    ample, short = runs(tmp_path, {"small": 1.9, "middle": 1.7, "large": 1.1})
+    twice = [ample, *repeated([short])]
+    verdicts = judged(launch.study(twice, tmp_path, seed=1, progress=None))
     assert verdicts["ACC-S2-1 order"] == verdicts["ACC-S2-1 largest"] == FAILS
     assert verdicts["ACC-S2-2 largest app"] == HOLDS
+    # One run in short memory shows its figures and carries no verdict.
+    result = launch.study([ample, short], tmp_path, seed=1, progress=None)
+    assert set(judged(result).values()) == {UNMEASURED}
+    (largest,) = [row for row in result["verdicts"] if row["part"] == "largest"]
+    assert largest["ours"] == "1.10x" and largest["why"].endswith("there is one of short")
 
 
 def test_two_apps_are_too_few_to_judge(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import MIB, rounds, write_run, zstd_frame
+from run_folders import MIB, repeated, rounds, write_run, zstd_frame
 
 from pagewise import cli
 from pagewise.launch_runs import read_run
@@ -52,7 +52,7 @@ def by_part(result: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
-    result = thrash.study(paper_like(tmp_path), tmp_path, seed=1, progress=None)
+    result = thrash.study(repeated(paper_like(tmp_path)), tmp_path, seed=1, progress=None)
     found = by_part(result)
     held = [key for key, row in found.items() if row["verdict"] == HOLDS]
     assert held == [
@@ -114,7 +114,7 @@ def test_a_verdict_names_the_killer_under_which_the_check_holds(tmp_path: Path) 
         write_run(tmp_path / "tight", rounds(2, 2.0, 2.0, bytes_in=10), mode="kill"),
         write_run(tmp_path / "late", rounds(2, 2.0, 2.0, bytes_in=90), mode="kill", threshold=0.8),
     ]
-    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    result = thrash.study(repeated(folders), tmp_path, seed=1, progress=None)
     ratio = by_part(result)["2", "1 GB"]
     assert (ratio["verdict"], ratio["readings"], ratio["holding"]) == (NEEDS, 4, 2)
     assert ratio["needs"] == {"killer": "kill at 0.4"}
@@ -209,7 +209,7 @@ def test_runs_on_other_storage_are_not_compared(tmp_path: Path) -> None:
             tmp_path / "slow-off", rounds(2, 2.0, 2.0, bytes_in=10), mode="minfree", minfree=slow
         ),
     ]
-    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    result = thrash.study(repeated(folders), tmp_path, seed=1, progress=None)
     later = by_part(result)["4", "1 GB"]
     assert (later["verdict"], later["readings"], later["ours"]) == (HOLDS, 2, "2.50x")
     assert by_part(result)["2", "1 GB"]["ours"] == "6.00x"

@@ -24,7 +24,7 @@ from pagewise_studies.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
 from pagewise_studies.live_runs import emulated_files
-from pagewise_studies.repeats import Repeats, repeats_of
+from pagewise_studies.repeats import Repeats, judged, repeats_of
 from pagewise_studies.table import Row, Table
 from pagewise_studies.thrash_phones import NO_LIMIT, series
 from pagewise_studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
@@ -128,7 +128,10 @@ def study(
         output,
         title=TITLE,
         figures=[figure_1(by_run), figure_need(by_run), *figure_parts(by_run)],
-        verdicts=list(verdicts(by_run)),
+        verdicts=judged(
+            short,
+            lambda plans: verdicts({plan.pooled.name: by_run[plan.pooled.name] for plan in plans}),
+        ),
         tables=[
             launches(by_run, seed, unlimited),
             splits(by_run),

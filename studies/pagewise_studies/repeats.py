@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from pagewise.launch_runs import LaunchRun
-from pagewise_studies.live_runs import NAMES, refuse_twice
+from pagewise_studies.live_runs import FEW, NAMES, RUNS_MIN, refuse_twice
+from pagewise_studies.verdict import UNMEASURED, Verdict, unmeasured
 
 UNCHANGED = NAMES | {"seed"}
 """Entries of a plan in which repeats may differ: a seed chooses another order of the same kind."""
@@ -43,6 +44,36 @@ def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:
         Repeats(_pooled(name, alike), tuple(sorted(alike, key=lambda run: run.start_ns)))
         for name, alike in zip(names, plans.values(), strict=True)
     ]
+
+
+def judged(
+    plans: Sequence[Repeats], verdicts: Callable[[Sequence[Repeats]], Iterable[Verdict]]
+) -> list[Verdict]:
+    """The verdicts on the plans that ran at least twice. A check that needs others too is not
+    measurable; it shows their figures and names them.
+
+    ``verdicts``: the verdicts on these plans, in the order of their checks.
+    """
+    enough = [plan for plan in plans if len(plan.each) >= RUNS_MIN]
+    once = [plan.pooled.name for plan in plans if len(plan.each) < RUNS_MIN]
+    found = list(verdicts(plans))
+    if not once:
+        return found
+    sure = {verdict.check: verdict for verdict in verdicts(enough)}
+    return [
+        sure[verdict.check]
+        if sure[verdict.check].verdict != UNMEASURED
+        else _too_few(verdict, once)
+        for verdict in found
+    ]
+
+
+def _too_few(verdict: Verdict, once: Sequence[str]) -> Verdict:
+    named = [name for name in once if name in verdict.data.split(", ")]
+    if not named or verdict.verdict == UNMEASURED:
+        return verdict
+    why = f"{FEW}; there is one of {', '.join(named)}"
+    return replace(unmeasured(verdict.check, verdict.data, why), ours=verdict.ours)
 
 
 def _names(plans: Sequence[Sequence[LaunchRun]]) -> Iterator[str]:

@@ -21,7 +21,7 @@ from pagewise.units import MIB
 from pagewise_studies import outcome
 from pagewise_studies.bootstrap import BOOTSTRAP
 from pagewise_studies.figure import Figure, Point, mean_point
-from pagewise_studies.repeats import Repeats, repeats_of
+from pagewise_studies.repeats import Repeats, judged, repeats_of
 from pagewise_studies.thrash_checks import verdicts
 from pagewise_studies.thrash_judge import Inputs
 from pagewise_studies.thrash_phones import (
@@ -65,7 +65,7 @@ def study(
         output,
         title=TITLE,
         figures=[figure for figure in every if figure.points],
-        verdicts=verdicts(Inputs(phones, storage)),
+        verdicts=judged(plans, lambda plans: verdicts(_inputs(plans, storage))),
         tables=tables(plans, phones, storage, seed),
         inputs=inputs_of(runs),
         runs=runs,
@@ -74,6 +74,10 @@ def study(
         seeded=BOOTSTRAP,
         losses={run.name: run.losses(output) for run in runs},
     )
+
+
+def _inputs(plans: Sequence[Repeats], storage: Mapping[str, Storage]) -> Inputs:
+    return Inputs(phones_of([plan.pooled for plan in plans]), storage)
 
 
 def figure_1(phones: Phones, plans: Sequence[Repeats], storage: Mapping[str, Storage]) -> Figure:

@@ -13,6 +13,7 @@ from statistics import fmean, median
 
 from pagewise.launch_runs import LaunchRun
 from pagewise_studies.figure import spread
+from pagewise_studies.live_runs import emulated_files
 from pagewise_studies.thrash_causes import io_cause, launch_cause
 from pagewise_studies.thrash_judge import (
     CHECKS,
@@ -31,6 +32,7 @@ SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "m
 COUNTED = {"whole run": 1, "after the first round": 2, "after two rounds": 3}
 """The first round in which I/O counts; the figure is per visit."""
 UNANSWERED = "no launch of the rounds that count was answered in one of the runs"
+ELSEWHERE = "needs runs of all these phones on the same storage, with answered launches"
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
@@ -132,6 +134,8 @@ def _more_with_swap(phones: Phones) -> Verdict:
     for small_run, large_run, crowded_run in itertools.product(small.on, large.on, crowded.on):
         if not (small_run.launches(2) and large_run.launches(2) and crowded_run.launches(2)):
             continue
+        if len({emulated_files(run) for run in (small_run, large_run, crowded_run)}) > 1:
+            continue
         for summary, mean in SUMMARIES.items():
             few_small, few, many = (
                 mean(run.launches(2)) for run in (small_run, large_run, crowded_run)
@@ -145,7 +149,7 @@ def _more_with_swap(phones: Phones) -> Verdict:
             )
             readings.append(Reading(choices, holds, many / few_small))
     runs = [*small.on, *large.on, *crowded.on]
-    missing = first_reason(phone.missing(off=False) for phone in phones.each()) or UNANSWERED
+    missing = first_reason(phone.missing(off=False) for phone in phones.each()) or ELSEWHERE
     return verdict("apps_on", readings, runs, missing, launch_cause(runs, 2))
 
 
@@ -153,11 +157,13 @@ def _more_without(phones: Phones) -> Verdict:
     large, crowded = phones.large, phones.crowded
     readings = []
     for few, many in itertools.product(large.off, crowded.off):
+        if emulated_files(few) != emulated_files(many):
+            continue
         for summary, ratio in _launch_ratios(many.launches(2), few.launches(2)):
             choices = (("9 apps", series(few)), ("25 apps", series(many)), ("summary", summary))
             readings.append(Reading(choices, 0.8 <= ratio <= 1.25, ratio))
     runs = [*large.off, *crowded.off]
-    missing = first_reason(phone.missing(on=False) for phone in (large, crowded)) or UNANSWERED
+    missing = first_reason(phone.missing(on=False) for phone in (large, crowded)) or ELSEWHERE
     return verdict("apps_off", readings, runs, missing, launch_cause(runs, 2))
 
 
