@@ -8,8 +8,8 @@
 # recordings: makes the launch runs of lab/matrix.toml, all recorded; needs root, takes hours, restartable.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
-# launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root.
-# lab-setup: installs real applications.   lab: launches them under memory pressure, and studies that; needs root, takes 40 minutes.
+# launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
+# lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 35 minutes.
 .PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
@@ -76,17 +76,15 @@ build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 lab-setup:
 	tools/lab_setup.sh
 
-RUNS ?= build/launch-runs
+RECORDINGS ?= build/recordings
 lab: build lab-setup
-	tools/launch_runs.sh $(RUNS)
-	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
-	    -o build/study-thrash --report build/study-thrash/report.html --force
-	.venv/bin/pagewise study predict $(RUNS)/phone-1g
+	$(PYTHON) tools/recordings.py $(RECORDINGS) --row footprint-9 --row s0-emmc
+	.venv/bin/pagewise study thrash $(RECORDINGS)/footprint-9/*-? $(RECORDINGS)/s0-emmc/*-? examples/*-2g* \
+	    examples/no-limit-25apps -o build/study-thrash --report build/study-thrash/report.html --force
 
-LAUNCHES ?= build/five-launches
 launches: build
-	tools/five_launches.sh $(LAUNCHES)
-	.venv/bin/pagewise study launch $(LAUNCHES)/five-* \
+	$(PYTHON) tools/recordings.py $(RECORDINGS) --row s2-five-ample --row s2-five
+	.venv/bin/pagewise study launch $(RECORDINGS)/s2-five*/*-? $(RECORDINGS)/s2-five-ample/*-?? \
 	    -o build/study-launch --report build/study-launch/report.html --force
 
 KILLS ?= build/kill-anatomy
@@ -98,7 +96,6 @@ TIERS ?= build/tiers
 tiers: build
 	tools/tiers.sh $(TIERS)
 
-RECORDINGS ?= build/recordings
 recordings: build lab-setup
 	$(PYTHON) tools/recordings.py $(RECORDINGS)
 
