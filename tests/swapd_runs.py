@@ -53,8 +53,8 @@ def write_tier_run(
     devices = f', emulate = {{ slow = "{emulate}" }}' if emulate else ""
     files = f'\nstorage = {{ files = "{emulate}" }}' if emulate else ""
     tiers = f'tiers = {{ policy = "{policy}", fast = "{fast_pages * PAGE}"{devices} }}{files}'
+    start_ns = int(more.setdefault("start_ns", 0))
     write_run(folder, visits, mode="tiers", minfree=tiers, **more)
-    start_ns = int(more.get("start_ns", 0))
     recording, moves = folder / "swapd.pgr", folder / "moves.csv"
     about = {"policy": policy, "options": {}, "fast_bytes": fast_pages * PAGE}
     ended: list[tuple[int, int, str]] = []
