@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pagewise import _core, questions
 from pagewise.launch_runs import LaunchRun
@@ -35,8 +35,8 @@ FILE, SHARED = 2, 8
 class SkewOfAccesses(TypedDict):
     """The fields of an analysis that say how unevenly accesses fall on pages."""
 
-    accesses: float
-    pages: float
+    accesses: int
+    pages: int
     top_share: dict[str, float]
     pages_for_80_percent: float
     single_access: SingleAccess
@@ -87,34 +87,49 @@ def mean_of(repeats: Sequence[Storage]) -> Storage:
         if any(counted in each.analyses for each in repeats)
     }
     volumes = [each.volume for each in repeats if each.volume]
-    return Storage(found, cast("VolumeSplit", _mean(volumes)) if volumes else None)
+    if not volumes:
+        return Storage(found)
+    top, rest = (
+        round(fmean(volume[name] for volume in volumes))
+        for name in ("top_10_percent_bytes", "rest_bytes")
+    )
+    return Storage(found, {"top_10_percent_bytes": top, "rest_bytes": rest})
 
 
 def _mean_skew(analyses: Sequence[SkewOfAccesses]) -> SkewOfAccesses:
-    fields = [
-        {name: each.get(name) for name in SkewOfAccesses.__annotations__} for each in analyses
-    ]
-    found = cast("SkewOfAccesses", _mean(fields))
+    single = [each["single_access"] for each in analyses]
+    outs = [each["single_out"] for each in analyses if each["single_out"] is not None]
+    classes = [each["top_10_percent_classes"] or {} for each in analyses]
     # A class that a repeat lacks has no pages there.
-    names = {name for each in analyses for name in each["top_10_percent_classes"] or {}}
     none: ClassShare = {"pages": 0.0, "accesses": 0.0}
-    found["top_10_percent_classes"] = {
-        name: cast(
-            "ClassShare",
-            _mean([(each["top_10_percent_classes"] or {}).get(name, none) for each in analyses]),
-        )
-        for name in sorted(names)
-    } or None
-    return found
-
-
-def _mean(values: Sequence[Any]) -> Any:
-    """The mean of the numbers that are known, or of each entry that all known mappings have."""
-    known = [value for value in values if value is not None]
-    if known and isinstance(known[0], dict):
-        shared = set.intersection(*map(set, known))
-        return {name: _mean([each[name] for each in known]) for name in known[0] if name in shared}
-    return fmean(known) if known else None
+    names = sorted({name for each in classes for name in each})
+    return {
+        "accesses": round(fmean(each["accesses"] for each in analyses)),
+        "pages": round(fmean(each["pages"] for each in analyses)),
+        "top_share": {
+            share: fmean(each["top_share"][share] for each in analyses)
+            for share in analyses[0]["top_share"]
+        },
+        "pages_for_80_percent": fmean(each["pages_for_80_percent"] for each in analyses),
+        "single_access": {
+            "pages": fmean(each["pages"] for each in single),
+            "accesses": fmean(each["accesses"] for each in single),
+        },
+        "single_out": {
+            "pages": fmean(each["pages"] for each in outs),
+            "outs": fmean(each["outs"] for each in outs),
+        }
+        if outs
+        else None,
+        "top_10_percent_classes": {
+            name: {
+                "pages": fmean(each.get(name, none)["pages"] for each in classes),
+                "accesses": fmean(each.get(name, none)["accesses"] for each in classes),
+            }
+            for name in names
+        }
+        or None,
+    }
 
 
 def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:

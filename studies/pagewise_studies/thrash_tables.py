@@ -51,16 +51,23 @@ def repeated(plans: Sequence[Repeats]) -> Table:
         "How much repeats differ",
         "Means over the runs of each plan, and the least and the most of one run. Launches are "
         "those after the first round.",
-        [
-            {"run": series(plan.pooled), "runs": len(plan.each), "figure": name}
-            | {"mean": fmean(values), "least": min(values), "most": max(values)}
-            for plan in plans
-            if len(plan.each) > 1
-            for name, figure in HEADLINES
-            for values in [[value for value in map(figure, plan.each) if value is not None]]
-            if values
-        ],
+        list(_repeated(plans)),
     )
+
+
+def _repeated(plans: Sequence[Repeats]) -> Iterator[Row]:
+    for plan in plans:
+        for name, figure in HEADLINES if len(plan.each) > 1 else ():
+            values = [value for value in map(figure, plan.each) if value is not None]
+            if values:
+                yield {
+                    "run": series(plan.pooled),
+                    "runs": len(plan.each),
+                    "figure": name,
+                    "mean": fmean(values),
+                    "least": min(values),
+                    "most": max(values),
+                }
 
 
 def _mean_launch(run: LaunchRun) -> float | None:
