@@ -8,13 +8,6 @@ use linux::{Root, process};
 
 use crate::Error;
 
-/// Fields of `/proc/PID/stat`, by their numbers in proc_pid_stat(5).
-const PARENT: usize = 4;
-const FLAGS: usize = 9;
-const ENDED_CHILDREN_USER: usize = 16;
-const ENDED_CHILDREN_SYSTEM: usize = 17;
-/// The flag of kernel threads: reclaim and I/O of the run are among their work.
-const KERNEL_THREAD: u64 = 0x0020_0000;
 /// The ancestor of all, and of every process whose parent has ended, so it says nothing about where one belongs.
 const INIT: u32 = 1;
 
@@ -106,15 +99,12 @@ fn seen(root: &Root) -> Result<BTreeMap<u32, Seen>, Error> {
         // A process may end after it was listed.
         let text = root.read(format!("/proc/{number}/stat")).ok()??;
         let stat = Stat::parse(text.as_bytes())?;
-        let waited_for = [ENDED_CHILDREN_USER, ENDED_CHILDREN_SYSTEM]
-            .iter()
-            .filter_map(|&field| stat.number::<u64>(field))
-            .sum::<u64>();
-        (stat.number::<u64>(FLAGS)? & KERNEL_THREAD == 0).then_some(())?;
+        // Reclaim and I/O of the run are among the work of kernel threads.
+        (!stat.is_kernel_thread()?).then_some(())?;
         let seen = Seen {
-            parent: stat.number(PARENT)?,
+            parent: stat.parent()?,
             start_ticks: stat.start_ticks()?,
-            used_ticks: stat.cpu_ticks()? + waited_for,
+            used_ticks: stat.cpu_ticks()? + stat.waited_for_ticks()?,
         };
         Some((number, seen))
     };
@@ -165,7 +155,7 @@ mod tests {
                 format!("{number} (x) S {parent} 1 1 0 -1 {flags} 0 0 0 0 1 2 3 4 20 0 1 0 77");
             std::fs::write(path, text).unwrap();
         };
-        write(50, 2, KERNEL_THREAD | 0x40);
+        write(50, 2, 0x20_0040);
         write(51, 1, 0x40_0000);
         let found = seen(&root).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [&51]);

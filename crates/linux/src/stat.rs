@@ -4,10 +4,16 @@ use std::str::FromStr;
 
 /// Numbers of fields, from 1.
 const STATE: usize = 3;
+const PARENT: usize = 4;
+const FLAGS: usize = 9;
 const USER_TICKS: usize = 14;
 const SYSTEM_TICKS: usize = 15;
+const WAITED_FOR_USER_TICKS: usize = 16;
+const WAITED_FOR_SYSTEM_TICKS: usize = 17;
 const THREADS: usize = 20;
 const START_TICKS: usize = 22;
+/// The flag of the kernel's own threads (PF_KTHREAD).
+const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// The text of a process or thread; it may be cut.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +62,24 @@ impl<'text> Stat<'text> {
         Some(self.number::<u64>(USER_TICKS)? + self.number::<u64>(SYSTEM_TICKS)?)
     }
 
+    /// CPU time of the children that the process has waited for, in ticks.
+    pub fn waited_for_ticks(&self) -> Option<u64> {
+        Some(
+            self.number::<u64>(WAITED_FOR_USER_TICKS)?
+                + self.number::<u64>(WAITED_FOR_SYSTEM_TICKS)?,
+        )
+    }
+
+    /// The PID of the parent process.
+    pub fn parent(&self) -> Option<u32> {
+        self.number(PARENT)
+    }
+
+    /// Whether the process is a thread of the kernel.
+    pub fn is_kernel_thread(&self) -> Option<bool> {
+        Some(self.number::<u64>(FLAGS)? & KERNEL_THREAD != 0)
+    }
+
     /// The part of its CPU time in user mode, in ticks.
     pub fn user_ticks(&self) -> Option<u64> {
         self.number(USER_TICKS)
@@ -81,6 +105,8 @@ mod tests {
         let stat = Stat::parse(text).unwrap();
         assert_eq!((stat.name(), stat.state()), (&b") Z 1 (\nx"[..], Some(b'S')));
         assert_eq!((stat.cpu_ticks(), stat.start_ticks()), (Some(23), Some(100)));
+        assert_eq!((stat.waited_for_ticks(), stat.parent()), (Some(15), Some(1)));
+        assert_eq!(stat.is_kernel_thread(), Some(false));
         assert_eq!((stat.number(19), stat.number(23)), (Some(-5_i64), Some(4096_i64)));
         assert_eq!(stat.number::<u64>(24), None);
     }

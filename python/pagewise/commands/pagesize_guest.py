@@ -22,6 +22,7 @@ def tried_in_guests(
     kernels: Sequence[Path],
 ) -> GuestTrial:
     """Captures the program if there is no trace of it, runs it in guests, and shows progress."""
+    from pagewise.advice.page_size.advise import memory_of
     from pagewise.guests.verify import prepared, verify
     from pagewise.huge_pages.forecast import transparent_sizes
     from pagewise.reference_curves import curves
@@ -31,6 +32,7 @@ def tried_in_guests(
             f"--trace {trace} is not a trace of memory references",
             hint="make one with: pagewise capture -o FILE.pwf -- COMMAND",
         )
+    memory_of(memory, 0)  # refuses what is no size before minutes of capture
     sizes = [parse_size(size) for size in page_sizes.split(",")] if page_sizes else []
     setup = prepared(command, sizes, kernels)
     # All threads in turn, as on the guest's only processor.

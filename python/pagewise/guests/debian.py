@@ -51,7 +51,14 @@ def unpack(archive: Path, folder: Path) -> None:
     """Unpacks a package file into a new folder, which appears when it is complete."""
     aside = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    run("dpkg-deb", "-x", str(archive), str(aside))
+    try:
+        run("dpkg-deb", "-x", str(archive), str(aside))
+    except Missing as error:
+        raise UnreadableInput(
+            f"{archive} cannot be unpacked: {error}",
+            path=str(archive),
+            hint="give a Debian package that is whole, such as linux-image-*.deb",
+        ) from error
     aside.rename(folder)
 
 

@@ -23,13 +23,9 @@ const DYING_FOR: Nanos = Nanos(30_000_000_000);
 /// How long no process is killed for one whose memory the kernel is freeing already: some GiB take that long.
 const ENDING_FOR: Nanos = Nanos(1_000_000_000);
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
-const PARENT: usize = 4;
 const PROCESS_GROUP: usize = 5;
-const FLAGS: usize = 9;
 const MAJOR_FAULTS: usize = 12;
 const NICE: usize = 19;
-/// Flag of the kernel's own threads (PF_KTHREAD).
-const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// A process with an open descriptor.
 #[derive(Debug)]
@@ -131,7 +127,7 @@ impl Entry {
         let mut buffer = [0; 1024];
         let stat = process.read(c"stat", &mut buffer).ok().and_then(Stat::parse);
         let stat = stat.ok_or(OpenError::Ended)?;
-        if stat.number(FLAGS).is_none_or(|flags: u64| flags & KERNEL_THREAD != 0) {
+        if stat.is_kernel_thread().is_none_or(|is_kernel| is_kernel) {
             return Err(OpenError::KernelThread);
         }
         let mut entry = Entry {
@@ -202,7 +198,7 @@ impl Entry {
             (self.cpu, self.ran) = (cpu, context.now);
         }
         self.is_slow = is_slow(&stat);
-        (self.parent, self.process_group) = (stat.number(PARENT)?, stat.number(PROCESS_GROUP)?);
+        (self.parent, self.process_group) = (stat.parent()?, stat.number(PROCESS_GROUP)?);
         let major_faults: i64 = stat.number(MAJOR_FAULTS)?;
         let name = Name::of(stat.name());
         if name != self.name {
