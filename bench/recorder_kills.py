@@ -314,13 +314,14 @@ def storm(seconds: float, folder: Path, work: Work, group: Path | None) -> Storm
     # Events before the recorder has started are not recorded.
     signal_all(work, signal.SIGSTOP)
     time.sleep(0.5)
-    before = work.count()
     own = ["--cgroup", group] if group else []
     command = [AGENT, "record", *(f"--{name}" for name in SOURCES), "--json", *own]
     recorder = subprocess.Popen(
         list(map(str, [*command, "-o", recording])), stdout=subprocess.PIPE, text=True
     )
     wait_for(lambda: recording.exists() and recording.stat().st_size > 0)
+    # Counted from here on: other programs may have swapped while the recorder started.
+    before = work.count()
     time.sleep(0.5)
     # A process that exists when the recording begins is recorded as if it started its program then.
     present = members(group) if group else 0
