@@ -10,7 +10,7 @@
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 35 minutes.
-.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings lab-setup lab launches traces clean
+.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -95,6 +95,10 @@ kills: build
 TIERS ?= build/tiers
 tiers: build
 	tools/tiers.sh $(TIERS)
+
+# The pages of docs/studies; those whose data are absent stay as they are.
+studies: build
+	$(PYTHON) tools/studies.py
 
 recordings: build lab-setup
 	$(PYTHON) tools/recordings.py $(RECORDINGS)
