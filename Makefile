@@ -3,10 +3,12 @@
 # test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
-# tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes 52 minutes.
+# tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes about 57 minutes.
 # bench-programs: runs whole programs with and without the preload library; needs root, takes 40 minutes.
 # recordings: makes the launch runs of lab/matrix.toml, all recorded; needs root, takes hours, restartable.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
+# studies: makes the pages of docs/studies again whose data are there.
+# install, uninstall: the agent, its manual pages and units, as root.   clean: removes what was built.
 # kills: kills processes and studies how long that takes; needs root, takes some minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 35 minutes.

@@ -349,7 +349,7 @@ def test_help_says_purpose_and_example(
     assert "\nExamples:\n  pagewise " in output
 
 
-def test_the_slow_device_alone_has_the_replay_options_of_the_architecture(
+def test_the_slow_device_only_has_the_replay_options_of_the_architecture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"

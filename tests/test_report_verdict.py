@@ -353,7 +353,7 @@ def test_two_sweeps_of_recordings_with_the_same_file_name_stay_apart() -> None:
     assert {cell["trace"] for cell in together.cells} == {"busy"}
 
 
-def test_simulations_of_the_slow_device_alone_need_a_fast_tier_for_a_finding() -> None:
+def test_simulations_of_the_slow_device_only_need_a_fast_tier_for_a_finding() -> None:
     cells = [cell for cell in KINDS["sweep"]["cells"] if cell["architecture"] == "flash"]
     found = verdict(gather([{**KINDS["sweep"], "cells": cells}]), {"architectures"})
     assert not found.findings and "an architecture with a fast tier too" in found.missing

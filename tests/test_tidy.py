@@ -338,7 +338,8 @@ def test_names_in_scripts_of_pages_are_nouns() -> None:
 # Openings of a doc comment that lean on the comment above it.
 LEANS = re.compile(
     r"(The same|Its?|Their|They|Those|These|That|Also|And|Likewise|As above|None\.|Nothing\.|"
-    r"(What|How|Whether|When|Where|Why|Which) (it|they|its|their))(\b|(?<=\.))"
+    r"As the \w+ above|"
+    r"(What|How|How often|How long|Whether|When|Where|Why|Which) (it|they|its|their))(\b|(?<=\.))"
 )
 
 

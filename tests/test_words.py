@@ -53,8 +53,13 @@ SUFFIXES = (
     ".md",
     ".rs",
     ".py",
+    ".pyi",
     ".c",
+    ".cc",
+    ".cpp",
     ".h",
+    ".css",
+    ".conf",
     ".sh",
     ".toml",
     ".html",
@@ -78,6 +83,22 @@ def test_no_phrase_that_readers_stumble_over() -> None:
                 line = text.count("\n", 0, match.start()) + 1
                 found.append(f"{name}:{line}: {match[0]!r}; write instead: {instead}")
     assert not found, f"{len(found)} phrases\n" + "\n".join(found)
+
+
+NAME_OF_FUNCTION = re.compile(r"\b(?:fn|def) (\w+)")
+NAMES = [*PHRASES, r"\b(told|said)\b"]
+
+
+def test_no_function_has_such_a_phrase_in_its_name() -> None:
+    found = []
+    for path in tracked_files():
+        name = relative(path)
+        if path.suffix not in (".rs", ".py") or name.startswith(SKIPPED):
+            continue
+        for match in NAME_OF_FUNCTION.finditer(path.read_text()):
+            words = match[1].replace("_", " ")
+            found += [f"{name}: {match[1]}" for phrase in NAMES if re.search(phrase, words)]
+    assert not found, "\n".join(found)
 
 
 def files_with_phrases() -> list[Path]:

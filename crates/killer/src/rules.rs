@@ -19,7 +19,7 @@ pub struct Rule {
     pub adj: Option<(i16, i16)>,
     /// The standing of a process that matches.
     pub standing: Standing,
-    /// How long its user waits when it is started again; None if unknown.
+    /// The time that a user waits for the start of such a process; None if unknown.
     pub restart: Option<Nanos>,
 }
 

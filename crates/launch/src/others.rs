@@ -16,7 +16,7 @@ const INIT: u32 = 1;
 struct Seen {
     parent: u32,
     start_ticks: u64,
-    /// Of its own and of the children that it has waited for.
+    /// Processor time, its own and that of the children that it has waited for.
     used_ticks: u64,
 }
 

@@ -376,6 +376,11 @@ answer = "done"
                 "tiers.emulate: disk: expected fast or slow",
             ),
             (
+                "\"swap-file\"",
+                "\"tiers\"\ntiers = { policy = 'flash', fast = '4MiB', through = 'zram' }",
+                "tiers.through: zram: expected any, ublk, nbd or fuse",
+            ),
+            (
                 "order",
                 "balloon = { size = '1MiB' }\norder",
                 "only mode minfree has one, not mode swap-file",

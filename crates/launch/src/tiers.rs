@@ -24,11 +24,14 @@ const MOVES: &str = "moves.csv";
 const LOG: &str = "swapd.txt";
 /// A swapd that does not start in this time hangs: it writes its whole slow tier first.
 const BEGINS_WITHIN: Duration = Duration::from_secs(600);
-/// How long it may take to read its pages back, which an emulated device makes slow.
+/// How long swapd may take to read its pages back, which an emulated device makes slow.
 const ENDS_WITHIN: Duration = Duration::from_secs(600);
 /// How long an answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The carriers for which swapd counts the reads and writes of each tier.
+const CARRIERS: [&str; 4] = ["any", "ublk", "nbd", "fuse"];
 
 /// The swap area of mode tiers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +70,11 @@ fn yes() -> bool {
 impl Tiers {
     /// The first invalid entry, and what was expected. swapd checks the rest before it changes anything.
     pub(crate) fn check(&self) -> Result<(), String> {
+        if !CARRIERS.contains(&self.through.as_str()) {
+            let through = &self.through;
+            // Through zram, swapd knows neither the requests nor the tiers of their pages.
+            return Err(format!("tiers.through: {through}: expected any, ublk, nbd or fuse"));
+        }
         match self.emulate.keys().find(|tier| !["fast", "slow"].contains(&tier.as_str())) {
             Some(tier) => Err(format!("tiers.emulate: {tier}: expected fast or slow")),
             None => Ok(()),

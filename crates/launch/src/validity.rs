@@ -93,7 +93,8 @@ pub(crate) struct Checks {
     /// differ most; None if the kernel counted less than 16 MiB on each.
     #[serde(skip_serializing_if = "Option::is_none")]
     block_read_ratio: Option<f64>,
-    /// As `block_read_ratio`, of bytes written.
+    /// Recorded bytes that requests wrote to disks, over those that the kernel counted, of the device where the two
+    /// differ most; None if the kernel counted less than 16 MiB on each.
     #[serde(skip_serializing_if = "Option::is_none")]
     block_write_ratio: Option<f64>,
     /// The share of the recorded swap-ins whose process was not seen in an application; None without swap-ins.

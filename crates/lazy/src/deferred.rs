@@ -50,7 +50,7 @@ pub fn unmap(first: u32, pages: u32) {
     for (from, to) in bits.claimed.runs(first, end, true) {
         // These pages are free as far as the arena knows: they have the arena's mapping again.
         if bits.claimed.take(from, to) == to {
-            map_anew(from, to - from);
+            map_again(from, to - from);
             bits.untaint(from, to - from);
         }
     }
@@ -61,7 +61,7 @@ pub fn unmap(first: u32, pages: u32) {
             return;
         }
         let to = bits.mapped.take(from, bits.mapped.next(from, end, false));
-        if to > from && map_anew(from, to - from) {
+        if to > from && map_again(from, to - from) {
             bits.untaint(from, to - from);
             return_clean(from, to - from);
         }
@@ -71,7 +71,7 @@ pub fn unmap(first: u32, pages: u32) {
 
 /// Gives unowned pages a new, empty mapping of the arena's kind; closed if freed memory is inaccessible.
 /// False if the kernel refuses: they stay unowned.
-pub fn map_anew(first: u32, pages: u32) -> bool {
+pub fn map_again(first: u32, pages: u32) -> bool {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     let is_closed = knobs().closes(length) && !vault::is_scattered();
     let protection = if is_closed { PROT_NONE } else { OPEN };

@@ -30,7 +30,7 @@ unsafe extern "C" fn dlopen(path: *const libc::c_char, mode: c_int) -> *mut libc
     )
 }
 
-/// As the function above, for another architecture.
+/// Jumps to libc's function with the program's return address, on aarch64.
 #[cfg(all(not(test), target_arch = "aarch64"))]
 #[unsafe(naked)]
 #[unsafe(no_mangle)]

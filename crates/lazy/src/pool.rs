@@ -150,7 +150,7 @@ pub fn give_back(
     }
     if freed == Freed::Tainted {
         drop(arena.take());
-        if !deferred::map_anew(first, pages) {
+        if !deferred::map_again(first, pages) {
             return;
         }
     }

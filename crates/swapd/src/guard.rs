@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_said_nothing_was_killed() {
+    fn a_server_that_reported_nothing_was_killed() {
         assert_eq!(task(""), Task::TakeOver(None));
         assert_eq!(task("command 7 99\n"), Task::TakeOver(Some((7, 99))));
         assert_eq!(task("command 7 99\nover\n"), Task::End);

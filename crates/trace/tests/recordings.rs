@@ -34,7 +34,7 @@ fn import_with(names: &[&str], options: &ImportOptions) -> Option<(ImportReport,
     Some((report, stored))
 }
 
-fn import_one(name: &str) -> Option<(ImportReport, Vec<Event>)> {
+fn import_shared(name: &str) -> Option<(ImportReport, Vec<Event>)> {
     import_with(&[name], &ImportOptions::default())
 }
 
@@ -69,7 +69,7 @@ fn swap_traces_have_the_known_counts() {
         ("swap/swap700.pgw.zst", 656_824, 744_837, 401_929),
         ("swap/swap1400.pgw.zst", 219_788, 110_401, 219_800),
     ] {
-        let Some((report, events)) = import_one(name) else { return };
+        let Some((report, events)) = import_shared(name) else { return };
         assert_eq!(report.kind, Some(TraceKind::Swap));
         assert_eq!(count(&events, EventKind::SwapOut), outs, "{name}");
         assert_eq!(count(&events, EventKind::SwapIn), ins, "{name}");
@@ -81,7 +81,7 @@ fn swap_traces_have_the_known_counts() {
 
 #[test]
 fn a_phones_block_trace_is_split_into_pages() {
-    let Some((report, _)) = import_one("pixel6a/pubg_exec.csv.gz") else { return };
+    let Some((report, _)) = import_shared("pixel6a/pubg_exec.csv.gz") else { return };
     assert_eq!((report.accesses, report.pages), (658_321, Some(525_367)));
     assert_eq!(report.rejected, 0);
     assert_eq!(report.format, "blockcsv");
@@ -124,7 +124,7 @@ fn per_cpu_files_are_merged_by_time() {
 #[test]
 #[ignore = "slow"]
 fn the_same_run_as_ftrace_text_has_no_bad_line() {
-    let Some((report, _)) = import_one("swap/swap700.ftrace.zst") else { return };
+    let Some((report, _)) = import_shared("swap/swap700.ftrace.zst") else { return };
     assert_eq!((report.rejected, report.seen["block_rq_issue"]), (0, 671_587));
     let accounted: u64 = report.skipped.values().sum();
     assert!(report.accesses > 4_000_000 && accounted < 671_587);
@@ -138,7 +138,7 @@ fn recordings_without_block_events_import_empty_and_list_what_they_hold() {
         ("trappy_trace_surfaceflinger.systrace.html", "sched_switch", 715),
         ("openharmony_bytrace_full.txt", "sched_switch", 0),
     ] {
-        let Some((report, events)) = import_one(&format!("formats/ftrace-text/{name}")) else {
+        let Some((report, events)) = import_shared(&format!("formats/ftrace-text/{name}")) else {
             return;
         };
         assert!(events.is_empty(), "{name}");

@@ -210,7 +210,7 @@ def _advised(
         "defaults": [default.to_json() for default in options.defaults],
         "memory": board.to_json() if board else None,
         "write_amplification": WRITE_AMPLIFICATION,
-        "alone": trial.slow_alone(),
+        "alone": trial.slow_only(),
         "architecture": trial.described(chosen.name, stock.name),
         "worth": worth,
         "today": today,

@@ -78,7 +78,7 @@ class Trial:
         """What provides this architecture on stock Linux, or None."""
         return stock_linux.availability(name, self.board)
 
-    def slow_alone(self) -> Alone:
+    def slow_only(self) -> Alone:
         """I/O time, bytes and wear of the slow device without a fast tier."""
         strain = self.strain(self.alone)
         return {

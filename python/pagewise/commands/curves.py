@@ -62,8 +62,7 @@ def run(
         str,
         typer.Option(
             metavar="N|ENTRIESxWAYS[,...]",
-            help="First TLBs: N entries, fully associative, or sets of a number of ways, as in "
-            "64x4.",
+            help="First TLBs: N entries, fully associative, or ENTRIESxWAYS, such as 64x4.",
         ),
     ] = "64",
     second_tlb: Annotated[

@@ -102,7 +102,7 @@ def choose(
         typer.Option(
             help="Give times per reference that misses a filter of 64 blocks of 512 bytes "
             "(memory), or per reference of the processor (cpu). The best size is the same, but cpu "
-            "shrinks the gains, and a gain below 3 % keeps 4 KiB."
+            "makes gains smaller; if the best gain is below 3 %, the answer is 4 KiB."
         ),
     ] = "memory",
     first_touches: Annotated[

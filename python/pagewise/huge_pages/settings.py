@@ -72,7 +72,7 @@ def changed(
     A signal ends the block as an exception does, and then ends the process as usual. Raises Refused
     if the kernel refuses, or if another run is inside such a block.
     """
-    with ExitStack() as unlocked, _alone(undo) as log, signals.obeyed_after() as ending:
+    with ExitStack() as unlocked, _locked(undo) as log, signals.obeyed_after() as ending:
         _put_back(log, switches)
         before = present(switches)
         _write_log(log, before)
@@ -99,7 +99,7 @@ def put_back(
     """
     if not undo.exists():
         return {}
-    with _alone(undo, waits=waits) as log:
+    with _locked(undo, waits=waits) as log:
         return _put_back(log, switches)
 
 
@@ -119,7 +119,7 @@ def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
 
 
 @contextmanager
-def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
+def _locked(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
     """The log, open and locked. It stays as an empty file: a lock on a removed file is useless."""
     try:
         undo.parent.mkdir(mode=0o755, exist_ok=True)

@@ -36,9 +36,9 @@ use crate::output::{print, say};
 
 /// How often swapd looks for signals and for the end of its command.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How often it looks for signals without a command: an idle machine should stay idle.
+/// How often swapd looks for signals if it runs no command: an idle machine should stay idle.
 const LOOK_FOR_SIGNALS_EVERY: Duration = Duration::from_millis(250);
-/// How often it tries again to disable the area when memory had no room for its pages.
+/// How often swapd tries again to disable the area when memory had no room for its pages.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
 /// What swapd does instead of serving.
@@ -59,7 +59,7 @@ killed by SIGKILL, its guard takes over (through fuse since Linux 6.9); if both 
 lost: programs that need them get SIGBUS. Through zram, the kernel keeps all pages whatever ends. Needs root.
 
 With --serve, swapd makes a block device with the content of DEVICE and prints its path; mount it in place of DEVICE. \
-Every write goes to DEVICE before it is acknowledged, so no end of swapd loses any. swapd ends only when nothing uses \
+Every write goes to DEVICE before it is acknowledged, so none is lost however swapd ends. swapd ends only when nothing uses \
 its device.
 
 Examples:
@@ -80,15 +80,15 @@ pub struct Arguments {
     /// The size of the fast tier, which is locked memory unless --fast-on names a place for it.
     #[arg(long, value_name = "SIZE", required_unless_present_any = HELPERS)]
     fast: Option<Bytes>,
-    /// The fast tier on a disk: a block device, which is overwritten, or a path where swapd makes a file without a
-    /// name; 1 MiB larger than --fast.
+    /// The fast tier on a disk: a block device, which is overwritten, or a path where swapd makes a file that it unlinks
+    /// at once; 1 MiB larger than --fast.
     #[arg(long, value_name = "PATH")]
     fast_on: Option<PathBuf>,
     /// Compress the pages of a fast tier in memory, so that --fast holds more of them: lz4 is quicker, zstd smaller.
     #[arg(long, value_name = "ALGORITHM", value_parser = parse_algorithm)]
     compress: Option<Algorithm>,
-    /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size without a
-    /// name.
+    /// The slow tier: a block device, which is overwritten, or a path where swapd makes a file of --size, which it
+    /// unlinks at once.
     #[arg(long, value_name = "PATH", required_unless_present_any = NO_SWAP_AREA)]
     slow: Option<PathBuf>,
     /// Serve the content of this block device, or of a file in its place, through the fast tier instead of a swap area.
@@ -710,7 +710,7 @@ fn times(waits: &Histogram, carrier_us: f64) -> String {
     }
 }
 
-/// What a read of one page takes on an emulated device, beside what it took.
+/// The times that a read of one page should take on an emulated device.
 fn wanted(device: &Wanted) -> String {
     let Wanted { device, p50, p99, .. } = device;
     format!("; {device} takes {p50:.1} us (median), {p99:.1} us (99 %)")

@@ -84,7 +84,7 @@ pub struct Options {
     pub floor: Option<Bytes>,
     /// The folder for its files.
     pub folder: PathBuf,
-    /// How long it holds the memory; None for no limit.
+    /// How long the balloon holds the memory; None for no limit.
     pub time: Option<Duration>,
 }
 

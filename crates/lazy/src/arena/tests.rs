@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fork_amid_work_loses_no_page(steps in steps()) {
+    fn a_fork_during_work_loses_no_page(steps in steps()) {
         let mut checked = Checked::new(100);
         for step in steps {
             checked.step(step);
@@ -430,7 +430,7 @@ proptest! {
 }
 
 /// A freed span from the middle of one huge page to the middle of another, beside memory in use.
-fn freed_amid_huge_pages(regions: u32) -> (Arena, FreeSpan) {
+fn freed_within_huge_pages(regions: u32) -> (Arena, FreeSpan) {
     let mut arena = Arena::new(Rules::decay(Bytes(0)));
     arena.set_rules(Rules { held_bytes: Some(Bytes(1)), ..Rules::decay(Bytes(0)) });
     arena.grow(0, tables());
@@ -445,7 +445,7 @@ fn freed_amid_huge_pages(regions: u32) -> (Arena, FreeSpan) {
 
 #[test]
 fn a_span_above_the_limit_leaves_huge_pages_in_part_in_use_whole() {
-    let (mut arena, span) = freed_amid_huge_pages(3);
+    let (mut arena, span) = freed_within_huge_pages(3);
     let Some(Work::Discard(whole)) = arena.next_work(Nanos(0)) else { panic!("nothing goes") };
     assert_eq!((whole.first, whole.pages), (HUGE_PAGES, 2 * HUGE_PAGES));
     assert_eq!(arena.hot_pages(), u64::from(span.pages - whole.pages));
@@ -462,7 +462,7 @@ fn a_span_above_the_limit_leaves_huge_pages_in_part_in_use_whole() {
 #[test]
 fn idle_spans_and_those_of_a_program_short_of_memory_go_whole() {
     for is_short in [false, true] {
-        let (mut arena, span) = freed_amid_huge_pages(3);
+        let (mut arena, span) = freed_within_huge_pages(3);
         if is_short {
             arena.pressure(Nanos(1));
         }
@@ -592,7 +592,7 @@ fn mapped_pages_come_back_stretch_by_stretch() {
 }
 
 #[test]
-fn spans_of_one_length_are_not_taken_for_one_another() {
+fn spans_of_one_length_are_not_confused() {
     let mut arena = Arena::new(Rules::decay(Bytes(1 << 30)));
     arena.grow(0, tables());
     // Clean pages, hot ones, and clean ones as many as the rest of the first.

@@ -129,7 +129,7 @@ fn rows(
     let mut all: Vec<ProcessRow> = rows
         .into_iter()
         .map(|(_, of)| match of[..] {
-            [(_, program)] if !is_kernel_worker(&program.name) => row_of_one(program),
+            [(_, program)] if !is_kernel_worker(&program.name) => row_of_process(program),
             _ => row_of_several(KERNEL_WORKERS, &of, &mut pages),
         })
         .collect();
@@ -139,7 +139,7 @@ fn rows(
     all
 }
 
-fn row_of_one(process: &ProcessAnalysis) -> ProcessRow {
+fn row_of_process(process: &ProcessAnalysis) -> ProcessRow {
     ProcessRow {
         name: process.name.clone(),
         pid: Some(process.pid),

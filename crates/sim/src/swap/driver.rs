@@ -306,7 +306,7 @@ impl<P: Placement> Driver<P> {
     }
 
     #[inline(always)]
-    fn replay_one(&mut self, event: Event) {
+    fn replay_event(&mut self, event: Event) {
         let Event { kind, flags, page, process } = event;
         match kind {
             _ if event.is_of_zeros() => {
@@ -355,7 +355,7 @@ impl<P: Placement + Send> Cell for Driver<P> {
             if let Some(queue) = &mut self.queue {
                 queue.advance(events.time_ns[index]);
             }
-            self.replay_one(event);
+            self.replay_event(event);
         }
     }
 

@@ -69,7 +69,7 @@ impl KernelReadahead {
         for (index, event) in events.iter().enumerate() {
             self.now += 1;
             let from = rewritten.len();
-            self.rewrite_one(event, &mut rewritten);
+            self.rewrite_event(event, &mut rewritten);
             if let Some(&time_ns) = events.time_ns.get(index) {
                 rewritten.time_ns.extend((from..rewritten.len()).map(|_| time_ns));
             }
@@ -77,7 +77,7 @@ impl KernelReadahead {
         rewritten
     }
 
-    fn rewrite_one(&mut self, event: Event, rewritten: &mut Events) {
+    fn rewrite_event(&mut self, event: Event, rewritten: &mut Events) {
         let Event { kind, flags, page, process } = event;
         match kind {
             EventKind::SwapOut => self.page_out(event),

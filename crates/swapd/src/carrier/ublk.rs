@@ -25,7 +25,7 @@ const DEPTH: u16 = 64;
 const DATA_BYTES_MAX: usize = 256 << 10;
 /// How often a successor looks whether the kernel has noticed the end of the server.
 const END_PERIOD: Duration = Duration::from_millis(2);
-/// How long it waits for that.
+/// How long a successor waits until the kernel has noticed it.
 const END_WAIT: Duration = Duration::from_secs(10);
 
 /// A served ublk device.

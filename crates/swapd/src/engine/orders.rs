@@ -41,7 +41,7 @@ pub(super) struct Moving {
     pub block: BlockOfBuffer,
     /// For a promotion: whether there is data to promote.
     pub has_data: bool,
-    /// How often its page found no room in the pool.
+    /// How often the page of this move found no room in the pool.
     pub refusals: u8,
     /// The next move of the slot, or `NONE`.
     next: u32,

@@ -13,7 +13,7 @@ pub(super) struct OpenRequest {
     pub request: Request,
     /// Slots for which the tiers have decided.
     pub decided: u32,
-    /// How often it waited for a slot.
+    /// How often the request waited for a slot.
     pub waits: u8,
     /// What the answer waits for: moves, and the decision of all slots.
     pub pending: u32,

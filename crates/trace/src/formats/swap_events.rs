@@ -262,7 +262,7 @@ mod tests {
     use crate::Loss;
 
     #[test]
-    fn reads_of_shared_memory_are_told_from_reads_of_earlier_pages() {
+    fn reads_of_shared_memory_are_distinguished_from_reads_of_earlier_pages() {
         let slot = |kind, object| recording::Record {
             kind,
             object,

@@ -102,7 +102,7 @@ mod tests {
     use types::ReferenceTotals;
 
     #[test]
-    fn a_signal_is_named_and_told_only_of_a_program_that_ran_to_its_end() {
+    fn a_signal_is_named_and_reported_only_of_a_program_that_ran_to_its_end() {
         let ending = |stop| Ending::new(ReferenceTotals::default(), stop, None).with_status(-11);
         let ended = ending(Stop::End);
         assert_eq!(Ended::new(&ended).signal.as_deref(), Some("SIGSEGV"));
