@@ -85,7 +85,8 @@ def figure_1(phones: Phones, plans: Sequence[Repeats], storage: Mapping[str, Sto
     points = []
     io_mib = {plan.pooled.name: plan.mean_of(lambda run: run.io_bytes / MIB) for plan in plans}
     for phone, run, name in _named(phones):
-        bar = f"{phone.label()}: {name}"
+        # Runs that share phone and state differ by their name only.
+        bar = f"{phone.label()}: {name}" if name == state(run) else run.name
         split = storage[run.name].volume
         if split is None:
             points.append(Point(bar, "split not recorded", io_mib[run.name]))
