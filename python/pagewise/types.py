@@ -994,6 +994,32 @@ class Lifecycle(TypedDict):
     """How unevenly the accesses fall on the pages."""
 
 
+class LimitedFaultCounts(TypedDict):
+    """Page faults of a program in limited memories."""
+
+    faults: list[LimitedFaults] | None
+    """Faults of each memory, in the order asked for; null for a trace without mappings."""
+
+
+class LimitedFaults(TypedDict):
+    """Page faults in a limited memory."""
+
+    anonymous: int
+    """First touches of private memory without a file, and first writes after a read."""
+    file: int
+    """Faults in mapped files and shared memory."""
+    swap: int
+    """Faults on private memory that left memory."""
+    huge_pages: int
+    """Huge pages that were mapped."""
+    fallbacks: int
+    """Huge pages for which the limit left no room."""
+    file_pages_read: int
+    """Pages read from files."""
+    swap_pages_read: int
+    """Pages read from swap."""
+
+
 class Loss(TypedDict):
     """A kind of data that the recording or its import lost."""
 

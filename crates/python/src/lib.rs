@@ -42,7 +42,7 @@ mod _core {
         roles, slice_trace,
     };
     #[pymodule_export]
-    use super::reference_curves::reference_curves;
+    use super::reference_curves::{limited_faults, reference_curves};
     #[pymodule_export]
     use super::references::{
         capture_references, capture_shared_bytes, import_references, reference_formats,

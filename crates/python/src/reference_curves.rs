@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use sim::refs::{
-    self, Answers, ByKind, Enabled, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbGeometry,
-    TlbMisses, Tlbs,
+    self, Answers, ByKind, Enabled, Limit, PolicyFaults, Questions, ReadAhead, SizeAnswer,
+    TlbGeometry, TlbMisses, Tlbs,
 };
 use trace::references::{Reader, cut};
 use types::{ReferenceKind, ReferenceTotals};
@@ -16,8 +16,8 @@ use types::{ReferenceKind, ReferenceTotals};
 use crate::answers::{Answer, parsed};
 use crate::errors::{Raise, detached};
 use crate::results::{
-    CountedReferences, CurveSummary, NamedCounts, PolicyFaultCount, ReadAheadRun, SizeCounts,
-    TlbCount,
+    CountedReferences, CurveSummary, LimitedFaultCounts, NamedCounts, PolicyFaultCount,
+    ReadAheadRun, SizeCounts, TlbCount,
 };
 
 /// A request from Python.
@@ -100,6 +100,35 @@ pub fn reference_curves<'py>(
     })?;
     let columns: Vec<Vec<u8>> = columns;
     Ok((Answer(answer), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
+}
+
+/// A limited memory that Python asks for.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedLimit {
+    page_bytes: u64,
+    pages: u64,
+    shift_pages: u64,
+}
+
+/// Reads a trace of references once. Returns the faults in each limited memory of a question, in its
+/// order; null for a trace without mappings.
+#[pyfunction]
+#[pyo3(signature = (path, question, *, progress=None))]
+pub fn limited_faults(
+    py: Python<'_>,
+    path: PathBuf,
+    question: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer<LimitedFaultCounts>> {
+    let wanted: Vec<WantedLimit> = parsed(py, "question", question)?;
+    let limit =
+        |WantedLimit { page_bytes, pages, shift_pages }| Limit { page_bytes, pages, shift_pages };
+    let limits: Vec<Limit> = wanted.into_iter().map(limit).collect();
+    let faults = detached(py, progress, |progress| {
+        refs::limited_faults(&mut Reader::open(&path)?, &limits, progress)
+    })?;
+    Ok(Answer(LimitedFaultCounts { faults }))
 }
 
 /// What `reader`, at its end, says of the trace, and what was counted.

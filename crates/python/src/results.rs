@@ -392,6 +392,13 @@ pub struct CurveSummary {
     pub minor_faults: Option<Vec<sim::refs::MinorFaults>>,
 }
 
+/// Page faults of a program in limited memories.
+#[derive(Serialize, JsonSchema)]
+pub struct LimitedFaultCounts {
+    /// Faults of each memory, in the order asked for; null for a trace without mappings.
+    pub faults: Option<Vec<sim::refs::LimitedFaults>>,
+}
+
 /// References of a program by kind, and whether they are of the whole run.
 #[derive(Serialize, JsonSchema)]
 pub struct CountedReferences {
@@ -496,6 +503,7 @@ pub fn parts() -> Value {
     generator.subschema_for::<sim::alloc::AllocatorOutcome>();
     generator.subschema_for::<CaptureReport>();
     generator.subschema_for::<CurveSummary>();
+    generator.subschema_for::<LimitedFaultCounts>();
     // The results of `curves` have these too.
     generator.subschema_for::<CountedReferences>();
     generator.subschema_for::<sim::refs::ReadAheadCounts>();

@@ -17,6 +17,7 @@
 //! only when its block leaves the filter. And a block that is unmapped and mapped again while the
 //! filter holds it shows no second first touch.
 
+use super::mappings::{Mappings, Memory};
 use crate::Error;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -71,24 +72,13 @@ enum State {
     Written = 2,
 }
 
-/// What a range of pages is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Memory {
-    Heap,
-    /// Heap for which huge pages were requested.
-    Requested,
-    Anonymous,
-    File,
-}
-
 /// Counts minor faults while steps and changes of mappings arrive.
 pub struct Faults {
     enabled: Enabled,
     counts: Vec<MinorFaults>,
     /// Pages of a block, by size.
     block_pages: Vec<u64>,
-    /// Mapped ranges by first page: end, and what they are.
-    ranges: BTreeMap<u64, (u64, Memory)>,
+    mappings: Mappings,
     /// States of the pages of each chunk, with those of each size in `STATE_BITS`.
     chunks: Vec<[u32; CHUNK_PAGES as usize]>,
     numbers: BTreeMap<u64, usize>,
@@ -129,7 +119,7 @@ impl Faults {
             enabled,
             counts: page_bytes.iter().map(count).collect(),
             block_pages: page_bytes.iter().map(|size| size / MAPPED_PAGE_BYTES).collect(),
-            ranges: BTreeMap::new(),
+            mappings: Mappings::default(),
             chunks: Vec::new(),
             numbers: BTreeMap::new(),
             last: None,
@@ -180,7 +170,7 @@ impl Faults {
             Change::Anonymous => self.map(first, end, Memory::Anonymous),
             Change::File => self.map(first, end, Memory::File),
             Change::Removed => {
-                self.unmap(first, end);
+                self.mappings.unmap(first, end);
                 self.forget(first, end);
             }
             Change::Discarded => self.forget(first, end),
@@ -197,104 +187,46 @@ impl Faults {
 
     /// Maps a range. The heap may grow into a block that is mapped already.
     fn map(&mut self, first: u64, end: u64, memory: Memory) {
-        let is_new = !self.has_range(first, end);
+        let is_new = !self.mappings.has_range(first, end);
         if memory != Memory::Heap || !is_new {
             self.forget(first, end);
         }
-        self.unmap(first, end);
+        self.mappings.unmap(first, end);
         if first < end {
-            self.ranges.insert(first, (end, memory));
+            self.mappings.insert(first, end, memory);
         }
     }
 
     /// Huge pages are requested for the private memory of a range.
     fn request(&mut self, first: u64, end: u64) {
         self.has_requests = true;
-        for (start, stop, memory) in self.ranges_within(first, end) {
+        for (start, stop, memory) in self.mappings.ranges_within(first, end) {
             if memory != Memory::File && start < stop {
-                self.unmap(start, stop);
-                self.ranges.insert(start, (stop, Memory::Requested));
+                self.mappings.unmap(start, stop);
+                self.mappings.insert(start, stop, Memory::Requested);
             }
         }
     }
 
     /// The kernel wrote to the mapped pages of a range, which in a damaged trace may be very long.
     fn fill(&mut self, first: u64, end: u64) {
-        for (start, stop, _) in self.ranges_within(first, end) {
+        for (start, stop, _) in self.mappings.ranges_within(first, end) {
             for page in start..stop {
                 self.touch(page, true);
             }
         }
     }
 
-    fn unmap(&mut self, first: u64, end: u64) {
-        if first >= end {
-            return;
-        }
-        if let Some((&start, &(stop, memory))) = self.ranges.range(..first).next_back()
-            && stop > first
-        {
-            self.ranges.insert(start, (first, memory));
-            if stop > end {
-                self.ranges.insert(end, (stop, memory));
-            }
-        }
-        while let Some((&start, &(stop, memory))) = self.ranges.range(first..end).next() {
-            self.ranges.remove(&start);
-            if stop > end {
-                self.ranges.insert(end, (stop, memory));
-            }
-        }
-    }
-
-    fn has_range(&self, first: u64, end: u64) -> bool {
-        let before = self.ranges.range(..first).next_back();
-        before.is_some_and(|(_, &(stop, _))| stop > first)
-            || self.ranges.range(first..end).next().is_some()
-    }
-
-    /// The range that holds a page.
-    fn range_of(&self, page: u64) -> Option<(u64, u64, Memory)> {
-        let (&start, &(end, memory)) = self.ranges.range(..=page).next_back()?;
-        (page < end).then_some((start, end, memory))
-    }
-
-    /// The mapped parts of a range.
-    fn ranges_within(&self, first: u64, end: u64) -> Vec<(u64, u64, Memory)> {
-        let before = self.range_of(first).map_or(first, |(start, ..)| start);
-        let found = self.ranges.range(before..end.max(before));
-        found.map(|(&start, &(stop, memory))| (start.max(first), stop.min(end), memory)).collect()
-    }
-
     /// Whether a block of this memory can be huge.
     fn is_possible(&self, first: u64, end: u64, memory: Memory) -> bool {
         match (self.enabled, memory) {
-            (Enabled::Always, _) => self.is_covered(first, end, memory),
+            (Enabled::Always, _) => self.mappings.is_covered(first, end, memory),
             (Enabled::Madvise, Memory::Anonymous | Memory::File) => false,
             (Enabled::Madvise, _) if self.has_requests => {
-                self.is_covered(first, end, Memory::Requested)
+                self.mappings.is_covered(first, end, Memory::Requested)
             }
-            (Enabled::Madvise, _) => self.is_heap(first, end),
+            (Enabled::Madvise, _) => self.mappings.is_heap(first, end),
         }
-    }
-
-    /// Whether all pages of a range are mapped as this memory. The kernel joins neighbours of one kind.
-    fn is_covered(&self, first: u64, end: u64, memory: Memory) -> bool {
-        let mut page = first;
-        while page < end {
-            match self.range_of(page) {
-                Some((_, stop, found)) if found == memory => page = stop,
-                _ => return false,
-            }
-        }
-        true
-    }
-
-    /// Whether all that is mapped of a range is heap.
-    fn is_heap(&self, first: u64, end: u64) -> bool {
-        let before = self.range_of(first).map(|(.., memory)| memory);
-        let within = self.ranges.range(first..end).map(|(_, &(_, memory))| memory);
-        before.into_iter().chain(within).all(|memory| memory == Memory::Heap)
     }
 
     /// The pages of a range are not mapped any more.
@@ -309,7 +241,7 @@ impl Faults {
 
     /// Moves the pages of a range, which becomes unmapped, to another place. They stay what they are.
     fn relocate(&mut self, (first, end): (u64, u64), to: u64) {
-        let memory = self.range_of(first).map_or(Memory::Heap, |(.., memory)| memory);
+        let memory = self.mappings.range_of(first).map_or(Memory::Heap, |(.., memory)| memory);
         let pages = self.numbers.range(first / CHUNK_PAGES..end.div_ceil(CHUNK_PAGES));
         let pages: Vec<(u64, u32)> = pages
             .flat_map(|(&chunk, &number)| {
@@ -318,7 +250,7 @@ impl Faults {
             })
             .filter(|&(page, word)| word != 0 && (first..end).contains(&page))
             .collect();
-        self.unmap(first, end);
+        self.mappings.unmap(first, end);
         self.forget(first, end);
         let stop = to.saturating_add(end - first);
         self.forget(to, stop);
@@ -344,7 +276,7 @@ impl Faults {
 
     /// A block of the page left the filter, in which it was written.
     fn write_late(&mut self, page: u64) {
-        let range = self.range_of(page);
+        let range = self.mappings.range_of(page);
         for size in 0..self.counts.len() {
             // A page that was unmapped since has no state.
             if self.state(page, size) == State::Clean {
@@ -363,7 +295,7 @@ impl Faults {
         if is_settled {
             return;
         }
-        let range = self.range_of(page);
+        let range = self.mappings.range_of(page);
         for size in 0..self.counts.len() {
             match (self.state(page, size), is_write) {
                 (State::Nothing, _) | (State::Clean, true) => {

@@ -12,6 +12,9 @@ mod curve;
 #[cfg(test)]
 mod differential;
 mod faults;
+mod limited;
+mod lru_generations;
+mod mappings;
 #[cfg(test)]
 mod naive_faults;
 mod pages;
@@ -24,6 +27,7 @@ mod trees;
 
 pub use curve::Curve;
 pub use faults::{Enabled, MinorFaults};
+pub use limited::{Limit, LimitedFaults, limited_faults};
 pub use policies::PolicyFaults;
 pub use questions::{Answers, Questions, SizeAnswer, run};
 pub use read_ahead::{ReadAhead, ReadAheadCounts};

@@ -165,7 +165,7 @@ fn changes_of(seed: u64) -> u64 {
 }
 
 /// Changes among `steps` of ranges near the blocks that they use.
-fn changes(seed: u64, steps: &[ReferenceStep]) -> Vec<MappingChange> {
+pub fn changes(seed: u64, steps: &[ReferenceStep]) -> Vec<MappingChange> {
     let mut random = SplitMix(seed);
     let mut changes = Vec::new();
     let mut at = 0;
