@@ -96,7 +96,7 @@ const NONE: u32 = u32::MAX;
 
 /// What is at a page of the program.
 #[derive(Clone, Copy, Debug)]
-struct Page {
+struct PageState {
     is_present: bool,
     is_writable: bool,
     is_dirty: bool,
@@ -116,7 +116,7 @@ struct Page {
     token: u64,
 }
 
-const EMPTY: Page = Page {
+const EMPTY: PageState = PageState {
     is_present: false,
     is_writable: false,
     is_dirty: false,
@@ -142,7 +142,7 @@ struct Folio {
     /// A page of a file that no address leads to any more.
     is_orphan: bool,
     is_being_written: bool,
-    /// It came back soon after it had left, so it is spared once.
+    /// Reclaim spares it once, because it came back soon after it had left.
     is_protected: bool,
     /// Swap has its content.
     is_clean: bool,
@@ -155,7 +155,7 @@ struct File {
     read_from: u64,
     read_pages: u64,
     next_pages: u64,
-    /// It is a program or library, whose header was read before anything else.
+    /// Programs and libraries have a header that is read before anything else.
     has_header: bool,
 }
 
@@ -172,7 +172,7 @@ pub struct LimitedMemory {
     mappings: Mappings,
     /// By first page.
     files: BTreeMap<u64, File>,
-    chunks: Vec<Box<[Page; CHUNK_PAGES as usize]>>,
+    chunks: Vec<Box<[PageState; CHUNK_PAGES as usize]>>,
     numbers: BTreeMap<u64, usize>,
     last: Option<(u64, usize)>,
     folios: Vec<Folio>,
@@ -335,7 +335,7 @@ impl LimitedMemory {
         for page in self.known_pages(first, end) {
             let found = self.page(page);
             let folio = found.folio;
-            *found = Page {
+            *found = PageState {
                 held: found.held,
                 cached: found.cached,
                 is_marked: found.is_marked,
@@ -391,7 +391,7 @@ impl LimitedMemory {
         }
         for page in pages {
             let found = *self.page(page);
-            *self.page(page) = Page { held: found.held, ..EMPTY };
+            *self.page(page) = PageState { held: found.held, ..EMPTY };
             moved.push((page, found));
         }
         self.mappings.unmap(first, end);
@@ -403,7 +403,7 @@ impl LimitedMemory {
         for (page, found) in moved {
             let place = page - first + to;
             let held = self.page(place).held;
-            *self.page(place) = Page { held, ..found };
+            *self.page(place) = PageState { held, ..found };
             numbers.extend([found.folio, found.cached].into_iter().filter(|&of| of != NONE));
         }
         for number in numbers {
@@ -438,7 +438,7 @@ impl LimitedMemory {
         }
     }
 
-    fn page(&mut self, page: u64) -> &mut Page {
+    fn page(&mut self, page: u64) -> &mut PageState {
         let chunk = page / CHUNK_PAGES;
         let number = match self.last {
             Some((last, number)) if last == chunk => number,
