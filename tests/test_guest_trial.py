@@ -15,12 +15,13 @@ from test_schemas import check
 
 from pagewise import layouts
 from pagewise.capture.program import find
+from pagewise.capture.run import PLUGIN, capture
 from pagewise.cli import run
 from pagewise.commands.pagesize_guest import described
 from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.guests import boot, debian, verify
 from pagewise.guests.boot import Answer, GuestFailed, Machine, modules
-from pagewise.guests.forecast import expected_faults
+from pagewise.guests.forecast import Faults, faults_by_size, simple_forecast, starts
 from pagewise.guests.program import copy, copy_files
 from pagewise.guests.spec import parse
 
@@ -28,7 +29,7 @@ KIB = 1024
 needs_emulator = pytest.mark.skipif(shutil.which("qemu-x86_64") is None, reason="needs qemu-user")
 
 
-def test_the_forecast_counts_writes_by_page_reads_by_window_and_returns_by_base_page():
+def test_the_simple_forecast_counts_writes_by_page_reads_by_window_and_returns_by_base_page():
     curves = HandCurves(
         {
             4 * KIB: HandCurve(100, {90: 7, 30: 1000}, cold_written=60),
@@ -37,17 +38,45 @@ def test_the_forecast_counts_writes_by_page_reads_by_window_and_returns_by_base_
         }
     )
     files = 15 - 6
-    assert expected_faults(curves, 4 * KIB, 4 * KIB, 400 * KIB) == 60 + files
-    assert expected_faults(curves, 4 * KIB, 4 * KIB, 200 * KIB) == 60 + files + 7
+    assert simple_forecast(curves, 4 * KIB, 4 * KIB, 400 * KIB) == 60 + files
+    assert simple_forecast(curves, 4 * KIB, 4 * KIB, 200 * KIB) == 60 + files + 7
     # Transparent huge pages come back by base pages.
-    assert expected_faults(curves, 16 * KIB, 4 * KIB, 200 * KIB) == 20 + files + 7
-    assert expected_faults(curves, 16 * KIB, 16 * KIB, 320 * KIB) == 20 + files + 5
-    assert expected_faults(curves, 64 * KIB, 64 * KIB, 640 * KIB) == 6 + files + 3
-    # Faults that were counted from mappings are of a kernel with base pages of 4 KiB.
-    faults = {"page_bytes": 16 * KIB, "heap": 30, "anonymous": 4, "file": 2}
-    mapped = replace(curves, minor_faults={16 * KIB: faults})
-    assert expected_faults(mapped, 16 * KIB, 4 * KIB, 200 * KIB) == 30 + 4 + 2 + 7
-    assert expected_faults(mapped, 16 * KIB, 16 * KIB, 320 * KIB) == 20 + files + 5
+    assert simple_forecast(curves, 16 * KIB, 4 * KIB, 200 * KIB) == 20 + files + 7
+    assert simple_forecast(curves, 16 * KIB, 16 * KIB, 320 * KIB) == 20 + files + 5
+    assert simple_forecast(curves, 64 * KIB, 64 * KIB, 640 * KIB) == 6 + files + 3
+
+
+def test_only_kernels_with_base_pages_of_4_kib_get_the_forecast_of_the_kernel():
+    forecasts = {size * KIB: Faults(20, 10, 30) for size in (4, 16)}
+
+    def expected(size: int, of: dict[int, Faults] | None) -> Faults:
+        return verify.expected_of(size, setup(), dense(), 4 << 20, of)
+
+    simple = simple_forecast(dense(), 16 * KIB, 16 * KIB, 4 << 20)
+    assert expected(4 * KIB, forecasts) == Faults(20, 10, 30)
+    # A kernel of the guest has this base page.
+    assert expected(16 * KIB, forecasts) == Faults(simple, simple, simple)
+    assert expected(4 * KIB, None).low == simple_forecast(dense(), 4 * KIB, 4 * KIB, 4 << 20)
+
+
+def test_starts_are_within_a_page_or_the_window_around_a_fault():
+    assert starts(4 * KIB) == starts(64 * KIB) == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert starts(2 << 20) == [0, 64, 128, 192, 256, 320, 384, 448]
+
+
+@needs_emulator
+@pytest.mark.skipif(not PLUGIN.exists(), reason="no capture plugin: make build")
+def test_a_captured_program_faults_more_often_in_less_memory(tmp_path):
+    trace = tmp_path / "sort.pwf"
+    source = tmp_path / "lines"
+    source.write_text("".join(f"{number * 7919 % 10007}\n" for number in range(10_000)))
+    capture(["sort", str(source)], trace, threads=True, stdout=subprocess.DEVNULL)
+    sizes = [4 * KIB, 16 * KIB]
+    ample, short = (faults_by_size(str(trace), sizes, memory) for memory in (1 << 30, 1 << 20))
+    assert ample is not None and short is not None
+    for size in sizes:
+        assert ample[size].low <= ample[size].typical <= ample[size].high < short[size].low
+    assert ample[16 * KIB].high < ample[4 * KIB].low
 
 
 @needs_emulator
@@ -121,13 +150,21 @@ def answer(folder: Path, status: int = 0, oom_kills: int = 0) -> Answer:
 
 
 def test_figures_are_what_the_guest_counted_between_start_and_end(tmp_path):
-    found = verify.measured(answer(tmp_path), "xz", 16 * KIB, setup(), dense(), 4 << 20)
-    assert found["faults"] == {
-        "forecast": expected_faults(dense(), 16 * KIB, 16 * KIB, 4 << 20),
+    found = verify.measured(answer(tmp_path), "xz", 16 * KIB, 4 << 20)
+    assert found == verify.Measured(
+        faults=43, instructions=250_000, bytes_read=8 * 512, huge_pages=2
+    )
+    rounds = [replace(found, faults=faults, huge_pages=faults) for faults in (50, 40, 43)]
+    of_size = verify.summary(16 * KIB, rounds, Faults(20, 10, 30), dense())
+    assert of_size["faults"] == {
+        "forecast": 20,
+        "forecast_low": 10,
+        "forecast_high": 30,
         "measured": 43,
+        "measured_low": 40,
+        "measured_high": 50,
     }
-    assert (found["bytes_read"], found["instructions"]) == (8 * 512, 250_000)
-    assert found["huge_pages"] == 2
+    assert of_size["huge_pages"] == 43
     trial = {
         "schema": verify.SCHEMA,
         "command": ["xz"],
@@ -135,7 +172,8 @@ def test_figures_are_what_the_guest_counted_between_start_and_end(tmp_path):
         "kernels": ["6.12"],
         "memory_bytes": 4 << 20,
         "footprint_bytes": 4 << 20,
-        "sizes": [found],
+        "rounds": 3,
+        "sizes": [of_size],
         "notes": ["cut"],
     }
     check(trial, layouts.schema("pagesize-guest"))
@@ -156,19 +194,23 @@ def test_a_note_says_which_sizes_the_kernel_could_not_give():
 
 
 def test_a_note_says_which_forecasts_are_lower_bounds():
-    assert verify.lower_bounds(setup(), dense(), 64 * 16 * KIB) == []
-    (note,) = verify.lower_bounds(setup(), dense(), 63 * 16 * KIB)
+    assert verify.lower_bounds(setup(), dense(), 64 * 16 * KIB, None) == []
+    (note,) = verify.lower_bounds(setup(), dense(), 63 * 16 * KIB, None)
     assert "fewer than 64 pages of 16 KiB" in note
     # The filter of this trace holds fewer blocks.
-    assert verify.lower_bounds(setup(), replace(dense(), exact_from=4), 63 * 16 * KIB) == []
+    assert verify.lower_bounds(setup(), replace(dense(), exact_from=4), 63 * 16 * KIB, None) == []
+    # The forecast that follows the kernel is none.
+    forecasts = {4 * KIB: Faults(1, 1, 1)}
+    (note,) = verify.lower_bounds(setup(), dense(), 63 * 4 * KIB, forecasts)
+    assert "fewer than 64 pages of 16 KiB" in note
 
 
 def test_errors_of_the_program_in_the_guest_say_what_happened(tmp_path):
     with pytest.raises(GuestFailed, match="16 KiB, with status 1: xz: no such file"):
-        verify.measured(answer(tmp_path, status=1), "xz", 16 * KIB, setup(), dense(), 4 << 20)
+        verify.measured(answer(tmp_path, status=1), "xz", 16 * KIB, 4 << 20)
     with pytest.raises(GuestFailed, match="too little memory for xz"):
         killed = answer(tmp_path, status=137, oom_kills=1)
-        verify.measured(killed, "xz", 16 * KIB, setup(), dense(), 4 << 20)
+        verify.measured(killed, "xz", 16 * KIB, 4 << 20)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +336,6 @@ def test_a_package_without_a_kernel_is_refused(tmp_path, monkeypatch):
         (["--memory", "80%"], "--memory works only with --guest"),
         (["--kernel", "some.deb"], "--kernel works only with --guest"),
         (["--trace", "some.pwf"], "--trace works only with --guest"),
-        (["--guest", "--rounds", "3"], "--rounds works only without --guest"),
         (["--guest", "--kernel", "vmlinuz"], "--kernel vmlinuz: not a Debian package"),
         (["--guest", "--trace", "/dev/null"], "--trace /dev/null is not a trace"),
     ],

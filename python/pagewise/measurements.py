@@ -159,9 +159,18 @@ class GuestFaults(TypedDict):
     """Page faults of a program in a virtual machine."""
 
     forecast: Count
-    """What the program's trace says."""
+    """What the program's trace says: the median over starts of the program in memory."""
+    forecast_low: Count
+    """The fewest at any of these starts."""
+    forecast_high: Count
+    """The most at any of these starts."""
     measured: Count
-    """What the kernel of the virtual machine counted: minor and major faults of the program."""
+    """What the kernel of the virtual machine counted: minor and major faults of the program, the
+    median over the rounds."""
+    measured_low: Count
+    """The fewest of any round."""
+    measured_high: Count
+    """The most of any round."""
 
 
 class GuestTlbMisses(TypedDict):
@@ -174,7 +183,8 @@ class GuestTlbMisses(TypedDict):
 
 
 class GuestRun(TypedDict):
-    """A run of a program in a virtual machine with one page size."""
+    """Runs of a program in a virtual machine with one page size; figures other than faults are of
+    the round with the median of them."""
 
     page_bytes: Count
     """The page size."""
@@ -206,6 +216,8 @@ class GuestTrial(TypedDict):
     """Limit of the memory of the program."""
     footprint_bytes: Count
     """Memory of all pages of 4 KiB that the trace has."""
+    rounds: Count
+    """Runs with each page size."""
     sizes: list[GuestRun]
     """The runs, by page size."""
     notes: list[str]

@@ -20,11 +20,14 @@ def tried_in_guests(
     memory: str,
     page_sizes: str | None,
     kernels: Sequence[Path],
+    rounds: int,
 ) -> GuestTrial:
     """Captures the program if there is no trace of it, runs it in guests, and shows progress."""
     from pagewise.advice.page_size.advise import memory_of
+    from pagewise.guests.forecast import faults_by_size
     from pagewise.guests.verify import prepared, verify
     from pagewise.huge_pages.forecast import transparent_sizes
+    from pagewise.models.page_size_curves import footprint_bytes
     from pagewise.reference_curves import curves
 
     if trace is not None and not is_references(trace):
@@ -40,11 +43,15 @@ def tried_in_guests(
         captured(command, threads=True) if trace is None else nullcontext(str(trace)) as path,
         watched("counting") as progress,
     ):
+        counts = curves(path, progress=progress)
+        memory_bytes = memory_of(memory, footprint_bytes(counts))
         huge_pages = [size for size in setup.page_sizes if size in transparent_sizes()]
-        counts = curves(path, huge_pages=huge_pages, huge_pages_always=True, progress=progress)
+        forecasts = faults_by_size(path, huge_pages, memory_bytes, progress=progress)
     say("note: guests are emulated, so each run takes much longer than the program itself")
     with watched("running", counted="guests") as progress:
-        return verify(setup, command, counts, memory, progress=progress)
+        return verify(
+            setup, command, counts, memory_bytes, forecasts, rounds=rounds, progress=progress
+        )
 
 
 def described(result: GuestTrial) -> list[Part]:

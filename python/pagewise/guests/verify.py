@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pagewise.advice.page_size.advise import memory_of
 from pagewise.capture.program import Program, find
 from pagewise.errors import UsageError
 from pagewise.guests.apply import ARCHITECTURES
@@ -32,7 +31,7 @@ from pagewise.guests.boot import (
     require,
 )
 from pagewise.guests.debian import package
-from pagewise.guests.forecast import expected_faults
+from pagewise.guests.forecast import Faults, simple_forecast
 from pagewise.guests.program import copy_files
 from pagewise.guests.spec import BASE_PAGES, Guest, parse
 from pagewise.guests.start import qemu_arguments, sizes, start
@@ -211,17 +210,24 @@ def verify(
     setup: Setup,
     command: Sequence[str],
     curves: Curves,
-    memory: str,
+    memory_bytes: int,
+    forecasts: Mapping[int, Faults] | None,
     *,
+    rounds: int = 1,
     progress: Progress | None = None,
 ) -> GuestTrial:
-    """Runs the program in a guest for each page size, and compares its faults with the forecast.
+    """Runs the program in guests with each page size, and compares its faults with the forecast.
 
-    ``curves``: of a trace of the same command. ``memory``: a size, or a share of the footprint.
-    Raises GuestFailed if a guest or the program in it fails.
+    ``curves`` and ``forecasts`` (`faults_by_size` with ``memory_bytes``) are of a trace of the same
+    command. A size without a forecast, and one that is the base page of a kernel, gets the
+    `simple_forecast`; only 4 KiB has the other. Raises GuestFailed if a guest or the program in it
+    fails.
     """
-    memory_bytes = memory_of(memory, footprint_bytes(curves))
-    runs, kernels = [], set()
+    expected = {
+        size: expected_of(size, setup, curves, memory_bytes, forecasts) for size in setup.page_sizes
+    }
+    runs: dict[int, list[Measured]] = {size: [] for size in setup.page_sizes}
+    kernels = set()
     with scratch() as folder:
         root = folder / "root"
         content_bytes = copy_files(setup.program, folder / "strace", root)
@@ -229,7 +235,8 @@ def verify(
         own.mkdir(parents=True)
         shutil.copy(package("busybox-static", DEBIAN[setup.guest.architecture]) / BUSYBOX, own)
         (own / "start").write_text(starting(setup.program))
-        for number, page_bytes in enumerate(setup.page_sizes):
+        turns = [size for _ in range(rounds) for size in setup.page_sizes]
+        for number, page_bytes in enumerate(turns):
             machine = setup.machines[setup.base_bytes(page_bytes)]
             place = folder / "guest"
             place.mkdir()
@@ -241,11 +248,12 @@ def verify(
                 TIMEOUT_S,
                 root,
             )
-            runs.append(measured(answer, command[0], page_bytes, setup, curves, memory_bytes))
+            runs[page_bytes].append(measured(answer, command[0], page_bytes, memory_bytes))
             kernels.add((answer.results / "kernel").read_text().strip())
             shutil.rmtree(place)  # its disks
             if progress is not None:
-                progress(number + 1, len(setup.page_sizes))
+                progress(number + 1, len(turns))
+    summaries = [summary(size, runs[size], expected[size], curves) for size in setup.page_sizes]
     return {
         "schema": SCHEMA,
         "command": list(command),
@@ -253,18 +261,22 @@ def verify(
         "kernels": sorted(kernels),
         "memory_bytes": memory_bytes,
         "footprint_bytes": footprint_bytes(curves),
-        "sizes": runs,
+        "rounds": rounds,
+        "sizes": summaries,
         "notes": [
             *cut_note(curves),
-            *lower_bounds(setup, curves, memory_bytes),
-            *few_huge_pages(runs, setup, curves),
+            *lower_bounds(setup, curves, memory_bytes, forecasts),
+            *few_huge_pages(summaries, setup, curves),
         ],
     }
 
 
-def lower_bounds(setup: Setup, curves: Curves, memory_bytes: int) -> list[str]:
-    """A note for each base page of which the memory holds too few for an exact forecast."""
-    bases = sorted({setup.base_bytes(page_bytes) for page_bytes in setup.page_sizes})
+def lower_bounds(
+    setup: Setup, curves: Curves, memory_bytes: int, forecasts: Mapping[int, Faults] | None
+) -> list[str]:
+    """A note for each base page of which the memory holds too few for the simple forecast."""
+    simple = (size for size in setup.page_sizes if not is_followed(size, setup, forecasts))
+    bases = sorted({setup.base_bytes(page_bytes) for page_bytes in simple})
     return [
         f"a memory of {format_size(memory_bytes)} holds fewer than {curves.exact_from} pages of "
         f"{format_size(base)}, so forecasts for the kernel with this base page are lower bounds"
@@ -331,32 +343,72 @@ def machine_of(
     )
 
 
-def measured(
-    answer: Answer,
-    name: str,
+def expected_of(
     page_bytes: int,
     setup: Setup,
     curves: Curves,
     memory_bytes: int,
-) -> GuestRun:
+    forecasts: Mapping[int, Faults] | None,
+) -> Faults:
+    """The forecast for a size."""
+    if forecasts is not None and is_followed(page_bytes, setup, forecasts):
+        return forecasts[page_bytes]
+    faults = simple_forecast(curves, page_bytes, setup.base_bytes(page_bytes), memory_bytes)
+    return Faults(faults, faults, faults)
+
+
+def is_followed(page_bytes: int, setup: Setup, forecasts: Mapping[int, Faults] | None) -> bool:
+    """Whether the forecast for a size follows what the guest's kernel does."""
+    has_one = forecasts is not None and page_bytes in forecasts
+    return has_one and setup.base_bytes(page_bytes) == PAGE_BYTES
+
+
+@dataclass(frozen=True)
+class Measured:
     """The figures of one guest."""
+
+    faults: int
+    instructions: int
+    bytes_read: int
+    huge_pages: int
+
+
+def measured(answer: Answer, name: str, page_bytes: int, memory_bytes: int) -> Measured:
+    """The figures of one guest. Raises GuestFailed if the program failed in it."""
     if answer.status != 0:
         raise failed(answer, name, page_bytes, memory_bytes)
     before, after = (counts((answer.results / file).read_text()) for file in ("before", "after"))
     rise = {name: after[name] - before[name] for name in after}
     faults = map(int, (answer.results / "faults").read_text().split())
-    base = setup.base_bytes(page_bytes)
+    return Measured(
+        faults=sum(faults),
+        instructions=rise["cpu_us"] * 1000,
+        bytes_read=rise["sectors"] * SECTOR_BYTES,
+        huge_pages=rise["huge_pages"],
+    )
+
+
+def summary(
+    page_bytes: int, runs: Sequence[Measured], expected: Faults, curves: Curves
+) -> GuestRun:
+    """The figures of all rounds of a size."""
+    ordered = sorted(runs, key=lambda run: run.faults)
+    typical = ordered[(len(ordered) - 1) // 2]
     tlb = [HARDWARE.tlb_entries, HARDWARE.second_tlb_entries]
     first, second = curves.sizes[page_bytes].tlb_misses(tlb)
     return {
         "page_bytes": page_bytes,
         "faults": {
-            "forecast": expected_faults(curves, page_bytes, base, memory_bytes),
-            "measured": sum(faults),
+            "forecast": expected.typical,
+            "forecast_low": expected.low,
+            "forecast_high": expected.high,
+            "measured": typical.faults,
+            "measured_low": ordered[0].faults,
+            "measured_high": ordered[-1].faults,
         },
-        "instructions": rise["cpu_us"] * 1000,
-        "bytes_read": rise["sectors"] * SECTOR_BYTES,
-        "huge_pages": rise["huge_pages"],
+        "instructions": typical.instructions,
+        "bytes_read": typical.bytes_read,
+        "huge_pages": typical.huge_pages,
         "tlb_misses": {"first": int(first), "second": int(second)},
     }
 
