@@ -298,9 +298,9 @@ def few_huge_pages(runs: Sequence[GuestRun], setup: Setup, curves: Curves) -> li
         return []
     return [
         f"the kernel gave fewer pages of {', '.join(few)} than half of the blocks that the program "
-        "writes to first: a huge page must fit into its mapping, and glibc extends the heap by "
-        "little more than 128 KiB at a time; with GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in "
-        "the environment, by 4 MiB"
+        "writes to first: a huge page must fit into its mapping and below the limit, and glibc "
+        "extends the heap by little more than 128 KiB at a time; with "
+        "GLIBC_TUNABLES=glibc.malloc.top_pad=4194304 in the environment, by 4 MiB"
     ]
 
 
