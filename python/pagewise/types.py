@@ -764,7 +764,10 @@ class Header(TypedDict):
     files: NotRequired[list[File]]
     """Files with pages in the trace, by number: see `FILE_PAGE_BITS`."""
     recorder: NotRequired[About | None]
-    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`."""
+    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`;
+    the first recording's if the trace joins several."""
+    further_recorders: NotRequired[list[About]]
+    """The descriptions of the other recordings, if the trace joins several."""
     recorded_ns: NotRequired[int | None]
     """Nanoseconds that the recorder ran; `None` if unknown."""
     zeros: NotRequired[Zeros | None]
