@@ -1134,6 +1134,8 @@ class Outcome(TypedDict):
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     """Operations of the slow tier."""
     promotions: int
     """Known pages that entered the fast tier."""
@@ -1602,6 +1604,8 @@ class Simulate(TypedDict):
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     """Operations of the slow tier."""
     promotions: int
     """Known pages that entered the fast tier."""
