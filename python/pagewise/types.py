@@ -718,12 +718,17 @@ class Freeze(TypedDict):
 
 
 class Gap(TypedDict):
-    """A stretch of time without events, in seconds since the first event."""
+    """A stretch of time without events, in seconds since the first event. Where the clock stepped
+    back by a minute or more, `from_s` and `to_s` count on, and the recorded times do not."""
 
     from_s: float
     """Time of the event before the gap."""
     to_s: float
     """Time of the event after the gap."""
+    recorded_from_s: float
+    """Recorded time of the event before the gap, by which `slice` cuts."""
+    recorded_to_s: float
+    """Recorded time of the event after the gap, by which `slice` cuts."""
 
 
 class Header(TypedDict):
