@@ -1134,13 +1134,13 @@ class Outcome(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     is_of_swap: bool
     """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts
-    kind: Literal["swap", "block", "objects"]
-    """What the pages of the trace are."""
     """Operations of the slow tier."""
     promotions: int
     """Known pages that entered the fast tier."""
@@ -1604,13 +1604,13 @@ class Simulate(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     is_of_swap: bool
     """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts
     """Operations of the fast tier."""
     slow: TierCounts
-    kind: Literal["swap", "block", "objects"]
-    """What the pages of the trace are."""
     """Operations of the slow tier."""
     promotions: int
     """Known pages that entered the fast tier."""
