@@ -228,8 +228,7 @@ mod tests {
     #[test]
     fn times_go_on_after_the_clock_stepped_back() {
         let found = timeline(&[5000, 5010, 5100, 1000, 1010, 1130, 1131]);
-        let gaps =
-            [gap((10.0, 100.0), (10.0, 100.0)), gap((110.0, 230.0), (-3990.0, -3870.0))];
+        let gaps = [gap((10.0, 100.0), (10.0, 100.0)), gap((110.0, 230.0), (-3990.0, -3870.0))];
         assert_eq!(found.gaps(), gaps);
         assert_eq!(found.duration_ns(), Some(231 * SECOND));
         assert_eq!((found.recordings(), found.active_ns()), (2, Some(21 * SECOND)));
