@@ -258,6 +258,10 @@ def test_gaps_after_a_step_back_have_the_times_that_slice_takes(
     assert run(["info", str(trace)]) == 0
     text = capsys.readouterr().out
     assert "at -16 min 11 s" in text and "steps back" in text
+    for times, events in (("-971s", "-870s"), 1), (("-980s", "-971s"), 9), (("-870s", "0s"), 10):
+        options = ["--from", times[0], "--to", times[1], "-o", str(part), "--force"]
+        assert run(["slice", str(trace), *options]) == 0
+        assert pw.info(part)["header"]["events"] == events
     # Written the other way round, the times that info prints cut out the last ten events.
     path = write_steps(
         tmp_path / "other.csv",
@@ -269,7 +273,7 @@ def test_gaps_after_a_step_back_have_the_times_that_slice_takes(
     gap = pw.info(trace)["gaps"][1]
     assert (gap["recorded_from_s"], gap["recorded_to_s"]) == (89, 280)
     start, stop = gap["recorded_from_s"] + 1, gap["recorded_to_s"]
-    pw.slice_trace(trace, part, start=start, stop=stop)
+    pw.slice_trace(trace, part, start=start, stop=stop, force=True)
     assert pw.info(part)["header"]["events"] == 0
     pw.slice_trace(trace, part, start=start - 1, stop=stop + 1, force=True)
     assert pw.info(part)["header"]["events"] == 2

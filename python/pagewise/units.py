@@ -86,6 +86,12 @@ def whole(value: object) -> int:
         ) from error
 
 
+def parse_recorded_time(text: str | int | float) -> int:
+    """Nanoseconds of a time since the first event; negative where the clock stepped back."""
+    written = f"{text:.9f}" if isinstance(text, float) else str(text)
+    return -parse_time(written[1:]) if written.startswith("-") else parse_time(written)
+
+
 def parse_time(text: str | int | float) -> int:
     """Nanoseconds of a time such as ``1500ms``; a bare number is seconds."""
     if isinstance(text, float):
