@@ -1,4 +1,4 @@
-//! The processor time that programs beside a run use while it goes on.
+//! The programs beside a run, and the processor time that they and kernel threads use while it goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,6 +40,12 @@ impl OtherPrograms {
         before
             .retain(|number, _| *number != own && *number != INIT && !descendants.contains(number));
         Ok(OtherPrograms { own, before })
+    }
+
+    /// Their numbers, with that of init, unless init is the run itself.
+    pub(crate) fn numbers(&self) -> BTreeSet<u32> {
+        let init = Some(INIT).filter(|&init| init != self.own);
+        self.before.keys().copied().chain(init).collect()
     }
 
     /// The ticks that they have used since, with the children that they started. Those of a process that ended are
@@ -94,13 +100,25 @@ fn ancestors(processes: &BTreeMap<u32, Seen>, number: u32) -> BTreeSet<u32> {
     found
 }
 
+/// The processor time in ticks that the kernel threads that run now have used.
+///
+/// # Errors
+/// The operating system refuses.
+pub(crate) fn kernel_ticks(root: &Root) -> Result<u64, Error> {
+    Ok(threads_or_programs(root, true)?.values().map(|thread| thread.used_ticks).sum())
+}
+
+/// The programs. Kernel threads are none: reclaim and I/O of the run are among their work.
 fn seen(root: &Root) -> Result<BTreeMap<u32, Seen>, Error> {
+    threads_or_programs(root, false)
+}
+
+fn threads_or_programs(root: &Root, is_kernel: bool) -> Result<BTreeMap<u32, Seen>, Error> {
     let read = |number: u32| {
         // A process may end after it was listed.
         let text = root.read(format!("/proc/{number}/stat")).ok()??;
         let stat = Stat::parse(text.as_bytes())?;
-        // Reclaim and I/O of the run are among the work of kernel threads.
-        (!stat.is_kernel_thread()?).then_some(())?;
+        (stat.is_kernel_thread()? == is_kernel).then_some(())?;
         let seen = Seen {
             parent: stat.parent()?,
             start_ticks: stat.start_ticks()?,
@@ -157,6 +175,7 @@ mod tests {
         };
         write(50, 2, 0x20_0040);
         write(51, 1, 0x40_0000);
+        assert_eq!(kernel_ticks(&root).unwrap(), 10);
         let found = seen(&root).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [&51]);
         assert_eq!((found[&51].used_ticks, found[&51].start_ticks), (10, 77));
