@@ -236,6 +236,8 @@ def test_a_run_notices_what_other_programs_read(tmp_path: Path) -> None:
     file.write_bytes(os.urandom(32 << 20))
     os.sync()
     read = f"dd if={file} of=/dev/null bs=1M iflag=direct status=none"
+    if subprocess.run(["sh", "-c", read], capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("files here cannot be read past the page cache")
     loop = f"while test -e {file}; do sh -c '{read}; true'; done"
     with subprocess.Popen(["sh", "-c", loop]):
         try:
@@ -244,7 +246,7 @@ def test_a_run_notices_what_other_programs_read(tmp_path: Path) -> None:
             file.unlink()
     assert finished.returncode == 0, finished.stderr
     about = tomllib.loads((tmp_path / "plan" / "run.toml").read_text())
-    assert about["checks"]["foreign_read_share"] > 0.01 and not about["valid"]
+    assert about["checks"]["foreign_read_share"] > 0.03 and not about["valid"]
     reasons = [reason for reason in about["invalid_because"] if "read from disks" in reason]
     assert len(reasons) == 1 and reasons[0].endswith(
         "% of the bytes read from disks are of other programs"

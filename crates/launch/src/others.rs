@@ -100,12 +100,33 @@ fn ancestors(processes: &BTreeMap<u32, Seen>, number: u32) -> BTreeSet<u32> {
     found
 }
 
-/// The processor time in ticks that the kernel threads that run now have used.
-///
-/// # Errors
-/// The operating system refuses.
-pub(crate) fn kernel_ticks(root: &Root) -> Result<u64, Error> {
-    Ok(threads_or_programs(root, true)?.values().map(|thread| thread.used_ticks).sum())
+/// The kernel threads at the beginning of a run.
+#[derive(Debug)]
+pub(crate) struct KernelThreads {
+    before: BTreeMap<u32, Seen>,
+}
+
+impl KernelThreads {
+    /// The kernel threads that run now.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn now(root: &Root) -> Result<KernelThreads, Error> {
+        Ok(KernelThreads { before: threads_or_programs(root, true)? })
+    }
+
+    /// The processor time in ticks that kernel threads have used since, without those that have ended.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn ticks_until_now(&self, root: &Root) -> Result<u64, Error> {
+        let used = |(number, now): (&u32, &Seen)| {
+            let before = self.before.get(number);
+            let same = before.filter(|before| before.start_ticks == now.start_ticks);
+            now.used_ticks.saturating_sub(same.map_or(0, |before| before.used_ticks))
+        };
+        Ok(threads_or_programs(root, true)?.iter().map(used).sum())
+    }
 }
 
 /// The programs. Kernel threads are none: reclaim and I/O of the run are among their work.
@@ -175,7 +196,17 @@ mod tests {
         };
         write(50, 2, 0x20_0040);
         write(51, 1, 0x40_0000);
-        assert_eq!(kernel_ticks(&root).unwrap(), 10);
+        let threads = KernelThreads::now(&root).unwrap();
+        assert_eq!(threads.ticks_until_now(&root).unwrap(), 0);
+        // The number of a thread that has ended is used again.
+        let other = KernelThreads {
+            before: [(50, Seen { parent: 2, start_ticks: 76, used_ticks: 90 })].into(),
+        };
+        assert_eq!(other.ticks_until_now(&root).unwrap(), 10);
+        let ended = KernelThreads {
+            before: [(49, Seen { parent: 2, start_ticks: 1, used_ticks: 1000 })].into(),
+        };
+        assert_eq!(ended.ticks_until_now(&root).unwrap(), 10);
         let found = seen(&root).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [&51]);
         assert_eq!((found[&51].used_ticks, found[&51].start_ticks), (10, 77));

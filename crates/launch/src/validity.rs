@@ -11,7 +11,7 @@ use trace::input::Input;
 use trace::recording::{Record, RecordingBlock, flag, kind, read_about};
 
 use crate::Error;
-use crate::others::{self, OtherPrograms};
+use crate::others::{KernelThreads, OtherPrograms};
 
 /// The names of the counters of `/proc/vmstat` that are kept begin with these.
 const KEPT: [&str; 11] = [
@@ -111,14 +111,15 @@ pub(crate) struct Checks {
     /// without those that kernel threads issued for them; None if all requests read less than 16 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     foreign_read_share: Option<f64>,
-    /// As `foreign_read_share`, of bytes written.
+    /// The share of the bytes that recorded requests wrote to disks whose requests programs beside the run issued,
+    /// without those that kernel threads issued for them; None if all requests wrote less than 16 MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     foreign_write_share: Option<f64>,
     /// The largest share of all processors that was busy in a second before and in a second after the visits, or that
     /// other programs used during the visits.
     load_other: f64,
     /// The share of all processors' time that kernel threads used during the visits, among them those that reclaim
-    /// memory for the run and do its I/O.
+    /// memory for the run and do its I/O, without those that ended meanwhile.
     kernel_thread_share: f64,
     /// The share of all processors' time that the host of a virtual machine took during the visits.
     steal_share: f64,
@@ -147,7 +148,7 @@ pub(crate) struct Observed {
     before: RawCounters,
     ticks: Ticks,
     others: OtherPrograms,
-    kernel_ticks: u64,
+    kernel_threads: KernelThreads,
     load: f64,
 }
 
@@ -195,7 +196,8 @@ struct Members {
 }
 
 impl Members {
-    /// A new process belongs where its parent does, whoever had its number before.
+    /// A new process is of the programs beside the run if its parent is. A number stays an application's once it was
+    /// one.
     fn fork(&mut self, process: u32, parent: u32) {
         if self.applications.contains(&parent) {
             self.applications.insert(process);
@@ -306,7 +308,7 @@ impl Observed {
     pub(crate) fn begin(root: &Root, load: f64) -> Result<Observed, Error> {
         let others = OtherPrograms::now(root)?;
         let (before, ticks) = (RawCounters::now(root)?, Ticks::now(root)?);
-        Ok(Observed { before, ticks, others, kernel_ticks: others::kernel_ticks(root)?, load })
+        Ok(Observed { before, ticks, others, kernel_threads: KernelThreads::now(root)?, load })
     }
 
     /// Reads the counters after the last visit; `group` is the memory cgroup of the run. The load is measured again
@@ -319,8 +321,7 @@ impl Observed {
         let ticks = Ticks::now(root)?.since(self.ticks);
         let steal_share = ticks.share(ticks.stolen);
         let load_other = self.load.max(ticks.share(self.others.ticks_until_now(root, group)?));
-        let kernel_ticks = others::kernel_ticks(root)?.saturating_sub(self.kernel_ticks);
-        let kernel_thread_share = ticks.share(kernel_ticks);
+        let kernel_thread_share = ticks.share(self.kernel_threads.ticks_until_now(root)?);
         let checks = Checks { load_other, kernel_thread_share, steal_share, ..Checks::default() };
         Ok(Observation { counters, checks, others: self.others.numbers() })
     }

@@ -46,7 +46,7 @@ PARTS_OF_A_MACHINE: tuple[Literal["machine", "kernel", "processors", "memory_byt
     "processors",
     "memory_bytes",
 )
-"""Fields of a recorder that are equal in all recordings of one machine."""
+"""Recordings in which one of these fields differs count as of different machines."""
 FAST = "zram-lz4"
 SLOW_ALGORITHMS = {"zstd": "zram-zstd", "deflate": "zram-zstd", "842": "zram-zstd"}
 """Devices by zram's algorithm; all others take about as long as lz4."""

@@ -190,7 +190,7 @@ fn refuse_other_traces(request: &SimulateRequest, header: &trace::Header) -> Res
     if request.readahead == Readahead::Recorded && has_slots && header.recorders().count() > 1 {
         return Err(Error::usage(
             "readahead=recorded needs recordings that all show which faults read the device: of those \
-             that this trace joins, at least one was made without BPF; import the others without it, \
+             that this trace joins, at least one was made without BPF; import only those made with BPF, \
              or take readahead=kernel, which assumes the kernel's rules",
         ));
     }
