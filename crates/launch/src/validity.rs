@@ -195,7 +195,7 @@ struct Members {
 }
 
 impl Members {
-    /// A new process belongs where its parent does, whoever had its number before.
+    /// A new process belongs where its parent does, whichever process had its number before.
     fn fork(&mut self, process: u32, parent: u32) {
         if self.applications.contains(&parent) {
             self.applications.insert(process);
@@ -573,7 +573,7 @@ mod tests {
             auxiliary: parent,
             ..Record::default()
         };
-        // 20 reclaims memory of the application; a child of the application that nobody saw owns pages too.
+        // 20 reclaims memory of the application; a child of the application that no look saw owns pages too.
         let found = counted(&[
             out(7, 20, 90, 0),
             out(20, 7, 3, 0),
