@@ -133,7 +133,7 @@ def _drawn(random: Generator, times: NDArray[int64], of: int) -> NDArray[int64]:
 def _figures(
     values: NDArray[float64], counts: NDArray[int64], quantile: float | None
 ) -> NDArray[float64]:
-    """The mean or quantile of each sample, which has each of the sorted values so many times."""
+    """The mean or quantile of each sample, which has this many of each of the sorted values."""
     import numpy
 
     sizes = counts.sum(axis=1)

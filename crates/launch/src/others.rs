@@ -42,7 +42,7 @@ impl OtherPrograms {
         Ok(OtherPrograms { own, before })
     }
 
-    /// Their numbers, with that of init, unless init is the run itself.
+    /// The numbers of the programs beside the run, with that of init, unless init is the run itself.
     pub(crate) fn numbers(&self) -> BTreeSet<u32> {
         let init = Some(INIT).filter(|&init| init != self.own);
         self.before.keys().copied().chain(init).collect()

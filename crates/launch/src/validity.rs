@@ -574,7 +574,7 @@ mod tests {
             auxiliary: parent,
             ..Record::default()
         };
-        // 20 reclaims memory of the application; a child of the application that nobody saw owns pages too.
+        // 20 reclaims memory of the application; a child of the application that no look saw owns pages too.
         let found = counted(&[
             out(7, 20, 90, 0),
             out(20, 7, 3, 0),
