@@ -333,7 +333,11 @@ def advice() -> dict[str, Any]:
         "worth": {
             "fast_tier_bytes": 2**28,
             "io_share": spread(0.67),
-            "next_cheaper": {"fast_tier_bytes": 2**27, "regret": spread(0.12)},
+            "next_cheaper": {
+                "architecture": "priority",
+                "fast_tier_bytes": 2**27,
+                "regret": spread(0.12),
+            },
             "stock_linux": regret,
         },
         "reference": {"what": EVIL, "io_bytes": 2**31, "fast_tier_bytes": None},

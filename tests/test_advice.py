@@ -16,6 +16,7 @@ from pagewise.advice import evidence, reference, stock_linux
 from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import Question, advise_swap
+from pagewise.advice.trial import Trial
 from pagewise.cli import run
 from pagewise.commands.advise import curves, described
 from pagewise.errors import UsageError
@@ -59,6 +60,38 @@ def test_ranges_enclose_the_typical_figure(advice: dict):
     assert worth["io_time_s"]["low"] < worth["io_time_s"]["high"]
     assert worth["io_time_s"]["typical"] < advice["alone"]["io_time_s"]["typical"]
     assert worth["next_cheaper"]["fast_tier_bytes"] < worth["fast_tier_bytes"]
+
+
+def test_the_next_cheaper_choice_is_the_best_at_the_smaller_size(trace: Path):
+    """`priority` is best at the larger size only, and `nvm-cache` is not on stock Linux."""
+    with numbered_meanwhile(pw.read(trace)) as found:
+        question = Question(found, "zram-lz4", "emmc-5.1")
+        [outcome] = question.outcomes([("flash", 0)])
+        devices = question.described(None)
+
+    def slow_reads(reads: int) -> dict:
+        return {**outcome, "slow": {**outcome["slow"], "reads": reads, "writes": 0}}
+
+    by_size = {"priority": (90, 40), "hierarchical": (60, 50), "nvm-cache": (50, 30)}
+    outcomes = {
+        name: {size: slow_reads(reads) for size, reads in zip((MIB, 2 * MIB), each, strict=True)}
+        for name, each in by_size.items()
+    }
+    limit = board(devices.fast, 64 * MIB, 3.0)
+    trial = Trial(devices, limit, slow_reads(100), outcomes)
+    assert trial.availability("nvm-cache") is None
+    found = {
+        (name, size): trial.at_size(name, size)["next_cheaper"]
+        for name, size in (("priority", 2 * MIB), ("nvm-cache", 2 * MIB), ("priority", MIB))
+    }
+    for (name, size), other, smaller, more in (
+        (("priority", 2 * MIB), "hierarchical", MIB, 60 / 40 - 1),
+        (("nvm-cache", 2 * MIB), "nvm-cache", MIB, 50 / 30 - 1),
+        (("priority", MIB), None, 0, 100 / 90 - 1),
+    ):
+        cheaper = found[name, size]
+        assert (cheaper["architecture"], cheaper["fast_tier_bytes"]) == (other, smaller)
+        assert cheaper["regret"]["typical"] == pytest.approx(more)
 
 
 def test_an_architecture_that_decides_by_latency_is_replayed_at_each_latency(trace: Path):

@@ -114,7 +114,7 @@ ADVICE = {
     "today": "architecture by can_run fast_tier_bytes io_time_s io_share slow_bytes wear_fast "
     "life_fast_years busy_fast wear_slow life_slow_years busy_slow memory next_cheaper stock_linux",
     "today.io_share": "low typical high",
-    "today.next_cheaper": "fast_tier_bytes regret",
+    "today.next_cheaper": "architecture fast_tier_bytes regret",
     "best": "architecture by can_run missing fast_tier_bytes io_time_s io_share",
     "candidates.0": "architecture mean_io_share sizes",
     "candidates.0.sizes.0": "fast_tier_bytes io_share",

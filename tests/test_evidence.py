@@ -241,6 +241,44 @@ def test_info_names_gaps_and_joined_recordings(
     assert all(f"from {begin}" in text for begin in ("9 s", "1 min 59 s", "3 min 49 s"))
 
 
+def test_gaps_after_a_step_back_have_the_times_that_slice_takes(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    # Ten seconds at 1000 s, back to 20 s, and a gap from 29 s to 130 s.
+    starts = (1000, 20, 130)
+    steps = list(rounds(10, 3))[:30]
+    path = write_steps(
+        tmp_path / "joined.csv", steps, lambda number: starts[number // 10] + number % 10
+    )
+    trace, part = tmp_path / "joined.parquet", tmp_path / "part.parquet"
+    pw.import_trace(path, trace)
+    (gap,) = pw.info(trace)["gaps"]
+    assert gap["to_s"] - gap["from_s"] == pytest.approx(101)
+    assert (gap["recorded_from_s"], gap["recorded_to_s"]) == (-971, -870)
+    assert run(["info", str(trace)]) == 0
+    text = capsys.readouterr().out
+    assert "at -16 min 11 s" in text and "steps back" in text
+    for times, events in (("-971s", "-870s"), 1), (("-980s", "-971s"), 9), (("-870s", "0s"), 10):
+        options = ["--from", times[0], "--to", times[1], "-o", str(part), "--force"]
+        assert run(["slice", str(trace), *options]) == 0
+        assert pw.info(part)["header"]["events"] == events
+    # Written the other way round, the times that info prints cut out the last ten events.
+    path = write_steps(
+        tmp_path / "other.csv",
+        (steps + steps)[:40],
+        lambda number: (20, 1000, 100, 300)[number // 10] + number % 10,
+    )
+    trace = tmp_path / "other.parquet"
+    pw.import_trace(path, trace)
+    gap = pw.info(trace)["gaps"][1]
+    assert (gap["recorded_from_s"], gap["recorded_to_s"]) == (89, 280)
+    start, stop = gap["recorded_from_s"] + 1, gap["recorded_to_s"]
+    pw.slice_trace(trace, part, start=start, stop=stop, force=True)
+    assert pw.info(part)["header"]["events"] == 0
+    pw.slice_trace(trace, part, start=start - 1, stop=stop + 1, force=True)
+    assert pw.info(part)["header"]["events"] == 2
+
+
 def test_slices_have_equal_active_time() -> None:
     info = {
         "active_s": 20.0,

@@ -214,6 +214,16 @@ def test_recordings_that_do_not_say_have_no_machine():
     assert recorded({"recorder": older}) is recorded({}) is None
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"kernel": "5.10.0"}, {"machine": "x86_64"}, {"processors": 2}, {"memory_bytes": 512 * MIB}],
+)
+def test_joined_recordings_of_two_machines_have_no_machine(other: dict[str, Any]):
+    alike = {**PHONE, "command": ["sleep", "1"]}
+    assert recorded({"recorder": PHONE, "further_recorders": [alike]}) is not None
+    assert recorded({"recorder": PHONE, "further_recorders": [alike, {**PHONE, **other}]}) is None
+
+
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """600 pages go out one after the other and come in again, twenty times in two minutes."""

@@ -185,6 +185,27 @@ def test_block_requests_size_no_swap_in_a_report() -> None:
     assert setup in finding.statement
 
 
+def test_simulations_of_a_cache_trace_replay_no_block_requests(tmp_path: Path) -> None:
+    rows = [f"{number},{number * 7 % 60}" for number in range(400)]
+    (tmp_path / "cache.csv").write_text("\n".join(["time,id", *rows]) + "\n")
+    trace = tmp_path / "cache.parquet"
+    pw.import_trace(tmp_path / "cache.csv", trace, as_="objects", map="time=time,id=id")
+    cells = [
+        pw.simulate(trace, architecture=each, fast_tier=size, fast="4/5us", slow="90/40us")
+        for each, size in (("flash", 0), ("priority", "64KiB"), ("adaptive", "64KiB"))
+    ]
+    assert {cell["kind"] for cell in cells} == {"objects"}
+    for results in (cells, [pw.analyze(trace), *cells]):
+        pw.report(results, tmp_path / "page.html", force=True)
+        assert "<title>Cache trace" in (tmp_path / "page.html").read_text()
+        panels = panels_of(results)
+        for identifier in ("architectures", "pareto"):
+            text = panels[identifier].finding
+            assert text.startswith("The trace cache has the objects of a cache, which cannot size")
+        findings = verdict(gather(results), set(panels)).findings
+        assert "block requests" not in " ".join(each.statement for each in findings)
+
+
 def panels_of(results: list[Any]) -> dict[str, Panel]:
     """The panels of a report on these results."""
     inputs = gather(results)

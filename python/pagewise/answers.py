@@ -214,12 +214,15 @@ class Regret(TypedDict):
 
 
 class Cheaper(TypedDict):
-    """The next smaller size, and how much more I/O time it takes."""
+    """The best at the next smaller size, and how much more I/O time it takes."""
 
+    architecture: str | None
+    """The architecture with the least I/O time at that size; if the choice is one of stock Linux, only
+    those of stock Linux count. Null without a fast tier."""
     fast_tier_bytes: Count
     """The size of the fast tier; 0 is no fast tier."""
     regret: Spread
-    """More I/O time, as a share."""
+    """More I/O time, as a share; negative if the smaller size takes less."""
 
 
 class TakenMemory(TypedDict):
@@ -249,7 +252,7 @@ class AtSize(BothStrain):
     memory: TakenMemory | None
     """What a tier in memory takes; null if the tier is none."""
     next_cheaper: Cheaper
-    """The next smaller size."""
+    """The best at the next smaller size."""
     stock_linux: Regret
     """The best that stock Linux has at this size."""
 

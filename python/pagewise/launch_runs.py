@@ -38,6 +38,7 @@ class Visit:
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
     ``taken_bytes`` is free memory of the machine before the launch, ``free_before_bytes``, less
     that after it.
+    ``repeat`` is the number of the run among pooled ones.
     ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
     that the killer ended. ``major_faults`` of the machine is None in older runs.
     """
@@ -61,6 +62,7 @@ class Visit:
     taken_bytes: int | None = None
     free_before_bytes: int | None = None
     major_faults: int | None = None
+    repeat: int = 0
     waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pagewise import _core
 from pagewise.errors import UsageError
-from pagewise.units import parse_time
+from pagewise.units import parse_recorded_time
 
 if TYPE_CHECKING:
     import numpy
@@ -183,9 +183,10 @@ def slice_trace(
 ) -> Header:
     """Copies the events from ``start`` (included) to ``stop`` (excluded) of a trace file.
 
-    Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds.
+    Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds. Events before
+    which the clock stepped back to an earlier time than the first event's have negative times.
     """
-    from_ns, to_ns = (None if when is None else parse_time(when) for when in (start, stop))
+    from_ns, to_ns = (None if when is None else parse_recorded_time(when) for when in (start, stop))
     if from_ns is not None and to_ns is not None and from_ns >= to_ns:
         raise UsageError(
             f"the time from {start} to {stop} is empty", hint="the end must be after the start"

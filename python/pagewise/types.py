@@ -718,12 +718,17 @@ class Freeze(TypedDict):
 
 
 class Gap(TypedDict):
-    """A stretch of time without events, in seconds since the first event."""
+    """A stretch of time without events, in seconds since the first event. Where the clock stepped
+    back by a minute or more, `from_s` and `to_s` count on, and the recorded times do not."""
 
     from_s: float
     """Time of the event before the gap."""
     to_s: float
     """Time of the event after the gap."""
+    recorded_from_s: float
+    """Recorded time of the event before the gap, by which `slice` cuts."""
+    recorded_to_s: float
+    """Recorded time of the event after the gap, by which `slice` cuts."""
 
 
 class Header(TypedDict):
@@ -764,7 +769,10 @@ class Header(TypedDict):
     files: NotRequired[list[File]]
     """Files with pages in the trace, by number: see `FILE_PAGE_BITS`."""
     recorder: NotRequired[About | None]
-    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`."""
+    """The recorder's description of its machine and settings, in recordings of `pagewise-agent`;
+    the first recording's if the trace joins several."""
+    further_recorders: NotRequired[list[About]]
+    """The descriptions of the other recordings, if the trace joins several."""
     recorded_ns: NotRequired[int | None]
     """Nanoseconds that the recorder ran; `None` if unknown."""
     zeros: NotRequired[Zeros | None]
@@ -1152,6 +1160,8 @@ class Outcome(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     is_of_swap: bool
     """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts
@@ -1620,6 +1630,8 @@ class Simulate(TypedDict):
     """Name of the slow device."""
     page_bytes: int
     """Bytes of a page."""
+    kind: Literal["swap", "block", "objects"]
+    """What the pages of the trace are."""
     is_of_swap: bool
     """Whether the pages are those of swap areas, so that the outcome can size swap."""
     fast: TierCounts

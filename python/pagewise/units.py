@@ -86,6 +86,20 @@ def whole(value: object) -> int:
         ) from error
 
 
+def parse_recorded_time(text: str | int | float) -> int:
+    """Nanoseconds of a time since the first event; negative where the clock stepped back.
+
+    Raises UsageError if it is no time.
+    """
+    written = f"{text:.9f}" if isinstance(text, float) else str(text)
+    if not written.startswith("-"):
+        return parse_time(written)
+    try:
+        return -parse_time(written[1:])
+    except UsageError as error:
+        raise UsageError(f"{written}: {error}", hint=error.hint) from error
+
+
 def parse_time(text: str | int | float) -> int:
     """Nanoseconds of a time such as ``1500ms``; a bare number is seconds."""
     if isinstance(text, float):

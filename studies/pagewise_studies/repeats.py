@@ -92,7 +92,9 @@ def _pooled(name: str, runs: Sequence[LaunchRun]) -> LaunchRun:
     return replace(
         runs[0],
         name=name,
-        visits=tuple(visit for run in runs for visit in run.visits),
+        visits=tuple(
+            replace(visit, repeat=number) for number, run in enumerate(runs) for visit in run.visits
+        ),
         victims=tuple(victim for run in runs for victim in run.victims),
         unfinished=next((run.unfinished for run in runs if run.unfinished), None),
     )

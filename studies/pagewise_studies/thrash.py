@@ -19,7 +19,7 @@ from pagewise.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise_studies.bootstrap import BOOTSTRAP
+from pagewise_studies.bootstrap import NESTED_BOOTSTRAP
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.repeats import Repeats, judged, repeats_of
 from pagewise_studies.thrash_checks import verdicts
@@ -71,7 +71,7 @@ def study(
         runs=runs,
         arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
-        seeded=BOOTSTRAP,
+        seeded=NESTED_BOOTSTRAP,
         losses={run.name: run.losses(output) for run in runs},
     )
 

@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB
-from pagewise_studies.bootstrap import interval, ratio_interval
+from pagewise_studies.bootstrap import Nested, nested_interval, nested_ratio_interval
 from pagewise_studies.figure import spread
 from pagewise_studies.repeats import Repeats
 from pagewise_studies.table import Row, Table
@@ -94,7 +94,8 @@ def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
         "launches",
         "Launch times in seconds",
         "From request to first answer, without unanswered visits. *Cold*: share of visits that "
-        "started the program. *From* and *to*: 95 % intervals by bootstrap over visits.",
+        "started the program. *From* and *to*: 95 % intervals by bootstrap over applications, runs "
+        "and visits.",
         list(_launches(runs, seed)),
         shares=("cold",),
     )
@@ -105,8 +106,9 @@ def _launches(runs: Sequence[LaunchRun], seed: int) -> Iterator[Row]:
         visits, times = run.during(first, last), run.launches(first, last)
         if not times:
             continue
-        mean_low, mean_high = interval(times, None, seed, f"{run.name} {name} mean")
-        median_low, median_high = interval(times, 0.5, seed, f"{run.name} {name} median")
+        nested, label = by_app_and_run(run, first, last), f"{run.name} {name}"
+        mean_low, mean_high = nested_interval(nested, None, seed, f"{label} mean")
+        median_low, median_high = nested_interval(nested, 0.5, seed, f"{label} median")
         yield {
             "run": series(run),
             "rounds": name,
@@ -125,13 +127,22 @@ def _launches(runs: Sequence[LaunchRun], seed: int) -> Iterator[Row]:
         }
 
 
+def by_app_and_run(run: LaunchRun, first: int, last: int | None) -> Nested:
+    """Launch times of some rounds by application and repeat."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for visit in run.during(first, last):
+        if visit.launch_s is not None:
+            found.setdefault(visit.app, {}).setdefault(visit.repeat, []).append(visit.launch_s)
+    return {app: list(runs.values()) for app, runs in found.items()}
+
+
 def comparison(phones: Phones, seed: int) -> Table:
     """The table of launch times with swap, in any mode, over launch times without."""
     return Table(
         "comparison",
         "Launch times with swap, relative to those without",
         "1 is the same, 2 is twice as long with swap. *From* and *to*: 95 % intervals by bootstrap "
-        "over visits.",
+        "over applications, runs and visits.",
         list(_comparison(phones, seed)),
     )
 
@@ -144,8 +155,9 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
             if not above or not below or conditions(on) != conditions(off):
                 continue
             label = f"{on.name} {off.name} {name}"
-            mean_low, mean_high = ratio_interval(above, below, None, seed, f"{label} mean")
-            median_low, median_high = ratio_interval(above, below, 0.5, seed, f"{label} median")
+            sides = by_app_and_run(on, first, last), by_app_and_run(off, first, last)
+            mean_low, mean_high = nested_ratio_interval(*sides, None, seed, f"{label} mean")
+            median_low, median_high = nested_ratio_interval(*sides, 0.5, seed, f"{label} median")
             yield {
                 "with swap": series(on),
                 "without": series(off),

@@ -215,13 +215,42 @@ def test_a_run_says_whether_it_can_carry_a_verdict(
     if not is_recorded:
         assert "it was not recorded" in reasons and "swapin_ratio" not in checks
         return
-    assert reasons == busy
+    # So may their files be.
+    assert [reason for reason in reasons if " disks are of other programs" not in reason] == busy
     info = pw.info(tmp_path / "plan" / "recording.pgr")
     seen = dict(info["header"]["seen"])
     if make is swapping:
         assert checks["swapin_ratio"] == pytest.approx(seen["swap_read"] / pages["pswpin"])
     assert abs(checks["swapin_ratio"] - 1) <= 0.03 and abs(checks["swapout_ratio"] - 1) <= 0.03
     assert 0 <= checks["foreign_swapin_share"] <= 0.01
+    assert 0 <= checks["foreign_swapout_share"] <= 0.01
+    assert 0 <= checks["kernel_thread_share"] < 1
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_run_notices_what_other_programs_read(tmp_path: Path) -> None:
+    """Each reader of the file ends together with the shell that started it."""
+    if reason := refusal("record --swap"):
+        pytest.skip(reason)
+    file, plan = tmp_path / "large", swapping(tmp_path, rounds=2)
+    file.write_bytes(os.urandom(32 << 20))
+    os.sync()
+    read = f"dd if={file} of=/dev/null bs=1M iflag=direct status=none"
+    if subprocess.run(["sh", "-c", read], capture_output=True, timeout=60).returncode != 0:
+        pytest.skip("files here cannot be read past the page cache")
+    loop = f"while test -e {file}; do sh -c '{read}; true'; done"
+    with subprocess.Popen(["sh", "-c", loop]):
+        try:
+            finished = launch(plan, "--record")
+        finally:
+            file.unlink()
+    assert finished.returncode == 0, finished.stderr
+    about = tomllib.loads((tmp_path / "plan" / "run.toml").read_text())
+    assert about["checks"]["foreign_read_share"] > 0.03 and not about["valid"]
+    reasons = [reason for reason in about["invalid_because"] if "read from disks" in reason]
+    assert len(reasons) == 1 and reasons[0].endswith(
+        "% of the bytes read from disks are of other programs"
+    )
 
 
 @tiered

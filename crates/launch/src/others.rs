@@ -1,4 +1,4 @@
-//! The processor time that programs beside a run use while it goes on.
+//! The programs beside a run, and the processor time that they and kernel threads use while it goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,6 +40,12 @@ impl OtherPrograms {
         before
             .retain(|number, _| *number != own && *number != INIT && !descendants.contains(number));
         Ok(OtherPrograms { own, before })
+    }
+
+    /// The numbers of the programs beside the run, with that of init, unless init is the run itself.
+    pub(crate) fn numbers(&self) -> BTreeSet<u32> {
+        let init = Some(INIT).filter(|&init| init != self.own);
+        self.before.keys().copied().chain(init).collect()
     }
 
     /// The ticks that they have used since, with the children that they started. Those of a process that ended are
@@ -94,13 +100,46 @@ fn ancestors(processes: &BTreeMap<u32, Seen>, number: u32) -> BTreeSet<u32> {
     found
 }
 
+/// The kernel threads at the beginning of a run.
+#[derive(Debug)]
+pub(crate) struct KernelThreads {
+    before: BTreeMap<u32, Seen>,
+}
+
+impl KernelThreads {
+    /// The kernel threads that run now.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn now(root: &Root) -> Result<KernelThreads, Error> {
+        Ok(KernelThreads { before: threads_or_programs(root, true)? })
+    }
+
+    /// The processor time in ticks that kernel threads have used since, without those that have ended.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub(crate) fn ticks_until_now(&self, root: &Root) -> Result<u64, Error> {
+        let used = |(number, now): (&u32, &Seen)| {
+            let before = self.before.get(number);
+            let same = before.filter(|before| before.start_ticks == now.start_ticks);
+            now.used_ticks.saturating_sub(same.map_or(0, |before| before.used_ticks))
+        };
+        Ok(threads_or_programs(root, true)?.iter().map(used).sum())
+    }
+}
+
+/// The programs. Kernel threads are none: reclaim and I/O of the run are among their work.
 fn seen(root: &Root) -> Result<BTreeMap<u32, Seen>, Error> {
+    threads_or_programs(root, false)
+}
+
+fn threads_or_programs(root: &Root, is_kernel: bool) -> Result<BTreeMap<u32, Seen>, Error> {
     let read = |number: u32| {
         // A process may end after it was listed.
         let text = root.read(format!("/proc/{number}/stat")).ok()??;
         let stat = Stat::parse(text.as_bytes())?;
-        // Reclaim and I/O of the run are among the work of kernel threads.
-        (!stat.is_kernel_thread()?).then_some(())?;
+        (stat.is_kernel_thread()? == is_kernel).then_some(())?;
         let seen = Seen {
             parent: stat.parent()?,
             start_ticks: stat.start_ticks()?,
@@ -157,6 +196,17 @@ mod tests {
         };
         write(50, 2, 0x20_0040);
         write(51, 1, 0x40_0000);
+        let threads = KernelThreads::now(&root).unwrap();
+        assert_eq!(threads.ticks_until_now(&root).unwrap(), 0);
+        // The number of a thread that has ended is used again.
+        let other = KernelThreads {
+            before: [(50, Seen { parent: 2, start_ticks: 76, used_ticks: 90 })].into(),
+        };
+        assert_eq!(other.ticks_until_now(&root).unwrap(), 10);
+        let ended = KernelThreads {
+            before: [(49, Seen { parent: 2, start_ticks: 1, used_ticks: 1000 })].into(),
+        };
+        assert_eq!(ended.ticks_until_now(&root).unwrap(), 10);
         let found = seen(&root).unwrap();
         assert_eq!(found.keys().collect::<Vec<_>>(), [&51]);
         assert_eq!((found[&51].used_ticks, found[&51].start_ticks), (10, 77));

@@ -8,10 +8,10 @@ use std::time::Duration;
 use linux::{Root, counters, system};
 use serde::Serialize;
 use trace::input::Input;
-use trace::recording::{RecordingBlock, flag, kind, read_about};
+use trace::recording::{Record, RecordingBlock, flag, kind, read_about};
 
 use crate::Error;
-use crate::others::OtherPrograms;
+use crate::others::{KernelThreads, OtherPrograms};
 
 /// The names of the counters of `/proc/vmstat` that are kept begin with these.
 const KEPT: [&str; 11] = [
@@ -49,8 +49,11 @@ const BLOCK_FIELDS: [&str; 17] = [
 ];
 /// How far the recorded pages and bytes may be from the kernel's counters.
 const RATIO_TOLERANCE: f64 = 0.03;
-/// The largest share of swap-ins by processes that are not of the plan.
+/// The largest share of swap-ins and of swap-outs that may be of processes that are not of the plan.
 const FOREIGN_SHARE_MAX: f64 = 0.01;
+/// The largest share of the bytes read from disks or written to them that may be of programs beside the run: as much
+/// as the recorded bytes may be from the kernel's.
+const FOREIGN_BYTES_SHARE_MAX: f64 = RATIO_TOLERANCE;
 /// The largest share of the processors that other programs may use.
 const LOAD_MAX: f64 = 0.1;
 /// How long the load is measured while no application runs.
@@ -100,9 +103,24 @@ pub(crate) struct Checks {
     /// The share of the recorded swap-ins whose process was not seen in an application; None without swap-ins.
     #[serde(skip_serializing_if = "Option::is_none")]
     foreign_swapin_share: Option<f64>,
+    /// The share of the recorded page-outs with a known owner that was not seen in an application; None without
+    /// page-outs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign_swapout_share: Option<f64>,
+    /// The share of the bytes that recorded requests read from disks whose requests programs beside the run issued,
+    /// without those that kernel threads issued for them; None if all requests read less than 16 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign_read_share: Option<f64>,
+    /// The share of the bytes that recorded requests wrote to disks whose requests programs beside the run issued,
+    /// without those that kernel threads issued for them; None if all requests wrote less than 16 MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    foreign_write_share: Option<f64>,
     /// The largest share of all processors that was busy in a second before and in a second after the visits, or that
     /// other programs used during the visits.
     load_other: f64,
+    /// The share of all processors' time that kernel threads used during the visits, among them those that reclaim
+    /// memory for the run and do its I/O, without those that ended meanwhile.
+    kernel_thread_share: f64,
     /// The share of all processors' time that the host of a virtual machine took during the visits.
     steal_share: f64,
 }
@@ -130,7 +148,17 @@ pub(crate) struct Observed {
     before: RawCounters,
     ticks: Ticks,
     others: OtherPrograms,
+    kernel_threads: KernelThreads,
     load: f64,
+}
+
+/// What was observed of a run during its visits.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observation {
+    counters: Around,
+    checks: Checks,
+    /// The programs beside the run at its beginning.
+    others: BTreeSet<u32>,
 }
 
 /// The recording of a run.
@@ -153,6 +181,33 @@ struct Recorded {
     pages_written: u64,
     swap_ins: u64,
     foreign_swap_ins: u64,
+    page_outs: u64,
+    foreign_page_outs: u64,
+    /// Bytes that programs beside the run had read and written.
+    foreign_requested: [u64; 2],
+}
+
+/// Which processes are of the applications, and which are of programs beside the run. Neither are the lab's own
+/// programs and kernel threads.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    applications: BTreeSet<u32>,
+    others: BTreeSet<u32>,
+}
+
+impl Members {
+    /// A new process is of the programs beside the run if its parent is. A number stays an application's once it was
+    /// one.
+    fn fork(&mut self, process: u32, parent: u32) {
+        if self.applications.contains(&parent) {
+            self.applications.insert(process);
+        }
+        if self.others.contains(&parent) {
+            self.others.insert(process);
+        } else {
+            self.others.remove(&process);
+        }
+    }
 }
 
 impl RawCounters {
@@ -252,7 +307,8 @@ impl Observed {
     /// The operating system refuses.
     pub(crate) fn begin(root: &Root, load: f64) -> Result<Observed, Error> {
         let others = OtherPrograms::now(root)?;
-        Ok(Observed { before: RawCounters::now(root)?, ticks: Ticks::now(root)?, others, load })
+        let (before, ticks) = (RawCounters::now(root)?, Ticks::now(root)?);
+        Ok(Observed { before, ticks, others, kernel_threads: KernelThreads::now(root)?, load })
     }
 
     /// Reads the counters after the last visit; `group` is the memory cgroup of the run. The load is measured again
@@ -260,18 +316,20 @@ impl Observed {
     ///
     /// # Errors
     /// The operating system refuses.
-    pub(crate) fn end(self, root: &Root, group: &Path) -> Result<(Around, Checks), Error> {
-        let around = Around { before: self.before, after: RawCounters::now(root)? };
+    pub(crate) fn end(self, root: &Root, group: &Path) -> Result<Observation, Error> {
+        let counters = Around { before: self.before, after: RawCounters::now(root)? };
         let ticks = Ticks::now(root)?.since(self.ticks);
         let steal_share = ticks.share(ticks.stolen);
         let load_other = self.load.max(ticks.share(self.others.ticks_until_now(root, group)?));
-        Ok((around, Checks { load_other, steal_share, ..Checks::default() }))
+        let kernel_thread_share = ticks.share(self.kernel_threads.ticks_until_now(root)?);
+        let checks = Checks { load_other, kernel_thread_share, steal_share, ..Checks::default() };
+        Ok(Observation { counters, checks, others: self.others.numbers() })
     }
 }
 
 impl Recorded {
-    /// Counts the recording at `path`; `processes` are those of the applications.
-    fn count(path: &Path, processes: &BTreeSet<u32>) -> Result<Recorded, Error> {
+    /// Counts the recording at `path`.
+    fn count(path: &Path, mut members: Members) -> Result<Recorded, Error> {
         let refused = |error: trace::Error| Error::Refused(error.to_string());
         let input = Input::open(path, false).map_err(refused)?;
         let mut recorded = Recorded::default();
@@ -281,29 +339,47 @@ impl Recorded {
         while let Some(block) = reader.read_block().map_err(refused)? {
             let RecordingBlock::Records(records) = block else { continue };
             for record in &records {
-                let pages = u64::from(record.pages);
-                // The first entry of an area is its header. Without an entry, it is a direct transfer of a program's
-                // own memory, such as of swapd to its slow tier.
-                let has_entry = record.object != 0;
-                match record.kind {
-                    kind::SWAP_READ if has_entry => recorded.pages_read += pages,
-                    kind::SWAP_WRITE if has_entry => recorded.pages_written += pages,
-                    kind::SWAP_IN => {
-                        recorded.swap_ins += pages;
-                        if !processes.contains(&record.process) {
-                            recorded.foreign_swap_ins += pages;
-                        }
-                    }
-                    kind::BLOCK if record.flags & flag::IS_OTHER == 0 => {
-                        let is_write = record.flags & flag::WRITES != 0;
-                        let bytes = recorded.requested.entry(record.device).or_default();
-                        bytes[usize::from(is_write)] += record.object;
-                    }
-                    _ => {}
-                }
+                recorded.add(record, &mut members);
             }
         }
         Ok(recorded)
+    }
+
+    fn add(&mut self, record: &Record, members: &mut Members) {
+        let pages = u64::from(record.pages);
+        // The first entry of an area is its header. Without an entry, it is a direct transfer of a program's own
+        // memory, such as of swapd to its slow tier.
+        let has_entry = record.object != 0;
+        let is_foreign = !members.applications.contains(&record.process);
+        match record.kind {
+            kind::FORK => members.fork(record.process, record.auxiliary),
+            kind::SWAP_READ if has_entry => self.pages_read += pages,
+            kind::SWAP_WRITE if has_entry => self.pages_written += pages,
+            kind::SWAP_IN => {
+                self.swap_ins += pages;
+                self.foreign_swap_ins += if is_foreign { pages } else { 0 };
+            }
+            kind::PAGE_OUT if record.flags & flag::NO_OWNER == 0 => {
+                self.page_outs += pages;
+                self.foreign_page_outs += if is_foreign { pages } else { 0 };
+            }
+            kind::BLOCK if record.flags & flag::IS_OTHER == 0 => {
+                let way = usize::from(record.flags & flag::WRITES != 0);
+                self.requested.entry(record.device).or_default()[way] += record.object;
+                if members.others.contains(&record.process) {
+                    self.foreign_requested[way] += record.object;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The shares of all bytes read and of all bytes written that programs beside the run had read and written.
+    fn foreign_request_shares(&self) -> [Option<f64>; 2] {
+        [0, 1].map(|way| {
+            let all: u64 = self.requested.values().map(|bytes| bytes[way]).sum();
+            (all >= COMPARED_BYTES).then(|| self.foreign_requested[way] as f64 / all as f64)
+        })
     }
 
     /// Bytes read and written over those that the kernel counted, each of the device where the two differ most.
@@ -333,12 +409,13 @@ impl Validity {
     /// # Errors
     /// The recording cannot be read.
     pub(crate) fn of(
-        (counters, mut checks): (Around, Checks),
+        observation: Observation,
         load: f64,
         recording: &Recording<'_>,
         processes: &BTreeSet<u32>,
         is_complete: bool,
     ) -> Result<Validity, Error> {
+        let Observation { counters, mut checks, others } = observation;
         let mut invalid_because = Vec::new();
         checks.load_other = checks.load_other.max(load);
         if !is_complete {
@@ -351,7 +428,8 @@ impl Validity {
                 if *lost > 0 {
                     invalid_because.push(format!("the recorder lost {lost} events"));
                 }
-                let recorded = Recorded::count(path, processes)?;
+                let members = Members { applications: processes.clone(), others };
+                let recorded = Recorded::count(path, members)?;
                 let kernel = |name| counters.after.pages_since(&counters.before, name);
                 let ratio = |pages: u64, all: u64| (all > 0).then(|| pages as f64 / all as f64);
                 checks.swapin_ratio = ratio(recorded.pages_read, kernel("pswpin"));
@@ -359,6 +437,10 @@ impl Validity {
                 [checks.block_read_ratio, checks.block_write_ratio] =
                     recorded.request_ratios(&counters);
                 checks.foreign_swapin_share = ratio(recorded.foreign_swap_ins, recorded.swap_ins);
+                checks.foreign_swapout_share =
+                    ratio(recorded.foreign_page_outs, recorded.page_outs);
+                [checks.foreign_read_share, checks.foreign_write_share] =
+                    recorded.foreign_request_shares();
                 if recorded.swap_ins == 0 && kernel("pswpin") > 0 {
                     invalid_because.push("no swap-in has a process".to_owned());
                 }
@@ -383,8 +465,16 @@ impl Checks {
             .filter(|(_, ratio)| (ratio - 1.0).abs() > RATIO_TOLERANCE)
             .map(|(what, ratio)| format!("{ratio:.3} of the kernel's {what} were recorded"))
             .collect();
-        if let Some(share) = self.foreign_swapin_share.filter(|share| *share > FOREIGN_SHARE_MAX) {
-            failed.push(format!("{:.1} % of the swap-ins are of other programs", share * 100.0));
+        let shares = [
+            ("swap-ins", self.foreign_swapin_share, FOREIGN_SHARE_MAX),
+            ("swap-outs", self.foreign_swapout_share, FOREIGN_SHARE_MAX),
+            ("bytes read from disks", self.foreign_read_share, FOREIGN_BYTES_SHARE_MAX),
+            ("bytes written to disks", self.foreign_write_share, FOREIGN_BYTES_SHARE_MAX),
+        ];
+        for (what, share, most) in shares {
+            if let Some(share) = share.filter(|&share| share > most) {
+                failed.push(format!("{:.1} % of the {what} are of other programs", share * 100.0));
+            }
         }
         if self.load_other > LOAD_MAX {
             let percent = self.load_other * 100.0;
@@ -463,6 +553,73 @@ mod tests {
         assert_eq!(Recorded::default().request_ratios(&around), [Some(0.0), None]);
     }
 
+    /// Counts records, of which 7 is an application, 20 a program beside the run, and 30 the lab.
+    fn counted(records: &[Record]) -> Recorded {
+        let mut members = Members { applications: [7].into(), others: [20, 21].into() };
+        let mut recorded = Recorded::default();
+        records.iter().for_each(|record| recorded.add(record, &mut members));
+        recorded
+    }
+
+    #[test]
+    fn page_outs_are_of_the_owner_of_the_page() {
+        let out = |process, reclaimer, pages, flags| Record {
+            kind: kind::PAGE_OUT,
+            auxiliary: reclaimer,
+            ..Record { process, pages, flags, ..Record::default() }
+        };
+        let fork = |process, parent| Record {
+            kind: kind::FORK,
+            process,
+            auxiliary: parent,
+            ..Record::default()
+        };
+        // 20 reclaims memory of the application; a child of the application that no look saw owns pages too.
+        let found = counted(&[
+            out(7, 20, 90, 0),
+            out(20, 7, 3, 0),
+            out(0, 7, 50, flag::NO_OWNER),
+            out(8, 8, 1, 0),
+            fork(8, 7),
+            out(8, 8, 7, 0),
+        ]);
+        assert_eq!((found.page_outs, found.foreign_page_outs), (101, 4));
+    }
+
+    #[test]
+    fn requests_are_of_programs_beside_the_run_and_of_what_they_start() {
+        let request = |process, mebibytes: u64, flags| Record {
+            kind: kind::BLOCK,
+            object: mebibytes << 20,
+            ..Record { process, flags, device: 1, ..Record::default() }
+        };
+        let fork = |process, auxiliary| Record {
+            kind: kind::FORK,
+            ..Record { process, auxiliary, ..Record::default() }
+        };
+        let found = counted(&[
+            request(7, 60, 0),
+            // The lab, a kernel thread, and a request that moves nothing.
+            request(30, 20, 0),
+            request(2, 10, flag::WRITES),
+            request(20, 99, flag::IS_OTHER),
+            request(20, 4, 0),
+            // A grandchild of a program beside the run. Both it and its parent end before the run does.
+            fork(40, 20),
+            fork(41, 40),
+            Record { kind: kind::EXIT, process: 40, ..Record::default() },
+            request(41, 6, 0),
+            request(41, 5, flag::WRITES),
+            // An application gets the number of a program that has ended.
+            fork(21, 30),
+            request(21, 10, 0),
+        ]);
+        assert_eq!(found.foreign_requested, [10 << 20, 5 << 20]);
+        // 15 MiB were written, too few to judge.
+        assert_eq!(found.foreign_request_shares(), [Some(0.1), None]);
+        assert_eq!(counted(&[request(7, 16, 0)]).foreign_request_shares(), [Some(0.0), None]);
+    }
+
     #[test]
     fn each_check_has_its_reason() {
         let good = Checks {
@@ -471,7 +628,11 @@ mod tests {
             block_read_ratio: Some(1.02),
             block_write_ratio: None,
             foreign_swapin_share: Some(0.01),
+            foreign_swapout_share: Some(0.01),
+            foreign_read_share: Some(0.03),
+            foreign_write_share: None,
             load_other: 0.1,
+            kernel_thread_share: 0.5,
             steal_share: 0.5,
         };
         assert_eq!(good.failed(), [""; 0]);
@@ -481,6 +642,9 @@ mod tests {
             block_read_ratio: Some(0.5),
             block_write_ratio: Some(1.2),
             foreign_swapin_share: Some(0.02),
+            foreign_swapout_share: Some(0.031),
+            foreign_read_share: Some(0.032),
+            foreign_write_share: Some(0.5),
             load_other: 0.3,
             ..good
         };
@@ -490,6 +654,9 @@ mod tests {
             "0.500 of the kernel's bytes read from a disk were recorded",
             "1.200 of the kernel's bytes written to a disk were recorded",
             "2.0 % of the swap-ins are of other programs",
+            "3.1 % of the swap-outs are of other programs",
+            "3.2 % of the bytes read from disks are of other programs",
+            "50.0 % of the bytes written to disks are of other programs",
             "other programs use 30 % of the processors",
         ];
         assert_eq!(bad.failed(), failed);
@@ -497,10 +664,8 @@ mod tests {
 
     #[test]
     fn a_run_without_a_recording_or_an_end_is_not_valid() {
-        let found = (Around::default(), Checks::default());
         let judged = |recording| {
-            let (counters, checks) = found.clone();
-            Validity::of((counters, checks), 0.2, &recording, &BTreeSet::new(), false).unwrap()
+            Validity::of(Observation::default(), 0.2, &recording, &BTreeSet::new(), false).unwrap()
         };
         let failed = judged(Recording::Failed("No space left on device".to_owned()));
         assert_eq!(failed.invalid_because[1], "the recording failed: No space left on device");

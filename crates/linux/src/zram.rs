@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::counters::Counters;
@@ -137,6 +137,14 @@ pub fn is_empty(root: &Root, number: u32) -> Result<bool, Error> {
     let name = format!("zram{number}");
     let stored = statistics(root, &name)?.and_then(|counts| counts.get("orig_data_bytes").copied());
     Ok(root.exists(format!("/sys/block/{name}")) && stored.unwrap_or(0) == 0)
+}
+
+/// The inode of device `number` in sysfs; None if there is no such device. It identifies the device until a reboot: a
+/// later device gets another one, even with the same number (`kernfs_new_node` in the kernel's fs/kernfs/dir.c counts
+/// them up).
+pub fn inode(root: &Root, number: u32) -> Option<u64> {
+    let folder = root.path(format!("/sys/block/zram{number}"));
+    std::fs::metadata(folder).ok().map(|folder| folder.ino())
 }
 
 /// Pages on the backing device of a zram device, of 4 KiB (`bd_stat`).

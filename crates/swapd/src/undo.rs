@@ -42,6 +42,9 @@ pub enum Undo {
     RemoveEmpty {
         /// The number of the device.
         zram: u32,
+        /// The inode of the device, which no later device with this number has; absent in earlier logs.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        inode: Option<u64>,
     },
 }
 
@@ -170,8 +173,9 @@ impl Undo {
     fn act(&self, root: &Root) -> Result<(), Error> {
         let name = match self {
             Undo::SwapOff { name } | Undo::Detach { name } => name,
-            Undo::RemoveEmpty { zram: number } => {
-                return match zram::is_empty(root, *number)? {
+            Undo::RemoveEmpty { zram: number, inode } => {
+                let is_same = inode.is_none() || *inode == zram::inode(root, *number);
+                return match is_same && zram::is_empty(root, *number)? {
                     true => Ok(zram::remove(root, *number)?),
                     false => Ok(()),
                 };
@@ -268,12 +272,27 @@ mod tests {
         }
         let removed = root.path("/sys/class/zram-control/hot_remove");
         fs::write(&removed, "").unwrap();
-        let undo = Undo::RemoveEmpty { zram: 5 };
+        let inode = zram::inode(&root, 5);
+        assert!(inode.is_some() && zram::inode(&root, 6).is_none());
+        let undo = Undo::RemoveEmpty { zram: 5, inode };
         undo.act(&root).unwrap();
         assert_eq!(fs::read_to_string(&removed).unwrap(), "");
         fs::write(root.path(block).join("mm_stat"), "0 0").unwrap();
+        // Another program has removed the device, and made one that got its number.
+        fs::rename(root.path(block), root.path("/sys/block/first")).unwrap();
+        fs::create_dir_all(root.path(block)).unwrap();
+        for file in ["disksize", "mm_stat", "reset"] {
+            fs::copy(root.path("/sys/block/first").join(file), root.path(block).join(file))
+                .unwrap();
+        }
+        undo.act(&root).unwrap();
+        assert_eq!(fs::read_to_string(&removed).unwrap(), "");
+        fs::remove_dir_all(root.path(block)).unwrap();
+        fs::rename(root.path("/sys/block/first"), root.path(block)).unwrap();
         undo.act(&root).unwrap();
         assert_eq!(fs::read_to_string(&removed).unwrap(), "5");
+        let earlier: Undo = serde_json::from_str(r#"{"RemoveEmpty":{"zram":5}}"#).unwrap();
+        assert_eq!(earlier, Undo::RemoveEmpty { zram: 5, inode: None });
     }
 
     #[test]

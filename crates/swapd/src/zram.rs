@@ -164,7 +164,12 @@ fn make(root: &Root, plan: &AreaPlan) -> Result<(ServedArea, u32), Error> {
         }
     };
     // Known only now. Until it has a size, the device holds nothing.
-    let noted = log.note(&Undo::RemoveEmpty { zram: number });
+    let inode = zram::inode(root, number);
+    // Without an inode, the device has been removed already.
+    let noted = match inode {
+        Some(_) => log.note(&Undo::RemoveEmpty { zram: number, inode }),
+        None => Ok(()),
+    };
     let (identity, path) = (zram_identity(&name), zram::path(number));
     let device = ServedDevice::Zram { number, path: path.clone() };
     let area = ServedArea::adopt(root, device, name, log);

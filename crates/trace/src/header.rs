@@ -84,9 +84,13 @@ pub struct Header {
     /// Files with pages in the trace, by number: see `FILE_PAGE_BITS`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<File>,
-    /// The recorder's description of its machine and settings, in recordings of `pagewise-agent`.
+    /// The recorder's description of its machine and settings, in recordings of `pagewise-agent`; the first
+    /// recording's if the trace joins several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<About>,
+    /// The descriptions of the other recordings, if the trace joins several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_recorders: Vec<About>,
     /// Nanoseconds that the recorder ran; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_ns: Option<u64>,
@@ -158,6 +162,11 @@ impl Header {
         self.kind == TraceKind::Swap && SWAP_FORMATS.contains(&self.format.as_str())
     }
 
+    /// The recorder's description of each recording that the trace joins.
+    pub fn recorders(&self) -> impl Iterator<Item = &About> {
+        self.recorder.iter().chain(&self.further_recorders)
+    }
+
     /// The header of an empty trace with numbered pages, without optional columns.
     pub fn new(kind: TraceKind, format: &str) -> Header {
         Header {
@@ -178,6 +187,7 @@ impl Header {
             devices: Vec::new(),
             files: Vec::new(),
             recorder: None,
+            further_recorders: Vec::new(),
             recorded_ns: None,
             zeros: None,
             shortage: None,

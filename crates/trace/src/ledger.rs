@@ -49,8 +49,8 @@ pub struct Ledger {
     device_last: (Vec<u8>, Option<u32>),
     /// Files with pages in the recording.
     pub files: Files,
-    /// The recorder's description of itself.
-    pub recorder: Option<About>,
+    /// The recorder's description of each recording, in the order in which they were opened.
+    pub recorders: Vec<About>,
     /// Stalls and kills.
     pub shortage: Shortage,
     /// The first and the last time that the recorder noted apart from its events.

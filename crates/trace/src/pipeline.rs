@@ -324,7 +324,9 @@ impl Pipeline {
         }
         self.header.devices = self.ledger.devices().to_vec();
         self.header.files = self.ledger.files.list().to_vec();
-        self.header.recorder = self.ledger.recorder.clone();
+        let mut recorders = std::mem::take(&mut self.ledger.recorders).into_iter();
+        self.header.recorder = recorders.next();
+        self.header.further_recorders = recorders.collect();
         self.header.recorded_ns = self.ledger.recorded_ns();
         self.header.zeros = self.ledger.zeros();
         self.header.shortage = self.ledger.shortage.known();

@@ -19,7 +19,8 @@ const BIN_NS: i64 = 1_000_000_000;
 /// Most stretches; if there were more, two would become one.
 const BINS_MAX: usize = 1 << 16;
 
-/// A stretch of time without events, in seconds since the first event.
+/// A stretch of time without events, in seconds since the first event. Where the clock stepped back by a minute or
+/// more, `from_s` and `to_s` count on, and the recorded times do not.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gap {
     /// Time of the event before the gap.
@@ -28,6 +29,10 @@ pub struct Gap {
     /// Time of the event after the gap.
     #[schemars(range(min = 0))]
     pub to_s: f64,
+    /// Recorded time of the event before the gap, by which `slice` cuts.
+    pub recorded_from_s: f64,
+    /// Recorded time of the event after the gap, by which `slice` cuts.
+    pub recorded_to_s: f64,
 }
 
 /// The time since the first event. A step back of the clock by a minute or more starts another recording,
@@ -74,11 +79,12 @@ impl Timeline {
                 self.recordings = 1;
             }
             let before_ns = self.elapsed.stepped_back_ns;
+            let recorded_ns = self.elapsed.last_ns;
             let at_ns = self.elapsed.at(time_ns);
             if self.elapsed.stepped_back_ns != before_ns {
                 self.recordings += 1;
             } else if at_ns.saturating_sub(self.last_ns) >= GAP_NS {
-                self.pass_gap(at_ns);
+                self.pass_gap(at_ns, [recorded_ns, time_ns]);
             }
             self.last_ns = at_ns;
             self.bins.add(self.active_ns().unwrap_or(0));
@@ -86,12 +92,20 @@ impl Timeline {
     }
 
     #[cold]
-    fn pass_gap(&mut self, at_ns: i64) {
+    fn pass_gap(&mut self, at_ns: i64, recorded_ns: [i64; 2]) {
         let step = at_ns.saturating_sub(self.last_ns);
         self.idle_ns = self.idle_ns.saturating_add(step);
         self.recordings += u64::from(step >= JOINT_GAP_NS);
         if self.gaps.len() < GAPS_MAX {
-            self.gaps.push(Gap { from_s: self.last_ns as f64 / 1e9, to_s: at_ns as f64 / 1e9 });
+            let first_ns = self.elapsed.first_ns.unwrap_or(0);
+            let [recorded_from_s, recorded_to_s] =
+                recorded_ns.map(|time_ns| time_ns.saturating_sub(first_ns) as f64 / 1e9);
+            self.gaps.push(Gap {
+                from_s: self.last_ns as f64 / 1e9,
+                to_s: at_ns as f64 / 1e9,
+                recorded_from_s,
+                recorded_to_s,
+            });
         }
     }
 
@@ -191,10 +205,14 @@ mod tests {
         whole
     }
 
+    fn gap((from_s, to_s): (f64, f64), (recorded_from_s, recorded_to_s): (f64, f64)) -> Gap {
+        Gap { from_s, to_s, recorded_from_s, recorded_to_s }
+    }
+
     #[test]
     fn a_gap_is_a_minute_or_more_without_events() {
         let found = timeline(&[0, 59, 118, 178, 200]);
-        assert_eq!(found.gaps(), [Gap { from_s: 118.0, to_s: 178.0 }]);
+        assert_eq!(found.gaps(), [gap((118.0, 178.0), (118.0, 178.0))]);
         assert_eq!(found.duration_ns(), Some(200 * SECOND));
         assert_eq!(found.active_ns(), Some(140 * SECOND));
         assert_eq!(found.recordings(), 1);
@@ -210,7 +228,7 @@ mod tests {
     #[test]
     fn times_go_on_after_the_clock_stepped_back() {
         let found = timeline(&[5000, 5010, 5100, 1000, 1010, 1130, 1131]);
-        let gaps = [Gap { from_s: 10.0, to_s: 100.0 }, Gap { from_s: 110.0, to_s: 230.0 }];
+        let gaps = [gap((10.0, 100.0), (10.0, 100.0)), gap((110.0, 230.0), (-3990.0, -3870.0))];
         assert_eq!(found.gaps(), gaps);
         assert_eq!(found.duration_ns(), Some(231 * SECOND));
         assert_eq!((found.recordings(), found.active_ns()), (2, Some(21 * SECOND)));

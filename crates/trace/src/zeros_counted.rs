@@ -19,7 +19,8 @@ impl Header {
         self.kind == TraceKind::Swap
             && self.zeros.is_none()
             && self.devices.is_empty()
-            && self.recorder.as_ref().is_none_or(|about| !about.has_slots() && !writes_zeros(about))
+            && (self.recorder.is_none()
+                || self.recorders().any(|about| !about.has_slots() && !writes_zeros(about)))
     }
 }
 
@@ -135,6 +136,13 @@ mod tests {
         }
         for kernel in ["6.11.9", "6.1.0-18-amd64", "5.15.0+"] {
             assert!(!of(kernel, "bpf").hides_zeros(), "{kernel}");
+        }
+        for (first, second, hides) in
+            [("6.1.0", "6.12.0", true), ("6.12.0", "6.1.0", true), ("6.1.0", "5.15.0", false)]
+        {
+            let further_recorders = vec![of(second, "bpf").recorder.unwrap()];
+            let joined = Header { further_recorders, ..of(first, "bpf") };
+            assert_eq!(joined.hides_zeros(), hides, "{first}, {second}");
         }
         assert!(trace.hides_zeros(), "its kernel is not known");
         for keeps_zeros_out in [true, false] {

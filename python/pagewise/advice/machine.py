@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from pagewise.advice.memory import RATIO_MAX
 from pagewise.answers import Machine, Taken
@@ -40,17 +40,27 @@ CANDIDATES = {
     "sd": "sd-a1 or sd-a2",
     "virtual": "the kind of disk that the host has, such as nvme, sata-ssd or hdd",
 }
+PARTS_OF_A_MACHINE: tuple[Literal["machine", "kernel", "processors", "memory_bytes"], ...] = (
+    "machine",
+    "kernel",
+    "processors",
+    "memory_bytes",
+)
+"""Recordings in which one of these fields differs count as of different machines."""
 FAST = "zram-lz4"
 SLOW_ALGORITHMS = {"zstd": "zram-zstd", "deflate": "zram-zstd", "842": "zram-zstd"}
 """Devices by zram's algorithm; all others take about as long as lz4."""
 
 
 def recorded(header: Header) -> Machine | None:
-    """The machine in a trace's header; None if the header has none."""
+    """The machine in a trace's header; None if it has none, or joins recordings of several."""
     recorder = header.get("recorder")
     system = recorder.get("system") if recorder else None
     if recorder is None or system is None:
         return None
+    for other in header.get("further_recorders", ()):
+        if any(other[part] != recorder[part] for part in PARTS_OF_A_MACHINE):
+            return None
     return {
         "architecture": recorder["machine"],
         "kernel": recorder["kernel"],

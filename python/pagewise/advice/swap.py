@@ -185,6 +185,10 @@ def _advised(
     chosen, stock = trial.chosen(), trial.chosen_stock()
     wanted = [chosen.size, trial.reaching(goal, chosen.name) if goal else None]
     trial = _replayed(question, trial, chosen.name, [size for size in wanted if size])
+    for size in filter(None, wanted):
+        cheaper = trial.next_cheaper(chosen.name, size)
+        if cheaper and cheaper.name != chosen.name:
+            trial = _replayed(question, trial, cheaper.name, [cheaper.size])
     worth, cost = _at_sizes(question, trial, [chosen, stock])
     evidence = evidences.weigh(trial, held, analysis)
     is_enough = evidence.verdict == evidences.ENOUGH

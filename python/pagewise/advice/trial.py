@@ -42,6 +42,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class Sized:
+    """An architecture with a fast tier of ``size`` bytes."""
+
+    name: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Trial:
     """The outcome of every architecture by size in bytes, and of the slow device only.
 
@@ -158,8 +166,8 @@ class Trial:
         ``crowded``: its outcome with only what a tier in memory holds beyond the memory it takes.
         """
         devices, outcome = self.devices, self.outcomes[name][size]
-        smaller = max((s for s in self.outcomes[name] if s < size), default=None)
-        cheaper = self.outcomes[name][smaller] if smaller else self.alone
+        cheaper = self.next_cheaper(name, size)
+        at_cheaper = self.outcomes[cheaper.name][cheaper.size] if cheaper else self.alone
         stock = self.best_stock(size)
         return {
             "fast_tier_bytes": size,
@@ -169,14 +177,26 @@ class Trial:
             **self.strain(outcome),
             "memory": self._taken(size, crowded),
             "next_cheaper": {
-                "fast_tier_bytes": smaller or 0,
-                "regret": devices.regret(cheaper, outcome),
+                "architecture": cheaper.name if cheaper else None,
+                "fast_tier_bytes": cheaper.size if cheaper else 0,
+                "regret": devices.regret(at_cheaper, outcome),
             },
             "stock_linux": {
                 "architecture": stock,
                 "regret": devices.regret(self.outcomes[stock][size], outcome),
             },
         }
+
+    def next_cheaper(self, name: str, size: int) -> Sized | None:
+        """The best choice at the next smaller size; None if the ladder has no smaller one.
+
+        For an architecture of stock Linux, it is the best that stock Linux has there.
+        """
+        smaller = max((each for each in self.outcomes[name] if each < size), default=None)
+        if smaller is None:
+            return None
+        is_stock = self.availability(name) is not None
+        return Sized(self.best_stock(smaller) if is_stock else self.best_at(smaller), smaller)
 
     def strain(self, outcome: Outcome) -> BothStrain:
         """Wear per day, life in years and share of the time busy, of both devices."""

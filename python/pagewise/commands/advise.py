@@ -221,10 +221,17 @@ def cost(advice: Advice, chosen: Today) -> list[tuple[str, str]]:
         *strain(advice["slow"]["name"], chosen["busy_slow"], chosen["life_slow_years"]),
         (
             "  next cheaper",
-            f"{format_size(smaller) if smaller else 'no fast tier'}: "
+            f"{smaller_choice(chosen) if smaller else 'no fast tier'}: "
             f"{format_range(cheaper['regret'], format_percent)} more I/O time",
         ),
     ]
+
+
+def smaller_choice(chosen: Today) -> str:
+    """The next cheaper choice: its size and, if that is another, its architecture."""
+    cheaper = chosen["next_cheaper"]
+    size, name = format_size(cheaper["fast_tier_bytes"]), cheaper["architecture"]
+    return size if name == chosen["architecture"] else f"{size} of {name}"
 
 
 def spread(advice: Advice) -> str:

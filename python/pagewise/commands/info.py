@@ -185,7 +185,7 @@ def idle(result: Events) -> list[tuple[str, str]]:
     if gaps:
         longest = max(gaps, key=lambda gap: gap["to_s"] - gap["from_s"])
         length = format_seconds(longest["to_s"] - longest["from_s"])
-        at = format_seconds(longest["from_s"])
+        at, _ = ends(longest)
         rows.append(("  without idle gaps", format_seconds(result["active_s"])))
         rows.append(("  idle gaps", f"{format_count(len(gaps))}, the longest {length} at {at}"))
         if len(gaps) > 1:
@@ -194,12 +194,24 @@ def idle(result: Events) -> list[tuple[str, str]]:
             rows.append(("    more", f"{format_count(len(gaps) - GAPS_SHOWN)}; --json has them"))
     if (count := result["recordings"]) > 1:
         rows.append(("  joins", f"{format_count(count)} recordings, it seems"))
+    if any(is_after_a_step_back(gap) for gap in gaps):
+        rows.append(("  clock", "steps back: gaps are at recorded times, as slice takes them"))
     return rows
 
 
 def ends(gap: Gap) -> tuple[str, str]:
-    """When a gap begins and ends, since the first event."""
-    return format_seconds(gap["from_s"]), format_seconds(gap["to_s"])
+    """When a gap begins and ends, in the times that `pagewise slice` takes."""
+    return signed(gap["recorded_from_s"]), signed(gap["recorded_to_s"])
+
+
+def signed(time_s: float) -> str:
+    """A time since the first event; after a step back of the clock it may be negative."""
+    return f"-{format_seconds(-time_s)}" if time_s < 0 else format_seconds(time_s)
+
+
+def is_after_a_step_back(gap: Gap) -> bool:
+    """Whether the clock stepped back before this gap."""
+    return gap["recorded_from_s"] != gap["from_s"]
 
 
 def kills(result: Events) -> list[tuple[str, str]]:

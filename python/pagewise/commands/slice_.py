@@ -31,7 +31,7 @@ def run(
             "--from",
             metavar="TIME",
             help="Start of the part, counted from the first event: 10s, 1500ms, 2min; default: the "
-            "first event.",
+            "first event. After a step back of the clock, times can be negative: -10s.",
         ),
     ] = None,
     stop: Annotated[

@@ -119,9 +119,14 @@ class Inputs:
         ]
         simulated = [str(cell["trace"]) for cell in self.cells if not is_of_swap(cell)]
         advised = [recording_name(each["trace"]) for each in self.advice if is_of_blocks(each)]
-        caches = [name for name, each in self.analyses.items() if each.get("kind") == "objects"]
+        caches = self.traces_of_objects()
         found = dict.fromkeys([*analyzed, *simulated, *advised])
         return [name for name in found if name not in caches]
+
+    def traces_of_objects(self) -> set[str]:
+        """The names of the traces of a cache's objects, by an analysis or a simulation."""
+        analyzed = {name for name, each in self.analyses.items() if each.get("kind") == "objects"}
+        return analyzed | {str(cell["trace"]) for cell in self.cells if is_of_objects(cell)}
 
     def losses(self) -> dict[str, list[types.Loss]]:
         """What each recording lost, by name, without recordings that lost nothing."""
@@ -360,6 +365,11 @@ def is_of_swap(cell: SimulatedCell) -> bool:
     return outcome_of(cell).get("is_of_swap") is not False
 
 
+def is_of_objects(cell: SimulatedCell) -> bool:
+    """Whether the trace has the objects of a cache; results of an earlier pagewise do not say."""
+    return outcome_of(cell).get("kind") == "objects"
+
+
 def is_of_blocks(advice: Advice) -> bool:
     """Whether an advice found that its trace has block requests."""
     evidence = advice.get("evidence")
@@ -384,7 +394,9 @@ def flat(result: types.Simulate | types.Outcome, name: str) -> SimulatedCell:
         "stall_time_s": result["stall_time_s"],
         "wear_fast": wear.get("fast") if wear else None,
         "wear_slow": wear.get("slow") if wear else None,
-        "outcome": json.dumps({"is_of_swap": result.get("is_of_swap", True)}),
+        "outcome": json.dumps(
+            {"is_of_swap": result.get("is_of_swap", True), "kind": result.get("kind")}
+        ),
     }
 
 

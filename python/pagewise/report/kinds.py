@@ -101,10 +101,13 @@ def is_of_caches(inputs: Inputs) -> bool:
 def title_of(inputs: Inputs) -> str:
     """The words of the title before the names of the recordings."""
     titles = {kind.title for kind in kinds_of(inputs)}
-    blocks = inputs.traces_of_blocks()
+    blocks, caches = inputs.traces_of_blocks(), inputs.traces_of_objects()
     known = inputs.recordings()
     others = [name for name in known if name not in inputs.analyses]
-    titles |= {(BLOCKS if name in blocks else PAGES).title for name in others}
+    titles |= {
+        (OBJECTS if name in caches else BLOCKS if name in blocks else PAGES).title
+        for name in others
+    }
     titles |= {kind_of(each).title for each in inputs.misses if each["name"] not in known}
     if not titles:
         return "Recording"

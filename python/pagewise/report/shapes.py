@@ -96,7 +96,7 @@ NEEDS = {
 """The fields without which nothing can be drawn, by the type that has them; ? may be null. Others
 may be absent: results of an earlier pagewise lack some."""
 
-LET_THROUGH = ("recorder", "files")
+LET_THROUGH = ("recorder", "further_recorders", "files")
 """Fields of a header that no panel reads."""
 
 NEEDED_OF_CELLS = {

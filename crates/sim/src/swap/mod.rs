@@ -186,7 +186,14 @@ fn refuse_other_traces(request: &SimulateRequest, header: &trace::Header) -> Res
             "readahead={name} needs a recording of swap: this trace has no page faults"
         )));
     }
-    let has_slots = header.recorder.as_ref().is_some_and(trace::recording::About::has_slots);
+    let has_slots = header.recorders().any(trace::recording::About::has_slots);
+    if request.readahead == Readahead::Recorded && has_slots && header.recorders().count() > 1 {
+        return Err(Error::usage(
+            "readahead=recorded needs recordings that all show which faults read the device: of those \
+             that this trace joins, at least one was made without BPF; import only those made with BPF, \
+             or take readahead=kernel, which assumes the kernel's rules",
+        ));
+    }
     if request.readahead == Readahead::Recorded && (has_slots || !header.has_durations) {
         return Err(Error::usage(
             "readahead=recorded needs a recording that shows which faults read the device, as \

@@ -6,6 +6,7 @@ use crate::devices::{Device, Latency};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use trace::TraceKind;
 use types::{Nanos, PAGE_BYTES};
 
 /// Version of the JSON object.
@@ -105,6 +106,8 @@ pub struct Outcome {
     pub slow_device: String,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// What the pages of the trace are.
+    pub kind: TraceKind,
     /// Whether the pages are those of swap areas, so that the outcome can size swap.
     pub is_of_swap: bool,
     /// Operations of the fast tier.
@@ -271,6 +274,7 @@ impl Outcome {
             promotions: total.promotions,
             demotions: total.demotions,
             fast_only_pages: tally.fast_only_pages,
+            kind: facts.header.kind,
             is_of_swap: facts.header.is_of_swap(),
             zero_pages: facts.header.zeros.map(|_| tally.zero_pages),
             readahead_pages: (request.readahead != Readahead::Off).then(|| ReadaheadPages {

@@ -242,6 +242,15 @@ fn a_trace_that_cannot_show_readahead_or_times_is_refused_with_the_reason() {
     trace.header.has_durations = false;
     let text = refused(&mut trace, &recorded);
     assert!(text.contains("shows which faults read the device"), "{text}");
+    let by = |backend: &str| About { backend: backend.to_owned(), ..About::default() };
+    for (first, others) in [("bpf", ["tracefs", "bpf"]), ("tracefs", ["bpf", "bpf"])] {
+        let mut joined = Recorded::swap(alternating());
+        joined.header.has_durations = true;
+        joined.header.recorder = Some(by(first));
+        joined.header.further_recorders = others.map(by).into();
+        let text = refused(&mut joined, &recorded);
+        assert!(text.contains("at least one was made without BPF"), "{text}");
+    }
     let mut kernel = request("flash", 0, "");
     kernel.readahead = Readahead::Kernel;
     let text = refused(&mut Recorded::new(TraceKind::Block, alternating()), &kernel);

@@ -46,13 +46,22 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         Some(Mapping::Block) => Meaning::Block,
         _ => Meaning::Swap(SwapEvents::default()),
     };
-    let (events, samples) = (Vec::new(), None);
-    Ok(Box::new(RecordingReader { blocks, meaning, events, taken: 0, samples, has_ended: false }))
+    Ok(Box::new(RecordingReader {
+        blocks,
+        meaning,
+        recorder: None,
+        events: Vec::new(),
+        taken: 0,
+        samples: None,
+        has_ended: false,
+    }))
 }
 
 struct RecordingReader {
     blocks: recording::Reader,
     meaning: Meaning,
+    /// Index of this recording's description among the ledger's recorders.
+    recorder: Option<usize>,
     /// The events of the last block; `taken` of them have been read.
     events: Vec<recording::Record>,
     taken: usize,
@@ -124,7 +133,13 @@ impl RecordingReader {
                     meaning.know_zeros();
                     self.samples = Some(Samples::of(&about));
                 }
-                ledger.recorder = Some(about);
+                match self.recorder {
+                    Some(index) => ledger.recorders[index] = about,
+                    None => {
+                        self.recorder = Some(ledger.recorders.len());
+                        ledger.recorders.push(about);
+                    }
+                }
             }
             RecordingBlock::Files(names) => {
                 for name in names {
@@ -145,7 +160,8 @@ impl RecordingReader {
                     let time_ns = sample.time_ns as i64;
                     ledger.shortage.stall_of_machine(Stall { time_ns, some_us, full_us });
                 }
-                if let Some(About { system: Some(system), .. }) = &mut ledger.recorder {
+                let recorder = self.recorder.and_then(|index| ledger.recorders.get_mut(index));
+                if let Some(About { system: Some(system), .. }) = recorder {
                     system.see_zram(&sample.zram);
                 }
                 if let Some(samples) = &mut self.samples {
@@ -154,7 +170,7 @@ impl RecordingReader {
             }
             RecordingBlock::Moment(moment) => {
                 ledger.note_time(moment.time_ns);
-                let recorder = ledger.recorder.as_ref();
+                let recorder = self.recorder.and_then(|index| ledger.recorders.get(index));
                 let is_of_cgroup = recorder.is_some_and(|about| about.cgroup.is_some());
                 ledger.shortage.moment(&moment, is_of_cgroup);
                 ledger.see(b"moment", 1);
@@ -345,6 +361,38 @@ mod tests {
     }
 
     #[test]
+    fn each_of_several_recordings_keeps_its_recorder_and_its_counts_of_zram() {
+        let recording = |backend: &str, held: u64| {
+            let zram = [("zram0".to_owned(), Zram::default())].into();
+            let system = Some(System { zram, ..System::default() });
+            let about = About { backend: backend.to_owned(), system, ..About::default() };
+            let mut writer = Writer::new(Vec::new(), &about).unwrap();
+            let counts = [("orig_data_bytes".to_owned(), held)].into();
+            let zram = [("zram0".to_owned(), counts)].into();
+            writer.sample(&Sample { zram, ..Sample::default() }).unwrap();
+            let event = recording::Record { kind: kind::SWAP_READ, pages: 1, ..Default::default() };
+            writer.push(event).unwrap();
+            writer.finish(Ending::default()).unwrap()
+        };
+        // Both descriptions are read before the counts of the first recording, as a merge does.
+        let mut ledger = Ledger::new(false);
+        let mut readers = [("bpf", 7), ("tracefs", 5)].map(|(backend, held)| {
+            let input = Input::from_bytes("sample", recording(backend, held)).unwrap();
+            let mut reader = open(input, &ReadOptions::default()).unwrap();
+            reader.read(&mut Vec::new(), &mut ledger).unwrap();
+            reader
+        });
+        for reader in &mut readers {
+            while reader.read(&mut Vec::new(), &mut ledger).unwrap() {}
+        }
+        let kept = ledger.recorders.iter().map(|about| {
+            let zram = &about.system.as_ref().unwrap().zram["zram0"];
+            (about.backend.as_str(), zram.orig_data_bytes)
+        });
+        assert_eq!(kept.collect::<Vec<_>>(), [("bpf", 7), ("tracefs", 5)]);
+    }
+
+    #[test]
     fn merged_recordings_mark_zeros_only_if_each_of_them_does() {
         let zeros = |recordings: &[bool]| {
             let mut ledger = Ledger::new(false);
@@ -404,7 +452,7 @@ mod tests {
         assert_eq!(ledger.files.list()[0].device, "1:0");
         let seen = [("block_write", 1), ("file_added", 2), ("file_dropped", 1), ("oom_kill", 1)];
         assert_eq!(ledger.seen(), seen.map(|(name, count)| (name.to_owned(), count)));
-        assert_eq!(ledger.recorder.as_ref().unwrap().sources, ["files"]);
+        assert_eq!(ledger.recorders[0].sources, ["files"]);
         let kills = &ledger.shortage.kills;
         assert_eq!((kills.len(), kills[0].pid, kills[0].is_of_kernel), (1, 9, true));
         assert_eq!(ledger.losses()[0].count, 3);
@@ -433,7 +481,7 @@ mod tests {
         }
         let bytes = writer.finish(Ending::default()).unwrap();
         let (_, ledger) = read_with(&FORMAT, &bytes, &ReadOptions::default()).unwrap();
-        let zram = &ledger.recorder.unwrap().system.unwrap().zram["zram0"];
+        let zram = &ledger.recorders[0].system.as_ref().unwrap().zram["zram0"];
         assert_eq!(
             (zram.bytes, zram.orig_data_bytes, zram.mem_used_bytes),
             (1 << 30, 8 << 20, 2 << 20)

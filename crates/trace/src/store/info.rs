@@ -152,12 +152,11 @@ impl Counts {
             .filter(|&(_, count)| count > 0)
             .collect();
         let (absent, ruled_out) = self.missing(header, accesses);
-        let recorder = header.recorder.as_ref();
         Info {
             is_of_swap: header.is_of_swap(),
             events: header.seen.iter().cloned().collect(),
             lost: header.losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
-            sources: recorder.map(|recorder| recorder.sources.clone()),
+            sources: header.recorder.is_some().then(|| sources(header)),
             kinds,
             accesses,
             writes: header.has_operations.then_some(self.writes),
@@ -238,8 +237,12 @@ impl Counts {
         gap(!header.has_durations, "durations", "fault and request times");
         let is_named = |process: crate::Process<'_>| process.pid != 0 || !process.name.is_empty();
         gap(!header.processes.iter().any(is_named), "processes", "counts by process");
-        let unrecorded = header.recorder.iter().flat_map(|recorder| &recorder.absent);
-        absent.extend(unrecorded.map(|missing| format!("{}: {}", missing.what, missing.why)));
+        for missing in header.recorders().flat_map(|recorder| &recorder.absent) {
+            let what = format!("{}: {}", missing.what, missing.why);
+            if !absent.contains(&what) {
+                absent.push(what);
+            }
+        }
         if header.hides_zeros() && !absent.iter().any(|what| what.starts_with("pages of zeros")) {
             absent.push(ZEROS_UNMARKED.to_owned());
         }
@@ -249,5 +252,16 @@ impl Counts {
 
 /// Whether the recording is of `pagewise-agent` and has this source.
 fn has_source(header: &Header, source: &str) -> bool {
-    header.recorder.iter().any(|recorder| recorder.sources.iter().any(|name| name == source))
+    header.recorders().any(|recorder| recorder.sources.iter().any(|name| name == source))
+}
+
+/// The sources of all recordings that the trace joins, each once.
+fn sources(header: &Header) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in header.recorders().flat_map(|recorder| &recorder.sources) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
 }

@@ -31,6 +31,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         devices: vec!["sda".to_owned()],
         files: Vec::new(),
         recorder: None,
+        further_recorders: Vec::new(),
         shortage: None,
         recorded_ns: None,
         zeros: None,

@@ -16,7 +16,7 @@ from pagewise.report.cells import (
     sorted_cells,
     yearly_wear,
 )
-from pagewise.report.inputs import Inputs, is_of_swap
+from pagewise.report.inputs import Inputs, is_of_objects, is_of_swap
 from pagewise.report.model import Axis, Chart, Panel, Series, Table, Unit, View
 from pagewise.units import format_share, format_size
 
@@ -83,9 +83,14 @@ def lines(cells: list[SimulatedCell], measure: Measure) -> list[Series]:
 
 
 def as_swap(setup: Setup, cells: list[SimulatedCell]) -> str:
-    """A sentence that says so if the cells replay block requests; empty for recordings of swap."""
+    """What the cells replay instead of swap: block requests or objects; empty for swap."""
     if all(map(is_of_swap, cells)):
         return ""
+    if any(map(is_of_objects, cells)):
+        return (
+            f"The trace {setup.trace} has the objects of a cache, which cannot size swap; these "
+            "figures replay each object as if it were a page of swap. "
+        )
     return (
         f"The trace {setup.trace} has block requests, which cannot size swap; these figures replay "
         "them as if they were swap. "
