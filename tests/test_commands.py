@@ -369,7 +369,7 @@ def test_simulate_shows_the_queue_and_the_pages_read_ahead(
     asked = [*plain, "--option", "queueing=yes", "--option", "readahead=kernel"]
     _, output, _ = ran("simulate", recording, *asked, capsys=capsys)
     lines = [" ".join(line.split()) for line in output.splitlines()]
-    assert any(re.match(r"queue time .*100\.0 % of the slow device only", line) for line in lines)
+    assert any(re.match(r"queue time .*100\.0 % of flash-only", line) for line in lines)
     assert any(re.match(r"pages read ahead [\d,]+, .* % of them used", line) for line in lines)
     assert "queueing yes whether operations wait while the slow device is busy" in lines
     _, output, _ = ran("simulate", recording, *asked, "--json", capsys=capsys)
