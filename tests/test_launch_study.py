@@ -161,22 +161,6 @@ def test_the_study_calls_the_filler_a_filler(tmp_path: Path) -> None:
     assert "filler" not in markdown(result)
 
 
-def test_the_page_has_the_parts_of_the_launches_that_ship(tmp_path: Path) -> None:
-    root = Path(__file__).resolve().parents[1]
-    shipped = [root / "examples" / name for name in ("five-ample", "five-short")]
-    text = markdown(launch.study(shipped, tmp_path, seed=1, progress=None))
-    title = "## What makes launches in short memory slower, in parts that add up\n"
-    table = [line for line in section(text, title) if line.startswith("|")]
-    page = (root / "docs" / "studies" / "launch-runs.md").read_text()
-    assert len(table) == 7
-    assert [line for line in section(page, title) if line.startswith("|")] == table
-
-
-def section(page: str, title: str) -> list[str]:
-    """The lines of a page from a title to the next one."""
-    return page.partition(title)[2].partition("\n## ")[0].splitlines()
-
-
 def test_free_memory_of_the_machine_is_not_that_of_a_budget(tmp_path: Path) -> None:
     """An older lab wrote the machine's, which may exceed the budget of 650 MiB."""
     visits = [

@@ -14,7 +14,7 @@ pub enum Victims {
     /// Only the process that the policy chose.
     #[default]
     Process,
-    /// That process and every other of its memory cgroup that may be killed.
+    /// The process that the policy chose, and every other of its memory cgroup that may be killed.
     Group,
 }
 
