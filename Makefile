@@ -9,7 +9,7 @@
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # studies: makes the pages of docs/studies again whose data are there.
 # install, uninstall: the agent, its manual pages and units, as root.   clean: removes what was built.
-# kills: kills processes and studies how long that takes; needs root, takes some minutes.
+# kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 35 minutes.
 .PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean

@@ -349,16 +349,17 @@ def test_help_says_purpose_and_example(
     assert "\nExamples:\n  pagewise " in output
 
 
-def test_the_slow_device_only_has_the_replay_options_of_the_architecture(
+def test_flash_only_has_the_replay_options_of_the_architecture(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
     arguments = ["--architecture", "flash", "--fast-tier", "0", "--option", "readahead=recorded"]
     _, output, _ = ran("simulate", recording, *arguments, *DEVICES, capsys=capsys)
     rows = [line.split() for line in output.splitlines()]
-    (slow,) = (row[1:3] for row in rows if len(row) > 2 and row[0] == "slow" and row[1] != "device")
-    (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "only"])
-    assert slow == alone
+    slow, alone = (
+        [row[1:3] for row in rows if row[:1] == [name]] for name in ("slow", "flash-only")
+    )
+    assert len(slow) == 1 and slow == alone
 
 
 def test_simulate_shows_the_queue_and_the_pages_read_ahead(
@@ -369,7 +370,7 @@ def test_simulate_shows_the_queue_and_the_pages_read_ahead(
     asked = [*plain, "--option", "queueing=yes", "--option", "readahead=kernel"]
     _, output, _ = ran("simulate", recording, *asked, capsys=capsys)
     lines = [" ".join(line.split()) for line in output.splitlines()]
-    assert any(re.match(r"queue time .*100\.0 % of the slow device only", line) for line in lines)
+    assert any(re.match(r"queue time .*100\.0 % of flash-only", line) for line in lines)
     assert any(re.match(r"pages read ahead [\d,]+, .* % of them used", line) for line in lines)
     assert "queueing yes whether operations wait while the slow device is busy" in lines
     _, output, _ = ran("simulate", recording, *asked, "--json", capsys=capsys)

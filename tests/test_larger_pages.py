@@ -130,7 +130,7 @@ def test_the_commands_show_both_sizes(capsys: pytest.CaptureFixture[str]) -> Non
     _, output, _ = ran(*simulate, *devices, *size, capsys=capsys)
     fields = [line.split("\t") for line in output.splitlines()]
     assert [row[:2] for row in fields if row[1:] and row[1].endswith("KiB")] == [
-        [name, size] for name in ("priority", "slow device only") for size in ("4 KiB", "16 KiB")
+        [name, size] for name in ("priority", "flash-only") for size in ("4 KiB", "16 KiB")
     ]
     _, output, _ = ran("advise", "swap", EXAMPLE, *devices, *size, capsys=capsys)
     # The recording has too little evidence for a size, so only the slow device is compared.

@@ -150,6 +150,31 @@ def test_the_parts_of_a_slowdown_add_up(tmp_path: Path) -> None:
     assert row["direct reclaim, s"] == pytest.approx(0.05) and row["kswapd, s"] is None
 
 
+def test_the_study_calls_the_filler_a_filler(tmp_path: Path) -> None:
+    examples = Path(__file__).resolve().parents[1] / "examples"
+    shipped = [examples / "five-ample", examples / "five-short"]
+    result = launch.study(shipped, tmp_path, seed=1, progress=None)
+    (note,) = (each["note"] for each in result["tables"] if each["name"] == "launches")
+    assert "A filler, not an application: need-56, need-73, need-101, need-117, need-491 (" in note
+    others = runs(tmp_path, dict.fromkeys(NEEDS, 1.0))
+    result = launch.study(others, tmp_path, seed=1, progress=None)
+    assert "filler" not in markdown(result)
+
+
+def test_free_memory_of_the_machine_is_not_that_of_a_budget(tmp_path: Path) -> None:
+    """An older lab wrote the machine's, which may exceed the budget of 650 MiB."""
+    visits = [
+        {"app": app, "cold": True, "launch_s": 2.0, "free_bytes_before": free_mib * MIB}
+        for app, free_mib in zip(NEEDS, (649, 650, 651), strict=True)
+    ]
+    ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0))
+    short = write_run(tmp_path / "old", visits, mode="minfree")
+    result = launch.study([ample, short], tmp_path, seed=1, progress=None)
+    free = [launched["free_before_bytes"] for launched in result["launches"]]
+    assert free == [649 * MIB, 650 * MIB, None]
+    assert rows(result, "splits")[2]["free before, MiB"] is None
+
+
 @pytest.mark.parametrize("is_slower", [True, False])
 def test_a_baseline_slower_than_the_short_runs_is_refused(tmp_path: Path, is_slower: bool) -> None:
     ample, short = runs(tmp_path, {"small": 0.6, "middle": 0.7, "large": 1.1})

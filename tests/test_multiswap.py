@@ -11,8 +11,8 @@ from run_folders import rounds, write_run
 import pagewise as pw
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.grids.traces import TraceSource
+from pagewise_studies import multiswap, multiswap_device, workloads
 from pagewise_studies import multiswap_checks as checks
-from pagewise_studies import multiswap_device, workloads
 from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
 from pagewise_studies.skew import of_workloads, returns
 from pagewise_studies.verdict import HOLDS, UNMEASURED, Reading
@@ -79,6 +79,29 @@ def test_the_hit_share_counts_swap_ins_that_need_no_slow_read(tmp_path: Path) ->
     # With entry_bit=1 each page is promoted at its first swap-in, so the later three are hits.
     assert counted.hit_share(source, HYBRID, 1) == 3 / 4
     assert counted.hit_share(source, FLASH_ONLY, 1) == 0
+
+
+def test_cells_have_the_hits_of_the_fast_tier_and_the_time_over_that_of_flash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = workload(trace(tmp_path, 4))
+    cells = inputs(found, tmp_path, [HYBRID]).cells
+    monkeypatch.setattr(multiswap, "SIZES_MIB", SIZES_MIB)
+    monkeypatch.setattr(multiswap, "_series", lambda name: [("hybrid", HYBRID)])
+    small, large = multiswap.counted(cells, found)
+    assert (small["fast_tier_mib"], large["fast_tier_mib"]) == SIZES_MIB
+    assert small["fast_hit_share"] == 3 / 4
+    # Flash swap writes four pages four times and reads them as often; a read takes 90 us there,
+    # a write 40 us, and 4 and 5 us in the fast tier.
+    flash_us = 16 * 90 + 16 * 40
+    ours_us = (
+        small["slow_reads"] * 90
+        + small["slow_writes"] * 40
+        + small["fast_reads"] * 4
+        + small["fast_writes"] * 5
+    )
+    assert small["slow_reads"] == 4
+    assert small["io_time_share_of_flash"] == pytest.approx(ours_us / flash_us)
 
 
 def test_a_filter_without_returns_or_hits_carries_no_verdict(tmp_path: Path) -> None:

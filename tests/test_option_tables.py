@@ -193,8 +193,9 @@ def test_relaunchds_page_has_the_defaults_of_its_settings(tmp_path: Path) -> Non
 def test_killds_page_has_the_defaults_that_its_check_prints(tmp_path: Path) -> None:
     text, listed = checked("killd", tmp_path), settings_in("killd.md")
     assert f"policy {listed['policy']}: " in text
-    unit, kills, reclaim, dry_run = (listed[it] for it in ("unit", "kills", "reclaim", "dry_run"))
-    assert f"unit {unit}, kills {kills}, reclaim {reclaim}, dry run {dry_run}\n" in text
+    names = ("victims", "kills", "reclaim", "dry_run")
+    victims, kills, reclaim, dry_run = (listed[name] for name in names)
+    assert f"victims {victims}, kills {kills}, reclaim {reclaim}, dry run {dry_run}\n" in text
 
 
 def checked(command: str, path: Path) -> str:

@@ -161,7 +161,7 @@ def test_without_advice_the_verdict_is_what_stock_linux_can_run() -> None:
     finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
     # With the made-up gain, a later architecture is better, and so is a larger size.
     assert finding.figure == "priority, 1 GiB"
-    assert "62.5 % of the I/O time of the slow device only" in finding.statement
+    assert "62.5 % of the I/O time of flash-only" in finding.statement
     assert "At that size adaptive brings it to 50.0 %" in finding.statement
     cells = [
         cell for cell in KINDS["sweep"]["cells"] if cell["architecture"] in ("flash", "adaptive")

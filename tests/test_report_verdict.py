@@ -230,7 +230,7 @@ def test_inputs_without_a_file_are_named_by_what_they_hold() -> None:
 def test_cells_without_the_slow_device_say_what_a_finding_needs(tmp_path: Path) -> None:
     conclusion = verdict(gather([simulated("phone")]), {"architectures"})
     assert conclusion.findings == []
-    assert conclusion.missing.startswith("simulate flash too, the slow device only")
+    assert conclusion.missing.startswith("simulate flash too, which has no fast tier")
     pw.report([simulated("phone")], tmp_path / "page.html")
     assert conclusion.missing in (tmp_path / "page.html").read_text()
     assert "an advice adds findings" in verdict(gather([KINDS["kills"]]), set()).missing

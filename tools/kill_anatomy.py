@@ -2,20 +2,25 @@
 
 Victims (tools/victim.c) are in memory cgroups of their own, and die by SIGKILL: with 13 and 41
 threads, with growing memory, with growing numbers of threads, among others that die at once, and by
-the kernel's killer at the limit of their cgroup. Cells take turns, so that other load on the
-machine affects all equally. Leaves in FOLDER: kills.json (each kill with its parameters),
-kills.pgk (the kernel's events), and trace.json (for ui.perfetto.dev).
+the kernel's killer at the limit of their cgroup. Cells take turns in rounds, so that other load on
+the machine affects all equally; a round in which other programs use more than a tenth of the
+processors is measured again. Leaves in FOLDER, for each repeat: kills-1.json.gz (each kill with its
+parameters), kills-1.pgk (the kernel's events), and trace-1.json (for ui.perfetto.dev). A repeat
+that is there is kept, so an interrupted series resumes.
 
 Needs root, a memory cgroup, a C compiler and tracefs, which it mounts only for its recorder.
+Status 1: the machine was too busy for a repeat, or the machine lacks something.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import json
 import os
 import platform
+import resource
 import select
 import signal
 import subprocess
@@ -24,12 +29,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 SOURCE = Path(__file__).with_name("victim.c")
-SCHEMA = "pagewise.kill-runs/1"
+SCHEMA = "pagewise.kill-runs/2"
 MIB = 1 << 20
 SLACK_MIB = 64
 NICE = -15
@@ -40,6 +46,12 @@ LONGEST = "2h"
 """The recorder ends by then, even if this program was killed."""
 SETTLE_S = 0.1
 """Longer than the recorder takes to notice a process of the group."""
+LOAD_MAX = 0.1
+"""The share of the processors that other programs may use in a round, as in a launch run."""
+ATTEMPTS = 3
+"""Rounds measured for each round wanted, at most."""
+DETAILS = {"rss_curve": {"paper", "memory"}, "steps": {"paper"}}
+"""The long fields of a kill, and the experiments whose results keep them; kills-1.pgk has all."""
 # Mounted in a private mount namespace, so that the machine stays without tracefs.
 WITH_TRACEFS = """
 test -d /sys/kernel/tracing/events || mount -t tracefs nodev /sys/kernel/tracing || exit 99
@@ -75,54 +87,126 @@ SMALL = (
 
 
 def main() -> None:
-    """Measures all cells, and prints how many kills were not recorded."""
+    """Measures the repeats that are missing, and prints how many kills were not recorded."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each repeat")
     parser.add_argument("--small", action="store_true", help="three small cells")
+    parser.add_argument("--busy", action="store_true", help="keep rounds on a busy machine")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     os.setpriority(os.PRIO_PROCESS, 0, NICE)
-    with tempfile.TemporaryDirectory() as scratch, memory_group() as group:
-        victim = Path(scratch) / "victim"
-        subprocess.run(
-            ["cc", "-std=gnu17", "-O2", "-pthread", "-o", victim, SOURCE], check=True, timeout=60
+    cells = SMALL if arguments.small else ALL
+    load_max = 1.0 if arguments.busy else LOAD_MAX
+    for repeat in range(1, arguments.repeats + 1):
+        result = arguments.folder / f"kills-{repeat}.json.gz"
+        if result.exists():
+            print(f"{result}: kept")
+            continue
+        with tempfile.TemporaryDirectory() as scratch, memory_group() as group:
+            series = Series(cells, group, compiled(Path(scratch)), arguments.rounds, load_max)
+            runs = series.measure(result)
+        write_result(runs, result)
+        missing = sum(row["kill"] is None for row in runs["rows"])
+        print(
+            f"{result}: {len(runs['rows'])} kills, {missing} of them not recorded; "
+            f"{runs['rounds_busy']} rounds measured again"
         )
-        runs = measure(
-            arguments.folder, group, victim, SMALL if arguments.small else ALL, arguments.rounds
-        )
-    (arguments.folder / "kills.json").write_text(json.dumps(runs, indent=1) + "\n")
-    missing = sum(row["kill"] is None for row in runs["rows"])
-    print(f"{arguments.folder}: {len(runs['rows'])} kills, {missing} of them not recorded")
 
 
-def measure(
-    folder: Path, group: Path, victim: Path, cells: Sequence[VictimKind], rounds: int
-) -> dict[str, Any]:
-    """Kills the victims of every cell in turn; returns each with its kill, or None if missing."""
-    recording = folder / "kills.pgk"
-    recording.unlink(missing_ok=True)
-    load_before = os.getloadavg()[0]
-    with recorder(recording, group) as answers:
-        asked = [
-            {**death, "round": number}
-            for number in range(rounds)
-            for cell in cells
-            for death in killed(cell, group, victim)
-        ]
-    (report,) = answers
-    rows = [{**death, "kill": row_of(report["kills"], death)} for death in asked]
-    write_trace(recording, folder / "trace.json")
-    return {
-        "schema": SCHEMA,
-        "kernel": report["kernel"],
-        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
-        "backend": report["backend"],
-        "load": [load_before, os.getloadavg()[0]],
-        "lost": report["lost"],
-        "absent": report["absent"],
-        "rows": rows,
-    }
+def compiled(folder: Path) -> Path:
+    """The compiled program of the victims."""
+    victim = folder / "victim"
+    subprocess.run(
+        ["cc", "-std=gnu17", "-O2", "-pthread", "-o", victim, SOURCE], check=True, timeout=60
+    )
+    return victim
+
+
+@dataclass(frozen=True)
+class Series:
+    """What to measure: ``rounds`` rounds of all ``cells``, each with at most ``load_max``."""
+
+    cells: Sequence[VictimKind]
+    group: Path
+    victim: Path
+    rounds: int
+    load_max: float
+
+    def measure(self, result: Path) -> dict[str, Any]:
+        """Kills the victims of every cell in turn; each with its kill, or None if missing."""
+        name = result.name.removesuffix(".json.gz")
+        recording = result.with_name(f"{name}.pgk")
+        recording.unlink(missing_ok=True)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        load_before = os.getloadavg()[0]
+        asked: list[dict[str, Any]] = []
+        loads: list[float] = []
+        busy = 0
+        with recorder(recording, self.group) as (pid, answers):
+            while len(loads) < self.rounds:
+                if len(loads) + busy == ATTEMPTS * self.rounds:
+                    raise SystemExit(
+                        f"{result}: other programs used more than {self.load_max:.0%} of the "
+                        f"processors in {busy} rounds; run this again on a quiet machine"
+                    )
+                deaths, load = self.round(pid)
+                if load > self.load_max:
+                    busy += 1
+                    continue
+                asked += [{**death, "round": len(loads)} for death in deaths]
+                loads.append(round(load, 4))
+        (report,) = answers
+        write_trace(recording, result.with_name(f"{name.replace('kills', 'trace')}.json"))
+        return {
+            "schema": SCHEMA,
+            "started": started,
+            "kernel": report["kernel"],
+            "machine": platform.machine(),
+            "processors": os.cpu_count(),
+            "backend": report["backend"],
+            "load": [load_before, os.getloadavg()[0]],
+            "load_other": loads,
+            "rounds_busy": busy,
+            "lost": report["lost"],
+            "absent": report["absent"],
+            "rows": [{**death, "kill": row_of(report["kills"], death)} for death in asked],
+        }
+
+    def round(self, recorder_pid: int) -> tuple[list[dict[str, Any]], float]:
+        """The deaths of one round, and the share of the processors that others used in it."""
+        clock, all_s, own_s = time.monotonic(), busy_s(), used_s(recorder_pid)
+        deaths = [death for cell in self.cells for death in killed(cell, self.group, self.victim)]
+        own_s, all_s = used_s(recorder_pid) - own_s, busy_s() - all_s
+        elapsed = (time.monotonic() - clock) * (os.cpu_count() or 1)
+        return deaths, max(0.0, (all_s - own_s) / elapsed)
+
+
+def busy_s() -> float:
+    """Seconds that all processors together were busy since the machine started."""
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (
+        int(ticks) for ticks in Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    )
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def used_s(recorder_pid: int) -> float:
+    """Seconds of processor time that this program, its victims and its recorder have used."""
+    after_name = Path(f"/proc/{recorder_pid}/stat").read_text().rpartition(")")[2].split()
+    recorder_s = sum(map(int, after_name[11:13])) / os.sysconf("SC_CLK_TCK")
+    return recorder_s + sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def write_result(runs: dict[str, Any], result: Path) -> None:
+    """Writes a repeat as one file, complete or not at all; the same kills give the same bytes."""
+    part = result.with_suffix(".part")
+    text = json.dumps(runs, separators=(",", ":")) + "\n"
+    part.write_bytes(gzip.compress(text.encode(), mtime=0))
+    part.rename(result)
 
 
 def row_of(kills: Sequence[dict[str, Any]], death: dict[str, Any]) -> dict[str, Any] | None:
@@ -132,7 +216,10 @@ def row_of(kills: Sequence[dict[str, Any]], death: dict[str, Any]) -> dict[str, 
         for kill in kills
         if kill["pid"] == death["pid"] and death["from_ns"] <= kill["start_ns"] <= death["to_ns"]
     ]
-    return found[0] if len(found) == 1 else None
+    if len(found) != 1:
+        return None
+    left_out = [name for name, kept in DETAILS.items() if death["experiment"] not in kept]
+    return found[0] | {name: [] for name in left_out}
 
 
 @contextlib.contextmanager
@@ -167,8 +254,8 @@ def remove(group: Path) -> None:
 
 
 @contextlib.contextmanager
-def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
-    """Runs the recorder; its report is in the yielded list afterwards."""
+def recorder(recording: Path, group: Path) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+    """Runs the recorder; yields its process id, and a list that has its report afterwards."""
     answers: list[dict[str, Any]] = []
     options = ("--json", "--buffer", "32MiB", "--for", LONGEST)
     command = [AGENT, "killtrace", "--cgroup", group, "-o", recording, *options]
@@ -184,7 +271,7 @@ def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
         if not heading.startswith("waiting for kills"):
             process.kill()
             raise SystemExit(f"killtrace: {heading}{process.communicate(timeout=DEADLINE_S)[1]}")
-        yield answers
+        yield process.pid, answers
         time.sleep(SETTLE_S)
         process.send_signal(signal.SIGINT)
         answers.append(json.loads(process.communicate(timeout=DEADLINE_S)[0]))

@@ -28,7 +28,7 @@ def decides_by_latency(name: str) -> bool:
 
 
 def baseline() -> str:
-    """The architecture to compare all others with: the slow device only."""
+    """The architecture to compare all others with: flash-only, without a fast tier."""
     (name,) = _with_role("baseline")
     return name
 

@@ -36,8 +36,9 @@ class Visit:
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
-    ``taken_bytes`` is free memory of the machine before the launch, ``free_before_bytes``, less
-    that after it.
+    ``free_before_bytes`` is the memory that was free for the launch, of the machine and within the
+    budget; None in older runs with a budget. ``taken_bytes`` is by how much it fell until after the
+    launch; in those runs, of the machine.
     ``repeat`` is the number of the run among pooled ones.
     ``oom_kills`` are processes that the kernel killed when memory ran out, ``kills`` applications
     that the killer ended. ``major_faults`` of the machine is None in older runs.
@@ -229,18 +230,20 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
     try:
         plan, run = about["plan"], about["run"]
         budget = plan.get("budget")
+        budget_bytes = None if budget is None else parse_size(budget)
+        limit_bytes = None if plan["mode"] == "no-limit" else budget_bytes
         threshold = plan["kill"]["threshold"] if plan["mode"] == "kill" else None
         return LaunchRun(
             name=name or folder.resolve().name,
             folder=folder,
             mode=str(plan["mode"]),
             applications=tuple(dict.fromkeys(map(str, plan["order"]))),
-            budget_bytes=None if budget is None else parse_size(budget),
+            budget_bytes=budget_bytes,
             threshold=None if threshold is None else float(threshold),
             schedule=str(plan.get("schedule", {}).get("kind", "round-robin")),
             start_ns=int(run["monotonic_start_ns"]),
             unfinished=None if run["finished"] else str(run.get("reason") or "no reason is given"),
-            visits=tuple(_visit(row, first) for row in rows),
+            visits=tuple(_visit(row, first, limit_bytes) for row in rows),
             killer=_killer(plan) if kills.is_file() else "",
             victims=_victims(kills),
             plan=cast("Mapping[str, object]", plan),
@@ -447,7 +450,11 @@ def _is_measured(value: object) -> bool:
     return not isinstance(value, int | float) or 0 <= value <= LIMIT
 
 
-def _visit(row: _VisitRow, first_round: int) -> Visit:
+def _visit(row: _VisitRow, first_round: int, limit_bytes: int | None) -> Visit:
+    free_bytes = row["free_bytes_before"]
+    if free_bytes is not None and limit_bytes is not None and free_bytes > limit_bytes:
+        # An older lab wrote the free memory of the machine, of which a budget leaves no more.
+        free_bytes = None
     return Visit(
         round=row["round"] - first_round + 1,
         app=row["app"],
@@ -466,7 +473,7 @@ def _visit(row: _VisitRow, first_round: int) -> Visit:
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
         taken_bytes=_taken_bytes(row["free_bytes_before"], row["free_bytes_after"]),
-        free_before_bytes=row["free_bytes_before"],
+        free_before_bytes=free_bytes,
         major_faults=row["major_faults"],
         waits={name: row[name] for name in WAITS},
     )

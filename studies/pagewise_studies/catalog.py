@@ -71,6 +71,6 @@ KILL_ANATOMY = Study(
     "kill-anatomy",
     "S2: what a kill is made of, on real kills",
     "pagewise_studies.kill_anatomy",
-    "pagewise study kill-anatomy build/kill-anatomy",
+    "pagewise study kill-anatomy examples/kill-anatomy",
     of_runs=True,
 )

@@ -1,13 +1,29 @@
-"""The acceptance checks of spec sheet S2 that need the phases of kills."""
+"""The acceptance checks of spec sheet S2 that need the phases of kills.
+
+A figure is the mean over the repeats of a measurement. It decides a check if its whole 95 %
+interval, that of the repeats, lies on one side of the bound; a single repeat decides nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from statistics import median
 
 from pagewise_studies.kill_laws import Law
-from pagewise_studies.kill_measurement import Kill, KillMeasurement, seen
-from pagewise_studies.verdict import Reading, Verdict, judge, load_checks
+from pagewise_studies.kill_measurement import Kill, KillMeasurement, KillRepeat, seen
+from pagewise_studies.live_runs import RUNS_MIN
+from pagewise_studies.verdict import (
+    Check,
+    Choices,
+    Estimate,
+    Reading,
+    Verdict,
+    judge,
+    load_checks,
+    show,
+)
 
 CHECKS = load_checks("kill-anatomy")
 SHARE_LEAST = 0.80
@@ -15,53 +31,145 @@ ORDER_MS = (1.0, 100.0)
 """A factor of ten around the paper's 10 ms."""
 EARLY = 0.10
 """The share of memory that may be free before the last thread exits."""
+SAME = 1.10
+"""A reclaim that is longer by less than this factor counts as equally long."""
+FEW = f"needs {RUNS_MIN} repeats or more, to see how much repeats differ by themselves"
+
+Figure = Callable[[KillRepeat], float | None]
+Decision = Callable[[Estimate], bool | None]
+"""Whether a figure meets its bound; None if its interval contains the bound."""
 
 
 def verdicts(measured: KillMeasurement, laws: Sequence[Law]) -> list[Verdict]:
     """The verdict of each check on one measurement."""
-    paper = by_victim(measured.of("paper"))
-    readings = {
-        "share": each(paper, share),
-        "last": each(paper, early),
-        "delivery": growth(laws, "signal"),
-        "handling": growth(laws, "threads"),
-        "order": each(paper, order),
-        "concurrent": list(concurrent(measured.of("together"))),
-    }
-    return [judge(CHECKS[name], measured.name, found) for name, found in readings.items()]
-
-
-def by_victim(kills: Sequence[Kill]) -> dict[str, list[Kill]]:
-    """Kills by kind of victim."""
-    return {
-        name: [kill for kill in kills if kill.victim == name]
-        for name in dict.fromkeys(kill.victim for kill in kills)
-    }
-
-
-Test = Callable[[Sequence[Kill]], tuple[bool, float] | None]
-
-
-def each(victims: dict[str, list[Kill]], test: Test) -> list[Reading]:
-    """A reading for each kind of victim whose kills have the data of the test."""
+    share = of_victims(measured, share_of_reclaim)
+    early = of_victims(measured, early_share)
+    order = of_victims(measured, duration_ms)
     return [
-        Reading((("victim", name),), *found)
-        for name, kills in victims.items()
-        if (found := test(kills)) is not None
+        verdict("share", measured, share, at_least(SHARE_LEAST)),
+        verdict("last", measured, early, lambda found: found.figure == 0),
+        verdict("delivery", measured, of_laws(laws, "signal"), grows),
+        verdict("handling", measured, of_laws(laws, "threads"), grows),
+        verdict("order", measured, order, between(*ORDER_MS)),
+        verdict("concurrent", measured, list(together(measured)), lengthens),
     ]
 
 
-def share(kills: Sequence[Kill]) -> tuple[bool, float] | None:
+Estimates = Sequence[tuple[Choices, float, Estimate | None]]
+"""For each reading its choices, its figure, and that figure with the interval of the repeats."""
+
+
+def verdict(name: str, measured: KillMeasurement, found: Estimates, decide: Decision) -> Verdict:
+    """The verdict on a check; each kind of victim, or each law, is a reading."""
+    check = CHECKS[name]
+    decided = [
+        (choices, figure, estimate, None if estimate is None else decide(estimate))
+        for choices, figure, estimate in found
+    ]
+    open_ones = [
+        undecided(check, choices, estimate)
+        for choices, _, estimate, holds in decided
+        if holds is None and estimate is not None
+    ]
+    lacking = FEW if any(estimate is None for *_, estimate in found) else "; ".join(open_ones)
+    readings = [Reading(choices, bool(holds), figure) for choices, figure, _, holds in decided]
+    ruled = judge(check, measured.name, readings, lacking)
+    (first, *more) = found or [((), 0.0, None)]
+    if first[2] is None or more:
+        return ruled
+    return replace(ruled, ours=f"{ruled.ours} ({ends(check, first[2])})")
+
+
+def undecided(check: Check, choices: Choices, estimate: Estimate) -> str:
+    """Why a figure decides nothing."""
+    under = ", ".join(f"{name} {value}" for name, value in choices)
+    return (
+        f"{under}: the repeats' 95 % interval, {ends(check, estimate)}, contains the bound: needs "
+        "more repeats"
+    )
+
+
+def ends(check: Check, estimate: Estimate) -> str:
+    """The ends of an interval as text."""
+    low, high = (show(end, check.unit) for end in (estimate.low, estimate.high))
+    return f"{low.removesuffix(f' {check.unit}')} to {high}"
+
+
+def at_least(bound: float) -> Decision:
+    """Whether a figure is at least ``bound``."""
+    return between(bound, float("inf"))
+
+
+def between(least: float, most: float) -> Decision:
+    """Whether a figure is within two bounds."""
+
+    def decide(estimate: Estimate) -> bool | None:
+        if least <= estimate.low and estimate.high <= most:
+            return True
+        return False if estimate.high < least or estimate.low > most else None
+
+    return decide
+
+
+def grows(estimate: Estimate) -> bool | None:
+    """Whether a slope is above 0."""
+    if estimate.low > 0:
+        return True
+    return False if estimate.high <= 0 else None
+
+
+def lengthens(estimate: Estimate) -> bool | None:
+    """Whether a ratio is above 1; it is not if a tenth more is outside its interval."""
+    if estimate.low > 1:
+        return True
+    return False if estimate.high < SAME else None
+
+
+def by_victim(kills: Iterable[Kill]) -> dict[str, list[Kill]]:
+    """Kills by kind of victim."""
+    sorted_out: dict[str, list[Kill]] = {}
+    for kill in kills:
+        sorted_out.setdefault(kill.victim, []).append(kill)
+    return sorted_out
+
+
+def of_victims(
+    measured: KillMeasurement, figure: Callable[[Sequence[Kill]], float | None]
+) -> Estimates:
+    """A figure of S2's victims: a reading for each kind of victim that has it."""
+    return [
+        reading
+        for name in by_victim(measured.of("paper"))
+        for reading in reading_of(measured, (("victim", name),), partial(of_victim, figure, name))
+    ]
+
+
+def of_victim(
+    figure: Callable[[Sequence[Kill]], float | None], victim: str, repeat: KillRepeat
+) -> float | None:
+    """A figure of the kills of one kind of S2's victims, in one repeat."""
+    return figure([kill for kill in repeat.of("paper") if kill.victim == victim])
+
+
+def reading_of(measured: KillMeasurement, choices: Choices, figure: Figure) -> Estimates:
+    """One reading, or none if no repeat has the figure."""
+    values = [value for value in map(figure, measured.repeats) if value is not None]
+    if not values:
+        return []
+    estimate = measured.estimate(figure)
+    return [(choices, values[0] if estimate is None else estimate.figure, estimate)]
+
+
+def share_of_reclaim(kills: Sequence[Kill]) -> float | None:
     """The median share of reclaim in a kill."""
     shares = [kill.reclaim_share for kill in kills if kill.reclaim_share is not None]
-    return (median(shares) >= SHARE_LEAST, median(shares)) if shares else None
+    return median(shares) if shares else None
 
 
-def early(kills: Sequence[Kill]) -> tuple[bool, float] | None:
+def early_share(kills: Sequence[Kill]) -> float | None:
     """The share of kills in which memory fell before the last thread exited."""
     recorded = [kill for kill in kills if kill.curve and kill.total_us and kill.reclaim_us]
-    fell = sum(fell_early(kill) for kill in recorded)
-    return (fell == 0, fell / len(recorded)) if recorded else None
+    return sum(map(fell_early, recorded)) / len(recorded) if recorded else None
 
 
 def fell_early(kill: Kill) -> bool:
@@ -72,37 +180,35 @@ def fell_early(kill: Kill) -> bool:
     return bool(left) and min(left) < (1 - EARLY) * kill.curve[0][1]
 
 
-def order(kills: Sequence[Kill]) -> tuple[bool, float] | None:
+def duration_ms(kills: Sequence[Kill]) -> float | None:
     """The median duration of a kill in milliseconds."""
     totals = seen(kills, "total")
-    if not totals:
-        return None
-    typical = median(totals) / 1000
-    return ORDER_MS[0] <= typical <= ORDER_MS[1], typical
+    return median(totals) / 1000 if totals else None
 
 
-def growth(laws: Sequence[Law], phase: str) -> list[Reading]:
-    """Whether a phase grows with the number of threads, with 95 % confidence."""
+def of_laws(laws: Sequence[Law], phase: str) -> Estimates:
+    """The growth of a phase with the number of threads, in microseconds per thread."""
     return [
-        Reading((("law", f"{law.phase} against {law.against}"),), law.grows, law.slope)
+        ((("law", f"{law.phase} against {law.against}"),), law.slope, law.estimate)
         for law in laws
         if law.phase == phase and law.against == "threads"
     ]
 
 
-def concurrent(kills: Sequence[Kill]) -> list[Reading]:
+def together(measured: KillMeasurement) -> Iterable[tuple[Choices, float, Estimate | None]]:
     """Reclaim of victims that die together, over reclaim of a single victim.
 
     Each number of other victims is a reading.
     """
+    for others in sorted({kill.others for kill in measured.of("together") if kill.others}):
+        crowd = "more than processors" if others >= measured.processors else "a processor for each"
+        choices = (("dying processes", crowd), ("others", str(others)))
+        yield from reading_of(measured, choices, partial(longer_by, others))
+
+
+def longer_by(others: int, repeat: KillRepeat) -> float | None:
+    """The median reclaim among ``others`` that die at once, over that of a single victim."""
+    kills = repeat.of("together")
     single = seen([kill for kill in kills if kill.others == 0], "reclaim")
-    among = {
-        others: seen([kill for kill in kills if kill.others == others], "reclaim")
-        for others in sorted({kill.others for kill in kills if kill.others})
-    }
-    return [
-        Reading((("others", str(others)),), ratio > 1, ratio)
-        for others, times in among.items()
-        if single and times
-        for ratio in [median(times) / median(single)]
-    ]
+    among = seen([kill for kill in kills if kill.others == others], "reclaim")
+    return median(among) / median(single) if single and among else None

@@ -1,37 +1,51 @@
-"""How the phases of a kill grow: straight lines through all kills, with 95 % intervals.
+"""How the phases of a kill grow: straight lines through the kills of each repeat.
 
 A line is the Theil-Sen estimator, the median slope of all pairs. On a busy machine some kills wait
-for a processor, and such outliers move a mean but not this median. ``c_us_per_mib`` and relatives
-are the constants of spec sheet S2.6's model.
+for a processor, and such outliers move a mean but not this median. A law is the mean of the lines
+over the repeats; its interval is that of the repeats. ``c_us_per_mib`` and relatives are the
+constants of spec sheet S2.6's model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from pagewise_studies.kill_measurement import Kill, KillMeasurement
+from pagewise_studies.repeats import estimate_of
+from pagewise_studies.verdict import Estimate
+
+
+@dataclass(frozen=True)
+class Line:
+    """``y = intercept + slope * x`` through ``kills`` kills of one repeat."""
+
+    slope: float
+    intercept: float
+    correlation: float
+    """Spearman's rank correlation."""
+    kills: int
 
 
 @dataclass(frozen=True)
 class Law:
-    """``y = intercept + slope * x`` over ``kills`` kills; ``low`` and ``high`` bound the slope."""
+    """How a phase grows with a quantity: the mean of a line of each repeat."""
 
     phase: str
     against: str
     unit: str
-    slope: float
-    low: float
-    high: float
-    intercept: float
-    kills: int
-    correlation: float
-    """Spearman's rank correlation."""
+    lines: tuple[Line, ...]
 
     @property
-    def grows(self) -> bool:
-        """Whether the phase grows, with 95 % confidence."""
-        return self.low > 0
+    def slope(self) -> float:
+        """The mean slope."""
+        return fmean(line.slope for line in self.lines)
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """The slope with the 95 % interval of the repeats; None for a single repeat."""
+        return estimate_of([line.slope for line in self.lines])
 
 
 Measure = Callable[[Kill], float | None]
@@ -76,12 +90,21 @@ LAWS = (
 
 
 def laws(measured: KillMeasurement) -> list[Law]:
-    """Every law for which there are enough kills."""
-    found = (law(asked, measured.of(asked.experiment)) for asked in LAWS)
-    return [line for line in found if line is not None]
+    """Every law for which a repeat has enough kills."""
+    return [
+        Law(asked.phase, asked.against, asked.unit, tuple(lines))
+        for asked in LAWS
+        if (
+            lines := [
+                line
+                for repeat in measured.repeats
+                if (line := line_of(asked, repeat.of(asked.experiment))) is not None
+            ]
+        )
+    ]
 
 
-def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
+def line_of(asked: Asked, kills: Sequence[Kill]) -> Line | None:
     """The line through some kills; None for fewer than three kills or a constant quantity."""
     from scipy import stats
 
@@ -94,22 +117,12 @@ def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
         return None
     places, times = ([float(value) for value in column] for column in zip(*pairs, strict=True))
     if len(set(times)) == 1:
-        # If all times are equal, interval and correlation are undefined.
-        slope = low = high = correlation = 0.0
-        intercept = times[0]
-    else:
-        line = stats.theilslopes(times, places, alpha=0.95)
-        slope, low, high = (float(value) for value in (line.slope, line.low_slope, line.high_slope))
-        intercept = float(line.intercept)
-        correlation = float(stats.spearmanr(places, times).statistic)
-    return Law(
-        phase=asked.phase,
-        against=asked.against,
-        unit=asked.unit,
-        slope=slope,
-        low=low,
-        high=high,
-        intercept=intercept,
+        # If all times are equal, the correlation is undefined.
+        return Line(slope=0.0, intercept=times[0], correlation=0.0, kills=len(pairs))
+    line = stats.theilslopes(times, places)
+    return Line(
+        slope=float(line.slope),
+        intercept=float(line.intercept),
+        correlation=float(stats.spearmanr(places, times).statistic),
         kills=len(pairs),
-        correlation=correlation,
     )

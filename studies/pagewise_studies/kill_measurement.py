@@ -1,19 +1,29 @@
-"""Reads the result of `make kills`: real kills phase by phase, with the requested victim sizes."""
+"""Reads the result of `make kills`: real kills phase by phase, with the requested victim sizes.
+
+A measurement is a folder with a file for each repeat.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Sequence
+import re
+import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import TypedDict
 
 from pagewise import types
-from pagewise.errors import UnreadableInput
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.units import MIB
+from pagewise_studies.repeats import estimate_of
+from pagewise_studies.verdict import Estimate
 
-SCHEMA = "pagewise.kill-runs/1"
-FILE = "kills.json"
+SCHEMA = "pagewise.kill-runs/2"
+FILES = "kills-*.json.gz"
 AGAIN = "run `make kills` as root, then give its folder: build/kill-anatomy"
 
 
@@ -73,16 +83,23 @@ class Kill:
 
 
 @dataclass(frozen=True)
-class KillMeasurement:
-    """All kills of one measurement; ``asked`` is the number of kills that were requested."""
+class KillRepeat:
+    """One repeat of a measurement; ``asked`` is the number of kills that were requested."""
 
-    name: str
     path: Path
+    started: str
+    """UTC, as in 2026-11-27T20:30:56+00:00."""
     kernel: str
     machine: str
+    """The architecture, such as x86_64."""
+    processors: int
     backend: str
     load: tuple[float, float]
-    """Load average over one minute, before and after the measurement."""
+    """Load average over one minute, before and after the repeat; its own kills are part of it."""
+    load_other: tuple[float, ...]
+    """The share of all processors that other programs used, in each round."""
+    rounds_busy: int
+    """Rounds that were measured again, because other programs used too much of the processors."""
     lost: int
     asked: int
     kills: tuple[Kill, ...]
@@ -92,36 +109,125 @@ class KillMeasurement:
         return [kill for kill in self.kills if kill.experiment == experiment]
 
 
-def read_kill_measurement(folder: Path) -> KillMeasurement:
-    """Reads a measurement. Raises UnreadableInput if its file is missing or has another format."""
-    path = folder / FILE if folder.is_dir() else folder
+@dataclass(frozen=True)
+class KillMeasurement:
+    """The repeats of one measurement, in the order of their files; all of one kernel and machine.
+
+    ``name`` is the name of their folder.
+    """
+
+    name: str
+    repeats: tuple[KillRepeat, ...]
+
+    @property
+    def machine(self) -> str:
+        """Kernel, architecture and processors in words."""
+        repeat = self.repeats[0]
+        return f"Linux {repeat.kernel}, {repeat.machine}, {repeat.processors} processors"
+
+    @property
+    def processors(self) -> int:
+        """The number of processors."""
+        return self.repeats[0].processors
+
+    @property
+    def kills(self) -> list[Kill]:
+        """The kills of all repeats."""
+        return [kill for repeat in self.repeats for kill in repeat.kills]
+
+    def of(self, experiment: str) -> list[Kill]:
+        """The kills of one experiment in all repeats."""
+        return [kill for kill in self.kills if kill.experiment == experiment]
+
+    def estimate(self, figure: Callable[[KillRepeat], float | None]) -> Estimate | None:
+        """The mean of a figure over the repeats, and its 95 % interval.
+
+        None unless two repeats or more have the figure.
+        """
+        return estimate_of([value for value in map(figure, self.repeats) if value is not None])
+
+
+def read_kill_measurement(place: Path) -> KillMeasurement:
+    """Reads a measurement: a folder of repeats, or the file of one.
+
+    Raises UnreadableInput if there is no file or one has another format, and UsageError for repeats
+    that are the same one, or of different machines.
+    """
+    paths = sorted(place.glob(FILES), key=_number) if place.is_dir() else [place]
+    if not paths:
+        raise UnreadableInput(f"{place}: no {FILES} in it", path=str(place), hint=AGAIN)
+    repeats = tuple(_read_repeat(path) for path in paths)
+    for first, second in pairwise(sorted(repeats, key=lambda repeat: repeat.started)):
+        if first.started == second.started:
+            raise UsageError(
+                f"{first.path} and {second.path} are the same repeat",
+                path=str(second.path),
+                hint="keep one of them",
+            )
+        if _place(first) != _place(second):
+            raise UsageError(
+                f"{first.path} and {second.path} are of different machines",
+                path=str(second.path),
+                hint="keep repeats of one kernel and machine in a folder",
+            )
+    return KillMeasurement(paths[0].resolve().parent.name, repeats)
+
+
+def _number(path: Path) -> tuple[int, str]:
+    """The number of a repeat, so that the tenth comes after the second."""
+    digits = re.search(r"\d+", path.name)
+    return (int(digits[0]) if digits else 0, path.name)
+
+
+def _place(repeat: KillRepeat) -> tuple[str, str, int]:
+    return repeat.kernel, repeat.machine, repeat.processors
+
+
+def _read_repeat(path: Path) -> KillRepeat:
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(gzip.decompress(path.read_bytes()))
         if content["schema"] != SCHEMA:
             raise ValueError(f"schema {content['schema']!r}, expected {SCHEMA!r}")
         rows: list[KillRow] = content["rows"]
         first, last = content["load"]
-        measured = KillMeasurement(
-            name=path.resolve().parent.name,
+        repeat = KillRepeat(
             path=path,
+            started=str(content["started"]),
             kernel=str(content["kernel"]),
             machine=str(content["machine"]),
+            processors=int(content["processors"]),
             backend=str(content["backend"]),
             load=(float(first), float(last)),
+            load_other=tuple(map(float, content["load_other"])),
+            rounds_busy=int(content["rounds_busy"]),
             lost=int(content["lost"]),
             asked=len(rows),
             kills=tuple(kill(row, found) for row in rows if (found := row["kill"]) is not None),
         )
+    except gzip.BadGzipFile as error:
+        raise UnreadableInput(
+            f"{path}: not a file of `make kills`: {error}", path=str(path), hint=AGAIN
+        ) from error
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (
+        EOFError,
+        zlib.error,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise UnreadableInput(
             f"{path}: not a file of `make kills`: {reason}", path=str(path), hint=AGAIN
         ) from error
-    if not measured.kills:
+    if not repeat.kills:
         raise UnreadableInput(f"{path}: no kill was seen", path=str(path), hint=AGAIN)
-    return measured
+    if not repeat.load_other:
+        raise UnreadableInput(f"{path}: load_other has no round", path=str(path), hint=AGAIN)
+    return repeat
 
 
 def kill(row: KillRow, measured: types.Kill) -> Kill:
@@ -162,3 +268,10 @@ def microseconds(value: float | None) -> float | None:
 def seen(kills: Sequence[Kill], phase: str) -> list[float]:
     """The durations of a phase in the kills that recorded it."""
     return [value for kill in kills if (value := kill.phase(phase)) is not None]
+
+
+def typical(kills: Sequence[Kill]) -> Kill:
+    """The kill whose total is nearest to the median total."""
+    totals = seen(kills, "total")
+    middle = median(totals) if totals else 0.0
+    return min(kills, key=lambda kill: abs((kill.total_us or 0.0) - middle))

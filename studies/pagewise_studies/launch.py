@@ -407,12 +407,40 @@ def launches(by_run: Pairs, seed: int, unlimited: Sequence[LaunchRun]) -> Table:
     return Table(
         "launches",
         "Cold launches, by need",
-        f"Medians; *ample*, the baseline, is {', '.join(run.name for run in unlimited)}. *Need*: "
+        f"Medians; *ample*, the baseline, is {', '.join(run.name for run in unlimited)}. "
+        f"{filler_note(by_run)}*Need*: "
         "how much memory the first launch adds to all apps without a limit. *Free "
         "memory falls by*: S2's measure of need, which also counts other load on the machine. "
         "*From* and *to*: the 95 % interval of the slowdown, by bootstrap over launches. *Least* "
         "and *most*: the slowdown in one repeat.",
         rows,
+    )
+
+
+FILLER = "need.py"
+"""The program of the launch lab that stands for the size of an application and nothing else."""
+
+
+def filler_note(by_run: Pairs) -> str:
+    """The sentence that names the apps which are the lab's filler; empty if none is."""
+    names = dict.fromkeys(
+        pair.app for found in by_run.values() for pair in found if is_filler(pair.run, pair.app)
+    )
+    if not names:
+        return ""
+    return (
+        f"A filler, not an application: {', '.join(names)} (lab/python/{FILLER} fills memory and "
+        "reads a file). "
+    )
+
+
+def is_filler(run: LaunchRun, app: str) -> bool:
+    """Whether an app of the run's plan is the lab's filler."""
+    applications = run.plan.get("applications")
+    about = applications.get(app) if isinstance(applications, dict) else None
+    command = about.get("command") if isinstance(about, dict) else None
+    return isinstance(command, list) and any(
+        str(word).rpartition("/")[2] == FILLER for word in command
     )
 
 

@@ -1,15 +1,15 @@
-"""Repeats of a launch run: runs of one plan, pooled so that a figure rests on all of them."""
+"""Repeats: what a figure is over runs of the same kind, and launch runs of one plan, pooled."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from statistics import fmean, stdev
 
 from pagewise.launch_runs import LaunchRun
 from pagewise_studies.live_runs import FEW, NAMES, RUNS_MIN, refuse_twice
-from pagewise_studies.verdict import UNMEASURED, Verdict, unmeasured
+from pagewise_studies.verdict import UNMEASURED, Estimate, Verdict, unmeasured
 
 UNCHANGED = NAMES | {"seed"}
 """Entries of a plan in which repeats may differ: a seed chooses another order of the same kind."""
@@ -29,6 +29,21 @@ class Repeats:
     def mean_of(self, figure: Callable[[LaunchRun], float]) -> float:
         """The mean of a figure of a run over the repeats."""
         return fmean(map(figure, self.each))
+
+
+def estimate_of(figures: Sequence[float]) -> Estimate | None:
+    """The mean of a figure over repeats, with its 95 % interval by Student's t distribution.
+
+    ``figures`` has the figure of each repeat. None for fewer than two: one does not show how much
+    repeats differ.
+    """
+    from scipy.stats import t
+
+    if len(figures) < RUNS_MIN:
+        return None
+    half = float(t.ppf(0.975, len(figures) - 1)) * stdev(figures) / len(figures) ** 0.5
+    mean = fmean(figures)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def repeats_of(runs: Sequence[LaunchRun]) -> list[Repeats]:

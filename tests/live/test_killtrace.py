@@ -4,6 +4,7 @@ Needs root, tracefs, which it mounts privately, and a C compiler.
 """
 
 import contextlib
+import gzip
 import json
 import os
 import signal
@@ -305,17 +306,27 @@ def test_the_runner_of_the_study_records_every_kill(tmp_path: Path) -> None:
         ROOT / "tools" / "kill_anatomy.py",
         tmp_path,
         "--small",
-        "--rounds",
-        "1",
+        "--busy",
+        "--rounds=2",
+        "--repeats=1",
     ]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=5 * DEADLINE_S)
     assert finished.returncode == 0, finished.stderr
-    runs = json.loads((tmp_path / "kills.json").read_text())
+    result = tmp_path / "kills-1.json.gz"
+    runs = json.loads(gzip.decompress(result.read_bytes()))
     rows = {row["experiment"]: row for row in runs["rows"]}
     assert rows.keys() == {"paper", "together", "overrun"}
     assert all(row["kill"] for row in runs["rows"])
+    assert {row["round"] for row in runs["rows"]} == {0, 1}
+    assert len(runs["load_other"]) == 2 and all(0 <= load <= 1 for load in runs["load_other"])
+    assert rows["paper"]["kill"]["rss_curve"] and rows["paper"]["kill"]["steps"]
+    assert not rows["together"]["kill"]["rss_curve"]
     assert rows["overrun"]["kill"]["trigger"] == "memcg-oom"
     assert not [path for mount in groups() for path in Path(mount).glob("pagewise-kills-*")]
+    made = result.read_bytes()
+    again = subprocess.run(command, capture_output=True, text=True, timeout=5 * DEADLINE_S)
+    assert again.stdout == f"{result}: kept\n", again.stderr
+    assert result.read_bytes() == made
 
 
 def groups() -> tuple[str, str]:

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
 pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
 
-/// How many processes one decision kills.
+/// The victims of one decision; the kernel's killer chooses likewise by `memory.oom.group`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// Only the victim.
+pub enum Victims {
+    /// Only the process that the policy chose.
     #[default]
     Process,
-    /// The victim and every process in its memory cgroup that may be killed.
+    /// The process that the policy chose, and every other of its memory cgroup that may be killed.
     Group,
 }
 

@@ -11,7 +11,7 @@ use policy::kill::{self, KillPolicy, Standing};
 use toml::Spanned;
 
 use crate::Error;
-use crate::choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
+use crate::choices::{DEFAULT_GRACE, Kills, Reclaim, Victims};
 use crate::config_file::{File, FileSockets, rule_of, startable};
 use crate::hooks::Hooks;
 use crate::rules::{RULES_MAX, Rule};
@@ -31,8 +31,8 @@ pub struct Config {
     pub policy: String,
     /// The names and values of the policy's options that are set.
     pub options: Vec<(String, String)>,
-    /// How many processes one decision kills.
-    pub unit: Unit,
+    /// The victims of one decision.
+    pub victims: Victims,
     /// How many decisions are carried out at once.
     pub kills: Kills,
     /// When the memory of victims is reclaimed.
@@ -63,7 +63,7 @@ impl Default for Config {
         Config {
             policy: DEFAULT_POLICY.to_owned(),
             options: Vec::new(),
-            unit: Unit::Process,
+            victims: Victims::Process,
             kills: Kills::Serial,
             reclaim: Reclaim::Late,
             is_dry_run: false,
@@ -130,7 +130,7 @@ impl Config {
         let file: File = source.parse()?;
         self.add_policy(source, &file)?;
         self.add_times(source, &file)?;
-        self.unit = file.unit.unwrap_or(self.unit);
+        self.victims = file.victims.unwrap_or(self.victims);
         self.kills = file.kills.unwrap_or(self.kills);
         self.reclaim = file.reclaim.unwrap_or(self.reclaim);
         self.is_dry_run = file.dry_run.unwrap_or(self.is_dry_run);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_later_file_adds_to_an_earlier_file() {
-        let first = "policy = \"lmkd\"\nunit = \"group\"\npoll_ms = [5, 50]\n\
+        let first = "policy = \"lmkd\"\nvictims = \"group\"\npoll_ms = [5, 50]\n\
                      [options]\nthrashing_limit = 30\nkill_heaviest_task = true\n\
                      [[rule]]\nname = \"sshd\"\nis = \"protected\"\n\
                      [hooks]\nbefore = [\"/etc/notify\", \"x\"]\ntime_max_ms = 7\n";
@@ -279,7 +279,7 @@ mod tests {
                       [[rule]]\nuser = \"anna\"\nadj = [1, 900]\nis = \"preferred\"\nrestart_s = 3\n\
                       [sockets]\nmetrics = \"/run/m\"\n";
         let config = load(&[first, second]).unwrap();
-        assert_eq!((config.policy.as_str(), config.unit), ("lmkd", Unit::Group));
+        assert_eq!((config.policy.as_str(), config.victims), ("lmkd", Victims::Group));
         let options = [("kill_heaviest_task", "true"), ("thrashing_limit", "40")];
         assert_eq!(
             config.options,
@@ -307,7 +307,7 @@ mod tests {
                 "/0.toml:1: there is no kill policy \"oom\"; there are minfree, lmkd",
             ),
             ("\n\npolice = 1", "/0.toml:3: unknown field `police`"),
-            ("unit = \"all\"", "/0.toml:1: unknown variant `all`"),
+            ("victims = \"all\"", "/0.toml:1: unknown variant `all`"),
             ("kills = \"two\"", "/0.toml:1: unknown variant `two`, expected `serial` or `batch`"),
             ("reclaim = \"now\"", "/0.toml:1: unknown variant `now`"),
             ("[options]\nlow_percent = 600", "/0.toml:2: restart-cost: low_percent is \"600\""),

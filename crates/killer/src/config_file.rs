@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use types::Nanos;
 
-use crate::choices::{Kills, Reclaim, Unit};
+use crate::choices::{Kills, Reclaim, Victims};
 use crate::rules::Rule;
 
 /// The entries of one file, unchecked.
@@ -19,7 +19,7 @@ pub(crate) struct File {
     pub policy: Option<Spanned<String>>,
     #[serde(default)]
     pub options: BTreeMap<String, Spanned<toml::Value>>,
-    pub unit: Option<Unit>,
+    pub victims: Option<Victims>,
     pub kills: Option<Kills>,
     pub reclaim: Option<Reclaim>,
     pub dry_run: Option<bool>,

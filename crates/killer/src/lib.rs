@@ -26,7 +26,7 @@ mod wake;
 
 pub use daemon::{Control, Error, Output};
 
-pub use choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
+pub use choices::{DEFAULT_GRACE, Kills, Reclaim, Victims};
 pub use config::Config;
 pub use driver::Killer;
 pub use examine::{Examined, examine};

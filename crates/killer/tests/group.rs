@@ -201,9 +201,9 @@ fn a_protected_process_lives_and_the_reason_is_logged() {
 }
 
 #[test]
-fn unit_group_kills_the_whole_group() {
+fn victims_group_kills_the_whole_group() {
     let Some(mut group) = group(200 * MIB) else { return };
-    let (mut killer, _file) = killer(&group, &format!("unit = \"group\"\n{SETTINGS}"));
+    let (mut killer, _file) = killer(&group, &format!("victims = \"group\"\n{SETTINGS}"));
     let [first, second] = [group.hold(80, 0), group.hold(80, 0)];
     run_until(&mut killer, || !group.has(first) && !group.has(second));
 }

@@ -162,9 +162,6 @@ pub struct Pause {
 pub struct Application {
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// The name of the application in output.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
     /// The name of the program, if several applications run the same program and share its file pages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,

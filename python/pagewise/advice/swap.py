@@ -254,7 +254,7 @@ def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> S
 
 
 def _at_4_kib(recording: Trace, question: Question, today: Today | None) -> AdviceAt4KiB:
-    """The cost of the slow device only, and of the choice for today, with the recorded pages."""
+    """The cost of flash-only, and of the choice for today, with the recorded pages."""
     cells = [(catalog.baseline(), 0)]
     cells += [(today["architecture"], today["fast_tier_bytes"])] if today else []
     with numbered_meanwhile(recording) as found:
@@ -344,7 +344,7 @@ def _tried(
     marks: Sequence[int],
     progress: Progress | None,
 ) -> Trial:
-    """The trial of every architecture at every size, and of the slow device only."""
+    """The trial of every architecture at every size, and of flash-only."""
     names = catalog.systems()
     cells = list(itertools.product(names, sizes))
     cells = [(catalog.baseline(), 0), *cells]

@@ -51,7 +51,7 @@ class Sized:
 
 @dataclass(frozen=True)
 class Trial:
-    """The outcome of every architecture by size in bytes, and of the slow device only.
+    """The outcome of every architecture by size in bytes, and of flash-only.
 
     ``board`` is the memory that the fast tier lives in, None for a device.
     """

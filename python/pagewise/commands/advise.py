@@ -204,7 +204,7 @@ def best(advice: Advice) -> list[tuple[str, str]]:
     share = format_range(found["io_share"], format_share)
     return [
         (f"best at {size}", f"{found['architecture']}, {runs(found)}"),
-        ("  of the slow device only", share),
+        ("  relative to flash-only", share),
     ]
 
 
@@ -216,7 +216,7 @@ def cost(advice: Advice, chosen: Today) -> list[tuple[str, str]]:
         ("  fast tier", f"{format_size(chosen['fast_tier_bytes'])}{spread(advice)}"),
         *memory_rows(chosen["memory"]),
         ("  I/O time", format_range(chosen["io_time_s"], format_seconds)),
-        ("  of the slow device only", format_range(chosen["io_share"], format_share)),
+        ("  relative to flash-only", format_range(chosen["io_share"], format_share)),
         *strain(advice["fast"]["name"], None, chosen["life_fast_years"]),
         *strain(advice["slow"]["name"], chosen["busy_slow"], chosen["life_slow_years"]),
         (

@@ -191,7 +191,7 @@ def refuse_beside_recorded(options: Mapping[str, object]) -> None:
 def described(
     result: Simulate, alone: Simulate, fast_tier_bytes: int, devices: Devices
 ) -> list[Part]:
-    """The outcome as tables, compared with the slow device only."""
+    """The outcome as tables, compared with flash-only."""
     tiers = [
         [
             tier,
@@ -203,7 +203,7 @@ def described(
     ]
     tiers.append(
         [
-            "slow device only",
+            "flash-only",
             format_count(alone["slow"]["reads"]),
             format_count(alone["slow"]["writes"]),
             life(alone, "slow", devices),
@@ -254,7 +254,7 @@ def larger_pages(result: Simulate, alone: Simulate) -> list[Part]:
     found = [with_tier] if result["fast_bytes"] else []
     rows = [
         moved(name, pages)
-        for name, outcome in [*found, ("slow device only", alone)]
+        for name, outcome in [*found, ("flash-only", alone)]
         for pages in (outcome.get("at_4_kib"), outcome)
         if pages is not None
     ]
@@ -315,7 +315,7 @@ def life(result: Simulate, tier: Tier, devices: Devices) -> str:
 
 
 def beside(result: Simulate, alone: Simulate, name: Time) -> str:
-    """A time with its range, and its share of the time that only the slow device takes.
+    """A time with its range, and its share of the time of flash-only.
 
     The range covers the latencies of the devices.
     """
@@ -323,6 +323,6 @@ def beside(result: Simulate, alone: Simulate, name: Time) -> str:
 
 
 def with_share(times: Spread, alone: float) -> str:
-    """A time with its range, and its share of the time that only the slow device takes."""
+    """A time with its range, and its share of the time of flash-only."""
     share = times["typical"] / alone if alone else None
-    return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device only"
+    return f"{format_range(times, format_seconds)}, {format_share(share)} of flash-only"

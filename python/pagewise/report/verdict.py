@@ -83,7 +83,7 @@ def missing(inputs: Inputs) -> str:
     if any(cell["architecture"] == catalog.baseline() for cell in inputs.cells):
         return "simulate an architecture with a fast tier too, to see here what that saves"
     return (
-        f"simulate {catalog.baseline()} too, the slow device only, to see here what a fast tier "
+        f"simulate {catalog.baseline()} too, which has no fast tier, to see here what a fast tier "
         "saves"
     )
 
@@ -235,8 +235,7 @@ def simulated(inputs: Inputs) -> Finding | None:
     if not first.is_lowest:
         most = f"at most {format_share(AS_LOW)} more than the best of {among}"
     text = (
-        f"on {first.setup} needs {format_share(shares[0])} of the I/O time of the slow device "
-        f"only, {most}."
+        f"on {first.setup} needs {format_share(shares[0])} of the I/O time of flash-only, {most}."
     )
     if not is_stock(today):
         text += f" Stock Linux does not have it{else_run(today)}."

@@ -187,8 +187,8 @@ fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> Exit
 
 /// Prints how killd kills, its hooks and its sockets.
 fn print_ways(config: &Config) -> Result<(), Exit> {
-    let Config { unit, kills, reclaim, is_dry_run, hooks, sockets, .. } = config;
-    let ways = format!("unit {unit:?}, kills {kills:?}, reclaim {reclaim:?}").to_lowercase();
+    let Config { victims, kills, reclaim, is_dry_run, hooks, sockets, .. } = config;
+    let ways = format!("victims {victims:?}, kills {kills:?}, reclaim {reclaim:?}").to_lowercase();
     print(format_args!("{ways}, dry run {is_dry_run}"))?;
     for (when, hook) in [("before", &hooks.before), ("after", &hooks.after)] {
         if !hook.is_empty() {

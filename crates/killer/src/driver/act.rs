@@ -11,13 +11,13 @@ use super::{Cause, Killer, WOULD_AGAIN};
 use crate::hooks::Occasion;
 use crate::notes::VictimNotes;
 use crate::victims::Victim;
-use crate::{Config, Statistics, Unit};
+use crate::{Config, Statistics, Victims};
 
 /// How long the killer waits for the weight of a victim.
 const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
 
 impl Killer {
-    /// Kills the first `count` of the ranking, and with unit "group" also the other processes of their groups.
+    /// Kills the first `count` of the ranking, and with victims "group" also the other processes of their groups.
     /// Returns the memory as it will be once theirs is back.
     pub(super) fn act(&mut self, cause: Cause, count: usize) -> Memory {
         let chosen = self.choose(cause.now, count);
@@ -38,7 +38,7 @@ impl Killer {
         let Killer { table, ranking, config, search, .. } = self;
         let (candidates, sharers) = table.with_sharers(now);
         let named = &ranking.ranked()[..count];
-        let chosen = search.choose(named, candidates, sharers, config.unit == Unit::Group);
+        let chosen = search.choose(named, candidates, sharers, config.victims == Victims::Group);
         // A protected process uses their memory, too.
         chosen.refused().iter().for_each(|&index| table.mark_refused(index, now));
         chosen

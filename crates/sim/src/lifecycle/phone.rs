@@ -130,7 +130,7 @@ pub struct Costs {
 }
 
 impl Default for Costs {
-    /// The costs of a kill are the laws of docs/studies/kill-anatomy.md (Linux 6.18; 135 kills on a quiet machine
+    /// The costs of a kill are laws of killtrace (docs/lifecycle.md; Linux 6.18, 2026-11-22; 135 kills on a quiet machine
     /// for the threads, 105 for the pages): 2.16 and 8.98 us per thread, 68.6 us per MiB. Their intercepts, 32, 76
     /// and -131 us, sum to -22 us per kill, which is omitted (S2.6: about 0).
     fn default() -> Costs {

@@ -13,7 +13,7 @@ COLUMNS = (
     Column("architecture", "architecture"),
     Column("fast_tier_bytes", "fast tier", "bytes"),
     Column("io_time_s", "I/O time", "seconds"),
-    Column("io_share", "of the slow device only", "share"),
+    Column("io_share", "relative to flash-only", "share"),
     Column("slow_bytes", "slow I/O", "bytes"),
     Column("fast_bytes_written", "written to the fast tier", "bytes"),
 )
@@ -26,7 +26,7 @@ def panel(inputs: Inputs) -> Panel | None:
     views = [View(name(advice), candidates(advice)) for advice in inputs.advice]
     chart = Chart(
         "advice-candidates",
-        "I/O time as a share of the slow device only",
+        "I/O time relative to flash-only",
         Axis("fast tier", "bytes"),
         Axis("", "share", low=0),
         views,

@@ -116,7 +116,7 @@ def finding(setups: dict[Setup, list[SimulatedCell]]) -> str:
     alone = next((c for c in cells if c["architecture"] == catalog.baseline()), None)
     if alone and alone["io_time_s"]:
         share = format_share(best["io_time_s"] / alone["io_time_s"])
-        text += f", {share} of the slow device only"
+        text += f", {share} of that of flash-only"
     if len(ranked) > 1 and best["io_time_s"]:
         more = format_share(ranked[1]["io_time_s"] / best["io_time_s"] - 1)
         text += f"; the next, {label(ranked[1])}, needs {more} more"
