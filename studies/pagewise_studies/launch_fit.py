@@ -114,36 +114,24 @@ def rates(runs: Sequence[LaunchRun]) -> Rates:
     return Rates(float(swap_s) * 1e6, float(file_s) * 1e6)
 
 
-def own_times(unlimited: Sequence[LaunchRun]) -> dict[Launch, float]:
-    """The time in seconds of a warm launch of each app in ample memory, where it reads nothing."""
-    launches: dict[Launch, list[float]] = {}
-    for run in unlimited:
-        for visit in _launched(run):
-            if not visit.is_cold:
-                launches.setdefault((visit.app, False), []).append(visit.launch_s or 0.0)
-    return {launch: median(values) for launch, values in launches.items()}
-
-
-def rates_beside_own_times(runs: Sequence[LaunchRun], own_s: Mapping[Launch, float]) -> Rates:
-    """Read times, given the own times of some kinds of launches and fitted together with the rest.
+def rates_beside_own_times(runs: Sequence[LaunchRun]) -> Rates:
+    """Read times, fitted together with the own time of each app's cold and warm launches.
 
     Least squares of the relative errors, all times at least 0, over launches after the first round.
     In contrast to `rates` this uses cold launches, whose quickest may also wait for reads.
     """
-    from numpy import array, zeros
+    from numpy import ones, zeros
     from scipy.optimize import nnls
 
     visits = [visit for run in runs for visit in _launched(run) if visit.round > 1]
-    kinds = sorted({(visit.app, visit.is_cold) for visit in visits} - own_s.keys())
-    shares, waited = zeros((len(visits), 2 + len(kinds))), []
+    kinds = sorted({(visit.app, visit.is_cold) for visit in visits})
+    shares = zeros((len(visits), 2 + len(kinds)))
     for row, visit in zip(shares, visits, strict=True):
-        launch, launch_s = (visit.app, visit.is_cold), max(1e-3, visit.launch_s or 0.0)
-        row[0] = visit.swap_in_bytes / PAGE_BYTES / launch_s
-        row[1] = max(0, visit.bytes_in - visit.swap_in_bytes) / PAGE_BYTES / launch_s
-        if launch not in own_s:
-            row[2 + kinds.index(launch)] = 1 / launch_s
-        waited.append(1 - own_s.get(launch, 0.0) / launch_s)
-    (swap_s, file_s, *_), _ = nnls(shares, array(waited))
+        row[0] = visit.swap_in_bytes / PAGE_BYTES
+        row[1] = max(0, visit.bytes_in - visit.swap_in_bytes) / PAGE_BYTES
+        row[2 + kinds.index((visit.app, visit.is_cold))] = 1
+        row /= max(1e-3, visit.launch_s or 0.0)
+    (swap_s, file_s, *_), _ = nnls(shares, ones(len(visits)))
     return Rates(float(swap_s) * 1e6, float(file_s) * 1e6)
 
 
@@ -308,8 +296,7 @@ def fit(
 
     ``used``: the share of its anonymous memory that a visit uses, by app; default: from ``runs``.
     """
-    known = {} if touches is None else own_times(unlimited)
-    found = rates(runs) if touches is None else rates_beside_own_times(runs, known)
+    found = rates(runs) if touches is None else rates_beside_own_times([*runs, *unlimited])
     need = needs(unlimited)
     own: dict[tuple[str, bool], list[float]] = {}
     for run in runs:
@@ -319,7 +306,7 @@ def fit(
     return Fit(
         rates=found,
         needs=need,
-        own_s={key: median(values) for key, values in own.items()} | known,
+        own_s={key: median(values) for key, values in own.items()},
         used=shares_used(runs, need) if used is None else used,
         touches=touches or {},
     )
