@@ -175,3 +175,20 @@ def test_plans_with_repeats_and_valid_runs_are_judged(tmp_path: Path) -> None:
     (plan,) = launch_recorded.plans([tmp_path])
     assert (plan.name, plan.storage) == ("row/one-40", "disk")
     assert [run.name for run in plan.runs] == ["one-40-1", "one-40-0"]
+
+
+def test_the_page_counts_medians_and_refaults_near_those_of_the_runs(tmp_path: Path) -> None:
+    visits = [
+        {"round": number, "app": "a", "cold": True, "launch_s": 1.0, "program": "p"}
+        for number in (0, 1)
+    ]
+    run = read_run(write_run(tmp_path / "one-40-0", visits, budget="60MiB"))
+    plan = launch_recorded.PlanRuns("row/one-40", "disk", (run, run))
+    near = launch_recorded.Row("near", "m", [1.0, 1.2], 1.3, 100, 201, 0, 0, 1, 1)
+    far = launch_recorded.Row("far", "m", [1.0], 1.26, 100, 200, 0, 0, 1, 1)
+    model = launch_fit.Fit(launch_fit.Rates(80.0, 15.0), {}, {}, {}, repeats={"a": 2.0})
+    shown = {plan.name: [Seen(9, 9, 0, 0), Seen(512, 256, 5, 4)]}
+    text = launch_recorded.page([near, far], [plan], shown, {"disk": model})
+    assert "| a, cold | 2.00 x 1 |" in text
+    assert "| 1 of 5 |" in text
+    assert "*m*: 1 of 2 medians within 25%, refaults of 1 of 2 plans within a factor of two" in text

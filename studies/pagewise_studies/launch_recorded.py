@@ -46,7 +46,7 @@ Models = dict[str, Fit]
 
 
 @dataclass(frozen=True)
-class Plan:
+class PlanRuns:
     """The repeats of one plan; the first is learned from."""
 
     name: str
@@ -80,7 +80,7 @@ class Row:
         return self.simulated_refaults / self.real_refaults if self.real_refaults >= 1 else None
 
 
-def plans(folders: Sequence[Path]) -> Iterator[Plan]:
+def plans(folders: Sequence[Path]) -> Iterator[PlanRuns]:
     """The plans below ``folders`` with enough valid and finished repeats, one of them recorded.
 
     The first folder that has a run counts. The first repeat with a recording is learned from.
@@ -98,7 +98,7 @@ def plans(folders: Sequence[Path]) -> Iterator[Plan]:
         if len(runs) >= REPEATS_MIN and runs[0].recording_path("swap") is not None:
             storage = runs[0].plan.get("storage", {})
             files = storage.get("files", "disk") if isinstance(storage, Mapping) else "disk"
-            yield Plan(name, str(files), tuple(runs))
+            yield PlanRuns(name, str(files), tuple(runs))
 
 
 def learned(
@@ -176,7 +176,7 @@ def _lives(
     return zip(runs.values(), lives, strict=True)
 
 
-def row(plan: Plan, model: str, life: Lifecycle) -> Row:
+def judged_row(plan: PlanRuns, model: str, life: Lifecycle) -> Row:
     """Compares the judged runs of a plan with its life."""
     judged = plan.runs[1:]
     first = len(judged[0].during(1, 1))
@@ -197,7 +197,7 @@ def row(plan: Plan, model: str, life: Lifecycle) -> Row:
 
 
 def compare(
-    every: Sequence[Plan], shown: Shown, unlimited: Sequence[LaunchRun]
+    every: Sequence[PlanRuns], shown: Shown, unlimited: Sequence[LaunchRun]
 ) -> tuple[list[Row], Models]:
     """Each plan under each model, and the models that learned from all plans."""
     learnt = {plan.name: with_reads(plan.runs[0], shown[plan.name]) for plan in every}
@@ -215,7 +215,7 @@ def compare(
         judged = plan.runs[1]
         lives = [bare[plan.storage].life(judged), models[plan.storage].life(judged)]
         once, again = live_all(lives)
-        found += [row(plan, "each page once", once), row(plan, "as recorded", again)]
+        found += [judged_row(plan, "each page once", once), judged_row(plan, "as recorded", again)]
         others = {name: run for name, run in learnt.items() if name != plan.name}
         try:
             left_out = learned(others, shown, storage, unlimited)[plan.storage]
@@ -223,11 +223,11 @@ def compare(
         except (KeyError, ValueError) as error:
             print(f"{plan.name}: not measurable from other plans: {error!r}", file=sys.stderr)
             continue
-        found.append(row(plan, "as recorded, plan left out", life))
+        found.append(judged_row(plan, "as recorded, plan left out", life))
     return found, models
 
 
-def page(compared: Sequence[Row], plans: Sequence[Plan], shown: Shown, models: Models) -> str:
+def page(compared: Sequence[Row], plans: Sequence[PlanRuns], shown: Shown, models: Models) -> str:
     """The tables in Markdown."""
     return "\n".join(
         [
@@ -246,7 +246,7 @@ def page(compared: Sequence[Row], plans: Sequence[Plan], shown: Shown, models: M
     )
 
 
-def _again_table(plans: Sequence[Plan], shown: Shown) -> Iterator[str]:
+def _again_table(plans: Sequence[PlanRuns], shown: Shown) -> Iterator[str]:
     names = [plan.name for plan in plans]
     apps = sorted({app for plan in plans for app in plan.runs[0].applications})
     yield "| launch | " + " | ".join(names) + " |"
@@ -257,17 +257,17 @@ def _again_table(plans: Sequence[Plan], shown: Shown) -> Iterator[str]:
             if any(cells):
                 yield f"| {app}, {'cold' if is_cold else 'warm'} | " + " | ".join(cells) + " |"
     cells = [
-        f"{sum(one.swap_ins - one.distinct_swap_ins for one in shown[plan.name]):,} of "
-        f"{sum(one.swap_ins for one in shown[plan.name]):,}"
+        f"{sum(launch.swap_ins - launch.distinct_swap_ins for launch in shown[plan.name]):,} of "
+        f"{sum(launch.swap_ins for launch in shown[plan.name]):,}"
         for plan in plans
     ]
     yield "| anonymous pages, all launches | " + " | ".join(cells) + " |"
 
 
-def _again_cell(plan: Plan, launches: Sequence[Seen], app: str, is_cold: bool) -> str:
+def _again_cell(plan: PlanRuns, launches: Sequence[Seen], app: str, is_cold: bool) -> str:
     rows = [
-        one
-        for visit, one in zip(plan.runs[0].visits, launches, strict=True)
+        launch
+        for visit, launch in zip(plan.runs[0].visits, launches, strict=True)
         if visit.round > 1 and (visit.app, visit.is_cold) == (app, is_cold)
     ]
     if not rows:
@@ -283,23 +283,23 @@ def _row_table(compared: Sequence[Row]) -> Iterator[str]:
         "| ratio | real swap-ins | simulated | real kills | simulated |"
     )
     yield "|---" * 12 + "|"
-    for one in compared:
-        ratio = "" if one.refault_ratio is None else f"{one.refault_ratio:.2f}"
+    for row in compared:
+        ratio = "" if row.refault_ratio is None else f"{row.refault_ratio:.2f}"
         yield (
-            f"| {one.plan} | {one.model} | {', '.join(f'{s:.3g}' for s in one.real_s)} "
-            f"| {one.simulated_s:.3g} | {one.difference:+.0%} "
-            f"| {one.real_refaults:,.0f} | {one.simulated_refaults:,.0f} | {ratio} "
-            f"| {one.real_swap_ins:,.0f} | {one.simulated_swap_ins:,.0f} "
-            f"| {one.real_kills:.0f} | {one.simulated_kills} |"
+            f"| {row.plan} | {row.model} | {', '.join(f'{s:.3g}' for s in row.real_s)} "
+            f"| {row.simulated_s:.3g} | {row.difference:+.0%} "
+            f"| {row.real_refaults:,.0f} | {row.simulated_refaults:,.0f} | {ratio} "
+            f"| {row.real_swap_ins:,.0f} | {row.simulated_swap_ins:,.0f} "
+            f"| {row.real_kills:.0f} | {row.simulated_kills} |"
         )
 
 
 def _sums(compared: Sequence[Row]) -> Iterator[str]:
     """How many plans each model reaches."""
-    for model in dict.fromkeys(one.model for one in compared):
-        rows = [one for one in compared if one.model == model]
-        near = sum(abs(one.difference) <= LEVEL for one in rows)
-        ratios = [one.refault_ratio for one in rows if one.refault_ratio is not None]
+    for model in dict.fromkeys(row.model for row in compared):
+        rows = [row for row in compared if row.model == model]
+        near = sum(abs(row.difference) <= LEVEL for row in rows)
+        ratios = [row.refault_ratio for row in rows if row.refault_ratio is not None]
         alike = sum(0.5 <= ratio <= 2 for ratio in ratios)
         yield (
             f"- *{model}*: {near} of {len(rows)} medians within {LEVEL:.0%}, refaults of {alike} "
@@ -334,7 +334,7 @@ def main() -> None:
     every = [plan for plan in ready if max(plan.runs[0].rounds(), default=0) > 1]
     shown = {plan.name: seen(plan.runs[0], output) for plan in every}
     compared, models = compare(every, shown, unlimited)
-    rows = [asdict(one) | {"difference": one.difference} for one in compared]
+    rows = [asdict(row) | {"difference": row.difference} for row in compared]
     (output / "launch-recorded.json").write_text(json.dumps(rows, indent=1) + "\n")
     print(page(compared, every, shown, models))
 

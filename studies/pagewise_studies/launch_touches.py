@@ -134,10 +134,10 @@ def with_reads(run: LaunchRun, shown: Sequence[Seen]) -> LaunchRun:
     visits = [
         replace(
             visit,
-            swap_in_bytes=one.swap_ins * PAGE_BYTES,
-            bytes_in=(one.swap_ins + one.requests) * PAGE_BYTES,
+            swap_in_bytes=launch.swap_ins * PAGE_BYTES,
+            bytes_in=(launch.swap_ins + launch.requests) * PAGE_BYTES,
         )
-        for visit, one in zip(run.visits, shown, strict=True)
+        for visit, launch in zip(run.visits, shown, strict=True)
     ]
     return replace(run, visits=tuple(visits))
 
@@ -149,9 +149,9 @@ def touches(
     found: dict[Launch, Touches] = {}
     for name, run in runs.items():
         launches: dict[Launch, list[Seen]] = {}
-        for visit, one in zip(run.visits, shown[name], strict=True):
+        for visit, row in zip(run.visits, shown[name], strict=True):
             if visit.round > 1:
-                launches.setdefault((visit.app, visit.is_cold), []).append(one)
+                launches.setdefault((visit.app, visit.is_cold), []).append(row)
         for launch, rows in launches.items():
             pages = median(row.distinct for row in rows)
             if not pages or (launch in found and _shown(found[launch]) >= _requests(rows)):

@@ -167,14 +167,15 @@ impl Layout {
     }
 }
 
-/// Both sequences in one, each in its order and spread evenly over the whole.
-fn evenly(one: &[Run], other: &[Run]) -> Vec<Run> {
-    let mut all = Vec::with_capacity(one.len() + other.len());
-    let (mut ones, mut others) = (one.iter(), other.iter());
-    while all.len() < one.len() + other.len() {
-        // Whichever is behind comes next; at the same place, `one`.
-        let is_behind = ones.len() * other.len() >= others.len() * one.len();
-        let next = if is_behind { ones.next().or_else(|| others.next()) } else { others.next() };
+/// The runs of memory and files together, each in their order and spread evenly over the whole.
+fn evenly(memory: &[Run], files: &[Run]) -> Vec<Run> {
+    let mut all = Vec::with_capacity(memory.len() + files.len());
+    let (mut left, mut files_left) = (memory.iter(), files.iter());
+    while all.len() < memory.len() + files.len() {
+        // Whichever is behind comes next; at the same place, memory.
+        let is_behind = left.len() * files.len() >= files_left.len() * memory.len();
+        let next =
+            if is_behind { left.next().or_else(|| files_left.next()) } else { files_left.next() };
         all.extend(next);
     }
     all

@@ -102,8 +102,8 @@ proptest! {
 }
 
 fn again() -> impl Strategy<Value = Vec<Again>> {
-    let one = (1..5_u32, 0..500_u32).prop_map(|(mib, percent)| Again { mib, percent });
-    prop::collection::vec(one, 0..3)
+    let repeat = (1..5_u32, 0..500_u32).prop_map(|(mib, percent)| Again { mib, percent });
+    prop::collection::vec(repeat, 0..3)
 }
 
 fn killer() -> impl Strategy<Value = KillerSpec> {

@@ -119,8 +119,8 @@ mod tests {
     const RUNS_PER_MIB: u32 = MIB_PAGES / RUN_PAGES;
 
     fn again() -> impl Strategy<Value = Vec<Again>> {
-        let one = (1..12_u32, 0..400_u32).prop_map(|(mib, percent)| Again { mib, percent });
-        prop::collection::vec(one, 0..4)
+        let repeat = (1..12_u32, 0..400_u32).prop_map(|(mib, percent)| Again { mib, percent });
+        prop::collection::vec(repeat, 0..4)
     }
 
     proptest! {
