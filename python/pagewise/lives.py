@@ -19,6 +19,13 @@ from pagewise.types import Lifecycle
 from pagewise.units import parse_size
 
 
+class Again(TypedDict):
+    """Touches of files that a launch repeats at one reuse distance."""
+
+    mib: int
+    percent: int
+
+
 class App(TypedDict):
     """An app of a phone; the parameters are those of docs/lifecycle.md."""
 
@@ -29,6 +36,9 @@ class App(TypedDict):
     cold_ms: float
     warm_ms: float
     used_percent: NotRequired[int]
+    file_percent: NotRequired[int]
+    cold_again: NotRequired[Sequence[Again]]
+    warm_again: NotRequired[Sequence[Again]]
 
 
 class Library(TypedDict):
@@ -69,6 +79,7 @@ class Phone(TypedDict, total=False):
     visits: list[int]
     used_percent: int
     busy_threads: int
+    is_use_reading: bool
     tiers_hold_files: bool
     killer: Killer
     costs: Mapping[str, int]

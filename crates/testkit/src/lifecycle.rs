@@ -1,4 +1,5 @@
-//! A naive model of a phone's memory: lists are vectors that are searched, and every count is recomputed.
+//! Naive models of a phone's memory and of the order of touches in a launch: lists are vectors that are
+//! searched, and every count is recomputed.
 
 use types::{Event, EventFlags, EventKind, PageId, ProcessId};
 
@@ -135,4 +136,33 @@ impl NaiveMemory {
         let process = ProcessId(self.pages[page as usize].owner);
         self.events.push(Event { kind, flags, page: PageId(page), process });
     }
+}
+
+/// Touches of `runs` runs in the order of their numbers, repeated at distances: pairs of the number of other
+/// runs touched in between and of the number of touches.
+///
+/// The touches at a distance are spread evenly over the first touches from the first one on that
+/// leaves a run so far behind.
+pub fn naive_touch_order(runs: u32, repeats: &[(u32, u64)]) -> Vec<u32> {
+    let mut order = Vec::new();
+    // The run touched longest ago comes first.
+    let mut stack: Vec<u32> = Vec::new();
+    let mut made = vec![0; repeats.len()];
+    for run in 0..runs {
+        order.push(run);
+        stack.push(run);
+        for (&(distance, count), made) in repeats.iter().zip(&mut made) {
+            if run < distance {
+                continue;
+            }
+            let part = f64::from(run + 1 - distance) / f64::from(runs - distance);
+            while *made < (count as f64 * part + 1e-9).floor() as u64 {
+                let again = stack.remove(stack.len() - 1 - distance as usize);
+                order.push(again);
+                stack.push(again);
+                *made += 1;
+            }
+        }
+    }
+    order
 }

@@ -1,7 +1,7 @@
 //! The memory against the naive model, step by step, and whole lives against general invariants.
 
 use super::memory::{Content, Memory};
-use super::phone::{KillOrder, KillRule, KillerSpec, Phone};
+use super::phone::{Again, KillOrder, KillRule, KillerSpec, Phone};
 use super::{LaunchKind, LifeOutcome, live};
 use crate::devices::Device;
 use crate::swap::SimulateRequest;
@@ -81,17 +81,29 @@ proptest! {
         visits in prop::collection::vec(0..5_u32, 1..25),
         killer in killer(),
         (is_machine, tiers_hold_files, seed) in (any::<bool>(), any::<bool>(), any::<u64>()),
+        (is_use_reading, again, file_percent) in
+            (any::<bool>(), again(), prop::option::of(1..100_u32)),
     ) {
-        let phone = Phone {
+        let mut phone = Phone {
             memory_mib, swap_mib, visits, killer, is_machine, tiers_hold_files, seed,
-            ..small_phone()
+            is_use_reading, ..small_phone()
         };
+        for app in &mut phone.apps {
+            app.file_percent = file_percent;
+            app.cold_again = again.clone();
+            app.warm_again = again.clone();
+        }
         let first = live(&phone, &below(), &NoProgress).expect("a sound phone");
         check(&phone, &first);
         let again = live(&phone, &below(), &NoProgress).expect("a sound phone");
         prop_assert_eq!(first.visits, again.visits);
         prop_assert_eq!(first.kills, again.kills);
     }
+}
+
+fn again() -> impl Strategy<Value = Vec<Again>> {
+    let repeat = (1..5_u32, 0..500_u32).prop_map(|(mib, percent)| Again { mib, percent });
+    prop::collection::vec(repeat, 0..3)
 }
 
 fn killer() -> impl Strategy<Value = KillerSpec> {
@@ -123,6 +135,12 @@ pub(super) fn small_phone() -> Phone {
         apps.join(",")
     );
     serde_json::from_str(&text).expect("a phone")
+}
+
+fn with_again(again: Again) -> Phone {
+    let mut phone = small_phone();
+    phone.apps[1].warm_again = vec![again];
+    phone
 }
 
 pub(super) fn below() -> SimulateRequest {
@@ -181,6 +199,28 @@ fn with_ample_memory_launches_take_only_their_own_time_and_first_reads() {
 }
 
 #[test]
+fn repeated_touches_read_files_again_only_where_memory_is_short() {
+    let mut phone = Phone { visits: vec![0], is_use_reading: false, ..small_phone() };
+    let again = vec![Again { mib: 3, percent: 300 }];
+    phone.apps[0].cold_again = again.clone();
+    phone.libraries[0].linked_percent = 100;
+    let reads = |phone: &Phone| {
+        let visits = live(phone, &below(), &NoProgress).expect("a sound phone").visits;
+        (visits[0].file_reads, visits[0].file_refaults)
+    };
+    // 6 MiB of files beside 4 MiB of the app and 2 MiB of services.
+    let files = 6 * 256;
+    assert_eq!(reads(&phone), (files, 0));
+    phone.memory_mib = 16;
+    phone.apps[0].anonymous_mib = 13;
+    let (all, refaults) = reads(&phone);
+    assert_eq!(all - refaults, files);
+    assert!(refaults > 100, "{refaults} refaults, though each page is touched again three times");
+    phone.apps[0].cold_again = Vec::new();
+    assert_eq!(reads(&phone), (files, 0), "each page once");
+}
+
+#[test]
 fn an_empty_fast_tier_is_flash_and_a_large_one_spares_the_slow_device() {
     let phone = Phone { swap_mib: 500, tiers_hold_files: true, ..small_phone() };
     let flash = live(&phone, &below(), &NoProgress).expect("flash").visits;
@@ -207,6 +247,11 @@ fn a_bound_and_parameters_out_of_range_are_refused() {
         (Phone { visits: vec![5], ..small_phone() }, "a visit of app 5"),
         (Phone { use_ms: f64::NAN, ..small_phone() }, "NaN ms"),
         (Phone { libraries: vec![], ..small_phone() }, "the library all"),
+        (
+            with_again(Again { mib: 1, percent: 20_000 }),
+            "percent of again, summed over a launch, = 20000",
+        ),
+        (with_again(Again { mib: 0, percent: 20 }), "mib of again = 0"),
     ] {
         let error = live(&phone, &below(), &NoProgress).map(|_| ()).expect_err(named);
         assert!(error.to_string().contains(named), "{error}");

@@ -164,7 +164,7 @@ impl<'a> Machine<'a> {
         self.lose_to_background();
         let launch_ns = launched.is_ok().then_some(self.clock_ns - began_ns);
         let mut visit = self.row(app, is_cold, launch_ns);
-        if launched.is_err() || self.touch_all(&touches, nanos(self.phone.use_ms), false).is_err() {
+        if launched.is_err() || self.be_used(&touches).is_err() {
             self.kill(app, Trigger::OutOfMemory, NOTHING_LEFT);
         }
         self.settle();
@@ -218,6 +218,21 @@ impl<'a> Machine<'a> {
         visit.background_ns = sums.background_ns;
         visit.free_pages = self.memory.free() as u64;
         visit.anonymous_pages = self.memory.anonymous() as u64;
+    }
+
+    /// Touches what the launch touched once more; the user may wait for reads, but no launch does.
+    fn be_used(&mut self, touches: &[Touch]) -> Result<(), OutOfMemory> {
+        let use_ns = nanos(self.phone.use_ms);
+        if self.phone.is_use_reading {
+            return self.touch_all(touches, use_ns, false);
+        }
+        for touch in touches {
+            if self.memory.is_resident(touch.page) {
+                self.memory.touch(touch.page, false);
+            }
+        }
+        self.advance(use_ns);
+        Ok(())
     }
 
     /// Touches everything in turn while `own_ns` of the app's own time passes.

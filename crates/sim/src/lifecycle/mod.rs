@@ -4,7 +4,7 @@
 //!
 //! `memory` decides which page leaves, `storage` computes the cost, `dying` frees a victim's memory over
 //! time, `killer` chooses victims from the state in `seen`, `machine` puts them on one clock, `apps` lists
-//! the touches of a visit.
+//! the touches of a visit, and `rereads` has the order of those that come back to a page.
 
 mod apps;
 #[cfg(test)]
@@ -15,12 +15,13 @@ mod machine;
 mod memory;
 mod outcome;
 mod phone;
+mod rereads;
 mod seen;
 mod stalls;
 mod storage;
 
 pub use outcome::{LaunchKind, LifeOutcome, Parts, SimulatedKill, Trigger, Visit};
-pub use phone::{App, Costs, KillOrder, KillRule, KillerSpec, Library, Phone};
+pub use phone::{Again, App, Costs, KillOrder, KillRule, KillerSpec, Library, Phone};
 pub use seen::Seen;
 
 use crate::Error;

@@ -31,6 +31,26 @@ pub struct App {
     /// phone's value.
     #[serde(default)]
     pub used_percent: Option<u32>,
+    /// Share of its files and of what it uses of libraries that a visit of the running app uses, in
+    /// percent; absent: `used_percent` of its files, and all that it uses of libraries.
+    #[serde(default)]
+    pub file_percent: Option<u32>,
+    /// Touches of files that a cold launch repeats.
+    #[serde(default)]
+    pub cold_again: Vec<Again>,
+    /// Touches of files that a launch of the running app repeats.
+    #[serde(default)]
+    pub warm_again: Vec<Again>,
+}
+
+/// Repeated touches of files within one launch, all at one reuse distance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Again {
+    /// MiB of other file pages that the launch touched since it last touched the page.
+    pub mib: u32,
+    /// Number of these touches, in percent of the file pages that the launch touches.
+    pub percent: u32,
 }
 
 fn default_threads() -> u32 {
@@ -177,6 +197,9 @@ pub struct Phone {
     /// How long an app is used after its launch, in milliseconds.
     #[serde(default)]
     pub use_ms: f64,
+    /// Whether this use reads pages that were evicted again. If not, it marks those in memory as used.
+    #[serde(default = "yes")]
+    pub is_use_reading: bool,
     /// Share of its memory that a visit of a running app uses, in percent.
     #[serde(default = "default_used")]
     pub used_percent: u32,
@@ -226,6 +249,9 @@ fn default_write() -> u32 {
 
 /// Longest time in a phone's parameters, in milliseconds: a day.
 const MS_MAX: f64 = 86_400_000.0;
+
+/// Most repeated touches of a launch, in percent of the file pages it touches: they take memory and time.
+const AGAIN_PERCENT_MAX: u64 = 10_000;
 
 impl Phone {
     /// Pages of all apps, libraries and services together.
@@ -288,6 +314,24 @@ impl Phone {
             let used_percent = u64::from(app.used_percent.unwrap_or(self.used_percent));
             ranges.push(("used_percent of an app", used_percent, 1, 100));
             ranges.push(("threads of an app", u64::from(app.threads), 1, 100_000));
+            ranges.push((
+                "file_percent of an app",
+                u64::from(app.file_percent.unwrap_or(100)),
+                1,
+                100,
+            ));
+            for again in [&app.cold_again, &app.warm_again] {
+                ranges.extend(
+                    again.iter().map(|again| ("mib of again", u64::from(again.mib), 1, 65_536)),
+                );
+                let percent = again.iter().map(|again| u64::from(again.percent)).sum();
+                ranges.push((
+                    "percent of again, summed over a launch,",
+                    percent,
+                    0,
+                    AGAIN_PERCENT_MAX,
+                ));
+            }
             mib += u64::from(app.anonymous_mib) + u64::from(app.file_mib);
         }
         // Page numbers are 32 bits; this is 1 TiB.
