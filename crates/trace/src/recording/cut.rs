@@ -275,14 +275,14 @@ mod tests {
         assert_eq!(without_owner("/usr/lib/libc.so.6"), "/usr/lib/libc.so.6");
         assert_eq!(without_owner(""), "");
         let (one, other) = (without_owner("/home/me/a/x.so"), without_owner("/home/me/b/x.so"));
-        assert!(one.starts_with("/home/") && one.ends_with("/x.so") && !one.contains("me/"));
+        assert!(one.starts_with("/home/") && one.ends_with("/x.so") && !one.contains("/me/"));
         assert_ne!(one, other);
     }
 
     #[test]
     fn a_recording_without_an_end_is_refused() {
         let whole = written(&[], usize::MAX);
-        for length in 0..whole.len() {
+        for length in 1..whole.len() {
             let input = Input::from_bytes("test.pgr", whole[..length].to_vec()).unwrap();
             assert!(cut(input, Vec::new()).is_err(), "{length}");
         }
