@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from pagewise import _core, questions
 from pagewise.launch_runs import LaunchRun
@@ -153,7 +153,7 @@ def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage
         analyses |= of_pages(pages, progress, run.owners())
     if blocks := run.recording(output, "block", progress):
         found = questions.analyze(blocks, progress=progress)
-        analyses["all storage"] = found
+        analyses["all storage"] = cast("SkewOfAccesses", found)
         volume = found["volume"]["block"] if found["accesses"] else None
     return Storage({kind: each for kind, each in analyses.items() if each["accesses"]}, volume)
 

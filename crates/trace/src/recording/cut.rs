@@ -37,7 +37,7 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
         return Err(refuse("expected the description of the recording first"));
     };
     let writer = Writer::with_level(output, &without_devices(about), COMPRESSION_LEVEL);
-    let mut cut = Cut { writer: writer.map_err(unwritten)?, pending: None, samples: None };
+    let mut cut = CutWriter { writer: writer.map_err(unwritten)?, pending: None, samples: None };
     while let Some(block) = reader.read_block()? {
         let written = match block {
             RecordingBlock::Records(records) => {
@@ -107,7 +107,7 @@ fn kept(record: Record) -> Option<Record> {
     }
 }
 
-struct Cut<W: Write> {
+struct CutWriter<W: Write> {
     writer: Writer<W>,
     /// Grows while the next record continues its pages.
     pending: Option<Record>,
@@ -115,7 +115,7 @@ struct Cut<W: Write> {
     samples: Option<Option<Sample>>,
 }
 
-impl<W: Write> Cut<W> {
+impl<W: Write> CutWriter<W> {
     fn push(&mut self, record: Record) -> std::io::Result<()> {
         if let Some(pending) = &mut self.pending {
             if continues(pending, &record) {
@@ -210,7 +210,7 @@ mod tests {
         for (at, &record) in records.iter().enumerate() {
             if at == name_at {
                 writer.flush().unwrap();
-                let path = "/home/me/libc.so.6".to_owned();
+                let path = "/mnt/lab/libc.so.6".to_owned();
                 writer.name_files(&[FileName { device: 1, inode: 2, path }]).unwrap();
                 writer.sample(&Sample { time_ns: at as u64, ..Sample::default() }).unwrap();
             }
@@ -274,9 +274,9 @@ mod tests {
     fn folders_of_users_become_numbers() {
         assert_eq!(without_owner("/usr/lib/libc.so.6"), "/usr/lib/libc.so.6");
         assert_eq!(without_owner(""), "");
-        let (one, other) = (without_owner("/home/me/a/x.so"), without_owner("/home/me/b/x.so"));
-        assert!(one.starts_with("/home/") && one.ends_with("/x.so") && !one.contains("/me/"));
-        assert_ne!(one, other);
+        let (first, second) = (without_owner("/mnt/me/a/x.so"), without_owner("/mnt/me/b/x.so"));
+        assert!(first.starts_with("/home/") && first.ends_with("/x.so") && !first.contains("/me/"));
+        assert_ne!(first, second);
     }
 
     #[test]
