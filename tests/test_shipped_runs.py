@@ -10,10 +10,8 @@ import pytest
 import pagewise as pw
 from pagewise.grids.key import file_digest
 from pagewise.launch_runs import inputs_of, read_run
-from pagewise_studies import thrash
 from pagewise_studies.evictions import ALL, evictions_of
 from pagewise_studies.repeats import repeats_of
-from pagewise_studies.text import markdown
 from pagewise_studies.verdict import show
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,17 +52,6 @@ def test_the_page_of_nvm_cache_was_made_from_the_runs_that_ship() -> None:
     files = inputs_of([read_run(folder) for folder in FOLDERS])
     for label, path in files.items():
         assert f"- `{label}`, sha256 `{file_digest(path)}`" in page, label
-
-
-@pytest.mark.slow
-def test_the_cuts_give_the_skew_and_classes_of_the_whole_recordings(tmp_path: Path) -> None:
-    """The page of thrash was made from the whole recordings."""
-    page = (STUDIES / "thrash.md").read_text().splitlines()
-    shown = markdown(thrash.study(FOLDERS, tmp_path, seed=1, progress=None)).splitlines()
-    of_pages = [line for line in shown if line.startswith(f"| {PLAN} | swap")]
-    # Skew, single accesses and classes, of swap and with files.
-    assert len(of_pages) > 10
-    assert [line for line in of_pages if line not in page] == []
 
 
 @pytest.mark.slow
