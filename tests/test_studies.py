@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 from commands import ran
+from run_folders import MIB, rounds, write_run
 
+from pagewise.errors import UsageError
 from pagewise.grids.traces import TraceSource
 from pagewise.launch_runs import read_run
 from pagewise.studies import Study, studies
 from pagewise.study_rows import ruling
 from pagewise_studies import catalog, multiswap, nvm_cache, sensitivity
 from pagewise_studies.text import markdown
-from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED, load_checks
 from pagewise_studies.workloads import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -52,7 +54,6 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
         return Workload(arrangement, (("order", order), ("schedule", schedule)), traces)
 
     monkeypatch.setattr(multiswap, "recording", recording)
-    monkeypatch.setattr(nvm_cache, "recording", recording)
     monkeypatch.setattr(multiswap, "scenario", scenario)
     monkeypatch.setattr(nvm_cache, "scenario", scenario)
     monkeypatch.setattr(
@@ -68,6 +69,29 @@ def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multiswap, "SIZES_MIB", (1, 4, 16))
     monkeypatch.setattr(nvm_cache, "SIZES_MIB", (0, 1, 4, 16, 256))
     monkeypatch.setattr(sensitivity, "SIZES_MIB", (2,))
+
+
+def recordings_of(study: Study, folder: Path) -> Path:
+    """The recordings that a study reads: those of examples/, but small ones for nvm-cache."""
+    if study.name != nvm_cache.NAME:
+        return EXAMPLES
+    visits = rounds(2, 1.0, 1.0, bytes_in=MIB)
+    for number in range(2):
+        write_run(folder / "s0-swap" / f"on-{number}", visits, recording=returning(600, 300))
+        write_run(folder / "s0-kill" / f"off-{number}", visits, mode="kill")
+    return folder
+
+
+def returning(file_pages: int, anonymous_pages: int) -> str:
+    """A recording of pages that leave memory and come back four times."""
+    lines = ["time_s,event,process,page,state,kind"]
+    for round_ in range(4):
+        for page in range(file_pages):
+            lines.append(f"{round_},request,10,{page},,file")
+        lines += [f"{round_},out,10,{page},D,anon" for page in range(anonymous_pages)]
+        lines += [f"{round_},evict,10,{page},C,file" for page in range(file_pages)]
+        lines += [f"{round_},in,10,{page},,anon" for page in range(anonymous_pages)]
+    return "\n".join(lines) + "\n"
 
 
 SIMULATED = [study for study in studies() if study.name in (multiswap.NAME, nvm_cache.NAME)]
@@ -99,7 +123,8 @@ def test_without_the_package_the_command_says_how_to_install_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("study", SIMULATED, ids=lambda study: study.name)
 def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_path: Path, study):
-    result = study.run(EXAMPLES, tmp_path, seeds=2, progress=None)
+    recordings = recordings_of(study, tmp_path / "runs")
+    result = study.run(recordings, tmp_path, seeds=2, progress=None)
     assert json.loads((tmp_path / f"{study.name}.json").read_text()) == result
     for verdict in result["verdicts"]:
         assert verdict["verdict"] in (HOLDS, FAILS, NEEDS, UNMEASURED)
@@ -115,7 +140,7 @@ def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_pat
     text = markdown(result)
     assert all(ruling(verdict) in text for verdict in result["verdicts"])
 
-    again = study.run(EXAMPLES, tmp_path, seeds=2, progress=None)
+    again = study.run(recordings, tmp_path, seeds=2, progress=None)
     assert again == result
 
 
@@ -123,8 +148,10 @@ def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_pat
 def test_every_acceptance_check_of_s0_and_s1_has_a_verdict(small, tmp_path: Path):
     names = set()
     for study in SIMULATED:
-        result = study.run(EXAMPLES, tmp_path, seeds=1, progress=None)
+        recordings = recordings_of(study, tmp_path / "runs")
+        result = study.run(recordings, tmp_path, seeds=1, progress=None)
         names |= {verdict["check"] for verdict in result["verdicts"]}
+    names |= {check.name for check in load_checks("thrash").values()}
     expected = {f"ACC-S0-{n}" for n in range(1, 8)} | {f"ACC-S1-{n}" for n in range(1, 8)}
     assert names == expected
 
@@ -137,3 +164,36 @@ def test_the_runs_that_ship_have_their_visits_kills_and_swap():
     assert (on.kills, off.swap_bytes) == (0, 0)
     assert 0 < on.swap_bytes < on.io_bytes
     assert off.kills > 0
+
+
+@pytest.mark.slow
+def test_an_nvm_cache_absorbs_pages_that_leave_twice(small, tmp_path: Path) -> None:
+    study = next(study for study in SIMULATED if study.name == nvm_cache.NAME)
+    recordings = recordings_of(study, tmp_path / "runs")
+    result = study.run(recordings, tmp_path, seeds=1, progress=None)
+    rows = {
+        row[1]: dict(zip(table["columns"], row, strict=True))
+        for table in result["tables"]
+        if table["name"] == "by-size"
+        for row in table["rows"]
+    }
+    # 900 pages need 4 MiB. Without NVM there are 3600 reads and 1200 writes. With it, a page of
+    # swap is written at its first page-out and read at its first return; a page of a file is read
+    # at its first two requests.
+    assert rows["clean pages admitted"]["256"] == (2 * 300 + 2 * 600) / 4800
+    assert rows["clean pages not admitted"]["256"] == (2 * 300 + 4 * 600) / 4800
+    assert rows["all admitted at the first eviction"]["256"] == 600 / 4800
+    left = next(table for table in result["tables"] if table["name"] == "evictions")
+    assert [row[:5] for row in left["rows"]] == [
+        ["swap on (on)", 2, "all", 900, 3600],
+        ["swap on (on)", 2, "anonymous", 300, 1200],
+        ["swap on (on)", 2, "file", 600, 2400],
+    ]
+    clean = next(row for row in result["verdicts"] if row["part"] == "clean pages")
+    assert (clean["verdict"], clean["data"]) == (HOLDS, "on")
+
+
+def test_without_a_recorded_run_nvm_cache_says_what_it_needs(tmp_path: Path) -> None:
+    write_run(tmp_path / "s0-kill" / "off", rounds(2, 1.0), mode="kill")
+    with pytest.raises(UsageError, match="no recorded run with swap"):
+        nvm_cache.study(tmp_path, tmp_path / "out", seeds=1, progress=None)

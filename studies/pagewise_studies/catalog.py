@@ -14,7 +14,7 @@ MULTISWAP = Study(
 )
 NVM_CACHE = Study(
     "nvm-cache",
-    "S0 Figs. 1 and 5: swap on against off, and an NVM cache; with --live Fig. 5 on launch runs",
+    "S0 Fig. 5: an NVM cache under recorded swap and files; with --live Fig. 5 on launch runs",
     "pagewise_studies.nvm_cache",
     "pagewise study nvm-cache --report nvm-cache.html",
     has_live=True,
@@ -30,7 +30,7 @@ THRASH = Study(
     "thrash",
     "S0 Figs. 1-3 on launch runs of real programs",
     "pagewise_studies.thrash",
-    "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
+    "pagewise study thrash examples/s0-swap/*-? examples/phone-2g examples/kill-2g",
     of_runs=True,
     reads_runs=True,
 )

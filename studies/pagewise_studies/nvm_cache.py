@@ -1,52 +1,59 @@
-"""S0, "memory thrashing of swap-enabled phones": swap on against swap off, and a small NVM cache.
+"""S0, "memory thrashing of swap-enabled phones": a small NVM between memory and storage.
 
-The study makes Figs. 1 and 5, and Figs. 2 and 3 from the visits of our runs (`thrash` has more).
-Swap off is a run of the same memory that kills and restarts. `nvm_cache_checks` has the checks.
+The study replays recorded runs with swap, file pages included, with NVM caches of many sizes
+(Fig. 5), and counts how often pages leave memory. Swap off is a run of the same plan that kills and
+restarts; `thrash` compares the two without a replay (Figs. 1 to 3). `nvm_cache_checks` has the
+checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from pagewise.comparisons import StudyResult
-from pagewise.launch_runs import LaunchRun, inputs_of, read_run, refuse_invalid
+from pagewise.errors import UsageError
+from pagewise.grids.traces import TraceSource
+from pagewise.launch_runs import inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES
+from pagewise_studies import evictions, outcome, sensitivity
 from pagewise_studies import nvm_cache_checks as checks
-from pagewise_studies import outcome, sensitivity
+from pagewise_studies.evictions import evictions_of
 from pagewise_studies.figure import Figure, Point, mean_point
-from pagewise_studies.nvm_cache_checks import Inputs, Phone
-from pagewise_studies.runs import Variant, run
+from pagewise_studies.nvm_cache_checks import Inputs, Replayed
+from pagewise_studies.repeats import Repeats, judged, repeats_of
+from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant, run
 from pagewise_studies.skew import of_workloads
+from pagewise_studies.table import Row, Table
+from pagewise_studies.thrash_phones import phones_of, series, state
 from pagewise_studies.workloads import (
     GENERATED,
     ORDERS,
     SCHEDULES,
     Workload,
-    recording,
     scenario,
 )
 
 NAME = "nvm-cache"
-TITLE = "S0: swap on against swap off, and a small NVM swap cache"
-SIZES_MIB = (0, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
-
-PHONES = (("1 GB", "phone-1g", ("kill-1g", "kill-1g-lenient")), ("2 GB", "phone-2g", ("kill-2g",)))
-"""Each phone of the paper, our run with swap, and our runs without (the tight killer first)."""
+TITLE = "S0: a small NVM cache between memory and storage"
+SIZES_MIB = (0, 32, 64, 128, 256, 512, 1024)
+"""The sizes of the NVM (spec sheet S0.5)."""
+ROWS = "s0-*"
+"""The folders of runs, one for each row of the matrix (docs/studies/matrix.md) that is S0's."""
 
 CACHE = [
     Variant.of("nvm-cache", **options)
     for options in (
         {},
+        {"admit_clean": "no"},
         {"clean_evictions": "inferred"},
         {"clean_evictions": "inferred", "admit_clean": "no"},
         {"on_hit": "move"},
         {"ghost": "1"},
     )
 ]
-FIRST_EVICTION = Variant.of("hierarchical", fill_on_read_miss="no", swapout_refreshes="no")
-"""A cache with the same LRU order that admits a page at its first eviction (ACC-S0-7)."""
 
 
 def study(
@@ -57,54 +64,99 @@ def study(
     progress: Progress | None,
     allow_invalid: bool = False,
 ) -> StudyResult:
-    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    phones = [
-        Phone(
-            memory,
-            recording(recordings, on, output),
-            read_run(recordings / on),
-            tuple(read_run(recordings / off) for off in offs),
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
+
+    Raises UsageError if no run with swap in ``recordings`` was recorded.
+    """
+    folders = [path.parent for path in sorted(recordings.glob(f"{ROWS}/*/run.toml"))]
+    runs = read_runs(folders, allow_invalid=allow_invalid)
+    plans = repeats_of(runs)
+    replayed = replayed_plans(plans, output, progress)
+    if not replayed:
+        raise UsageError(
+            f"{recordings}: no recorded run with swap in {ROWS}/",
+            path=str(recordings),
+            hint="give the folder that `make recordings` writes, with --recordings",
         )
-        for memory, on, offs in PHONES
-    ]
-    runs = [run for phone in phones for run in (phone.on, *phone.off)]
-    refuse_invalid(runs, allow_invalid=allow_invalid)
-    recorded = [phone.workload for phone in phones]
     generated = phone_scenarios(seeds)
-    every = [*recorded, *(workload for group in generated.values() for workload in group)]
+    of_scenarios = [workload for group in generated.values() for workload in group]
+    every = [*(each.workload for each in replayed), *of_scenarios]
     traces = [trace for workload in every for trace in workload.traces]
-    variants = [*CACHE, FIRST_EVICTION, Variant.of("flash")]
+    variants = [*CACHE, *map(checks.first_eviction, CACHE), FLASH_ONLY]
     cells = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
+    left = {
+        each.on.name: [evictions_of(str(trace.address), progress) for trace in each.workload.traces]
+        for each in replayed
+    }
     inputs = Inputs(
         cells=cells,
-        phones=phones,
+        replayed=replayed,
         generated=generated,
-        skew=of_workloads(every, output),
+        skew=of_workloads(of_scenarios, output),
+        evictions=left,
         sizes_mib=SIZES_MIB,
         cache=CACHE,
-        first_eviction=FIRST_EVICTION,
     )
+    used = [run for each in replayed for plan in (each.plan, *each.off) for run in plan.each]
+    used = list({run.name: run for run in used}.values())
     return outcome.assemble(
         NAME,
         output,
         title=TITLE,
         figures=[
-            figure_1(inputs),
-            figure_2(phones),
-            figure_3(phones),
-            *(figure_5(inputs, phone) for phone in phones),
+            *(figure_5(inputs, each) for each in replayed),
             figure_5_generated(inputs),
         ],
-        verdicts=checks.verdicts(inputs),
-        sensitivity=sensitivity.table(
-            (NAME,), recorded, output / f"{NAME}-sensitivity-runs.parquet", progress
+        verdicts=sorted(
+            [
+                *judged(plans, lambda some: checks.on_runs(inputs.of(some))),
+                *checks.on_scenarios(inputs),
+            ],
+            key=lambda verdict: verdict.check.name,
         ),
-        inputs=inputs_of(runs),
-        runs=runs,
+        tables=[
+            by_size(inputs),
+            evictions.table({series(each.on): left[each.on.name] for each in replayed}),
+            beside_kernel(replayed, cells),
+        ],
+        sensitivity=sensitivity.table(
+            (NAME,),
+            [each.workload for each in replayed],
+            output / f"{NAME}-sensitivity-runs.parquet",
+            progress,
+        ),
+        inputs=inputs_of(used),
+        runs=used,
         arguments=f"--seeds {seeds}",
         seeds=range(seeds),
         seeded=GENERATED,
+        losses={run.name: run.losses(output) for each in replayed for run in each.plan.each},
     )
+
+
+def replayed_plans(
+    plans: Sequence[Repeats], output: Path, progress: Progress | None
+) -> list[Replayed]:
+    """The plans with swap on whose repeats were recorded, each with the plans without swap of the
+    same applications, budget and storage; imports their recordings into ``output``."""
+    by_name = {plan.pooled.name: plan for plan in plans}
+    found = []
+    phones = phones_of([plan.pooled for plan in plans])
+    for phone in phones.each():
+        pairs = list(phone.pairs())
+        for on in phone.on:
+            plan = by_name[on.name]
+            traces = [run.recording(output, progress=progress) for run in plan.each]
+            sources = tuple(
+                TraceSource(f"{run.name}.parquet", trace.path)
+                for run, trace in zip(plan.each, traces, strict=True)
+                if trace is not None
+            )
+            if len(sources) < len(plan.each):
+                continue
+            off = tuple(by_name[other.name] for mine, other in pairs if mine is on)
+            found.append(Replayed(phone.memory, plan, Workload(on.name, (), sources), off))
+    return found
 
 
 def phone_scenarios(seeds: int) -> dict[str, list[Workload]]:
@@ -119,98 +171,42 @@ def phone_scenarios(seeds: int) -> dict[str, list[Workload]]:
     }
 
 
-def figure_1(inputs: Inputs) -> Figure:
-    """Fig. 1: storage I/O with swap on and off, split at the top 10 % of swapped pages."""
-    points = []
-    for phone in inputs.phones:
-        top = inputs.skew[phone.workload].top_share["0.1"]
-        swap_mib = phone.on.swap_bytes / MIB
-        other_mib = phone.on.io_bytes / MIB - swap_mib
-        points += [
-            Point(phone.memory, "swap on: top 10 % of swapped pages", swap_mib * top),
-            Point(phone.memory, "swap on: other swapped pages", swap_mib * (1 - top)),
-            Point(phone.memory, "swap on: files (split not recorded)", other_mib),
-        ]
-        points += [
-            Point(phone.memory, f"swap off, {label} (split not recorded)", off.io_bytes / MIB)
-            for label, off in phone.killers()
-        ]
-    return Figure(
-        "nvm-cache-fig1",
-        "Storage I/O of the whole run, swap on against swap off",
-        "memory",
-        "storage I/O, MiB",
-        tuple(points),
-        _config(inputs.phones),
-        is_categorical=True,
-    )
+SHOWN = (
+    ("clean pages admitted", CACHE[0]),
+    ("clean pages not admitted", CACHE[1]),
+)
+"""The variants of the cache in Fig. 5."""
 
 
-def figure_2(phones: list[Phone]) -> Figure:
-    """Fig. 2: launch time by repeat."""
-    points = [
-        mean_point(number, label, recorded.launches(number, number))
-        for label, recorded in _labelled(phones)
-        for number in recorded.rounds()
-    ]
-    return Figure(
-        "nvm-cache-fig2",
-        "Launch time by repeat (nine applications, recorded)",
-        "repeat",
-        "launch time, seconds",
-        tuple(points),
-        _config(phones),
-    )
-
-
-def figure_3(phones: list[Phone]) -> Figure:
-    """Fig. 3: launch time by memory, with 9 apps; the study `thrash` has 25 apps."""
-    points = []
-    for phone in phones:
-        killers = [(f"swap off, {label}", off) for label, off in phone.killers()]
-        points += [
-            mean_point(f"{phone.memory}, 9 apps", label, recorded.launches(2))
-            for label, recorded in [("swap on", phone.on), *killers]
-        ]
-    return Figure(
-        "nvm-cache-fig3",
-        "Launch time from the second repeat on (nine applications, recorded)",
-        "phone",
-        "launch time, seconds",
-        tuple(points),
-        _config(phones),
-        is_categorical=True,
-    )
-
-
-def figure_5(inputs: Inputs, phone: Phone) -> Figure:
+def figure_5(inputs: Inputs, replayed: Replayed) -> Figure:
     """Fig. 5: storage I/O by size of the NVM, against swap off."""
     points = [
-        Point(size, label, checks.storage_mib(inputs, phone, variant, size))
-        for label, variant in (
-            ("swap on + NVM", CACHE[0]),
-            ("swap on + NVM, clean evictions inferred", CACHE[1]),
+        mean_point(
+            size,
+            f"swap on + NVM, {label}",
+            [io / MIB for io in checks.storage_bytes(inputs, replayed, variant, size)],
         )
+        for label, variant in SHOWN
         for size in SIZES_MIB
     ]
     points += [
-        Point(size, f"swap off, {label}", off.io_bytes / MIB)
-        for label, off in phone.killers()
+        mean_point(size, f"swap off, {state(off.pooled)}", [run.io_bytes / MIB for run in off.each])
+        for off in replayed.off
         for size in SIZES_MIB
     ]
     return Figure(
-        f"nvm-cache-fig5-{phone.workload.name}",
-        f"Storage I/O by size of the NVM cache, {phone.memory} phone ({phone.workload.name})",
+        f"{NAME}-fig5-{replayed.on.name}",
+        f"Storage I/O by size of the NVM cache, {replayed.memory} phone ({replayed.on.name})",
         "NVM, MiB",
         "storage I/O of the whole run, MiB",
         tuple(points),
-        _config(inputs.phones),
+        {"runs": [[run.name, run.start_ns] for run in replayed.plan.each]},
     )
 
 
 def figure_5_generated(inputs: Inputs) -> Figure:
     """Fig. 5 on generated phones, which have no run with swap off."""
-    points = [
+    points: list[Point] = [
         mean_point(
             size,
             name,
@@ -238,18 +234,63 @@ def figure_5_generated(inputs: Inputs) -> Figure:
     )
 
 
-def _labelled(phones: list[Phone]) -> Iterator[tuple[str, LaunchRun]]:
-    for phone in phones:
-        yield f"swap on, {phone.memory}", phone.on
-        for label, off in phone.killers():
-            yield f"swap off, {phone.memory}, {label}", off
+def by_size(inputs: Inputs) -> Table:
+    """The table of Fig. 5: what is left of the storage I/O of swap and files."""
+    return Table(
+        "by-size",
+        "Storage I/O that is left with an NVM cache",
+        "Share of the pages that swap and files read and write without NVM, by the size of the NVM "
+        "in MiB: mean over the runs. *Least* and *most* of one run are those at 256 MiB.",
+        list(_by_size(inputs)),
+        shares=(*map(str, _shown(inputs)), "least", "most"),
+    )
 
 
-def _config(phones: Sequence[Phone]) -> dict[str, object]:
-    return {
-        "recordings": [
-            [phone.memory, phone.workload.name, phone.on.name, [off.name for off in phone.off]]
-            for phone in phones
+def _shown(inputs: Inputs) -> list[int]:
+    """The sizes in MiB that the table has."""
+    return [size for size in inputs.sizes_mib if size >= 64]
+
+
+def _by_size(inputs: Inputs) -> list[Row]:
+    rows: list[Row] = []
+    for each in inputs.replayed:
+        for label, variant in (
+            *SHOWN,
+            ("all admitted at the first eviction", checks.first_eviction(CACHE[0])),
+        ):
+            left = {
+                size: checks.share_left(inputs, each, variant, size)
+                for size in (*_shown(inputs), checks.FROM_MIB)
+            }
+            rows.append(
+                {
+                    "run": series(each.on),
+                    "cache": label,
+                    **{str(size): fmean(left[size]) for size in _shown(inputs)},
+                    "least": min(left[checks.FROM_MIB]),
+                    "most": max(left[checks.FROM_MIB]),
+                }
+            )
+    return rows
+
+
+def beside_kernel(replayed: Sequence[Replayed], cells: CellCounts) -> Table:
+    """The table of the I/O of each replay without NVM, beside what the kernel counted."""
+    return Table(
+        "beside-kernel",
+        "The replay without NVM beside the kernel's counters",
+        "MiB of the whole run. *Replay*: every page that swap and files read, and that swap wrote. "
+        "*Kernel*: requests to storage during the visits, which also write files, and read swap "
+        "ahead.",
+        [
+            {
+                "run": run.name,
+                "replay": replay,
+                "kernel": run.io_bytes / MIB,
+                "ratio": replay / (run.io_bytes / MIB) if run.io_bytes else None,
+            }
+            for each in replayed
+            for run, trace in zip(each.plan.each, each.workload.traces, strict=True)
+            for replay in [cells.counts(trace, FLASH_ONLY, 0).slow_accesses * PAGE_BYTES / MIB]
         ],
-        "io_bytes": [[phone.on.io_bytes, *(off.io_bytes for off in phone.off)] for phone in phones],
-    }
+    )

@@ -1,22 +1,33 @@
-"""The acceptance checks of spec sheet S0, each judged under every reading of S0's open choices.
+"""The acceptance checks of spec sheet S0 that a replay can judge, each under every reading of S0's
+open choices.
 
 S0 leaves open how eager the killer of the swap-off phone is, in which part of the run I/O counts,
-and the cache's rules for clean pages, hits and its ghost. Swap-off runs were recorded only as
-totals, so their skew is unknown.
+and the cache's rules for clean pages, hits and its ghost. The budget and the storage of the runs
+are readings too. A figure of a plan is the mean over its repeats.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, median, stdev
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from pagewise.launch_runs import LaunchRun
-from pagewise.units import MIB, PAGE_BYTES
-from pagewise_studies.runs import CellCounts, Variant
+from pagewise_studies.evictions import ALL, Evictions
+from pagewise_studies.repeats import Repeats
+from pagewise_studies.runs import FLASH_ONLY, CellCounts, Variant
 from pagewise_studies.skew import Skew
-from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
+from pagewise_studies.thrash_judge import choices_of
+from pagewise_studies.thrash_phones import state
+from pagewise_studies.verdict import (
+    Choices,
+    Reading,
+    Verdict,
+    judge,
+    load_checks,
+    unmeasured,
+)
 from pagewise_studies.workloads import Workload
 
 GENERATED_PHONES = (
@@ -27,88 +38,131 @@ GENERATED_PHONES = (
 """S0's three phones (Fig. 3): name, memory in MiB, and number of apps."""
 
 CHECKS = load_checks("nvm-cache")
+BELOW_MIB, FROM_MIB = 128, 256
+"""S0's crossover lies between these sizes."""
+SINGLE_MIN = 0.4
+"""The least share of single-use pages at which the wait for the second eviction is judged."""
 
 
 @dataclass(frozen=True)
-class Phone:
-    """A phone with its recording with swap, the run of that recording, and runs without swap."""
+class Replayed:
+    """A plan with swap whose repeats were recorded: the phone, a trace of each repeat, and the
+    plans without swap of the same applications, budget and storage."""
 
     memory: str
+    plan: Repeats
     workload: Workload
-    on: LaunchRun
-    off: tuple[LaunchRun, ...]
+    off: tuple[Repeats, ...]
 
-    def killers(self) -> list[tuple[str, LaunchRun]]:
-        """The runs without swap, each after the name of its killer."""
-        return list(zip(("tight killer", "lenient killer"), self.off, strict=False))
+    @property
+    def on(self) -> LaunchRun:
+        """The pooled run of the plan."""
+        return self.plan.pooled
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """The inputs of all checks."""
+    """The inputs of all checks. ``skew`` is that of the generated phones; ``evictions`` has those
+    of each repeat by the name of the plan."""
 
     cells: CellCounts
-    phones: Sequence[Phone]
+    replayed: Sequence[Replayed]
     generated: Mapping[str, Sequence[Workload]]
     skew: Mapping[Workload, Skew]
+    evictions: Mapping[str, Sequence[Mapping[str, Evictions]]]
     sizes_mib: Sequence[int]
     cache: Sequence[Variant]
-    first_eviction: Variant
+
+    def of(self, plans: Sequence[Repeats]) -> Inputs:
+        """The inputs without the plans that are not among ``plans``."""
+        names = {plan.pooled.name for plan in plans}
+        kept = [
+            replace(each, off=tuple(plan for plan in each.off if plan.pooled.name in names))
+            for each in self.replayed
+            if each.on.name in names
+        ]
+        return replace(self, replayed=kept)
 
 
-def verdicts(inputs: Inputs) -> list[Verdict]:
-    """The verdicts of all checks on the recordings, and of some checks on generated phones."""
-    small, large = inputs.phones
-    both = f"{small.workload.name}, {large.workload.name}"
-    found = [
-        judge(CHECKS["order"], both, _skew_order(inputs)),
-        judge(CHECKS["order"], "scenarios", _skew_order_generated(inputs)),
-        judge(CHECKS["skew_small"], small.workload.name, [_at_least(inputs, small.workload, 0.70)]),
+def first_eviction(variant: Variant) -> Variant:
+    """A cache with the LRU order of `nvm-cache` that admits a page at its first eviction, and
+    treats clean pages as ``variant`` does (ACC-S0-7)."""
+    kept = {name: value for name, value in variant.options if name == "clean_evictions"}
+    return Variant.of(
+        "hierarchical",
+        admit_clean=dict(variant.options).get("admit_clean", "yes"),
+        fill_on_read_miss="no",
+        swapout_refreshes="no",
+        **kept,
+    )
+
+
+def on_runs(inputs: Inputs) -> list[Verdict]:
+    """The verdicts on recorded runs, in the order of their checks."""
+    return [
+        _judge("falling", inputs.replayed, _falling_on_runs(inputs)),
+        *(_crossing(inputs, memory) for memory in ROWS_WITHOUT),
+        _judge("clean", inputs.replayed, _clean(inputs)),
+        _second_on_runs(inputs),
+    ]
+
+
+def on_scenarios(inputs: Inputs) -> list[Verdict]:
+    """The verdicts on generated phones."""
+    every = [workload for group in inputs.generated.values() for workload in group]
+    return [
+        judge(CHECKS["order"], SCENARIOS, _skew_order(inputs)),
         judge(
             CHECKS["skew_small"],
-            "scenarios",
-            _generated(inputs, 0, lambda s: s.top_share["0.1"], 0.70, 1),
+            SCENARIOS,
+            _skews(inputs, 0, lambda skew: skew.top_share["0.1"], 0.70, 1),
         ),
-        judge(CHECKS["skew_large"], large.workload.name, [_eighty(inputs, large.workload)]),
         judge(
             CHECKS["skew_large"],
-            "scenarios",
-            _generated(inputs, 1, lambda s: s.pages_for_80_percent, 0.20, 0.30),
+            SCENARIOS,
+            _skews(inputs, 1, lambda skew: skew.pages_for_80_percent, 0.20, 0.30),
         ),
-        unmeasured(CHECKS["skew_off"], both),
-        judge(CHECKS["ratio_small"], small.workload.name, _ratios(small, 5, 8)),
-        judge(CHECKS["ratio_large"], large.workload.name, _ratios(large, 0, 1.3)),
-        judge(CHECKS["hot"], small.workload.name, _without_hot(inputs, small)),
-        *_launches(small, large),
-        judge(CHECKS["apps"], "scenarios", _more_apps(inputs)),
-        unmeasured(CHECKS["apps_launch"], "scenarios"),
+        judge(CHECKS["apps"], SCENARIOS, _more_apps(inputs)),
+        judge(CHECKS["falling"], SCENARIOS, _falling(inputs, every)),
+        _second(inputs, SCENARIOS, every),
     ]
-    for phone in inputs.phones:
-        name = phone.workload.name
-        found.append(judge(CHECKS["falling"], name, _falling(inputs, [phone.workload])))
-        found.append(judge(CHECKS["crossing"], name, _crossing(inputs, phone)))
-        found.append(_second(inputs, name, [phone.workload]))
-    every = [workload for group in inputs.generated.values() for workload in group]
-    found.append(judge(CHECKS["falling"], "scenarios", _falling(inputs, every)))
-    found.append(_second(inputs, "scenarios", every))
-    order = list(CHECKS.values())
-    return sorted(found, key=lambda verdict: order.index(verdict.check))
 
 
-def storage_mib(inputs: Inputs, phone: Phone, variant: Variant, size_mib: int) -> float:
-    """All storage I/O of the recorded run, less the swap I/O that the NVM absorbs."""
-    trace = phone.workload.traces[0]
-    without = inputs.cells.counts(trace, Variant.of("flash"), 0).slow_accesses
-    with_nvm = inputs.cells.counts(trace, variant, size_mib).slow_accesses
-    return (phone.on.io_bytes - (without - with_nvm) * PAGE_BYTES) / MIB
+SCENARIOS = "scenarios"
+RECORD = "needs a recorded run with swap on (rows s0-swap and s0-2g of matrix.md)"
+WITHOUT = (
+    "needs runs without swap of the same applications, budget and storage (row {row} of matrix.md)"
+)
+ROWS_WITHOUT = {"1 GB": "s0-kill", "2 GB": "s0-2g"}
+"""The row of the matrix with runs without swap, by phone."""
+
+
+def storage_bytes(
+    inputs: Inputs, replayed: Replayed, variant: Variant, size_mib: int
+) -> list[float]:
+    """The storage I/O of each repeat with an NVM, in bytes: what the kernel counted during the
+    visits, times the share that the NVM leaves of the pages of swap and files."""
+    shares = share_left(inputs, replayed, variant, size_mib)
+    return [run.io_bytes * share for run, share in zip(replayed.plan.each, shares, strict=True)]
+
+
+def share_left(inputs: Inputs, replayed: Replayed, variant: Variant, size_mib: int) -> list[float]:
+    """The share of slow reads and writes that is left with an NVM, in each repeat."""
+    return [
+        inputs.cells.counts(trace, variant, size_mib).slow_accesses
+        / max(1, inputs.cells.counts(trace, FLASH_ONLY, 0).slow_accesses)
+        for trace in replayed.workload.traces
+    ]
+
+
+def _judge(name: str, replayed: Sequence[Replayed], readings: Sequence[Reading]) -> Verdict:
+    data = ", ".join(each.on.name for each in replayed)
+    return (
+        judge(CHECKS[name], data, readings) if readings else unmeasured(CHECKS[name], data, RECORD)
+    )
 
 
 def _skew_order(inputs: Inputs) -> list[Reading]:
-    small, large = (inputs.skew[phone.workload].top_share["0.1"] for phone in inputs.phones)
-    return [Reading((("accesses", "swap"),), small > large, small)]
-
-
-def _skew_order_generated(inputs: Inputs) -> list[Reading]:
     small, large, _ = inputs.generated.values()
     return [
         Reading(on_small.choices, share > inputs.skew[on_large].top_share["0.1"], share)
@@ -117,97 +171,13 @@ def _skew_order_generated(inputs: Inputs) -> list[Reading]:
     ]
 
 
-def _at_least(inputs: Inputs, workload: Workload, share: float) -> Reading:
-    found = inputs.skew[workload].top_share["0.1"]
-    return Reading((("accesses", "swap"),), found >= share, found)
-
-
-def _eighty(inputs: Inputs, workload: Workload) -> Reading:
-    found = inputs.skew[workload].pages_for_80_percent
-    return Reading((("accesses", "swap"),), 0.20 <= found <= 0.30, found)
-
-
-def _generated(
+def _skews(
     inputs: Inputs, phone: int, figure: Callable[[Skew], float], low: float, high: float
 ) -> list[Reading]:
     """Readings of a figure of a generated phone, over all storage accesses, also to file pages."""
     workloads = list(inputs.generated.values())[phone]
     figures = [(workload.choices, figure(inputs.skew[workload])) for workload in workloads]
     return [Reading(choices, low <= found <= high, found) for choices, found in figures]
-
-
-def _ratios(phone: Phone, low: float, high: float) -> list[Reading]:
-    """Readings of I/O with swap over I/O without, by killer and counted part of the run."""
-    readings = []
-    for killer, off in phone.killers():
-        for counted, on_io, off_io in (
-            ("whole run", phone.on.io_bytes, off.io_bytes),
-            ("per visit", phone.on.io_bytes_per_visit(), off.io_bytes_per_visit()),
-            (
-                "per visit after the first round",
-                phone.on.io_bytes_per_visit(2),
-                off.io_bytes_per_visit(2),
-            ),
-            (
-                "per visit after two rounds",
-                phone.on.io_bytes_per_visit(3),
-                off.io_bytes_per_visit(3),
-            ),
-        ):
-            if not on_io or not off_io:
-                continue
-            ratio = on_io / off_io
-            choices = (("killer", killer), ("counted", counted))
-            readings.append(Reading(choices, low <= ratio <= high, ratio))
-    return readings
-
-
-def _without_hot(inputs: Inputs, phone: Phone) -> list[Reading]:
-    """Readings of the ratio that remains if the top 10 % of swapped pages cause no I/O.
-
-    The share of the top 10 % in file I/O is not recorded, so a reading assumes either 0 or the
-    share in swap I/O.
-    """
-    top = inputs.skew[phone.workload].top_share["0.1"]
-    swap = phone.on.swap_bytes / phone.on.io_bytes
-    readings = []
-    for whole in _ratios(phone, 0, 0):
-        for files, share in (("none", top * swap), ("the same", top)):
-            left = (whole.figure or 0.0) * (1 - share)
-            choices = (*whole.choices, ("share of the top 10 % in file I/O", files))
-            readings.append(Reading(choices, left <= 1.6, left))
-    return readings
-
-
-def _launches(small: Phone, large: Phone) -> Iterator[Verdict]:
-    both = f"{small.on.name}, {large.on.name}"
-    first, flat = [], []
-    for phone in (small, large):
-        for killer, off in phone.killers():
-            choices = (("phone", phone.memory), ("killer", killer))
-            for summary, mean in SUMMARIES.items():
-                ratio = mean(phone.on.launches(1, 1)) / mean(off.launches(1, 1))
-                first.append(Reading((*choices, ("summary", summary)), 0.8 <= ratio <= 1.25, ratio))
-                repeats = [mean(off.launches(number, number)) for number in off.rounds()[1:]]
-                span = max(repeats) / min(repeats)
-                flat.append(Reading((*choices, ("summary", summary)), span <= 1.25, span))
-    yield judge(CHECKS["launch_first"], both, first)
-    yield judge(CHECKS["launch_flat"], both, flat)
-    for name, phone, low, high in (
-        ("launch_small", small, 2.0, 3.5),
-        ("launch_large", large, 0.0, 1.25),
-    ):
-        readings = []
-        for (killer, off), (summary, mean) in itertools.product(phone.killers(), SUMMARIES.items()):
-            ratio = mean(phone.on.launches(2)) / mean(off.launches(2))
-            wider = stdev(phone.on.launches(2)) > stdev(off.launches(2))
-            holds = low <= ratio <= high and (wider or name == "launch_large")
-            readings.append(Reading((("killer", killer), ("summary", summary)), holds, ratio))
-        yield judge(CHECKS[name], phone.on.name, readings)
-
-
-SUMMARIES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
-"""How the launches of a repeat are summed up in a figure; S0 shows means."""
 
 
 def _more_apps(inputs: Inputs) -> list[Reading]:
@@ -227,78 +197,149 @@ def _io_per_visit(inputs: Inputs, workload: Workload) -> float:
     trace = workload.traces[0]
     apps = int(dict(trace.scenario)["apps"])
     # Zipf schedules visit twice as often; the ratio of two phones on one schedule is unchanged.
-    return inputs.cells.counts(trace, Variant.of("flash"), 0).slow_accesses / apps
+    return inputs.cells.counts(trace, FLASH_ONLY, 0).slow_accesses / apps
+
+
+def _falling_on_runs(inputs: Inputs) -> list[Reading]:
+    return [
+        replace(reading, choices=(*choices_of(each.on), *reading.choices[1:]))
+        for each in inputs.replayed
+        for reading in _falling(inputs, [each.workload])
+    ]
 
 
 def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
     """Readings of the largest relative rise of I/O from a size to the next."""
     readings = []
     for workload, variant in itertools.product(workloads, inputs.cache):
-        curve = [
-            fmean(
-                inputs.cells.counts(trace, variant, size).slow_accesses for trace in workload.traces
-            )
-            for size in inputs.sizes_mib
-        ]
+        curve = [_slow(inputs, workload, variant, size) for size in inputs.sizes_mib]
         rise = max(after / before - 1 for before, after in itertools.pairwise(curve) if before)
         choices = (("phone", workload.traces[0].name), *_cache_choices(variant))
         readings.append(Reading(choices, rise <= 0.001, rise))
     return readings
 
 
-def _crossing(inputs: Inputs, phone: Phone) -> list[Reading]:
-    """Readings of the I/O at 256 MiB over the I/O of swap off."""
+def _crossing(inputs: Inputs, memory: str) -> Verdict:
+    """The verdict on the crossover; its figure is the I/O at 256 MiB over the I/O of swap off."""
+    general = CHECKS["crossing"]
+    check = replace(
+        general,
+        part=f"{general.part}, {memory}",
+        statement=f"at {memory}, {general.statement}",
+    )
+    replayed = [each for each in inputs.replayed if each.memory == memory]
+    compared = [(each, off) for each in replayed for off in each.off]
+    runs = [*(each.on for each in replayed), *(off.pooled for _, off in compared)]
+    data = ", ".join(dict.fromkeys(run.name for run in runs))
+    if not compared:
+        missing = WITHOUT.format(row=ROWS_WITHOUT[memory]) if replayed else RECORD
+        return unmeasured(check, data, missing)
     readings = []
-    visits_on = len(phone.on.visits)
-    for (killer, off), variant in itertools.product(phone.killers(), inputs.cache):
-        for counted, factor in (("whole run", 1.0), ("per visit", len(off.visits) / visits_on)):
-            for io, files in (
-                ("all storage", 0.0),
-                ("only swap", phone.on.io_bytes - phone.on.swap_bytes),
-            ):
-                ratio = {
-                    size: (storage_mib(inputs, phone, variant, size) * MIB - files)
-                    * factor
-                    / off.io_bytes
-                    for size in inputs.sizes_mib
-                }
-                above = all(value > 1 for size, value in ratio.items() if size < 128)
-                below = all(value <= 1 for size, value in ratio.items() if size >= 256)
-                choices = (
-                    ("killer", killer),
-                    ("counted", counted),
-                    ("I/O of swap on", io),
-                    *_cache_choices(variant),
+    for (each, off), variant in itertools.product(compared, inputs.cache):
+        for counted, first in COUNTED:
+            without = fmean(_io_bytes(run, first) for run in off.each)
+            ratio = {
+                size: fmean(
+                    _io_bytes(run, first) * share
+                    for run, share in zip(
+                        each.plan.each, share_left(inputs, each, variant, size), strict=True
+                    )
                 )
-                readings.append(Reading(choices, above and below, ratio[256]))
+                / without
+                for size in inputs.sizes_mib
+            }
+            above = all(value > 1 for size, value in ratio.items() if size < BELOW_MIB)
+            below = all(value <= 1 for size, value in ratio.items() if size >= FROM_MIB)
+            choices = (
+                *choices_of(each.on),
+                ("killer", state(off.pooled)),
+                ("counted", counted),
+                *_cache_choices(variant),
+            )
+            readings.append(Reading(choices, above and below, ratio[FROM_MIB]))
+    return judge(check, data, readings)
+
+
+COUNTED = (("every visit", 1), ("visits after the first round", 2))
+"""The part of a run whose I/O counts, and its first round."""
+
+
+def _io_bytes(run: LaunchRun, first: int) -> float:
+    return run.io_bytes_per_visit(first) or 0.0
+
+
+def _clean(inputs: Inputs) -> list[Reading]:
+    """Readings of what it changes in storage I/O to admit clean pages, at 256 MiB."""
+    readings = []
+    for each, inferred in itertools.product(inputs.replayed, ("none", "inferred")):
+        admitted, kept_out = (
+            next(
+                variant
+                for variant in inputs.cache
+                if variant.options == Variant.of("nvm-cache", **options).options
+            )
+            for base in [{} if inferred == "none" else {"clean_evictions": inferred}]
+            for options in (base, {**base, "admit_clean": "no"})
+        )
+        change = (
+            _slow(inputs, each.workload, admitted, FROM_MIB)
+            / max(1.0, _slow(inputs, each.workload, kept_out, FROM_MIB))
+            - 1
+        )
+        choices: Choices = (*choices_of(each.on), ("clean_evictions", inferred))
+        readings.append(Reading(choices, change < 0, change))
     return readings
 
 
-def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict:
-    """The verdict on admission at the second eviction.
-
-    Its figure is the smallest size at which first-eviction admission does no more I/O than
-    second-eviction admission does at 256 MiB, over 256 MiB. If there is none, the largest size
-    counts.
-    """
-    readings = []
-    for workload in workloads:
-        if inputs.skew[workload].singles["pages"] < 0.4:
-            continue
-        for variant in inputs.cache:
-            target = _slow(inputs, workload, variant, 256)
-            reached = [
-                size
-                for size in inputs.sizes_mib
-                if _slow(inputs, workload, inputs.first_eviction, size) <= target
-            ]
-            size = min(reached, default=inputs.sizes_mib[-1])
-            choices = (("phone", workload.traces[0].name), *_cache_choices(variant))
-            readings.append(Reading(choices, size > 256, size / 256))
+def _second_on_runs(inputs: Inputs) -> Verdict:
+    """As `_second`, on the plans in which enough pages leave memory only once, in every repeat."""
+    data = ", ".join(each.on.name for each in inputs.replayed)
+    if not inputs.replayed:
+        return unmeasured(CHECKS["second"], data, RECORD)
+    readings = [
+        replace(reading, choices=(*choices_of(each.on), *reading.choices[1:]))
+        for each in inputs.replayed
+        if min(_once(repeat) for repeat in inputs.evictions[each.on.name]) >= SINGLE_MIN
+        for reading in _admissions(inputs, each.workload)
+    ]
     if not readings:
-        why = "fewer than 40 % of the pages are accessed once"
-        return unmeasured(CHECKS["second"], data, why)
+        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES)
     return judge(CHECKS["second"], data, readings)
+
+
+def _once(repeat: Mapping[str, Evictions]) -> float:
+    return repeat[ALL].once if ALL in repeat else 0.0
+
+
+TOO_FEW_SINGLES = f"fewer than {SINGLE_MIN:.0%} of the pages are used once".replace("%", " %")
+
+
+def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict:
+    """The verdict on admission at the second eviction, on workloads with enough pages that are
+    accessed once."""
+    readings = [
+        reading
+        for workload in workloads
+        if inputs.skew[workload].singles["pages"] >= SINGLE_MIN
+        for reading in _admissions(inputs, workload)
+    ]
+    if not readings:
+        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES)
+    return judge(CHECKS["second"], data, readings)
+
+
+def _admissions(inputs: Inputs, workload: Workload) -> Iterator[Reading]:
+    """Readings of the smallest size at which first-eviction admission does no more I/O than
+    second-eviction admission does at 256 MiB, over 256 MiB. If there is none, the largest size
+    counts."""
+    for variant in inputs.cache:
+        target, first = _slow(inputs, workload, variant, FROM_MIB), first_eviction(variant)
+        reached = [
+            size for size in inputs.sizes_mib if _slow(inputs, workload, first, size) <= target
+        ]
+        size = min(reached, default=inputs.sizes_mib[-1])
+        choices = (("phone", workload.traces[0].name), *_cache_choices(variant))
+        yield Reading(choices, size > FROM_MIB, size / FROM_MIB)
 
 
 def _slow(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -> float:

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from pagewise.launch_runs import LaunchRun
+from pagewise.types import ClassShare
 from pagewise_studies.thrash_causes import skew_cause
 from pagewise_studies.thrash_judge import (
     Inputs,
@@ -20,17 +21,22 @@ from pagewise_studies.thrash_judge import (
     verdict,
 )
 from pagewise_studies.thrash_phones import state
-from pagewise_studies.thrash_storage import WAYS, Counted, Storage
+from pagewise_studies.thrash_storage import WAYS, Counted, SkewOfAccesses, Storage
 from pagewise_studies.verdict import Reading, Verdict
 
 RECORD = "needs the runs recorded: `pagewise-agent launch --record`"
+FILES = "needs pages of files recorded: `pagewise-agent launch --record`"
 BLOCK = "needs block requests recorded: `pagewise-agent launch --record`"
+
+LIBRARIES = ("shared_library", "service")
+"""The classes of pages that S0 found to be hot."""
 
 
 def skew_verdicts(inputs: Inputs) -> Iterator[Verdict]:
     """The verdicts on the parts of the check."""
     yield from _order(inputs)
     yield from _with_swap(inputs)
+    yield _hot_data(inputs)
     yield from _without_swap(inputs)
 
 
@@ -66,6 +72,35 @@ def _with_swap(inputs: Inputs) -> Iterator[Verdict]:
         ]
         missing = phone.missing(off=False) or RECORD
         yield verdict(name, readings, phone.on, missing, _cause(inputs, phone.on))
+
+
+def _hot_data(inputs: Inputs) -> Verdict:
+    """The verdict on what S0 found the busiest pages to be."""
+    phone = inputs.phones.small
+    readings = [
+        Reading((("libraries", counted), *choices_of(run)), row["pages"] > 0.5, row["pages"])
+        for run in phone.on
+        for analysis in [inputs.storage[run.name].analyses.get("swap and files")]
+        if analysis
+        for counted, row in _libraries(analysis)
+    ]
+    missing = phone.missing(off=False) or FILES
+    return verdict("hot_data", readings, phone.on, missing, _cause(inputs, phone.on))
+
+
+def _libraries(analysis: SkewOfAccesses) -> Iterator[tuple[str, ClassShare]]:
+    """The part of the busiest pages that are libraries and services, by path or by use."""
+    classes = analysis["top_10_percent_classes"] or {}
+    found = [row for name, row in classes.items() if name.removesuffix("_shared") in LIBRARIES]
+    yield (
+        "by path",
+        {
+            "pages": sum(row["pages"] for row in found),
+            "accesses": sum(row["accesses"] for row in found),
+        },
+    )
+    if "top_10_percent_of_several" in analysis:
+        yield "any file that several applications read", analysis["top_10_percent_of_several"]
 
 
 def _without_swap(inputs: Inputs) -> Iterator[Verdict]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from pagewise import _core, questions
 from pagewise.launch_runs import LaunchRun
@@ -42,6 +42,9 @@ class SkewOfAccesses(TypedDict):
     single_access: SingleAccess
     single_out: SingleOut | None
     top_10_percent_classes: dict[str, ClassShare] | None
+    top_10_percent_of_several: NotRequired[ClassShare]
+    """The file pages among the busiest 10 % that several applications read in, whatever their
+    class; absent where nothing says which process belongs to which application."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,12 @@ def _mean_skew(analyses: Sequence[SkewOfAccesses]) -> SkewOfAccesses:
     # A class that a repeat lacks has no pages there.
     none: ClassShare = {"pages": 0.0, "accesses": 0.0}
     names = sorted({name for each in classes for name in each})
-    return {
+    several = [
+        each["top_10_percent_of_several"]
+        for each in analyses
+        if "top_10_percent_of_several" in each
+    ]
+    found: SkewOfAccesses = {
         "accesses": round(fmean(each["accesses"] for each in analyses)),
         "pages": round(fmean(each["pages"] for each in analyses)),
         "top_share": {
@@ -130,24 +138,33 @@ def _mean_skew(analyses: Sequence[SkewOfAccesses]) -> SkewOfAccesses:
         }
         or None,
     }
+    if several:
+        found["top_10_percent_of_several"] = {
+            "pages": fmean(each["pages"] for each in several),
+            "accesses": fmean(each["accesses"] for each in several),
+        }
+    return found
 
 
 def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:
     analyses: dict[Counted, SkewOfAccesses] = {}
     volume: VolumeSplit | None = None
     if pages := run.recording(output, progress=progress):
-        analyses |= of_pages(pages, progress)
+        analyses |= of_pages(pages, progress, run.owners())
     if blocks := run.recording(output, "block", progress):
         found = questions.analyze(blocks, progress=progress)
-        analyses["all storage"] = found
+        analyses["all storage"] = cast("SkewOfAccesses", found)
         volume = found["volume"]["block"] if found["accesses"] else None
     return Storage({kind: each for kind, each in analyses.items() if each["accesses"]}, volume)
 
 
-def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, SkewOfAccesses]:
+def of_pages(
+    trace: Trace, progress: Progress | None = None, owners: Mapping[int, str] | None = None
+) -> dict[Counted, SkewOfAccesses]:
     """The skew of a swap trace without accesses to files and, if it has any, with them.
 
-    Empty if the trace has too many pages to number.
+    ``owners`` has the application of each process number. Empty if the trace has too many pages to
+    number.
     """
     import numpy
 
@@ -167,12 +184,43 @@ def of_pages(trace: Trace, progress: Progress | None = None) -> dict[Counted, Sk
         }
     }
     if is_file.any():
-        found["swap and files"] = _shares(page[is_swap | is_file], flags[is_swap | is_file])
+        several = None
+        if owners:
+            process = trace.column("process", progress=progress)
+            pids = [row["pid"] for row in trace.header["processes"]]
+            several = _of_several(page[is_file], process[is_file], pids, owners)
+        found["swap and files"] = _shares(
+            page[is_swap | is_file], flags[is_swap | is_file], several
+        )
     return found
 
 
-def _shares(page: NDArray[numpy.uint32], flags: NDArray[numpy.uint8]) -> SkewOfAccesses:
-    """The skew of accesses, one per item of ``page``; ``flags`` has the flags of each access."""
+def _of_several(
+    page: NDArray[numpy.uint32],
+    process: NDArray[numpy.uint32],
+    pids: Sequence[int],
+    owners: Mapping[int, str],
+) -> NDArray[numpy.bool_]:
+    """Whether processes of several applications ask for a page, by its number. ``page`` and
+    ``process`` are those of each request."""
+    import numpy
+
+    # 0 is every process of no application.
+    names = ["", *sorted(set(owners.values()))]
+    places = {name: place for place, name in enumerate(names)}
+    application = numpy.array([places[owners.get(pid, "")] for pid in pids])[process]
+    known = application > 0
+    pairs = numpy.unique(page[known].astype(numpy.int64) * len(names) + application[known])
+    return numpy.bincount(pairs // len(names)) > 1
+
+
+def _shares(
+    page: NDArray[numpy.uint32],
+    flags: NDArray[numpy.uint8],
+    several: NDArray[numpy.bool_] | None = None,
+) -> SkewOfAccesses:
+    """The skew of accesses, one per item of ``page``; ``flags`` has the flags of each access, and
+    ``several`` says of each page, by its number, whether several applications read it in."""
     import numpy
 
     if not len(page):
@@ -193,7 +241,8 @@ def _shares(page: NDArray[numpy.uint32], flags: NDArray[numpy.uint8]) -> SkewOfA
     taken = numpy.cumsum(count[busiest])
     # Whole percents, since a share such as 0.1 has no exact form.
     top = {share: -(-pages * round(float(share) * 100) // 100) for share in TOP_SHARES}
-    return {
+    hottest = busiest[: top["0.1"]]
+    found: SkewOfAccesses = {
         "accesses": accesses,
         "pages": pages,
         "top_share": {share: float(taken[size - 1]) / accesses for share, size in top.items()},
@@ -203,10 +252,16 @@ def _shares(page: NDArray[numpy.uint32], flags: NDArray[numpy.uint8]) -> SkewOfA
             "accesses": float((count == 1).sum()) / accesses,
         },
         "single_out": None,
-        "top_10_percent_classes": _classes(
-            facts[busiest[: top["0.1"]]], count[busiest[: top["0.1"]]]
-        ),
+        "top_10_percent_classes": _classes(facts[hottest], count[hottest]),
     }
+    if several is not None:
+        is_of_several = numpy.zeros(max(len(count), len(several)), dtype=bool)
+        is_of_several[: len(several)] = several
+        found["top_10_percent_of_several"] = {
+            "pages": float(is_of_several[hottest].mean()),
+            "accesses": float(count[hottest[is_of_several[hottest]]].sum() / count[hottest].sum()),
+        }
+    return found
 
 
 def _classes(flags: NDArray[numpy.uint8], count: NDArray[numpy.int64]) -> dict[str, ClassShare]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
 from pagewise.launch_runs import LaunchRun
+from pagewise.types import ClassShare
 from pagewise.units import MIB
 from pagewise_studies.bootstrap import Nested, nested_interval, nested_ratio_interval
 from pagewise_studies.figure import spread
@@ -300,7 +301,8 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
     return Table(
         "hot-data",
         "What the busiest 10 % of pages are",
-        "Share of these pages, and of the accesses to them, by class of page.",
+        "Share of these pages, and of the accesses to them, by class of page. *Of several "
+        "applications*: file pages of any class that processes of several applications read in.",
         [
             {
                 **head,
@@ -309,10 +311,16 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
                 "accesses": shares["accesses"],
             }
             for head, analysis in _analyses(runs, storage)
-            for name, shares in (analysis["top_10_percent_classes"] or {}).items()
+            for name, shares in _hottest(analysis)
         ],
         shares=("pages", "accesses"),
     )
+
+
+def _hottest(analysis: SkewOfAccesses) -> Iterator[tuple[str, ClassShare]]:
+    yield from (analysis["top_10_percent_classes"] or {}).items()
+    if "top_10_percent_of_several" in analysis:
+        yield "of several applications", analysis["top_10_percent_of_several"]
 
 
 def _analyses(

@@ -55,10 +55,18 @@ impl<W: Write> FrameWriter<W> {
     ///
     /// # Errors
     /// If the operating system refuses the write.
-    pub fn new(mut output: W, magic: &Magic) -> io::Result<FrameWriter<W>> {
+    pub fn new(output: W, magic: &Magic) -> io::Result<FrameWriter<W>> {
+        FrameWriter::with_level(output, magic, COMPRESSION_LEVEL)
+    }
+
+    /// Begins a file whose blocks are packed with a level of zstd.
+    ///
+    /// # Errors
+    /// If the operating system refuses the write.
+    pub fn with_level(mut output: W, magic: &Magic, level: i32) -> io::Result<FrameWriter<W>> {
         let magic = magic.checked;
         output.write_all(&magic)?;
-        let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
+        let mut compressor = zstd::bulk::Compressor::new(level)?;
         compressor.include_checksum(true)?;
         Ok(FrameWriter { output, compressor, block: Vec::new(), bytes: magic.len() as u64 })
     }

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod counters;
+mod cut;
 pub mod decisions;
 mod moment;
 pub mod moments;
@@ -14,6 +15,7 @@ mod writer;
 
 pub use blocks::{Reader, RecordingBlock, read_about};
 pub use counters::Counters;
+pub use cut::cut;
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Ending, FileName, Missing, PressureTotals, Sample};
 pub use served::{ServedLatencies, ServedTiers};

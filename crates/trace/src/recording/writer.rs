@@ -25,7 +25,18 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// If the operating system refuses the write.
     pub fn new(output: W, about: &About) -> io::Result<Writer<W>> {
-        let frames = FrameWriter::new(output, &MAGIC)?;
+        Writer::begin(FrameWriter::new(output, &MAGIC)?, about)
+    }
+
+    /// Begins a recording that is packed with a level of zstd, for files that are written once and kept.
+    ///
+    /// # Errors
+    /// If the operating system refuses the write.
+    pub fn with_level(output: W, about: &About, level: i32) -> io::Result<Writer<W>> {
+        Writer::begin(FrameWriter::with_level(output, &MAGIC, level)?, about)
+    }
+
+    fn begin(frames: FrameWriter<W>, about: &About) -> io::Result<Writer<W>> {
         let mut writer = Writer { frames, pending: Packer::default(), recorded: 0, unwritten: 0 };
         writer.write_json(BlockKind::About, about)?;
         Ok(writer)

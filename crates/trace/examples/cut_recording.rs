@@ -1,0 +1,36 @@
+//! Cuts a recording to the movements of pages (`trace::recording::cut`), small enough to ship:
+//!
+//!     cargo run --release -p trace --example cut_recording RECORDING OUTPUT
+//!
+//! OUTPUT must not exist.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::process::ExitCode;
+
+use trace::input::Input;
+use trace::recording::cut;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [from, to] = arguments.as_slice() else {
+        eprintln!("usage: cut_recording RECORDING OUTPUT");
+        return ExitCode::from(2);
+    };
+    match written(Path::new(from), Path::new(to)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cut_recording: {error}");
+            ExitCode::from(3)
+        }
+    }
+}
+
+fn written(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
+    let input = Input::open(from, false)?;
+    let output = File::create_new(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    cut(input, BufWriter::new(output))?.into_inner()?.sync_all()?;
+    Ok(())
+}
