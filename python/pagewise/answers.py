@@ -217,8 +217,8 @@ class Cheaper(TypedDict):
     """The best at the next smaller size, and how much more I/O time it takes."""
 
     architecture: str | None
-    """The architecture with the least I/O time at that size; if the choice is one of stock Linux, only
-    those of stock Linux count. Null without a fast tier."""
+    """The architecture with the least I/O time at that size; of stock Linux only, if the choice is
+    of stock Linux. Null without a fast tier."""
     fast_tier_bytes: Count
     """The size of the fast tier; 0 is no fast tier."""
     regret: Spread
