@@ -40,8 +40,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vm"))
 import guest
+import kernel_module
 import killers
-import modules
 
 NEEDS_KIB = {**killers.LAUNCHES_KIB, "Asphalt 8": 502_748}
 """The memory need of each application (S2, table 1)."""
@@ -85,7 +85,8 @@ VMSTAT = (
 """The kernel's counters that each row keeps, as regular expressions."""
 MACHINE = guest.Machine(
     modules=("configfs", "null_blk"),
-    kernel_arguments="psi=1",
+    # S2's kernel, Linux 3.4 on Arm, has no huge pages.
+    kernel_arguments="psi=1 transparent_hugepage=never",
     processors=1,
     memory_mib=1152,
     has_counted_clock=True,
@@ -180,7 +181,7 @@ until grep -q ready /tmp/balloon; do sleep 0.05; done
 CONDITIONS
 sleep 1
 cp /rows/* /result
-dmesg | grep -iE 'oom-kill|BUG|WARNING:|Oops' >/result/bad
+dmesg | grep -E 'oom-kill|BUG:|WARNING:|Oops' >/result/bad
 true
 """
 
@@ -228,8 +229,10 @@ def measure(repeat: int) -> list[dict[str, Any]]:
             **guest.with_libraries(killers.AGENT),
             **guest.with_libraries(mkfs),
             "bin/mkfs.ext4": mkfs,
-            "bin/filler": guest.compiled(folder / "filler", modules.FILLER, "-static", "-pthread"),
-            "lowmem.ko": modules.module(MACHINE, modules.LOWMEM, folder),
+            "bin/filler": guest.compiled(
+                folder / "filler", kernel_module.FILLER, "-static", "-pthread"
+            ),
+            "lowmem.ko": kernel_module.built(MACHINE, kernel_module.LOWMEM, folder),
             **{f"{way}.toml": settings(*words) for way, words in KILLD.items()},
         }
         answer = guest.boot(MACHINE, script(repeat), files, folder, timeout_s=HANGS_AFTER_S)
@@ -437,7 +440,7 @@ def main() -> None:
     printed.add_argument("rows", type=Path, nargs="+")
     arguments = parser.parse_args()
     if arguments.task == "guest":
-        if reason := killers.refusal() or modules.refusal(MACHINE):
+        if reason := killers.refusal() or kernel_module.refusal(MACHINE):
             raise SystemExit(f"lowmem_vm: {reason}")
         arguments.out.write_text(json.dumps(measure(arguments.repeat)))
     else:

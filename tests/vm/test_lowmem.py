@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import guest
-import modules
+import kernel_module
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ NAMES = ("large", "small", "next", "spared", "tiny", "launch")
 # With 470 MiB of memory, the launch needs about 150 MiB more than there is.
 SCRIPT = """
 for name in NAMES; do ln -s /bin/filler /bin/$name; done
-filler make /disk/file 100000
+filler make /disk/file 300000
 sync
 
 # Loads the driver, launches beside these cached programs, and keeps the driver's account.
@@ -64,7 +64,7 @@ launch_with batch batch 0
 ! insmod /lowmem.ko how=gently 2>/result/refused
 ! insmod /lowmem.ko minfree=4096,1024 adj=0,470 2>>/result/refused
 dmesg | grep pagewise_lowmem: >>/result/refused
-dmesg | grep -iE 'oom-kill|BUG|WARNING:|Oops' >/result/bad
+dmesg | grep -E 'oom-kill|BUG:|WARNING:|Oops' >/result/bad
 true
 """.replace("NAMES", " ".join(NAMES))
 
@@ -98,12 +98,14 @@ class Case:
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the guest left."""
-    if reason := guest.refusal(MACHINE) or modules.refusal(MACHINE):
+    if reason := guest.refusal(MACHINE) or kernel_module.refusal(MACHINE):
         pytest.skip(reason)
     folder = tmp_path_factory.mktemp("lowmem")
     files: dict[str, Path | str] = {
-        "bin/filler": guest.compiled(folder / "filler", modules.FILLER, "-static", "-pthread"),
-        "lowmem.ko": modules.module(MACHINE, modules.LOWMEM, folder),
+        "bin/filler": guest.compiled(
+            folder / "filler", kernel_module.FILLER, "-static", "-pthread"
+        ),
+        "lowmem.ko": kernel_module.built(MACHINE, kernel_module.LOWMEM, folder),
     }
     answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=600)
     assert answer.status == 0, answer.output

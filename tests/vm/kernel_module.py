@@ -62,7 +62,7 @@ def headers(machine: guest.Machine) -> Path:
     return build
 
 
-def module(machine: guest.Machine, source: Path, folder: Path) -> Path:
+def built(machine: guest.Machine, source: Path, folder: Path) -> Path:
     """Builds the only module of a source folder in a copy of it, for the guest's kernel.
 
     Raises RuntimeError with the compiler's messages if the source has errors or warnings.
