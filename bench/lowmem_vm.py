@@ -88,7 +88,7 @@ MACHINE = guest.Machine(
     # S2's kernel, Linux 3.4 on Arm, has no huge pages.
     kernel_arguments="psi=1 transparent_hugepage=never",
     processors=1,
-    memory_mib=1152,
+    memory_mib=1216,
     has_counted_clock=True,
 )
 PROTECTED = ("sh", "balloon", "launch", "pagewise-agent", "awk", "cat")
@@ -108,18 +108,25 @@ echo {READ_US * 1000} >$device/completion_nsec
 echo {READ_MB_S} >$device/mbps
 echo 1 >$device/power
 disk=/dev/nullb$(cat $device/index)
-mkfs.ext4 -q -O ^has_journal -m 0 $disk
+mkfs.ext4 -q -O ^has_journal -m 0 -N 64 $disk
 mount -t ext4 -o noatime $disk /files
 for kib in {" ".join(map(str, NEEDS_KIB.values()))}; do filler make /files/$kib $kib; done
 sync
 
 cd /sys/kernel/tracing
 echo mono >trace_clock
+echo 8192 >buffer_size_kb
 for event in begin end; do echo 1 >events/vmscan/mm_vmscan_direct_reclaim_$event/enable; done
 cd /disk
 kswapd=$(pidof kswapd0)
 
 number() {{ sed -n "s/^$1: *\\([0-9]*\\) kB/\\1/p" /proc/meminfo; }}
+
+# Waits until the program whose output goes to file $1 has its memory; fails if it was killed.
+await() {{
+    for wait in $(seq 500); do grep -q ready $1 && return; sleep 0.02; done
+    return 1
+}}
 
 # Starts cached application $1 if it is not alive, and waits until it has its memory.
 start() {{
@@ -128,7 +135,7 @@ start() {{
     rm -f /tmp/ready
     cached hold $2 $3 $4 >/tmp/ready &
     eval "app$1=$!"
-    for wait in $(seq 200); do grep -q ready /tmp/ready && break; sleep 0.02; done
+    await /tmp/ready
 }}
 fill() {{
 {{STARTS}}
@@ -169,7 +176,7 @@ row=0
 # Memory is backed by the host before it is measured.
 balloon hold $(($(number MemFree) - 40960)) 0 1 >/tmp/ready &
 backing=$!
-until grep -q ready /tmp/ready; do sleep 0.05; done
+await /tmp/ready || exit 4
 kill -9 $backing
 wait $backing
 sleep 0.5
@@ -177,7 +184,7 @@ for kib in ORDER; do echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; once ample $ki
 
 fill
 balloon hold $(($(number MemFree) - {FREE_MIB} * 1024)) -1000 1 >/tmp/balloon &
-until grep -q ready /tmp/balloon; do sleep 0.05; done
+await /tmp/balloon || exit 4
 CONDITIONS
 sleep 1
 cp /rows/* /result

@@ -15,7 +15,9 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-MACHINE = guest.Machine(processors=1, has_counted_clock=True)
+MACHINE = guest.Machine(
+    kernel_arguments="transparent_hugepage=never", processors=1, has_counted_clock=True
+)
 LEVEL_PAGES = 4096
 TIMEOUT_NS = 1_000_000_000
 NAMES = ("large", "small", "next", "spared", "tiny", "launch")
