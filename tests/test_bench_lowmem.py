@@ -64,6 +64,10 @@ def test_other_figures_do_not_hold(
         (rows(WAY, PAPER_SLOWDOWNS, [2, 3, 3, 4, 0]), "killed nothing"),
         (rows(WAY, PAPER_SLOWDOWNS, PAPER_KILLS, free_kib=60 * 1024), "free before a launch"),
         (
+            [{**row, "oom_kill": 1} for row in rows(WAY, PAPER_SLOWDOWNS, PAPER_KILLS)],
+            "the kernel's own OOM killer killed 3 at 57756 KiB",
+        ),
+        (
             [
                 {word: value for word, value in row.items() if word != "launch_ns"}
                 if (row["condition"], row["repeat"], row["kib"]) == (WAY, 1, 57_756)
