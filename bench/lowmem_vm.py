@@ -67,7 +67,7 @@ KILLD = {
     "killd first": ("serial", "first"),
 }
 REPEATS_MIN = 3
-FREE_MIB, FREE_RANGE_MIB = 28, (16, 32)
+FREE_MIB, FREE_RANGE_MIB = 31, (16, 32)
 CACHED, CACHED_MIB = 24, (12, 20, 30, 40, 48)
 # S2's phones: 13 threads of an input method, 41 of a camera.
 THREADS = (13, 41)
@@ -108,9 +108,11 @@ echo 2 >$device/irqmode
 echo {READ_US * 1000} >$device/completion_nsec
 echo {READ_MB_S} >$device/mbps
 echo 1 >$device/power
+# Some kernels name the disk by its index, others by the folder.
 disk=/dev/nullb$(cat $device/index)
+[ -e $disk ] || disk=/dev/files
 mkfs.ext4 -q -O ^has_journal -m 0 -N 64 $disk
-mount -t ext4 -o noatime $disk /files
+mount -t ext4 -o noatime $disk /files || exit 5
 for kib in {" ".join(map(str, NEEDS_KIB.values()))}; do filler make /files/$kib $kib; done
 sync
 

@@ -304,6 +304,9 @@ static void wait_for_victims(struct shrink_control *control)
 	/* kswapd serves all, and a victim may need a lock of a caller that must not enter files. */
 	if (!wait_ms || current_is_kswapd() || !(control->gfp_mask & __GFP_FS))
 		return;
+	/* A victim that allocates as it ends must not wait for itself. */
+	if (current->signal->flags & SIGNAL_GROUP_EXIT)
+		return;
 	while (!fatal_signal_pending(current) && ktime_get_ns() < end_ns && is_any_dying())
 		usleep_range(50, 100);
 	atomic64_add(ktime_get_ns() - begin_ns, &waited_ns);
