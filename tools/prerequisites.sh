@@ -22,7 +22,8 @@ done
 if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v chromium >/dev/null 2>&1 || need chromium
     command -v fio >/dev/null 2>&1 || need fio
-    # Guests with other kernels, for tests/vm.
+    # Guests with other kernels, and a kernel module for one, for tests/vm.
+    command -v make >/dev/null 2>&1 || need make
     command -v qemu-system-x86_64 >/dev/null 2>&1 || need qemu-system-x86
     command -v qemu-system-aarch64 >/dev/null 2>&1 || need qemu-system-arm
     command -v qemu-x86_64 >/dev/null 2>&1 || need qemu-user

@@ -9,7 +9,10 @@
  * counts its own victims by it.
  *
  * Parameters choose the levels and how to kill. /proc/pagewise_lowmem holds counters and the log.
- * Written for Linux 6.1.
+ * It loads only with in_guest=1, because it kills processes.
+ *
+ * Written for Debian's Linux 6.1. Debian's kernel exports zap_page_range, which `how=first` needs,
+ * to modules under the GPL (a patch of Debian's, for Android's drivers).
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 #include <linux/delay.h>
@@ -18,6 +21,7 @@
 #include <linux/mmu_notifier.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/oom.h>
 #include <linux/proc_fs.h>
 #include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
@@ -31,6 +35,10 @@
 #define VICTIMS_MAX 32
 #define LOG_MAX 256
 #define TIMEOUT_NS NSEC_PER_SEC
+
+static bool in_guest;
+module_param(in_guest, bool, 0444);
+MODULE_PARM_DESC(in_guest, "1: this machine is a guest, whose processes may be killed");
 
 static int minfree[LEVELS_MAX] = { 1024, 4096 };
 static unsigned int minfree_count = 2;
@@ -49,7 +57,8 @@ MODULE_PARM_DESC(how, "serial: one victim; batch: as many as bring free memory b
 
 static uint wait_ms;
 module_param(wait_ms, uint, 0644);
-MODULE_PARM_DESC(wait_ms, "how long a caller other than kswapd waits for dying victims; default 0");
+MODULE_PARM_DESC(wait_ms, "how long a program waits in its allocation for dying victims; "
+			  "default 0");
 
 static bool in_kswapd = true;
 module_param(in_kswapd, bool, 0444);
@@ -65,6 +74,7 @@ struct victim {
 	struct kill *logged;
 };
 
+/* `gone_ns` is when the driver noticed that the memory was gone: at its next call. */
 struct kill {
 	u64 at_ns, gone_ns, reaped_pages, reap_ns;
 	unsigned long pages;
@@ -134,15 +144,31 @@ static bool is_dying(struct mm_struct *mm)
 	return false;
 }
 
+/* Whether a process other than this one has this memory, as a child between vfork and exec. */
+static bool is_used_elsewhere(struct task_struct *owner, struct mm_struct *mm)
+{
+	struct task_struct *process, *thread;
+
+	for_each_process(process) {
+		if (same_thread_group(process, owner))
+			continue;
+		for_each_thread(process, thread)
+			if (READ_ONCE(thread->mm) == mm)
+				return true;
+	}
+	return false;
+}
+
 /*
- * Kills the best victim. Returns the pages of its memory, or 0 without a victim. Two walks: the
- * second finds the task again, because the first must not keep a lock on it.
+ * Kills the best victim. Returns the pages of its memory, or 0 without a victim. The walk drops
+ * each task's lock, so the memory of the best is looked up again, under the same RCU lock.
  */
 static unsigned long kill_one(int least_adj, struct memory now)
 {
 	struct task_struct *process, *thread, *best = NULL;
 	unsigned long best_pages = 0;
 	int best_adj = 0;
+	struct mm_struct *mm;
 	struct kill *logged;
 
 	rcu_read_lock();
@@ -151,7 +177,7 @@ static unsigned long kill_one(int least_adj, struct memory now)
 		int process_adj;
 		bool is_candidate;
 
-		if (process->flags & PF_KTHREAD)
+		if ((process->flags & PF_KTHREAD) || is_global_init(process))
 			continue;
 		thread = lock_thread_with_memory(process);
 		if (!thread)
@@ -176,6 +202,9 @@ static unsigned long kill_one(int least_adj, struct memory now)
 		rcu_read_unlock();
 		return 0;
 	}
+	mm = thread->mm;
+	mmgrab(mm);
+	task_unlock(thread);
 	logged = &kills[kill_count++ % LOG_MAX];
 	*logged = (struct kill) {
 		.at_ns = ktime_get_ns(),
@@ -189,17 +218,15 @@ static unsigned long kill_one(int least_adj, struct memory now)
 	};
 	strscpy(logged->name, best->comm, sizeof(logged->name));
 	strscpy(logged->caller_name, current->comm, sizeof(logged->caller_name));
-	mmgrab(thread->mm);
+	/* To the whole process: its first thread may have exited before the others. */
+	kill_pid(task_tgid(best), SIGKILL, 1);
+	/* After the signal, which keeps the process from making another that shares its memory. */
 	dying[dying_count++] = (struct victim) {
-		.mm = thread->mm,
+		.mm = mm,
 		.killed_ns = logged->at_ns,
-		/* A child between vfork and exec shows only in the number of users. */
-		.is_shared = test_bit(MMF_MULTIPROCESS, &thread->mm->flags) ||
-			     atomic_read(&thread->mm->mm_users) > get_nr_threads(best),
+		.is_shared = is_used_elsewhere(best, mm),
 		.logged = logged,
 	};
-	task_unlock(thread);
-	send_sig(SIGKILL, best, 0);
 	rcu_read_unlock();
 	return best_pages;
 }
@@ -300,16 +327,20 @@ static void wait_for_victims(struct shrink_control *control)
 {
 	u64 begin_ns = ktime_get_ns();
 	u64 end_ns = begin_ns + (u64)wait_ms * NSEC_PER_MSEC;
+	bool has_slept = false;
 
-	/* kswapd serves all, and a victim may need a lock of a caller that must not enter files. */
-	if (!wait_ms || current_is_kswapd() || !(control->gfp_mask & __GFP_FS))
+	/* Kernel threads serve all; a victim may need a lock of a caller that must not enter files. */
+	if (!wait_ms || (current->flags & PF_KTHREAD) || !(control->gfp_mask & __GFP_FS))
 		return;
 	/* A victim that allocates as it ends must not wait for itself. */
 	if (current->signal->flags & SIGNAL_GROUP_EXIT)
 		return;
-	while (!fatal_signal_pending(current) && ktime_get_ns() < end_ns && is_any_dying())
+	while (!fatal_signal_pending(current) && ktime_get_ns() < end_ns && is_any_dying()) {
 		usleep_range(50, 100);
-	atomic64_add(ktime_get_ns() - begin_ns, &waited_ns);
+		has_slept = true;
+	}
+	if (has_slept)
+		atomic64_add(ktime_get_ns() - begin_ns, &waited_ns);
 }
 
 static unsigned long count_pages(struct shrinker *shrinker, struct shrink_control *control)
@@ -337,11 +368,11 @@ static unsigned long free_pages_by_kill(struct shrinker *shrinker, struct shrink
 	} else {
 		atomic64_inc(&busy);
 	}
-	wait_for_victims(control);
 	spent_ns = ktime_get_ns() - begin_ns;
 	atomic64_add(spent_ns, &in_shrinker_ns);
 	if (!current_is_kswapd())
 		atomic64_add(spent_ns, &in_shrinker_direct_ns);
+	wait_for_victims(control);
 	/* The kernel would call it again in the same pass of reclaim, for each object counted. */
 	return SHRINK_STOP;
 }
@@ -390,6 +421,10 @@ static int __init start(void)
 {
 	int level, failed;
 
+	if (!in_guest) {
+		pr_err("kills processes: load it only in a guest, with in_guest=1\n");
+		return -EPERM;
+	}
 	is_batch = !strcmp(how, "batch");
 	is_first = !strcmp(how, "first");
 	if (!is_batch && !is_first && strcmp(how, "serial")) {
@@ -397,12 +432,21 @@ static int __init start(void)
 		return -EINVAL;
 	}
 	if (minfree_count != adj_count) {
-		pr_err("%d levels in minfree, but %d in adj: give as many\n", minfree_count,
+		pr_err("%u levels in minfree, but %u in adj: give as many\n", minfree_count,
 		       adj_count);
 		return -EINVAL;
 	}
-	for (level = 1; level < minfree_count; level++) {
-		if (minfree[level] <= minfree[level - 1]) {
+	for (level = 0; level < minfree_count; level++) {
+		if (minfree[level] <= 0) {
+			pr_err("minfree: %d pages: give levels above 0\n", minfree[level]);
+			return -EINVAL;
+		}
+		if (adj[level] < OOM_SCORE_ADJ_MIN || adj[level] > OOM_SCORE_ADJ_MAX) {
+			pr_err("adj: %d: give numbers from %d to %d\n", adj[level],
+			       OOM_SCORE_ADJ_MIN, OOM_SCORE_ADJ_MAX);
+			return -EINVAL;
+		}
+		if (level && minfree[level] <= minfree[level - 1]) {
 			pr_err("minfree: %d after %d: give ascending levels\n", minfree[level],
 			       minfree[level - 1]);
 			return -EINVAL;

@@ -4,6 +4,7 @@
 //   filler make FILE KIB        writes the file of a filler of that size, with unique content
 //   filler launch KIB FILE      takes the memory, and prints what that took as words NAME=VALUE
 //   filler hold KIB ADJ THREADS takes private memory only, prints "ready", and keeps it
+//   filler leave KIB ADJ THREADS does the same, but its first thread exits, not the others
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -97,7 +99,7 @@ static void *sleep_on(void *unused) {
     return unused;
 }
 
-static void hold(size_t kib, const char *adj, long threads) {
+static void hold(size_t kib, const char *adj, long threads, int leaves) {
     FILE *file = fopen("/proc/self/oom_score_adj", "w");
     if (!file || fputs(adj, file) < 0 || fclose(file)) fail("oom_score_adj");
     for (long more = 1; more < threads; more++) {
@@ -107,6 +109,7 @@ static void hold(size_t kib, const char *adj, long threads) {
     take(kib * KIB);
     puts("ready");
     fflush(stdout);
+    if (leaves) syscall(SYS_exit, 0);
     sleep_on(NULL);
 }
 
@@ -114,7 +117,10 @@ int main(int count, char **words) {
     const char *task = count > 1 ? words[1] : "";
     if (!strcmp(task, "make") && count == 4) make(words[2], atol(words[3]));
     else if (!strcmp(task, "launch") && count == 4) launch(atol(words[2]), words[3]);
-    else if (!strcmp(task, "hold") && count == 5) hold(atol(words[2]), words[3], atol(words[4]));
+    else if (!strcmp(task, "hold") && count == 5)
+        hold(atol(words[2]), words[3], atol(words[4]), 0);
+    else if (!strcmp(task, "leave") && count == 5)
+        hold(atol(words[2]), words[3], atol(words[4]), 1);
     else return fputs("usage: see the head of filler.c\n", stderr), 2;
     return 0;
 }

@@ -58,7 +58,10 @@ def headers(machine: guest.Machine) -> Path:
     compiler = re.search(r"gcc-\d+", (build / ".kernelvariables").read_text())
     for tool in ("make", compiler.group() if compiler else "gcc"):
         if shutil.which(tool) is None:
-            raise Missing(f"{tool} is not installed, which builds modules for {name}")
+            raise Missing(
+                f"{tool}, which builds modules for {name}, is not installed",
+                hint=f"apt-get install -y {tool}",
+            )
     return build
 
 
@@ -85,5 +88,5 @@ def refusal(machine: guest.Machine) -> str | None:
     try:
         headers(machine)
     except Missing as error:
-        return f"{error}: tools/prerequisites.sh test"
+        return f"{error}: {error.hint or 'tools/prerequisites.sh test'}"
     return None

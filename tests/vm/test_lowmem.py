@@ -1,6 +1,6 @@
 """The low-memory killer as a shrinker (lab/lowmem), loaded in a guest, by S2's rule.
 
-The guest's only processor has a clock that counts instructions, so nothing depends on the load of
+The guest's only processor has a clock that counts instructions, so no result depends on the load of
 the host. kswapd does not kill here: each kill happens in the allocation of a program that launches.
 """
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import guest
 import kernel_module
+import killers
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,7 @@ MACHINE = guest.Machine(
 )
 LEVEL_PAGES = 4096
 TIMEOUT_NS = 1_000_000_000
-NAMES = ("large", "small", "next", "spared", "tiny", "launch")
+NAMES = ("large", "small", "next", "spared", "tiny", "leaderless", "launch")
 # With 470 MiB of memory, the launch needs about 150 MiB more than there is.
 SCRIPT = """
 for name in NAMES; do ln -s /bin/filler /bin/$name; done
@@ -30,7 +31,7 @@ sync
 # Loads the driver, launches beside these cached programs, and keeps the driver's account.
 launch_with() {
     case=$1
-    insmod /lowmem.ko in_kswapd=0 how=$2 wait_ms=$3 || exit 3
+    insmod /lowmem.ko in_guest=1 in_kswapd=0 how=$2 wait_ms=$3 || exit 3
     echo 1 >/proc/sys/vm/drop_caches
     launch launch 300000 /disk/file >/result/$case.launch 2>&1
     sleep 2
@@ -41,9 +42,9 @@ launch_with() {
     sleep 1
 }
 
-# A program that has taken its memory: name, MiB, adj, threads.
+# A program that has taken its memory: name, MiB, adj, threads, and "leave" if the first exits.
 cached() {
-    $1 hold $(($2 * 1024)) $3 $4 >/tmp/ready &
+    $1 ${5:-hold} $(($2 * 1024)) $3 $4 >/tmp/ready &
     until grep -q ready /tmp/ready; do sleep 0.05; done
     rm /tmp/ready
 }
@@ -63,8 +64,26 @@ few
 launch_with first first 500
 for number in $(seq 40); do cached tiny 6 900 1; done
 launch_with batch batch 0
-! insmod /lowmem.ko how=gently 2>/result/refused
-! insmod /lowmem.ko minfree=4096,1024 adj=0,470 2>>/result/refused
+cached leaderless 150 900 2 leave
+cached next 90 600 1
+cached spared 50 0 1
+echo 1000 >/proc/1/oom_score_adj
+launch_with leaderless serial 0
+echo 0 >/proc/1/oom_score_adj
+
+# Loads the driver with parameters that it refuses.
+refuse() {
+    insmod /lowmem.ko "$@" 2>/dev/null || return 0
+    echo loaded with "$@" >>/result/refused
+    rmmod pagewise_lowmem
+}
+refuse
+refuse in_guest=1 how=gently
+refuse in_guest=1 minfree=1024
+refuse in_guest=1 minfree=4096,1024 adj=0,470
+refuse in_guest=1 minfree=0,1024 adj=0,470
+refuse in_guest=1 minfree=1024,4096 adj=0,1001
+refuse in_guest=1 minfree=1024,4096 adj=-1001,0
 dmesg | grep pagewise_lowmem: >>/result/refused
 dmesg | grep -E 'oom-kill|BUG:|WARNING:|Oops' >/result/bad
 true
@@ -109,7 +128,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         "lowmem.ko": kernel_module.built(MACHINE, kernel_module.LOWMEM, folder),
     }
-    answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=600)
+    answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=killers.HANGS_AFTER_S)
     assert answer.status == 0, answer.output
     return answer.results
 
@@ -153,14 +172,21 @@ def test_the_launching_program_kills_the_highest_adj_then_the_largest(
     assert found.counters["kills"] == len(victims)
 
 
-@pytest.mark.parametrize("name", ["serial", "waiting", "first", "batch"])
+def test_a_process_without_its_first_thread_dies_and_init_is_spared(results: Path) -> None:
+    kills = case(results, "leaderless").kills
+    assert kills[0].name == "leaderless"
+    assert kills[0].gone_ns > kills[0].at_ns
+    assert {kill.name for kill in kills} <= {"leaderless", "next"}
+
+
+@pytest.mark.parametrize("name", ["serial", "waiting", "first", "batch", "leaderless"])
 def test_kills_only_when_free_and_file_pages_are_both_low(results: Path, name: str) -> None:
     for kill in case(results, name).kills:
         assert kill.free_pages < LEVEL_PAGES
         assert kill.file_pages < LEVEL_PAGES
 
 
-@pytest.mark.parametrize("name", ["serial", "waiting", "first"])
+@pytest.mark.parametrize("name", ["serial", "waiting", "first", "leaderless"])
 def test_one_victim_at_a_time(results: Path, name: str) -> None:
     kills = case(results, name).kills
     for earlier, later in pairwise(kills):
@@ -170,7 +196,8 @@ def test_one_victim_at_a_time(results: Path, name: str) -> None:
 
 def test_only_a_waiting_caller_waits(results: Path) -> None:
     assert case(results, "serial").counters["waited_ns"] == 0
-    assert case(results, "waiting").counters["waited_ns"] > 0
+    # The shortest sleep of a caller that waits.
+    assert case(results, "waiting").counters["waited_ns"] >= 50_000
 
 
 def test_reclaim_first_frees_the_victims_memory_in_the_callers_allocation(results: Path) -> None:
@@ -191,10 +218,22 @@ def test_a_batch_kills_as_many_as_the_shortage_needs(results: Path) -> None:
         assert all_but_last < LEVEL_PAGES - free_pages
 
 
-def test_refuses_parameters_that_it_cannot_obey(results: Path) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "kills processes: load it only in a guest, with in_guest=1",
+        "how=gently: give serial, batch or first",
+        "1 levels in minfree, but 2 in adj: give as many",
+        "minfree: 1024 after 4096: give ascending levels",
+        "minfree: 0 pages: give levels above 0",
+        "adj: 1001: give numbers from -1000 to 1000",
+        "adj: -1001: give numbers from -1000 to 1000",
+    ],
+)
+def test_refuses_parameters_that_it_cannot_obey(results: Path, message: str) -> None:
     refused = (results / "refused").read_text()
-    assert "how=gently: give serial, batch or first" in refused
-    assert "minfree: 1024 after 4096: give ascending levels" in refused
+    assert message in refused
+    assert "loaded with" not in refused
 
 
 def test_the_kernel_reports_no_error(results: Path) -> None:
