@@ -204,6 +204,7 @@ def test_a_plan_with_an_unrecorded_repeat_is_refused(small, tmp_path: Path) -> N
     for number, recording in enumerate([returning(6, 3), None]):
         folder = tmp_path / "s0-swap" / f"on-{number}"
         write_run(folder, rounds(2, 1.0, 1.0), recording=recording)
+    (tmp_path / "out").mkdir()
     with pytest.raises(UsageError, match="on-1: the run has no recording"):
         nvm_cache.study(tmp_path, tmp_path / "out", seeds=1, progress=None)
 

@@ -100,7 +100,9 @@ def _so_far(page: NDArray[numpy.uint64], is_counted: NDArray[numpy.bool_]) -> ND
     starts = numpy.flatnonzero(numpy.r_[True, page[1:] != page[:-1]])
     lengths = numpy.diff(numpy.r_[starts, len(page)])
     total = numpy.add.reduceat(is_counted, starts, dtype=numpy.int64)
-    return numpy.cumsum(is_counted) - numpy.repeat(numpy.cumsum(total) - total, lengths)
+    before = numpy.repeat(numpy.cumsum(total) - total, lengths)
+    found: NDArray[numpy.int64] = numpy.cumsum(is_counted) - before
+    return found
 
 
 def _classes(flags: NDArray[numpy.uint8]) -> NDArray[numpy.str_]:

@@ -164,7 +164,7 @@ def _programs(run: LaunchRun) -> dict[int, str] | None:
     owners = run.owners()
     if owners is None:
         return None
-    applications = run.plan.get("applications", {})
+    applications = cast("Mapping[str, Mapping[str, object]]", run.plan.get("applications", {}))
     return {
         process: str(applications.get(name, {}).get("program", name))
         for process, name in owners.items()
