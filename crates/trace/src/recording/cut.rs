@@ -312,7 +312,7 @@ mod tests {
             ("/var/lib/x.db", "/var/lib/x.db"),
             ("", ""),
             ("/mnt/me/a/x.so", "/home/00000001/x.so"),
-            ("/var/mnt/me/x.so", "/home/00000002/x.so"),
+            ("/var/home/x.so", "/home/00000002/x.so"),
             ("/mnt/me/a/y.so", "/home/00000001/y.so"),
         ];
         for (path, expected) in cases {
