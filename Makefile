@@ -11,7 +11,7 @@
 # install, uninstall: the agent, its manual pages and units, as root.   clean: removes what was built.
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
-# lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 35 minutes.
+# lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 45 minutes.
 .PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
@@ -80,9 +80,9 @@ lab-setup:
 
 RECORDINGS ?= build/recordings
 lab: build lab-setup
-	$(PYTHON) tools/recordings.py $(RECORDINGS) --row footprint-9 --row s0-emmc
-	.venv/bin/pagewise study thrash $(RECORDINGS)/footprint-9/*-? $(RECORDINGS)/s0-emmc/*-? examples/*-2g* \
-	    examples/no-limit-25apps -o build/study-thrash --report build/study-thrash/report.html --force
+	$(PYTHON) tools/recordings.py $(RECORDINGS) --row footprint-9 --row s0-emmc --row s0-swap
+	.venv/bin/pagewise study thrash $(RECORDINGS)/footprint-9/*-? $(RECORDINGS)/s0-emmc/*-? $(RECORDINGS)/s0-swap/*-? \
+	    examples/*-2g* examples/no-limit-25apps -o build/study-thrash --report build/study-thrash/report.html --force
 
 launches: build
 	$(PYTHON) tools/recordings.py $(RECORDINGS) --row s2-five-ample --row s2-five

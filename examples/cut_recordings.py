@@ -9,27 +9,56 @@ For each run ROW/NAME, it writes to examples/ROW/NAME/
 - `recording.pgr`, cut to the movements of pages (crates/trace/src/recording/cut.rs has what that
   leaves out). Nothing is sampled.
 
-It refuses runs that cannot carry a verdict.
+The finished folder takes the place of what is there. Runs that cannot carry a verdict are refused.
 """
 
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+from pagewise.errors import PagewiseError, UsageError
 from pagewise.launch_runs import RECORDING, TABLES, read_run, refuse_invalid
 
 FOLDER = Path(__file__).resolve().parent
 CUT = ("cargo", "run", "--release", "--quiet", "-p", "trace", "--example", "cut_recording", "--")
 
 
-def cut(run: Path) -> None:
-    """Writes the run to its folder here, in place of what is there."""
-    refuse_invalid([read_run(run)], allow_invalid=False)
-    output = FOLDER / run.parent.name / run.name
-    shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
+def cut(run: Path, examples: Path = FOLDER) -> None:
+    """Writes the run to its folder in ``examples``.
+
+    Raises UsageError for the folder itself and for runs that cannot carry a verdict,
+    UnreadableInput for what is no run, and CalledProcessError if the cutter fails.
+    """
+    output = examples / run.parent.name / run.name
+    if output.resolve() == run.resolve():
+        raise UsageError(
+            f"{run}: the run is already in {examples}",
+            path=str(run),
+            hint="give a run as the lab recorded it, outside this folder",
+        )
+    found = read_run(run)
+    refuse_invalid([found], allow_invalid=False)
+    if found.invalid_because is None:
+        raise UsageError(
+            f"{run}: run.toml does not say whether the run is valid",
+            path=str(run),
+            hint="record its plan again with this version of pagewise-agent",
+        )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    # A sibling, so that the finished folder can be renamed.
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{run.name}-") as beside:
+        written = Path(beside) / run.name
+        written.mkdir()
+        _write(run, written)
+        if output.exists():
+            output.rename(Path(beside) / "before")
+        written.rename(output)
+
+
+def _write(run: Path, output: Path) -> None:
     for name in TABLES:
         if (run / name).is_file():
             shutil.copy(run / name, output)
@@ -41,11 +70,28 @@ def cut(run: Path) -> None:
         subprocess.run(command, cwd=FOLDER.parent, check=True)
 
 
-def main() -> None:
-    for run in map(Path, sys.argv[1:]):
-        cut(run.resolve())
+def main(runs: list[str]) -> int:
+    """Cuts the runs and returns the exit status."""
+    if not runs:
+        print("usage: python examples/cut_recordings.py RUN...", file=sys.stderr)
+        return 2
+    for run in runs:
+        try:
+            cut(Path(run).resolve())
+        except PagewiseError as error:
+            print(
+                f"cut_recordings: {error}",
+                *([error.hint] if error.hint else []),
+                sep="\n  ",
+                file=sys.stderr,
+            )
+            return 3
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(f"cut_recordings: {run}: not cut: {error}", file=sys.stderr)
+            return 3
         print(run)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

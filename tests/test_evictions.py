@@ -43,6 +43,20 @@ def test_an_imported_trace_has_the_same_evictions(recording: Path, tmp_path: Pat
     assert evictions_of(tmp_path / "left.parquet") == evictions_of(recording)
 
 
+# Process 10 swaps out a page that process 11 maps too, and both swap it in, twice.
+MAPPED_BY_TWO = "time_s,event,process,page,state,kind\n" + "".join(
+    f"{time}.0,out,10,0x1,D,anon\n{time}.1,in,10,0x1,,anon\n{time}.2,in,11,0x1,,anon\n"
+    for time in range(2)
+)
+
+
+def test_a_page_of_two_processes_leaves_as_often_as_it_is_swapped_out(tmp_path: Path) -> None:
+    path = tmp_path / "shared.csv"
+    path.write_text(MAPPED_BY_TWO)
+    found = evictions_of(path)[ALL]
+    assert (found.pages, found.evictions, found.requests) == (1, 2, 4)
+
+
 def test_without_an_eviction_there_is_no_row(tmp_path: Path) -> None:
     path = tmp_path / "stays.csv"
     path.write_text("time_s,event,process,page,state,kind\n0,request,10,0x100,,file\n")

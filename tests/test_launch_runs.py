@@ -112,7 +112,7 @@ def unseal(path: Path) -> None:
 
 
 def test_every_table_of_the_examples_has_checksums(tmp_path: Path) -> None:
-    tables = sorted(EXAMPLES.glob("*/*.parquet"))
+    tables = sorted(EXAMPLES.rglob("*.parquet"))
     assert len(tables) >= 17
     for path in tables:
         assert unchecked_tables(path.parent) == [], path

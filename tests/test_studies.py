@@ -15,9 +15,9 @@ from pagewise.grids.traces import TraceSource
 from pagewise.launch_runs import read_run
 from pagewise.studies import Study, studies
 from pagewise.study_rows import ruling
-from pagewise_studies import catalog, multiswap, nvm_cache, sensitivity
+from pagewise_studies import catalog, multiswap, nvm_cache, sensitivity, thrash
 from pagewise_studies.text import markdown
-from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED, load_checks
+from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
 from pagewise_studies.workloads import Workload
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -151,7 +151,13 @@ def test_every_acceptance_check_of_s0_and_s1_has_a_verdict(small, tmp_path: Path
         recordings = recordings_of(study, tmp_path / "runs")
         result = study.run(recordings, tmp_path, seeds=1, progress=None)
         names |= {verdict["check"] for verdict in result["verdicts"]}
-    names |= {check.name for check in load_checks("thrash").values()}
+    folders = [
+        write_run(tmp_path / f"thrash-{mode}-{number}", rounds(2, 1.0, bytes_in=MIB), mode=mode)
+        for mode in ("swap-file", "kill")
+        for number in range(2)
+    ]
+    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    names |= {verdict["check"] for verdict in result["verdicts"]}
     expected = {f"ACC-S0-{n}" for n in range(1, 8)} | {f"ACC-S1-{n}" for n in range(1, 8)}
     assert names == expected
 
@@ -182,7 +188,8 @@ def test_an_nvm_cache_absorbs_pages_that_leave_twice(small, tmp_path: Path) -> N
     # at its first two requests.
     assert rows["clean pages admitted"]["256"] == (2 * 300 + 2 * 600) / 4800
     assert rows["clean pages not admitted"]["256"] == (2 * 300 + 4 * 600) / 4800
-    assert rows["all admitted at the first eviction"]["256"] == 600 / 4800
+    assert rows["second eviction, just requested"]["256"] == (2 * 300 + 2 * 600) / 4800
+    assert rows["first eviction, just requested"]["256"] == 600 / 4800
     left = next(table for table in result["tables"] if table["name"] == "evictions")
     assert [row[:5] for row in left["rows"]] == [
         ["swap on (on)", 2, "all", 900, 3600],
@@ -191,6 +198,15 @@ def test_an_nvm_cache_absorbs_pages_that_leave_twice(small, tmp_path: Path) -> N
     ]
     clean = next(row for row in result["verdicts"] if row["part"] == "clean pages")
     assert (clean["verdict"], clean["data"]) == (HOLDS, "on")
+
+
+def test_a_plan_with_an_unrecorded_repeat_is_refused(small, tmp_path: Path) -> None:
+    for number, recording in enumerate([returning(6, 3), None]):
+        folder = tmp_path / "s0-swap" / f"on-{number}"
+        write_run(folder, rounds(2, 1.0, 1.0), recording=recording)
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UsageError, match="on-1: the run has no recording"):
+        nvm_cache.study(tmp_path, tmp_path / "out", seeds=1, progress=None)
 
 
 def test_without_a_recorded_run_nvm_cache_says_what_it_needs(tmp_path: Path) -> None:

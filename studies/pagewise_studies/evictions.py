@@ -2,7 +2,9 @@
 eviction (S0.4).
 
 A clean anonymous page whose swap copy is still valid leaves memory without an event. It shows when
-the page is swapped in twice in a row. File pages always leave with an event.
+the page is swapped in twice in a row after it was swapped out. A page that several processes map is
+swapped out once, under one of them, and in by each, so swap-ins without a swap-out of the same
+process show nothing. File pages always leave with an event.
 """
 
 from __future__ import annotations
@@ -85,7 +87,22 @@ def _moves(
     is_swap_in = kind == kinds.index("swap_in")
     is_repeated = numpy.zeros(len(page), dtype=bool)
     is_repeated[1:] = (page[1:] == page[:-1]) & is_swap_in[1:] & is_swap_in[:-1]
+    is_repeated &= _so_far(page, kind == kinds.index("swap_out")) > 0
     return page, flags, ~is_in | is_repeated, is_in
+
+
+def _so_far(page: NDArray[numpy.uint64], is_counted: NDArray[numpy.bool_]) -> NDArray[numpy.int64]:
+    """How many events of the page up to and with each event are counted; sorted by page."""
+    import numpy
+
+    if not len(page):
+        return numpy.zeros(0, dtype=numpy.int64)
+    starts = numpy.flatnonzero(numpy.r_[True, page[1:] != page[:-1]])
+    lengths = numpy.diff(numpy.r_[starts, len(page)])
+    total = numpy.add.reduceat(is_counted, starts, dtype=numpy.int64)
+    before = numpy.repeat(numpy.cumsum(total) - total, lengths)
+    found: NDArray[numpy.int64] = numpy.cumsum(is_counted) - before
+    return found
 
 
 def _classes(flags: NDArray[numpy.uint8]) -> NDArray[numpy.str_]:
@@ -106,10 +123,8 @@ def _count(
     if not is_out.any():
         return Evictions(0, 0, 0.0, 0.0, int(is_in.sum()), 0.0)
     starts = numpy.flatnonzero(numpy.r_[True, page[1:] != page[:-1]])
-    lengths = numpy.diff(numpy.r_[starts, len(page)])
     total = numpy.add.reduceat(is_out, starts, dtype=numpy.int64)
-    # Evictions of the page up to and with each event; an inferred one precedes its swap-in.
-    so_far = numpy.cumsum(is_out) - numpy.repeat(numpy.cumsum(total) - total, lengths)
+    so_far = _so_far(page, is_out)  # An inferred eviction precedes its swap-in.
     evictions, requests = int(total.sum()), int(is_in.sum())
     pages = int((total > 0).sum())
     return Evictions(
@@ -130,8 +145,10 @@ def table(runs: Mapping[str, Sequence[Mapping[str, Evictions]]]) -> Table:
         "*Once*: share of the pages that leave memory once. *Again*: share of evictions that are "
         "the second of their page or later, which S0's cache admits; *least* and *most* of one "
         "run. *Answerable*: share of requests after the second eviction of their page, which an "
-        "NVM without limit answers. Means over the runs; clean anonymous pages, which leave "
-        "without an event, count when they come back.",
+        "NVM without limit answers. Means over the runs. Clean anonymous pages, which leave "
+        "without an event, count when they come back, also in *again* and *answerable*; the table "
+        "above leaves them out. When a file is deleted or cut, or caches are dropped, its pages "
+        "leave memory too and count, mostly as *other*.",
         list(_rows(runs)),
         shares=("once", "again", "least", "most", "answerable"),
     )

@@ -82,7 +82,10 @@ def study(
     of_scenarios = [workload for group in generated.values() for workload in group]
     every = [*(each.workload for each in replayed), *of_scenarios]
     traces = [trace for workload in every for trace in workload.traces]
-    variants = [*CACHE, *map(checks.first_eviction, CACHE), FLASH_ONLY]
+    compared = [
+        rule(cache) for rule in (checks.first_eviction, checks.second_eviction) for cache in CACHE
+    ]
+    variants = [*dict.fromkeys([*CACHE, *compared, FLASH_ONLY])]
     cells = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
     left = {
         each.on.name: [evictions_of(str(trace.address), progress) for trace in each.workload.traces]
@@ -138,7 +141,10 @@ def replayed_plans(
     plans: Sequence[Repeats], output: Path, progress: Progress | None
 ) -> list[Replayed]:
     """The plans with swap on whose repeats were recorded, each with the plans without swap of the
-    same applications, budget and storage; imports their recordings into ``output``."""
+    same applications, budget and storage; imports their recordings into ``output``.
+
+    Raises UsageError for a plan of which only some repeats were recorded.
+    """
     by_name = {plan.pooled.name: plan for plan in plans}
     found = []
     phones = phones_of([plan.pooled for plan in plans])
@@ -152,8 +158,15 @@ def replayed_plans(
                 for run, trace in zip(plan.each, traces, strict=True)
                 if trace is not None
             )
-            if len(sources) < len(plan.each):
+            if not sources:
                 continue
+            if len(sources) < len(plan.each):
+                folder = plan.each[traces.index(None)].folder
+                raise UsageError(
+                    f"{folder}: the run has no recording, but other repeats of its plan have one",
+                    path=str(folder),
+                    hint="record it with `pagewise-agent launch --record`, or leave it out",
+                )
             off = tuple(by_name[other.name] for mine, other in pairs if mine is on)
             found.append(Replayed(phone.memory, plan, Workload(on.name, (), sources), off))
     return found
@@ -239,8 +252,10 @@ def by_size(inputs: Inputs) -> Table:
     return Table(
         "by-size",
         "Storage I/O that is left with an NVM cache",
-        "Share of the pages that swap and files read and write without NVM, by the size of the NVM "
-        "in MiB: mean over the runs. *Least* and *most* of one run are those at 256 MiB.",
+        "Share of the pages read by swap and files and written by swap without NVM, by the size of "
+        "the NVM in MiB: mean over the runs. *Least* and *most*: the smallest and largest share of "
+        "one run at 256 MiB. *Just requested*: a page counts as requested when it is admitted, in "
+        "both caches, which then differ only in when they admit it.",
         list(_by_size(inputs)),
         shares=(*map(str, _shown(inputs)), "least", "most"),
     )
@@ -256,7 +271,8 @@ def _by_size(inputs: Inputs) -> list[Row]:
     for each in inputs.replayed:
         for label, variant in (
             *SHOWN,
-            ("all admitted at the first eviction", checks.first_eviction(CACHE[0])),
+            ("second eviction, just requested", checks.second_eviction(CACHE[0])),
+            ("first eviction, just requested", checks.first_eviction(CACHE[0])),
         ):
             left = {
                 size: checks.share_left(inputs, each, variant, size)

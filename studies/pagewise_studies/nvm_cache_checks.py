@@ -26,6 +26,7 @@ from pagewise_studies.verdict import (
     Verdict,
     judge,
     load_checks,
+    span,
     unmeasured,
 )
 from pagewise_studies.workloads import Workload
@@ -41,7 +42,8 @@ CHECKS = load_checks("nvm-cache")
 BELOW_MIB, FROM_MIB = 128, 256
 """S0's crossover lies between these sizes."""
 SINGLE_MIN = 0.4
-"""The least share of single-use pages at which the wait for the second eviction is judged."""
+"""The least share at which the wait for the second eviction is judged: of pages that leave memory
+once in runs, of pages that are accessed once in scenarios."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,20 @@ class Inputs:
         return replace(self, replayed=kept)
 
 
+def second_eviction(variant: Variant) -> Variant:
+    """The cache ``variant`` with the rest of the rules of `first_eviction`: a page that is admitted
+    counts as just requested (ACC-S0-7)."""
+    return Variant.of(variant.architecture, **{**dict(variant.options), "admitted_time": "now"})
+
+
 def first_eviction(variant: Variant) -> Variant:
-    """A cache with the LRU order of `nvm-cache` that admits a page at its first eviction, and
-    treats clean pages as ``variant`` does (ACC-S0-7)."""
+    """A cache that admits a page at its first eviction, and treats clean pages as ``variant`` does
+    (ACC-S0-7).
+
+    It differs from `second_eviction` in nothing else if ``variant`` leaves a page in the cache on a
+    hit: both drop the page requested longest ago, admit a page as just requested, and leave its
+    place as it is if it is evicted from memory again.
+    """
     kept = {name: value for name, value in variant.options if name == "clean_evictions"}
     return Variant.of(
         "hierarchical",
@@ -102,7 +115,7 @@ def on_runs(inputs: Inputs) -> list[Verdict]:
     return [
         _judge("falling", inputs.replayed, _falling_on_runs(inputs)),
         *(_crossing(inputs, memory) for memory in ROWS_WITHOUT),
-        _judge("clean", inputs.replayed, _clean(inputs)),
+        _clean(inputs),
         _second_on_runs(inputs),
     ]
 
@@ -129,12 +142,13 @@ def on_scenarios(inputs: Inputs) -> list[Verdict]:
 
 
 SCENARIOS = "scenarios"
-RECORD = "needs a recorded run with swap on (rows s0-swap and s0-2g of matrix.md)"
+RECORD = "needs a recorded run with swap on (row {row} of matrix.md)"
 WITHOUT = (
     "needs runs without swap of the same applications, budget and storage (row {row} of matrix.md)"
 )
+ROWS_WITH = {"1 GB": "s0-swap", "2 GB": "s0-2g"}
 ROWS_WITHOUT = {"1 GB": "s0-kill", "2 GB": "s0-2g"}
-"""The row of the matrix with runs without swap, by phone."""
+"""The rows of the matrix with runs with and without swap, by phone."""
 
 
 def storage_bytes(
@@ -158,7 +172,9 @@ def share_left(inputs: Inputs, replayed: Replayed, variant: Variant, size_mib: i
 def _judge(name: str, replayed: Sequence[Replayed], readings: Sequence[Reading]) -> Verdict:
     data = ", ".join(each.on.name for each in replayed)
     return (
-        judge(CHECKS[name], data, readings) if readings else unmeasured(CHECKS[name], data, RECORD)
+        judge(CHECKS[name], data, readings)
+        if readings
+        else unmeasured(CHECKS[name], data, RECORD.format(row=ROWS_WITH["1 GB"]))
     )
 
 
@@ -209,14 +225,24 @@ def _falling_on_runs(inputs: Inputs) -> list[Reading]:
 
 
 def _falling(inputs: Inputs, workloads: Sequence[Workload]) -> list[Reading]:
-    """Readings of the largest relative rise of I/O from a size to the next."""
+    """Readings of the largest relative rise of I/O from a size to the next, with the caches that
+    can have one."""
     readings = []
-    for workload, variant in itertools.product(workloads, inputs.cache):
+    able = [variant for variant in inputs.cache if _can_rise(variant)]
+    for workload, variant in itertools.product(workloads, able):
         curve = [_slow(inputs, workload, variant, size) for size in inputs.sizes_mib]
         rise = max(after / before - 1 for before, after in itertools.pairwise(curve) if before)
         choices = (("phone", workload.traces[0].name), *_cache_choices(variant))
         readings.append(Reading(choices, rise <= 0.001, rise))
     return readings
+
+
+def _can_rise(variant: Variant) -> bool:
+    """Whether more NVM can cause more I/O. With an unbounded ghost list and copies that stay on a
+    hit, the size changes neither which pages are admitted nor their order by last request, so a
+    larger cache holds every page of a smaller one, and its I/O is no higher."""
+    options = dict(variant.options)
+    return options.get("ghost", "unbounded") != "unbounded" or options.get("on_hit") == "move"
 
 
 def _crossing(inputs: Inputs, memory: str) -> Verdict:
@@ -232,70 +258,62 @@ def _crossing(inputs: Inputs, memory: str) -> Verdict:
     runs = [*(each.on for each in replayed), *(off.pooled for _, off in compared)]
     data = ", ".join(dict.fromkeys(run.name for run in runs))
     if not compared:
-        missing = WITHOUT.format(row=ROWS_WITHOUT[memory]) if replayed else RECORD
-        return unmeasured(check, data, missing)
+        missing, rows = (WITHOUT, ROWS_WITHOUT) if replayed else (RECORD, ROWS_WITH)
+        return unmeasured(check, data, missing.format(row=rows[memory]))
     readings = []
     for (each, off), variant in itertools.product(compared, inputs.cache):
-        for counted, first in COUNTED:
-            without = fmean(_io_bytes(run, first) for run in off.each)
-            ratio = {
-                size: fmean(
-                    _io_bytes(run, first) * share
-                    for run, share in zip(
-                        each.plan.each, share_left(inputs, each, variant, size), strict=True
-                    )
+        without = fmean(_io_bytes(run) for run in off.each)
+        ratio = {
+            size: fmean(
+                _io_bytes(run) * share
+                for run, share in zip(
+                    each.plan.each, share_left(inputs, each, variant, size), strict=True
                 )
-                / without
-                for size in inputs.sizes_mib
-            }
-            above = all(value > 1 for size, value in ratio.items() if size < BELOW_MIB)
-            below = all(value <= 1 for size, value in ratio.items() if size >= FROM_MIB)
-            choices = (
-                *choices_of(each.on),
-                ("killer", state(off.pooled)),
-                ("counted", counted),
-                *_cache_choices(variant),
             )
-            readings.append(Reading(choices, above and below, ratio[FROM_MIB]))
+            / without
+            for size in inputs.sizes_mib
+        }
+        above = all(value > 1 for size, value in ratio.items() if size < BELOW_MIB)
+        below = all(value <= 1 for size, value in ratio.items() if size >= FROM_MIB)
+        choices = (
+            *choices_of(each.on),
+            ("killer", state(off.pooled)),
+            *_cache_choices(variant),
+        )
+        readings.append(Reading(choices, above and below, ratio[FROM_MIB]))
     return judge(check, data, readings)
 
 
-COUNTED = (("every visit", 1), ("visits after the first round", 2))
-"""The part of a run whose I/O counts, and its first round."""
+def _io_bytes(run: LaunchRun) -> float:
+    return run.io_bytes_per_visit() or 0.0
 
 
-def _io_bytes(run: LaunchRun, first: int) -> float:
-    return run.io_bytes_per_visit(first) or 0.0
-
-
-def _clean(inputs: Inputs) -> list[Reading]:
-    """Readings of what it changes in storage I/O to admit clean pages, at 256 MiB."""
-    readings = []
+def _clean(inputs: Inputs) -> Verdict:
+    """The verdict on what it changes in storage I/O to admit clean pages, at 256 MiB. A reading
+    holds if I/O falls in every repeat; the figures are those of the repeats."""
+    readings, changes = [], []
     for each, inferred in itertools.product(inputs.replayed, ("none", "inferred")):
-        admitted, kept_out = (
-            next(
-                variant
-                for variant in inputs.cache
-                if variant.options == Variant.of("nvm-cache", **options).options
-            )
-            for base in [{} if inferred == "none" else {"clean_evictions": inferred}]
-            for options in (base, {**base, "admit_clean": "no"})
-        )
-        change = (
-            _slow(inputs, each.workload, admitted, FROM_MIB)
-            / max(1.0, _slow(inputs, each.workload, kept_out, FROM_MIB))
+        base = {} if inferred == "none" else {"clean_evictions": inferred}
+        admitted = Variant.of("nvm-cache", **base)
+        kept_out = Variant.of("nvm-cache", **base, admit_clean="no")
+        found = [
+            inputs.cells.counts(trace, admitted, FROM_MIB).slow_accesses
+            / max(1, inputs.cells.counts(trace, kept_out, FROM_MIB).slow_accesses)
             - 1
-        )
+            for trace in each.workload.traces
+        ]
         choices: Choices = (*choices_of(each.on), ("clean_evictions", inferred))
-        readings.append(Reading(choices, change < 0, change))
-    return readings
+        readings.append(Reading(choices, max(found) < 0, fmean(found)))
+        changes += found
+    verdict = _judge("clean", inputs.replayed, readings)
+    return replace(verdict, ours=span(changes, verdict.check.unit), figures=tuple(sorted(changes)))
 
 
 def _second_on_runs(inputs: Inputs) -> Verdict:
     """As `_second`, on the plans in which enough pages leave memory only once, in every repeat."""
     data = ", ".join(each.on.name for each in inputs.replayed)
     if not inputs.replayed:
-        return unmeasured(CHECKS["second"], data, RECORD)
+        return unmeasured(CHECKS["second"], data, RECORD.format(row=ROWS_WITH["1 GB"]))
     readings = [
         replace(reading, choices=(*choices_of(each.on), *reading.choices[1:]))
         for each in inputs.replayed
@@ -303,15 +321,19 @@ def _second_on_runs(inputs: Inputs) -> Verdict:
         for reading in _admissions(inputs, each.workload)
     ]
     if not readings:
-        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES)
+        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES.format(do="leave memory once"))
     return judge(CHECKS["second"], data, readings)
 
 
 def _once(repeat: Mapping[str, Evictions]) -> float:
-    return repeat[ALL].once if ALL in repeat else 0.0
+    """The share of pages that leave memory once, among those whose class is not `other`. Many of
+    these belong to files that programs write and delete, and a deletion is no eviction."""
+    kept = [found for name, found in repeat.items() if name not in (ALL, "other")]
+    pages = sum(found.pages for found in kept)
+    return sum(found.once * found.pages for found in kept) / pages if pages else 0.0
 
 
-TOO_FEW_SINGLES = f"fewer than {SINGLE_MIN:.0%} of the pages are used once".replace("%", " %")
+TOO_FEW_SINGLES = f"fewer than {SINGLE_MIN:.0%} of the pages {{do}}".replace("%", " %")
 
 
 def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict:
@@ -324,7 +346,7 @@ def _second(inputs: Inputs, data: str, workloads: Sequence[Workload]) -> Verdict
         for reading in _admissions(inputs, workload)
     ]
     if not readings:
-        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES)
+        return unmeasured(CHECKS["second"], data, TOO_FEW_SINGLES.format(do="are accessed once"))
     return judge(CHECKS["second"], data, readings)
 
 
@@ -333,7 +355,10 @@ def _admissions(inputs: Inputs, workload: Workload) -> Iterator[Reading]:
     second-eviction admission does at 256 MiB, over 256 MiB. If there is none, the largest size
     counts."""
     for variant in inputs.cache:
-        target, first = _slow(inputs, workload, variant, FROM_MIB), first_eviction(variant)
+        if dict(variant.options).get("on_hit") == "move":
+            continue  # A cache with admission at the first eviction keeps its copy.
+        second, first = second_eviction(variant), first_eviction(variant)
+        target = _slow(inputs, workload, second, FROM_MIB)
         reached = [
             size for size in inputs.sizes_mib if _slow(inputs, workload, first, size) <= target
         ]

@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 
 from pagewise.launch_runs import LaunchRun
-from pagewise.types import ClassShare
 from pagewise_studies.thrash_causes import skew_cause
 from pagewise_studies.thrash_judge import (
     Inputs,
@@ -78,29 +77,22 @@ def _hot_data(inputs: Inputs) -> Verdict:
     """The verdict on what S0 found the busiest pages to be."""
     phone = inputs.phones.small
     readings = [
-        Reading((("libraries", counted), *choices_of(run)), row["pages"] > 0.5, row["pages"])
+        Reading(choices_of(run), share > 0.5, share)
         for run in phone.on
         for analysis in [inputs.storage[run.name].analyses.get("swap and files")]
         if analysis
-        for counted, row in _libraries(analysis)
+        for share in [_libraries(analysis)]
     ]
     missing = phone.missing(off=False) or FILES
     return verdict("hot_data", readings, phone.on, missing, _cause(inputs, phone.on))
 
 
-def _libraries(analysis: SkewOfAccesses) -> Iterator[tuple[str, ClassShare]]:
-    """The part of the busiest pages that are libraries and services, by path or by use."""
+def _libraries(analysis: SkewOfAccesses) -> float:
+    """The share of the busiest pages that are libraries and services by the path of their file."""
     classes = analysis["top_10_percent_classes"] or {}
-    found = [row for name, row in classes.items() if name.removesuffix("_shared") in LIBRARIES]
-    yield (
-        "by path",
-        {
-            "pages": sum(row["pages"] for row in found),
-            "accesses": sum(row["accesses"] for row in found),
-        },
+    return sum(
+        row["pages"] for name, row in classes.items() if name.removesuffix("_shared") in LIBRARIES
     )
-    if "top_10_percent_of_several" in analysis:
-        yield "any file that several applications read", analysis["top_10_percent_of_several"]
 
 
 def _without_swap(inputs: Inputs) -> Iterator[Verdict]:

@@ -43,8 +43,8 @@ class SkewOfAccesses(TypedDict):
     single_out: SingleOut | None
     top_10_percent_classes: dict[str, ClassShare] | None
     top_10_percent_of_several: NotRequired[ClassShare]
-    """The file pages among the busiest 10 % that several applications read in, whatever their
-    class; absent where nothing says which process belongs to which application."""
+    """The file pages among the busiest 10 % that several programs read in, whatever their class;
+    absent where nothing says which process belongs to which program."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage
     analyses: dict[Counted, SkewOfAccesses] = {}
     volume: VolumeSplit | None = None
     if pages := run.recording(output, progress=progress):
-        analyses |= of_pages(pages, progress, run.owners())
+        analyses |= of_pages(pages, progress, _programs(run))
     if blocks := run.recording(output, "block", progress):
         found = questions.analyze(blocks, progress=progress)
         analyses["all storage"] = cast("SkewOfAccesses", found)
@@ -158,12 +158,25 @@ def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage
     return Storage({kind: each for kind, each in analyses.items() if each["accesses"]}, volume)
 
 
+def _programs(run: LaunchRun) -> dict[int, str] | None:
+    """The program of each process number: applications in one browser are one program. None where
+    nothing says which process belongs to which application."""
+    owners = run.owners()
+    if owners is None:
+        return None
+    applications = cast("Mapping[str, Mapping[str, object]]", run.plan.get("applications", {}))
+    return {
+        process: str(applications.get(name, {}).get("program", name))
+        for process, name in owners.items()
+    }
+
+
 def of_pages(
     trace: Trace, progress: Progress | None = None, owners: Mapping[int, str] | None = None
 ) -> dict[Counted, SkewOfAccesses]:
     """The skew of a swap trace without accesses to files and, if it has any, with them.
 
-    ``owners`` has the application of each process number. Empty if the trace has too many pages to
+    ``owners`` has the program of each process number. Empty if the trace has too many pages to
     number.
     """
     import numpy
@@ -201,16 +214,16 @@ def _of_several(
     pids: Sequence[int],
     owners: Mapping[int, str],
 ) -> NDArray[numpy.bool_]:
-    """Whether processes of several applications ask for a page, by its number. ``page`` and
+    """Whether processes of several programs ask for a page, by its number. ``page`` and
     ``process`` are those of each request."""
     import numpy
 
-    # 0 is every process of no application.
+    # 0 is every process of no program.
     names = ["", *sorted(set(owners.values()))]
     places = {name: place for place, name in enumerate(names)}
-    application = numpy.array([places[owners.get(pid, "")] for pid in pids])[process]
-    known = application > 0
-    pairs = numpy.unique(page[known].astype(numpy.int64) * len(names) + application[known])
+    program = numpy.array([places[owners.get(pid, "")] for pid in pids])[process]
+    known = program > 0
+    pairs = numpy.unique(page[known].astype(numpy.int64) * len(names) + program[known])
     return numpy.bincount(pairs // len(names)) > 1
 
 
@@ -220,7 +233,7 @@ def _shares(
     several: NDArray[numpy.bool_] | None = None,
 ) -> SkewOfAccesses:
     """The skew of accesses, one per item of ``page``; ``flags`` has the flags of each access, and
-    ``several`` says of each page, by its number, whether several applications read it in."""
+    ``several`` says of each page, by its number, whether several programs read it in."""
     import numpy
 
     if not len(page):

@@ -302,7 +302,8 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
         "hot-data",
         "What the busiest 10 % of pages are",
         "Share of these pages, and of the accesses to them, by class of page. *Of several "
-        "applications*: file pages of any class that processes of several applications read in.",
+        "programs*: file pages of any class that processes of several programs read in, such as "
+        "Node and Java; applications in one browser are one program.",
         [
             {
                 **head,
@@ -320,7 +321,7 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
 def _hottest(analysis: SkewOfAccesses) -> Iterator[tuple[str, ClassShare]]:
     yield from (analysis["top_10_percent_classes"] or {}).items()
     if "top_10_percent_of_several" in analysis:
-        yield "of several applications", analysis["top_10_percent_of_several"]
+        yield "of several programs", analysis["top_10_percent_of_several"]
 
 
 def _analyses(

@@ -107,7 +107,7 @@ def judge(check: Check, data: str, readings: Sequence[Reading], lacking: str = "
     same.
     """
     figures = sorted(reading.figure for reading in readings if reading.figure is not None)
-    ours = _span(figures, check.unit)
+    ours = span(figures, check.unit)
     if lacking or not readings:
         return replace(unmeasured(check, data, lacking), ours=ours)
     holding = sum(reading.holds for reading in readings)
@@ -201,11 +201,11 @@ def needed(readings: Sequence[Reading]) -> Choices:
     return ()
 
 
-def _span(figures: Sequence[float], unit: str) -> str:
-    """The lowest and highest figure over the readings, as text."""
+def span(figures: Sequence[float], unit: str) -> str:
+    """The lowest and highest figure, as text; empty if there is none."""
     if not figures:
         return ""
-    low, high = show(figures[0], unit), show(figures[-1], unit)
+    low, high = show(min(figures), unit), show(max(figures), unit)
     return low if low == high else f"{low.removesuffix(f' {unit}')} to {high}"
 
 

@@ -2,11 +2,11 @@
 //!
 //!     cargo run --release -p trace --example cut_recording RECORDING OUTPUT
 //!
-//! OUTPUT must not exist.
+//! OUTPUT must not exist. After an error there is none.
 
 use std::error::Error;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -30,7 +30,19 @@ fn main() -> ExitCode {
 
 fn written(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     let input = Input::open(from, false)?;
-    let output = File::create_new(to).map_err(|error| format!("{}: {error}", to.display()))?;
+    let output = File::create_new(to).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{} exists; delete it", to.display()),
+        _ => format!("{}: {error}", to.display()),
+    })?;
+    let written = written_to(input, output);
+    if written.is_err() {
+        // The first error is the one to report.
+        let _ = std::fs::remove_file(to);
+    }
+    written
+}
+
+fn written_to(input: Input, output: File) -> Result<(), Box<dyn Error>> {
     cut(input, BufWriter::new(output))?.into_inner()?.sync_all()?;
     Ok(())
 }

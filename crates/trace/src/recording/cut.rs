@@ -1,14 +1,16 @@
 //! Cuts a recording to the movements of pages, which takes a tenth of its bytes or less.
 //!
-//! A cut has every page that left memory or came back, every page of a file that entered or left the page
-//! cache, and the names, beginnings and ends of processes. It lacks requests to devices, transfers of swap
-//! slots, latencies, who reclaimed, moments of memory, and all samples but the first and the last; times
-//! are cut to milliseconds. Folders of the machine's users have a number in place of their path. So the kinds, flags and pages of the events of a swap trace are those of the
-//! whole recording, without its device traffic.
+//! A cut has every page that left memory or came back, every page of a file that entered or left the
+//! page cache, and the names, beginnings, ends and kills of processes. So the kinds, flags and pages of
+//! the events of a swap trace are those of the whole recording, without its device traffic.
+//!
+//! It lacks requests to devices, transfers of swap slots, latencies, who reclaimed, allocations, moments
+//! of memory, and all samples but the first and the last; times are cut to milliseconds. Folders of the
+//! machine's users have a number in place of their path, in the order of first appearance. The names of
+//! the files in them stay.
 
+use std::collections::HashMap;
 use std::io::Write;
-
-use twox_hash::XxHash3_64;
 
 use super::{
     About, Ending, FileName, Missing, Reader, Record, RecordingBlock, Sample, Writer, flag, kind,
@@ -24,8 +26,8 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Writes the cut of a recording, which is a recording itself and says what it lacks.
 ///
 /// # Errors
-/// `Corrupt` if `input` is no recording, or not a whole one; `Io` if the operating system refuses a read
-/// or write.
+/// `Corrupt` if `input` is no recording, or not a whole one; `Usage` if its events name swap slots; `Io`
+/// if the operating system refuses a read or write.
 pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
     let path = input.path().to_owned();
     let refuse = |message: &str| Error::new(ErrorKind::Corrupt, &path, message);
@@ -36,8 +38,14 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
     let Some(RecordingBlock::About(about)) = reader.read_block()? else {
         return Err(refuse("expected the description of the recording first"));
     };
-    let writer = Writer::with_level(output, &without_devices(about), COMPRESSION_LEVEL);
-    let mut cut = CutWriter { writer: writer.map_err(unwritten)?, pending: None, samples: None };
+    if about.has_slots() {
+        let message = "its events name swap slots, not pages; only recordings by owner can be cut";
+        return Err(Error::new(ErrorKind::Usage, &path, message));
+    }
+    let mut folders = Folders::default();
+    let about = without_devices(about, &mut folders);
+    let writer = Writer::with_level(output, &about, COMPRESSION_LEVEL).map_err(unwritten)?;
+    let mut cut = CutWriter { writer, folders, pending: None, samples: None };
     while let Some(block) = reader.read_block()? {
         let written = match block {
             RecordingBlock::Records(records) => {
@@ -45,7 +53,7 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
             }
             RecordingBlock::Files(mut names) => {
                 for FileName { path, .. } in &mut names {
-                    *path = without_owner(path);
+                    *path = cut.folders.without_owner(path);
                 }
                 // A name holds for the records behind it, so those before must not follow it.
                 cut.flush().and_then(|()| cut.writer.name_files(&names))
@@ -61,14 +69,16 @@ pub fn cut<W: Write>(input: Input, output: W) -> Result<W, Error> {
 }
 
 /// The description of the cut.
-fn without_devices(mut about: About) -> About {
+fn without_devices(mut about: About, folders: &mut Folders) -> About {
     about.command.clear();
     for area in about.system.iter_mut().flat_map(|system| &mut system.areas) {
-        area.path = without_owner(&area.path);
+        area.path = folders.without_owner(&area.path);
     }
     about.sources.retain(|source| matches!(source.as_str(), "swap" | "faults" | "files"));
     about.absent.push(Missing {
-        what: "device traffic, latencies, and who reclaimed".to_owned(),
+        what: "device traffic, latencies, who reclaimed, allocations, moments of memory, and \
+               counters and pressure between the first sample and the last"
+            .to_owned(),
         why: "the recording was cut to movements of pages, with times in milliseconds".to_owned(),
     });
     about
@@ -80,15 +90,29 @@ const COMMON_FOLDERS: [&str; 11] = [
     "/vendor/",
 ];
 
-/// A path without the names of a user's folders. Different folders stay different, since a file with
-/// another path is another file.
-fn without_owner(path: &str) -> String {
-    let is_common = COMMON_FOLDERS.iter().any(|folder| path.starts_with(folder));
-    match path.rsplit_once('/') {
-        Some((folder, name)) if !is_common => {
-            format!("/home/{:08x}/{name}", XxHash3_64::oneshot(folder.as_bytes()) as u32)
+/// Folders of users below a common one.
+const USERS_FOLDERS: [&str; 1] = ["/var/home/"];
+
+/// Numbers for the folders of users, in the order of first appearance.
+#[derive(Default)]
+struct Folders {
+    numbers: HashMap<String, usize>,
+}
+
+impl Folders {
+    /// A path without the names of a user's folders; the name of the file stays. Different folders stay
+    /// different, since a file with another path is another file.
+    fn without_owner(&mut self, path: &str) -> String {
+        let starts = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+        let is_users = !starts(&COMMON_FOLDERS) || starts(&USERS_FOLDERS);
+        match path.rsplit_once('/') {
+            Some((folder, name)) if is_users => {
+                let next = self.numbers.len() + 1;
+                let number = *self.numbers.entry(folder.to_owned()).or_insert(next);
+                format!("/home/{number:08}/{name}")
+            }
+            _ => path.to_owned(),
         }
-        _ => path.to_owned(),
     }
 }
 
@@ -102,13 +126,14 @@ fn kept(record: Record) -> Option<Record> {
         kind::SWAP_IN => Some(Record { object: 0, flags: record.flags & flag::MAJOR, ..page }),
         kind::FILE_ADDED => Some(page),
         kind::FILE_DROPPED => Some(Record { process: 0, ..page }),
-        kind::EXEC | kind::EXIT | kind::FORK => Some(record),
+        kind::EXEC | kind::EXIT | kind::FORK | kind::KILL => Some(record),
         _ => None,
     }
 }
 
 struct CutWriter<W: Write> {
     writer: Writer<W>,
+    folders: Folders,
     /// Grows while the next record continues its pages.
     pending: Option<Record>,
     /// Whether the first sample is written, and the last one.
@@ -138,7 +163,7 @@ impl<W: Write> CutWriter<W> {
     /// Readers take the growth of counters from the first sample and the last.
     fn sample(&mut self, mut sample: Sample) -> std::io::Result<()> {
         for area in &mut sample.areas {
-            area.path = without_owner(&area.path);
+            area.path = self.folders.without_owner(&area.path);
         }
         if let Some(last) = &mut self.samples {
             *last = Some(sample);
@@ -182,14 +207,22 @@ mod tests {
 
     type Moved = (i64, Operation, u64, u8, Option<u32>);
 
-    /// The movements of pages in a recording, without the process that dropped a file page.
-    fn moves(recording: &[u8]) -> Vec<Moved> {
+    /// The time in milliseconds, the process, and whether the kernel chose it.
+    type Kill = (i64, u32, bool);
+
+    /// The movements of pages in a recording, without the process that dropped a file page, and the
+    /// kills.
+    fn moves(recording: &[u8]) -> (Vec<Moved>, Vec<Kill>) {
         let format = by_name("recording").unwrap();
         let input = Input::from_bytes("test.pgr", recording.to_vec()).unwrap();
         let mut reader = (format.open)(input, &ReadOptions::default()).unwrap();
         let (mut records, mut ledger) = (Vec::new(), Ledger::new(false));
         while reader.read(&mut records, &mut ledger).unwrap() {}
-        records
+        let time_ms = |time_ns: i64| time_ns / MILLISECOND_NS as i64;
+        let kills = ledger.shortage.kills.iter();
+        let kills =
+            kills.map(|kill| (time_ms(kill.time_ns), kill.pid, kill.is_of_kernel)).collect();
+        let moved = records
             .iter()
             .filter(|record| {
                 !matches!(record.operation, Operation::DeviceRead | Operation::DeviceWrite)
@@ -198,10 +231,11 @@ mod tests {
                 let has_owner = record.operation != Operation::Evict;
                 let owner = ledger.processes().get(record.process.index());
                 let pid = owner.filter(|_| has_owner).map(|owner| owner.pid);
-                let time_ms = record.time_ns / MILLISECOND_NS as i64;
+                let time_ms = time_ms(record.time_ns);
                 (time_ms, record.operation, record.address, record.flags.0, pid)
             })
-            .collect()
+            .collect();
+        (moved, kills)
     }
 
     fn written(records: &[Record], name_at: usize) -> Vec<u8> {
@@ -272,11 +306,29 @@ mod tests {
 
     #[test]
     fn folders_of_users_become_numbers() {
-        assert_eq!(without_owner("/usr/lib/libc.so.6"), "/usr/lib/libc.so.6");
-        assert_eq!(without_owner(""), "");
-        let (first, second) = (without_owner("/mnt/me/a/x.so"), without_owner("/mnt/me/b/x.so"));
-        assert!(first.starts_with("/home/") && first.ends_with("/x.so") && !first.contains("/me/"));
-        assert_ne!(first, second);
+        let mut folders = Folders::default();
+        let cases = [
+            ("/usr/lib/libc.so.6", "/usr/lib/libc.so.6"),
+            ("/var/lib/x.db", "/var/lib/x.db"),
+            ("", ""),
+            ("/mnt/me/a/x.so", "/home/00000001/x.so"),
+            ("/var/home/x.so", "/home/00000002/x.so"),
+            ("/mnt/me/a/y.so", "/home/00000001/y.so"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(folders.without_owner(path), expected);
+        }
+    }
+
+    #[test]
+    fn a_recording_of_swap_slots_is_refused() {
+        for backend in ["tracefs", "swapd"] {
+            let about = About { backend: backend.to_owned(), ..About::default() };
+            let recording = Writer::new(Vec::new(), &about).unwrap();
+            let recording = recording.finish(Ending::default()).unwrap();
+            let refusal = cut(Input::from_bytes("test.pgr", recording).unwrap(), Vec::new());
+            assert!(refusal.unwrap_err().to_string().contains("name swap slots, not pages"));
+        }
     }
 
     #[test]
