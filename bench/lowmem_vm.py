@@ -69,7 +69,7 @@ KILLD = {
 }
 REPEATS_MIN = 3
 # Of MemFree, from which the driver and killd subtract the kernel's reserve.
-FREE_MIB, FREE_RANGE_MIB = 31, (16, 32)
+FREE_MIB, FREE_RANGE_MIB = 28, (16, 32)
 # The higher of S2's levels.
 LEVEL_MIB = 16
 CACHED, CACHED_MIB = 24, (12, 20, 30, 40, 48)

@@ -78,6 +78,7 @@ class Phone(TypedDict, total=False):
     services_mib: int
     visits: list[int]
     used_percent: int
+    core_percent: int
     busy_threads: int
     is_use_reading: bool
     tiers_hold_files: bool
