@@ -68,8 +68,9 @@ KILLD = {
     "killd first": ("serial", "first"),
 }
 REPEATS_MIN = 3
-# Of MemFree, from which the driver and killd subtract the kernel's reserve.
-FREE_MIB, FREE_RANGE_MIB = 28, (16, 32)
+# Of MemFree, from which the driver and killd subtract the kernel's reserve. More than the reserve and
+# the higher level together, as otherwise a launch begins below the level.
+FREE_MIB, FREE_RANGE_MIB = 26, (16, 32)
 # The higher of S2's levels.
 LEVEL_MIB = 16
 CACHED, CACHED_MIB = 24, (12, 20, 30, 40, 48)
@@ -100,6 +101,8 @@ PROTECTED = ("sh", "balloon", "launch", "pagewise-agent", "awk", "cat")
 SCRIPT = f"""
 for name in cached balloon launch; do ln -s /bin/filler /bin/$name; done
 mkdir /files /rows
+# S2's phones have one zone, which keeps nothing from allocations for a higher one.
+echo 0 0 0 0 >/proc/sys/vm/lowmem_reserve_ratio
 cp /proc/zoneinfo /result/zoneinfo
 mount -t tracefs none /sys/kernel/tracing
 mount -t configfs none /sys/kernel/config
@@ -189,9 +192,15 @@ wait $backing
 sleep 0.5
 for kib in ORDER; do echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; once ample $kib; done
 
-fill
-balloon hold $(($(number MemFree) - {FREE_MIB} * 1024)) -1000 1 >/tmp/balloon &
-await /tmp/balloon || exit 4
+# Fills memory for the launches of one condition, anew: killd's own memory differs from the driver's.
+squeeze() {{
+    [ -n "$balloon" ] && {{ kill -9 $balloon; wait $balloon; }}
+    fill
+    rm -f /tmp/balloon
+    balloon hold $(($(number MemFree) - {FREE_MIB} * 1024)) -1000 1 >/tmp/balloon &
+    balloon=$!
+    await /tmp/balloon || exit 4
+}}
 CONDITIONS
 sleep 1
 cp /rows/* /result
@@ -210,14 +219,19 @@ def script(repeat: int) -> str:
     sizes = list(map(str, NEEDS_KIB.values()))
     turn = repeat % len(sizes)
     order = " ".join(sizes[turn:] + sizes[:turn])
-    launches = f"for kib in {order}; do fill; once '%s' $kib; sleep 1.5; done\n"
+    # No killer acts while killed applications start again, so that each launch begins alike.
     conditions = [
-        f"insmod /lowmem.ko in_guest=1 {words} || exit 3\n{launches % name}"
-        f"cp /proc/pagewise_lowmem '/result/{name}.account'\nrmmod pagewise_lowmem\n"
+        f"squeeze\nfor kib in {order}; do\n"
+        f"fill; insmod /lowmem.ko in_guest=1 {words} || exit 3\n"
+        f"once '{name}' $kib; sleep 1.5\n"
+        f"cat /proc/pagewise_lowmem >>'/result/{name}.account'\nrmmod pagewise_lowmem\ndone\n"
         for name, words in DRIVER.items()
     ] + [
         f"pagewise-agent killd --config '/{name}.toml' >/tmp/killd 2>&1 &\nkiller=$!\nsleep 1\n"
-        f"{launches % name}kill $killer\nwait $killer\nmv /tmp/killd '/result/{name}.account'\n"
+        f"kill -STOP $killer\nsqueeze\nfor kib in {order}; do\n"
+        f"fill; kill -CONT $killer; sleep 0.1\n"
+        f"once '{name}' $kib; sleep 1.5; kill -STOP $killer\ndone\n"
+        f"kill -CONT $killer; kill $killer\nwait $killer\nmv /tmp/killd '/result/{name}.account'\n"
         for name in KILLD
     ]
     turn = repeat % len(conditions)
