@@ -43,10 +43,10 @@ NAME` measures each of the others:
 | [`sweeps`](#sweeps) | misses at many sizes at once, with libcachesim 0.3.5 |
 | [`two_tier`](#two_tier) | two tiers with dirty pages and wear, with the LRU of libcachesim 0.3.5 |
 | [`import_speed`](#import_speed) | how fast `pagewise import` reads text |
-| [`adaptive`](#adaptive) | the policy `adaptive` with the other swap policies, on recordings that were not used to tune it |
+| [`adaptive`](#adaptive) | `adaptive` with other swap policies, on recordings not used to tune it |
 | [`curves`](#curves) | `capture` and `curves`, with valgrind's lackey and cachegrind |
 | [`page_size_choices`](#page_size_choices) | page sizes chosen by `pagesize`, with the best ones |
-| [`pagesize_verify`](#pagesize_verify) | faults with pages of 64 KiB and of 4 KiB, and their forecast |
+| [`pagesize_verify`](#pagesize_verify) | faults with pages of 64 and of 4 KiB, and their forecast |
 | [`pagesize_guest`](#pagesize_guest) | faults of five programs in guests, with their forecast |
 | [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
 
