@@ -57,9 +57,10 @@ assert not sweep(spec, sys.argv[2] + "/results.parquet")["failed"]
 import sys
 from pathlib import Path
 from pagewise.grids.traces import TraceSource
-from pagewise_studies import nvm_cache
+from pagewise_studies import nvm_cache, nvm_cache_checks
 from pagewise_studies.runs import Variant, run
-variants = [*nvm_cache.CACHE, nvm_cache.FIRST_EVICTION, Variant.of("flash")]
+first = nvm_cache_checks.first_eviction(nvm_cache.CACHE[0])
+variants = [*nvm_cache.CACHE, first, Variant.of("flash")]
 output = Path(sys.argv[2], "study.parquet")
 run([TraceSource("phone", sys.argv[1])], variants, (64, 512, 2048), output, None)
 """,

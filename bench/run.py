@@ -43,9 +43,10 @@ NAME` measures each of the others:
 | [`sweeps`](#sweeps) | misses at many sizes at once, with libcachesim 0.3.5 |
 | [`two_tier`](#two_tier) | two tiers with dirty pages and wear, with the LRU of libcachesim 0.3.5 |
 | [`import_speed`](#import_speed) | how fast `pagewise import` reads text |
+| [`adaptive`](#adaptive) | `adaptive` with other swap policies, on recordings not used to tune it |
 | [`curves`](#curves) | `capture` and `curves`, with valgrind's lackey and cachegrind |
 | [`page_size_choices`](#page_size_choices) | page sizes chosen by `pagesize`, with the best ones |
-| [`pagesize_verify`](#pagesize_verify) | pages of 64 KiB beside 4 KiB, and forecasts of faults |
+| [`pagesize_verify`](#pagesize_verify) | faults with pages of 64 and of 4 KiB, and their forecast |
 | [`pagesize_guest`](#pagesize_guest) | faults of five programs in guests, with their forecast |
 | [`killers_vm`](#killers_vm) | `killd`, with earlyoom, in an emulated guest |
 
@@ -63,7 +64,7 @@ libcachesim maps the file of 480 MB, so the rows of peak memory also give anonym
 process and of what the call added.
 
 `curves` needs valgrind. `page_size_choices` runs on the traces of `make traces`, which do not ship;
-its *regret* is the gain that a size loses against the best one, a share of the time at 4 KiB.
+its *regret* is the gain that a size loses against the best one, as a share of the time at 4 KiB.
 `pagesize_verify` needs root and captures five programs.
 `killers_vm` boots guests under QEMU; it launches a filler, not an application, in short memory,
 and compares the launch with one in ample memory.

@@ -1,17 +1,19 @@
 """Cuts the recordings in s0-swap/ and the like from recorded runs of the launch lab; needs cargo.
 
     python examples/cut_recordings.py build/recordings/s0-swap/swap-file-40-?
+    python examples/cut_recordings.py --no-recording --to docs/studies/runs build/recordings/ROW/*-?
 
-For each run ROW/NAME, it writes to examples/ROW/NAME/
+For each run ROW/NAME, it writes to ROW/NAME in examples/ or in the folder after --to
 
 - `visits.parquet`, `processes.parquet` and, if there is one, `kills.parquet`, as they are;
 - `run.toml` without the folder of the run;
 - `recording.pgr`, cut to the movements of pages (crates/trace/src/recording/cut.rs has what that
-  leaves out). Nothing is sampled.
+  leaves out). Nothing is sampled. Not with --no-recording.
 
 The finished folder takes the place of what is there. Runs that cannot carry a verdict are refused.
 """
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -26,8 +28,8 @@ FOLDER = Path(__file__).resolve().parent
 CUT = ("cargo", "run", "--release", "--quiet", "-p", "trace", "--example", "cut_recording", "--")
 
 
-def cut(run: Path, examples: Path = FOLDER) -> None:
-    """Writes the run to its folder in ``examples``.
+def cut(run: Path, examples: Path = FOLDER, *, has_recording: bool = True) -> None:
+    """Writes the run to its folder in ``examples``, with its recording if ``has_recording``.
 
     Raises UsageError for the folder itself and for runs that cannot carry a verdict,
     UnreadableInput for what is no run, and CalledProcessError if the cutter fails.
@@ -52,32 +54,34 @@ def cut(run: Path, examples: Path = FOLDER) -> None:
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=f".{run.name}-") as beside:
         written = Path(beside) / run.name
         written.mkdir()
-        _write(run, written)
+        _write(run, written, has_recording)
         if output.exists():
             output.rename(Path(beside) / "before")
         written.rename(output)
 
 
-def _write(run: Path, output: Path) -> None:
+def _write(run: Path, output: Path, has_recording: bool) -> None:
     for name in TABLES:
         if (run / name).is_file():
             shutil.copy(run / name, output)
     described = (run / "run.toml").read_text()
     of_run = re.compile(rf"/[^\s\"]*/{re.escape(run.name)}/")
     (output / "run.toml").write_text(of_run.sub("", described))
-    if (run / RECORDING).is_file():
+    if has_recording and (run / RECORDING).is_file():
         command = [*CUT, run / RECORDING, output / RECORDING]
         subprocess.run(command, cwd=FOLDER.parent, check=True)
 
 
-def main(runs: list[str]) -> int:
+def main(words: list[str]) -> int:
     """Cuts the runs and returns the exit status."""
-    if not runs:
-        print("usage: python examples/cut_recordings.py RUN...", file=sys.stderr)
-        return 2
-    for run in runs:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="a folder of a run")
+    parser.add_argument("--to", type=Path, default=FOLDER, help="default: examples/")
+    parser.add_argument("--no-recording", action="store_true", help="leave out the recording")
+    given = parser.parse_args(words)
+    for run in given.runs:
         try:
-            cut(Path(run).resolve())
+            cut(run.resolve(), given.to, has_recording=not given.no_recording)
         except PagewiseError as error:
             print(
                 f"cut_recordings: {error}",

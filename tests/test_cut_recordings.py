@@ -45,17 +45,23 @@ def test_a_run_that_did_not_judge_itself_is_refused(script: ModuleType, tmp_path
         script.cut(run, tmp_path / "examples")
 
 
+def test_a_run_may_be_kept_without_its_recording(script: ModuleType, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "row" / "run-0", rounds(1, 1.0), recording="no recording")
+    assert script.main(["--no-recording", "--to", str(tmp_path / "kept"), str(run)]) == 0
+    kept = {path.name for path in (tmp_path / "kept" / "row" / "run-0").iterdir()}
+    assert "visits.parquet" in kept
+    assert not any(name.endswith(".pgr") for name in kept)
+
+
 def test_after_a_failure_the_old_folder_is_there(
     script: ModuleType,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = write_run(tmp_path / "row" / "run-0", rounds(1, 1.0), recording="no recording")
     output = write_run(tmp_path / "examples" / "row" / "run-0", rounds(2, 9.0))
     before = (output / "visits.parquet").read_bytes()
-    monkeypatch.setattr(script.cut, "__defaults__", (tmp_path / "examples",))
-    assert script.main([str(run)]) == 3
+    assert script.main(["--to", str(tmp_path / "examples"), str(run)]) == 3
     assert "not cut" in capsys.readouterr().err
     assert (output / "visits.parquet").read_bytes() == before
     assert list(output.parent.iterdir()) == [output]
@@ -64,5 +70,7 @@ def test_after_a_failure_the_old_folder_is_there(
 def test_without_an_argument_the_script_prints_its_usage(
     script: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert script.main([]) == 2
+    with pytest.raises(SystemExit) as end:
+        script.main([])
+    assert end.value.code == 2
     assert "usage:" in capsys.readouterr().err

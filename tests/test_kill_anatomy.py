@@ -178,7 +178,7 @@ def test_a_figure_whose_interval_contains_its_bound_decides_nothing(tmp_path: Pa
         if (row["check"], row["part"]) == ("ACC-S2-3", "share")
     )
     assert share["verdict"] == "not measurable"
-    assert "victim 13 threads, 60 MiB" in share["why"] and "contains the bound" in share["why"]
+    assert "victim: 13 threads, 60 MiB" in share["why"] and "contains the bound" in share["why"]
 
 
 def test_kills_that_delay_nothing_while_each_has_a_processor_need_more_of_them(

@@ -30,6 +30,9 @@ FILE, ZEROS = 2, 128
 SECOND = 2
 """The eviction from which on S0's cache admits a page."""
 ALL = "all"
+KINDS = (*(name.replace("_", " ") for name in CLASSES), "file", "anonymous")
+"""Kinds of pages: the classes, and what is known of a page without a class."""
+UNKNOWN_FILE, ANONYMOUS = len(CLASSES), len(CLASSES) + 1
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,11 @@ def evictions_of(path: str | Path, progress: Progress | None = None) -> dict[str
     trace = read(path)
     page, flags, is_out, is_in = _moves(trace, progress)
     kinds = _classes(flags)
-    found = {}
-    for name in (ALL, *sorted(set(kinds.tolist()))):
-        chosen = slice(None) if name == ALL else kinds == name
-        counted = _count(page[chosen], is_out[chosen], is_in[chosen])
-        if counted.pages:
-            found[name] = counted
-    return found
+    found = {ALL: _count(page, is_out, is_in)}
+    for code in sorted(set(kinds.tolist()), key=lambda code: KINDS[code]):
+        chosen = kinds == code
+        found[KINDS[code]] = _count(page[chosen], is_out[chosen], is_in[chosen])
+    return {name: counted for name, counted in found.items() if counted.pages}
 
 
 def _moves(
@@ -105,14 +106,14 @@ def _so_far(page: NDArray[numpy.uint64], is_counted: NDArray[numpy.bool_]) -> ND
     return found
 
 
-def _classes(flags: NDArray[numpy.uint8]) -> NDArray[numpy.str_]:
-    """The class of each page, in words."""
+def _classes(flags: NDArray[numpy.uint8]) -> NDArray[numpy.uint8]:
+    """The kind of each page, as its place in KINDS; a byte for each event."""
     import numpy
 
-    names = numpy.array([name.replace("_", " ") for name in CLASSES])
-    found = names[flags >> 4 & 7]
-    unknown = flags >> 4 & 7 == 0
-    return numpy.where(unknown, numpy.where(flags & FILE != 0, "file", "anonymous"), found)
+    found = flags >> 4 & 7
+    is_unknown = found == 0
+    found[is_unknown] = numpy.where(flags[is_unknown] & FILE != 0, UNKNOWN_FILE, ANONYMOUS)
+    return found
 
 
 def _count(

@@ -82,10 +82,10 @@ def verdict(name: str, measured: KillMeasurement, found: Estimates, decide: Deci
 
 def undecided(check: Check, choices: Choices, estimate: Estimate) -> str:
     """Why a figure decides nothing."""
-    under = ", ".join(f"{name} {value}" for name, value in choices)
+    under = ", ".join(f"{name}: {value}" for name, value in choices)
     return (
-        f"{under}: the repeats' 95 % interval, {ends(check, estimate)}, contains the bound: needs "
-        "more repeats"
+        f"({under}) the repeats' 95 % interval, {ends(check, estimate)}, contains the bound, so "
+        "more repeats are needed"
     )
 
 

@@ -38,9 +38,11 @@ def tables(measured: KillMeasurement, found: Sequence[Law]) -> list[Table]:
         Table(
             f"{NAME}-paper",
             "S2's table: one kill, phase by phase",
-            f"{means}; *total from* and *to*: the 95 % interval of the repeats. The paper does not "
-            "give the memory of its victims. Victims and recorder ran at priority -15, with pages "
-            f"of 4 KiB. Machine: {measured.machine}.",
+            f"{means}; *total from* and *to*: the 95 % interval of the repeats. docs/killtrace.md "
+            "defines the phases: signal delivery, signal handling, and reclaim, which is unmapping "
+            "and page tables. Medians of phases do not add up to that of the total. The paper does "
+            "not give the memory of its victims. Victims and recorder ran at priority -15, with "
+            f"pages of 4 KiB. Machine: {measured.machine}.",
             [*paper_rows(), *summaries(measured, "paper")],
             ("reclaim share",),
         ),
@@ -205,7 +207,7 @@ def headlines(
         yield f"{victim}: reclaim, % of the kill", partial(of_victim, percentage, victim)
     for others in sorted({kill.others for kill in measured.of("together") if kill.others}):
         yield (
-            f"{others} others dying: reclaim, over that of a single kill",
+            f"{others} other{'s' * (others != 1)} dying: reclaim, over that of a single kill",
             partial(longer_by, others),
         )
 

@@ -1,8 +1,8 @@
-"""Holds simulated lives to recorded runs with repeats: each page touched once, and touched again as
-launches were recorded to.
+"""Compares simulated lives with recorded runs that have repeats. In one model a launch touches each
+page once, in the other it touches pages again as recorded launches do.
 
-The first repeat of each plan gives the model, the others judge it. In the last reading, the model
-has not seen the plan at all.
+The first repeat of each plan gives the model, the others judge it. In a third model, "plan left
+out", nothing was learned from the judged plan.
 
     python -m pagewise_studies.launch_recorded RECORDINGS... OUTPUT
 """
@@ -240,6 +240,8 @@ def page(compared: Sequence[Row], plans: Sequence[PlanRuns], shown: Shown, model
             *_row_table(compared),
             "",
             *_sums(compared),
+            "",
+            "The models that learned from all plans:",
             "",
             *_constants(models),
         ]

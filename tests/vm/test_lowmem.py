@@ -49,7 +49,7 @@ cached() {
     rm /tmp/ready
 }
 
-# Names, sizes and adj are such that neither the order of start nor size alone is the rule.
+# Names, sizes and adj are such that the driver cannot choose only by the order of start or by size.
 few() {
     cached next 90 600 1
     cached small 40 900 13
