@@ -68,8 +68,8 @@ KILLD = {
     "killd first": ("serial", "first"),
 }
 REPEATS_MIN = 3
-# Of MemFree, from which the driver and killd subtract the kernel's reserve. More than the reserve and
-# the higher level together, as otherwise a launch begins below the level.
+# Of MemFree, from which the driver and killd subtract the kernel's reserve. More than the reserve
+# and the higher level together, as otherwise a launch begins below the level.
 FREE_MIB, FREE_RANGE_MIB = 26, (16, 32)
 # The higher of S2's levels.
 LEVEL_MIB = 16
@@ -192,7 +192,7 @@ wait $backing
 sleep 0.5
 for kib in ORDER; do echo 3 >/proc/sys/vm/drop_caches; sleep 0.5; once ample $kib; done
 
-# Fills memory for the launches of one condition, anew: killd's own memory differs from the driver's.
+# Fills memory again for the launches of a condition: killd takes more of it than the driver.
 squeeze() {{
     [ -n "$balloon" ] && {{ kill -9 $balloon; wait $balloon; }}
     fill
