@@ -110,7 +110,7 @@ def _classes(flags: NDArray[numpy.uint8]) -> NDArray[numpy.uint8]:
     """The kind of each page, as its place in KINDS; a byte for each event."""
     import numpy
 
-    found = flags >> 4 & 7
+    found: NDArray[numpy.uint8] = (flags >> 4 & 7).astype(numpy.uint8)
     is_unknown = found == 0
     found[is_unknown] = numpy.where(flags[is_unknown] & FILE != 0, UNKNOWN_FILE, ANONYMOUS)
     return found

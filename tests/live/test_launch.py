@@ -410,8 +410,8 @@ def test_killd_spares_the_applications_used_last(tmp_path: Path, kills: str, rec
     assert (kill["app"], f"event=kill process={kill['process']} " in log) == ("a", True)
     assert table["start_s"][2] < kill["at_s"] < table["end_s"][4]
     # On a busy machine a killer that does not reclaim may stop waiting before any memory is back.
-    is_late = f"event=late process={kill['process']} " in log
-    assert is_late or kill["back_s"] is None or kill["freed_bytes"] > 50 << 20
+    if f"event=back process={kill['process']} " in log:
+        assert kill["back_s"] > 0 and kill["freed_bytes"] > 50 << 20
 
 
 @pytest.mark.usefixtures("machine")

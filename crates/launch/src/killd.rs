@@ -188,8 +188,9 @@ impl Drop for Killd {
 fn parse(line: &str) -> Option<Event> {
     let mut words = line.split_whitespace();
     let event = words.next()?.strip_prefix("event=")?;
+    // In the line of a kill, its numbers come before the name, which the process has chosen.
     let mut number = |key: &str| -> Option<u64> {
-        words.next()?.strip_prefix(key)?.strip_prefix('=')?.parse().ok()
+        words.find_map(|word| word.strip_prefix(key)?.strip_prefix('='))?.parse().ok()
     };
     let process = u32::try_from(number("process")?).ok()?;
     let at_ns = number("at_ns")?;
@@ -252,7 +253,7 @@ mod tests {
         let mut write = |bytes: &[u8]| std::io::Write::write_all(&mut writer, bytes).unwrap();
         write(b"event=start policy=minfree\nevent=kill process=7 at_ns=9 name=\xff) process=8");
         assert_eq!(killd.events(), []);
-        write(b" why=\"x\"\nevent=back process=7 at_ns=2000009 freed_bytes=4096 time_us=2000\n");
+        write(b" why=\"x\"\nevent=back process=7 at_ns=2000009 freed_bytes=4096 gained_bytes=8192 time_us=2000\n");
         let back = Event::Back {
             process: 7,
             at_ns: 2_000_009,
