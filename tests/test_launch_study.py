@@ -132,7 +132,8 @@ def test_the_parts_of_a_slowdown_add_up(tmp_path: Path) -> None:
     waits = {
         "processor_s": 0.5,
         "ready_s": 0.2,
-        "refault_s": 0.1,
+        "storage_s": 0.15,
+        "swap_in_s": 0.05,
         "reclaim_s": 0.05,
         "kill_s": 0.02,
     }
@@ -143,9 +144,10 @@ def test_the_parts_of_a_slowdown_add_up(tmp_path: Path) -> None:
     assert small["slowdown"] == pytest.approx(1.4) and small["slower_s"] == pytest.approx(0.4)
     assert small["free_before_bytes"] == 90 * MIB
     parts = small["parts"]
-    assert (parts["kswapd_s"], parts["swapin_s"]) == (None, None)
+    assert parts["kswapd_s"] is None and parts["swapin_s"] == pytest.approx(0.05)
+    assert parts["refault_s"] == pytest.approx(0.1), "what is not read from swap"
     assert parts["cpu_s"] == pytest.approx(0.7) and parts["kill_wait_s"] == pytest.approx(0.02)
-    assert parts["rest_s"] == pytest.approx(0.4 - 0.87)
+    assert parts["rest_s"] == pytest.approx(0.4 - 0.92)
     row = rows(result, "splits")[0]
     assert row["direct reclaim, s"] == pytest.approx(0.05) and row["kswapd, s"] is None
 

@@ -35,7 +35,7 @@ CHECKS = load_checks(NAME)
 WAITS = {
     "kill_s": "kills, until their memory was back",
     "reclaim_s": "direct reclaim",
-    "refault_s": "refaults",
+    "refault_s": "refaults of active pages",
     "swap_in_s": "swap-ins",
     "storage_s": "storage",
     "ready_s": "threads ready without a processor",
@@ -197,11 +197,14 @@ SPLIT: tuple[tuple[str, tuple[Wait, ...]], ...] = (
     ("kill_wait_s", ("kill_s",)),
     ("direct_reclaim_s", ("reclaim_s",)),
     ("kswapd_s", ("kswapd_s",)),
-    ("refault_s", ("refault_s",)),
+    ("refault_s", ("storage_s",)),
     ("swapin_s", ("swap_in_s",)),
     ("cpu_s", ("processor_s", "ready_s")),
 )
-"""The parts of a slowdown, each the sum of these columns of a run."""
+"""The parts of a slowdown, each the sum of these columns of a run. Swap-ins are taken out of the
+waits for storage: what is left beyond those in ample memory are pages of files that are read again.
+The kernel's own delay by refaults (``refault_s`` of a visit) has only pages that were active when
+they left memory."""
 
 
 def split(pair: Pair) -> StudyLaunch:
@@ -216,6 +219,8 @@ def split(pair: Pair) -> StudyLaunch:
         ]
         known = [value for value in more if value is not None]
         measured[part] = sum(known) if len(known) == len(more) else None
+    if measured["refault_s"] is not None and measured["swapin_s"] is not None:
+        measured["refault_s"] -= measured["swapin_s"]
     explained = sum(value for value in measured.values() if value is not None)
     free = [visit.free_before_bytes for visit in pair.short]
     known_free = [value for value in free if value is not None]
@@ -254,7 +259,7 @@ def splits(by_run: Pairs) -> Table:
                     "kills, s": parts["kill_wait_s"],
                     "direct reclaim, s": parts["direct_reclaim_s"],
                     "kswapd, s": parts["kswapd_s"],
-                    "refaults, s": parts["refault_s"],
+                    "files read again, s": parts["refault_s"],
                     "swap-ins, s": parts["swapin_s"],
                     "processor, s": parts["cpu_s"],
                     "rest, s": parts["rest_s"],
@@ -263,8 +268,9 @@ def splits(by_run: Pairs) -> Table:
     return Table(
         "splits",
         "What makes launches in short memory slower, in parts that add up",
-        "Means, beyond those in ample memory. *Processor*: the app's processor time and its waits "
-        "for a processor. *Rest*: what is left of *slower by*. It can be below 0, because waits "
+        "Means, beyond those in ample memory. *Files read again*: waits for storage without those "
+        "for swap. In ample memory, too, a launch reads its files once. *Processor*: the app's "
+        "processor time and its waits for a processor. *Rest*: what is left of *slower by*. It can be below 0, because waits "
         "and processor time are sums over all threads, direct reclaim is also processor time, and "
         "kills and kswapd run beside the launch. A cell is empty if the run did not record it.",
         rows,
@@ -327,7 +333,7 @@ PARTS = {
     "processor_s": "own time",
     "ready_s": "ready without a processor",
     "reclaim_s": "direct reclaim",
-    "refault_s": "refaults",
+    "refault_s": "refaults of active pages",
     "swap_in_s": "swap-ins",
 }
 """What the threads of an app do in sequence; ``storage_s`` includes refaults and swap-ins."""
@@ -373,7 +379,7 @@ def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     if storage is None or len(found) < len(waited):
         return []
     # Refaults and swap-ins also wait for storage.
-    found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])
+    found["other storage"] = max(0.0, storage - found[PARTS["refault_s"]] - found["swap-ins"])
     rest = fmean(_seconds(visits)) - sum(found.values())
     return [*found.items(), ("unexplained", max(0.0, rest))]
 
@@ -458,8 +464,9 @@ def waits(by_run: Pairs) -> Table:
     return Table(
         "waits",
         "What launches in short memory wait for, seconds more than in ample memory",
-        "Means. The columns may overlap: threads of the app wait in parallel, a refault that is "
-        "read from storage counts in both columns, and kills run in parallel with the launch. "
+        "Means. The columns may overlap: threads of the app wait in parallel, refaults of active "
+        "pages and swap-ins also wait for storage, and kills run in parallel with the launch. The "
+        "kernel does not count refaults of pages that were inactive when they left memory. "
         "kswapd and the last two columns are of the whole machine. A cell is empty if the run did "
         "not record it.",
         rows,

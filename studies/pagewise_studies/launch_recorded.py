@@ -101,6 +101,17 @@ def plans(folders: Sequence[Path]) -> Iterator[PlanRuns]:
             yield PlanRuns(name, str(files), tuple(runs))
 
 
+def without_limit(folders: Sequence[Path]) -> list[LaunchRun]:
+    """A valid run of each plan without a limit of memory, which shows what launches need."""
+    found: dict[str, LaunchRun] = {}
+    for folder in folders:
+        for path in sorted(folder.glob(f"*/{UNLIMITED}*/run.toml")):
+            run = read_run(path.parent)
+            if not run.invalid_because and not run.unfinished:
+                found.setdefault(path.parent.parent.name, run)
+    return list(found.values())
+
+
 def learned(
     learnt: Mapping[str, LaunchRun],
     shown: Shown,
@@ -332,8 +343,13 @@ def main() -> None:
         sys.exit("usage: python -m pagewise_studies.launch_recorded RECORDINGS... OUTPUT")
     output.mkdir(exist_ok=True)
     ready = list(plans(folders))
-    unlimited = [plan.runs[0] for plan in ready if UNLIMITED in plan.name]
-    every = [plan for plan in ready if max(plan.runs[0].rounds(), default=0) > 1]
+    unlimited = without_limit(folders)
+    known = {app for run in unlimited for app in run.applications}
+    every = [
+        plan
+        for plan in ready
+        if max(plan.runs[0].rounds(), default=0) > 1 and known >= set(plan.runs[0].applications)
+    ]
     shown = {plan.name: seen(plan.runs[0], output) for plan in every}
     compared, models = compare(every, shown, unlimited)
     rows = [asdict(row) | {"difference": row.difference} for row in compared]
