@@ -22,7 +22,7 @@ EXAMPLES = (
     "pagewise study multiswap --live build/tiers/policies/*-?",
     "pagewise study relaunch build/tiers/prefetch/with*-?",
     "pagewise study page-size --report page-size.html",
-    "pagewise study thrash examples/s0-swap/*-? examples/phone-2g examples/kill-2g",
+    "pagewise study thrash examples/s0-*/*-?",
     "pagewise study predict examples/phone-1g",
     "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
