@@ -131,8 +131,9 @@ def studied() -> list[Path]:
 
 
 def shipped() -> set[str]:
-    """The sha256 of every file in examples/."""
-    found = (path for path in (ROOT / "examples").rglob("*") if path.is_file())
+    """The sha256 of every file in examples/ and of every run in docs/studies/runs/."""
+    folders = (ROOT / "examples", ROOT / "docs" / "studies" / "runs")
+    found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
     return {hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
 
 

@@ -79,13 +79,13 @@ def game(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace of many pages."""
     path = tmp_path_factory.mktemp("game") / "game.parquet"
     _core.write_scenario(json.dumps(GAME), str(path))
+    assert pw.read(path).header["pages"] > 300_000
     return path
 
 
 def bound(trace: Path) -> int:
     """Bytes that a process with concurrent cells may take in all."""
     pages = pw.read(trace).header["pages"]
-    assert pages > 300_000
     running = memory.cores() * memory.cells_of_pass(memory.cores())
     return BASE + memory.BYTES_PER_PAGE * pages * running
 

@@ -30,7 +30,7 @@ THRASH = Study(
     "thrash",
     "S0 Figs. 1-3 on launch runs of real programs",
     "pagewise_studies.thrash",
-    "pagewise study thrash examples/s0-swap/*-? examples/phone-2g examples/kill-2g",
+    "pagewise study thrash examples/s0-*/*-?",
     of_runs=True,
     reads_runs=True,
 )
