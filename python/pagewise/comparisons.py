@@ -252,7 +252,7 @@ class LaunchParts(TypedDict):
     kswapd_s: float | None
     """Processor time of kswapd."""
     refault_s: float | None
-    """Waits for storage without those for swap: file pages that were evicted and read again."""
+    """Waits for storage without those for swap: mostly file pages that are read again."""
     swapin_s: float | None
     """Pages read back from swap."""
     cpu_s: float | None

@@ -269,11 +269,12 @@ def splits(by_run: Pairs) -> Table:
         "splits",
         "What makes launches in short memory slower, in parts that add up",
         "Means, beyond those in ample memory. *Files read again*: waits for storage without those "
-        "for swap. In ample memory, too, a launch reads its files once. *Processor*: the app's "
-        "processor time and its waits for a processor. *Rest*: what is left of *slower by*. It can "
-        "be below 0, because waits and processor time are sums over all threads, direct reclaim is "
-        "also processor time, and "
-        "kills and kswapd run beside the launch. A cell is empty if the run did not record it.",
+        "for swap. In ample memory, too, a launch reads its files once. The waits can have "
+        "other causes, too: *file refaults a launch* above counts the pages that were read again. "
+        "*Processor*: the app's processor time and its waits for a processor. *Rest*: what is left "
+        "of *slower by*. It can be below 0, because waits and processor time are sums over all "
+        "threads, direct reclaim is also processor time, and kills and kswapd run beside the "
+        "launch. A cell is empty if the run did not record it.",
         rows,
     )
 
