@@ -123,7 +123,7 @@ def test_the_study_compares_killers_and_splits_launches_into_parts(tmp_path: Pat
     }
     bars = parts["minfree, serial kills, reclaim late (usual)"]
     assert bars["small", "own time"] == 0.5
-    assert bars["small", "other storage"] == pytest.approx(0.2)
+    assert bars["small", "other reads of files"] == pytest.approx(0.2)
     assert bars["small", "unexplained"] == pytest.approx(0.1)
     assert parts["ample memory"]["large", "unexplained"] == 1, "nothing else was recorded"
 

@@ -381,7 +381,9 @@ def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     if storage is None or len(found) < len(waited):
         return []
     # Refaults and swap-ins also wait for storage.
-    found["other storage"] = max(0.0, storage - found[PARTS["refault_s"]] - found["swap-ins"])
+    found["other reads of files"] = max(
+        0.0, storage - found[PARTS["refault_s"]] - found["swap-ins"]
+    )
     rest = fmean(_seconds(visits)) - sum(found.values())
     return [*found.items(), ("unexplained", max(0.0, rest))]
 
