@@ -3,12 +3,12 @@
     python examples/cut_recordings.py build/recordings/s0-swap/swap-file-40-?
     python examples/cut_recordings.py --no-recording --to docs/studies/runs build/recordings/ROW/*-?
 
-For each run ROW/NAME, it writes to ROW/NAME in examples/ or in the folder after --to
+For each run ROW/NAME, it writes to examples/ROW/NAME/, or to ROW/NAME/ in the folder after --to:
 
 - `visits.parquet`, `processes.parquet` and, if there is one, `kills.parquet`, as they are;
 - `run.toml` without the folder of the run;
 - `recording.pgr`, cut to the movements of pages (crates/trace/src/recording/cut.rs has what that
-  leaves out). Nothing is sampled. Not with --no-recording.
+  leaves out); absent with --no-recording. Nothing is sampled.
 
 The finished folder takes the place of what is there. Runs that cannot carry a verdict are refused.
 """
@@ -28,16 +28,16 @@ FOLDER = Path(__file__).resolve().parent
 CUT = ("cargo", "run", "--release", "--quiet", "-p", "trace", "--example", "cut_recording", "--")
 
 
-def cut(run: Path, examples: Path = FOLDER, *, has_recording: bool = True) -> None:
-    """Writes the run to its folder in ``examples``, with its recording if ``has_recording``.
+def cut(run: Path, to: Path = FOLDER, *, has_recording: bool = True) -> None:
+    """Writes the run to its folder in ``to``, with its recording if ``has_recording``.
 
     Raises UsageError for the folder itself and for runs that cannot carry a verdict,
     UnreadableInput for what is no run, and CalledProcessError if the cutter fails.
     """
-    output = examples / run.parent.name / run.name
+    output = to / run.parent.name / run.name
     if output.resolve() == run.resolve():
         raise UsageError(
-            f"{run}: the run is already in {examples}",
+            f"{run}: the run is already in {to}",
             path=str(run),
             hint="give a run as the lab recorded it, outside this folder",
         )

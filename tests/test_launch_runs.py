@@ -93,6 +93,15 @@ def test_a_broken_run_is_refused_with_the_reason(tmp_path: Path, how: str, messa
     assert "pagewise-agent launch" in str(refusal.value.hint)
 
 
+def test_a_cut_table_of_kills_is_named_and_not_run_toml(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", rounds(1, 1.0), kills=[{"back_s": 0.01}])
+    kills = folder / "kills.parquet"
+    kills.write_bytes(kills.read_bytes()[:100])
+    with pytest.raises(UnreadableInput, match=r"kills\.parquet") as refusal:
+        read_run(folder)
+    assert "run.toml" not in str(refusal.value)
+
+
 @pytest.mark.parametrize("launch_s", [-0.5, 1e308])
 def test_an_impossible_launch_time_is_refused(tmp_path: Path, launch_s: float) -> None:
     with pytest.raises(UnreadableInput, match="in the column launch_s"):

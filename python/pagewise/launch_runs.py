@@ -249,6 +249,8 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
             plan=cast("Mapping[str, object]", plan),
             invalid_because=_invalid_because(about),
         )
+    except UnreadableInput:  # The message names the table.
+        raise
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"
         raise UnreadableInput(

@@ -350,6 +350,11 @@ def main() -> None:
         for plan in ready
         if max(plan.runs[0].rounds(), default=0) > 1 and known >= set(plan.runs[0].applications)
     ]
+    if not every:
+        sys.exit(
+            "no plan has a recorded repeat, a second one, and a run of its applications without a "
+            "limit of memory; `make recordings` makes them"
+        )
     shown = {plan.name: seen(plan.runs[0], output) for plan in every}
     compared, models = compare(every, shown, unlimited)
     rows = [asdict(row) | {"difference": row.difference} for row in compared]
