@@ -20,6 +20,7 @@ mod vscsi;
 
 pub use blockcsv::CsvColumns;
 pub(crate) use blockcsv::columns;
+pub(crate) use requests::operation_of_rwbs;
 
 use std::ffi::OsStr;
 use std::fmt;
