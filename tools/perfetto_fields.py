@@ -21,7 +21,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "crates/trace/src/system/formats/perfetto/fields.txt"
 
-DECODED = """
+DECODED_WORDS = """
     print tracing_mark_write sched_switch sched_waking sched_wakeup sched_wakeup_new
     sched_blocked_reason block_bio_queue block_rq_issue block_rq_complete
     mm_filemap_add_to_page_cache mm_filemap_delete_from_page_cache rss_stat rss_stat_throttled
@@ -30,17 +30,19 @@ DECODED = """
     mm_vmscan_direct_reclaim_end mm_vmscan_memcg_reclaim_begin mm_vmscan_memcg_reclaim_end
     mm_vmscan_kswapd_wake mm_vmscan_kswapd_sleep mm_compaction_begin mm_compaction_end
     mm_event_record
-""".split()
+"""
+DECODED = frozenset(DECODED_WORDS.split())
 """Events whose fields are in the table; a test in Rust compares them with the decoders."""
 
-MEMINFO = """
+MEMINFO_WORDS = """
     MemTotal MemFree MemAvailable Buffers Cached SwapCached Active Inactive Active(anon)
     Inactive(anon) Active(file) Inactive(file) Unevictable Mlocked SwapTotal SwapFree Dirty
     Writeback AnonPages Mapped Shmem Slab SReclaimable SUnreclaim KernelStack PageTables
     CommitLimit Committed_AS VmallocTotal VmallocUsed VmallocChunk CmaTotal CmaFree Gpu Zram Misc
     IonHeap IonHeapPool
-""".split()
-"""Lines of /proc/meminfo in the order of the enum `MeminfoCounters`; the last five are of Android."""
+"""
+MEMINFO = MEMINFO_WORDS.split()
+"""Lines of /proc/meminfo in the order of `MeminfoCounters`; the last five are Android's."""
 
 
 def rows() -> Iterator[tuple[str, int, str]]:

@@ -12,10 +12,12 @@ mod ftrace;
 mod ids;
 mod msr;
 mod oracle;
+mod perfetto;
 mod pgw;
 mod recording;
 mod requests;
 mod swap_events;
+mod system_records;
 mod vscsi;
 
 pub use blockcsv::CsvColumns;
@@ -124,6 +126,7 @@ pub const CATALOG: &[Format] = &[
     blktrace::FORMAT,
     events::FORMAT,
     ftrace::FORMAT,
+    perfetto::FORMAT,
     blkparse::FORMAT,
     msr::FORMAT,
     vscsi::FORMAT,

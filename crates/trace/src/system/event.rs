@@ -40,13 +40,13 @@ pub enum Kind {
     Blocked {
         /// The thread that waited.
         tid: u32,
-        /// Whether it waited for I/O.
+        /// Whether the thread waited for I/O.
         is_io: bool,
         /// Kernel address in which it waited, 0 if unknown; an index into symbols in some traces.
         caller: u64,
     },
     /// A request to a block device.
-    Block(Block),
+    Block(BlockRequest),
     /// A page of a file entered the page cache (mm_filemap_add_to_page_cache).
     PageAdded {
         /// Device of the file system: major number << 20 | minor number.
@@ -248,7 +248,7 @@ pub enum Kind {
         pid: u32,
         /// Which memory.
         part: MemoryPart,
-        /// Its size in bytes.
+        /// Bytes of this part.
         bytes: u64,
     },
     /// A counter of the system at this time: a line of /proc/meminfo, in bytes, or of /proc/vmstat, as it is.
@@ -262,7 +262,7 @@ pub enum Kind {
     },
     /// Time that tasks waited for a resource (/proc/pressure).
     Pressure {
-        /// What they waited for.
+        /// The resource that tasks waited for.
         resource: Resource,
         /// Whether all tasks waited (`full`), not only some (`some`).
         is_full: bool,
@@ -346,7 +346,7 @@ pub struct Switch {
     pub prev_comm: Name,
     /// Priority of the thread that ran; 0 in the compact form.
     pub prev_priority: i32,
-    /// Why it no longer runs.
+    /// State of the thread that ran: why another one runs now.
     pub prev_state: TaskState,
     /// The thread that runs now; 0 is the idle task.
     pub next_tid: u32,
@@ -382,15 +382,15 @@ pub enum TaskState {
 pub enum Wake {
     /// A thread decided to wake it (sched_waking).
     Waking,
-    /// It is runnable (sched_wakeup).
+    /// The thread is runnable (sched_wakeup).
     Wakeup,
-    /// It is runnable for the first time (sched_wakeup_new).
+    /// A new thread is runnable for the first time (sched_wakeup_new).
     New,
 }
 
 /// A request to a block device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct BlockRequest {
     /// Where the request is.
     pub stage: BlockStage,
     /// Read, write, discard, flush or passthrough.

@@ -5,7 +5,9 @@
 //! gives the same [`Kind`] for the same event. [`Tally`] counts everything, also what has no `Kind`.
 
 pub mod android;
+mod contents;
 mod event;
+mod facts;
 pub mod formats;
 pub mod kernel;
 mod names;
@@ -13,10 +15,12 @@ mod reader;
 mod sorted;
 mod tally;
 
+pub use contents::{Contents, Question, UnknownField};
 pub use event::{
-    Block, BlockStage, CounterSource, Event, Fault, Kind, MemoryPart, Resource, RssMember, Switch,
-    TaskState, Wake,
+    BlockRequest, BlockStage, CounterSource, Event, Fault, Kind, MemoryPart, Resource, RssMember,
+    Switch, TaskState, Wake,
 };
+pub use facts::Facts;
 pub use names::{NAME_BYTES_MAX, Name, Names};
 pub use reader::SystemReader;
 pub use sorted::{SORTED_EVENTS, Sorted};

@@ -48,6 +48,7 @@ pub struct Tally {
     clock_problems: BTreeMap<&'static str, u64>,
     unknown: BTreeMap<(&'static str, u32), u64>,
     sessions: u64,
+    skipped_bytes: u64,
 }
 
 impl Tally {
@@ -90,6 +91,11 @@ impl Tally {
         self.sessions = self.sessions.saturating_add(1);
     }
 
+    /// Counts bytes of the file that are not read: of a part that is cut, damaged or too large.
+    pub fn skip_bytes(&mut self, count: u64) {
+        self.skipped_bytes = self.skipped_bytes.saturating_add(count);
+    }
+
     /// Counts of events by the kernel's name.
     pub fn events(&self) -> BTreeMap<String, u64> {
         self.events.sorted()
@@ -118,6 +124,11 @@ impl Tally {
     /// Unknown fields as message and number, with counts. Number 0 stands for further fields of many.
     pub fn unknown_fields(&self) -> impl Iterator<Item = (&'static str, u32, u64)> {
         self.unknown.iter().map(|(&(message, number), &count)| (message, number, count))
+    }
+
+    /// Bytes of the file that are not read.
+    pub fn skipped_bytes(&self) -> u64 {
+        self.skipped_bytes
     }
 
     /// Number of recording sessions; 0 if the format does not mark them.

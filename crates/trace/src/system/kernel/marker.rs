@@ -2,8 +2,8 @@
 //! (system/core/libcutils/trace-dev.inc): `B|PID|NAME`, `E|PID`, `S|PID|NAME|COOKIE`, `F|PID|NAME|COOKIE`,
 //! `G|PID|TRACK|NAME|COOKIE`, `H|PID|TRACK|NAME|COOKIE`, `C|PID|NAME|VALUE`, `I|PID|NAME`, `N|PID|TRACK|NAME`.
 
-use super::{Context, Kind, Name, Names};
-use crate::system::android;
+use super::context::Context;
+use crate::system::{Kind, Name, Names, android};
 
 /// The event of a marker's text; `None` if the text is no marker.
 pub fn marker(text: &[u8], context: Context, names: &mut Names) -> Option<Kind> {

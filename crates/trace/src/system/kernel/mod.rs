@@ -5,13 +5,17 @@
 //! Formats call [`decoder`] once for a name, and the [`Decoder`] for each event. `print` and
 //! `tracing_mark_write` are decoded by [`marker`].
 
+mod context;
 mod marker;
 mod state;
 
+pub use context::Context;
 pub use marker::marker;
 pub use state::{state_of_letters, state_of_number};
 
-use super::{Block, BlockStage, Fault, Kind, Name, Names, RssMember, Switch, TaskState, Wake};
+use super::{
+    BlockRequest, BlockStage, Fault, Kind, Name, Names, RssMember, Switch, TaskState, Wake,
+};
 use crate::Operation;
 use crate::formats::operation_of_rwbs;
 
@@ -23,13 +27,6 @@ pub trait Fields {
 
     /// A text without terminating zeros; `None` if the event lacks the field.
     fn text(&self, name: &str) -> Option<&[u8]>;
-}
-
-/// The context of an event that its fields do not have.
-#[derive(Clone, Copy, Debug)]
-pub struct Context {
-    /// The thread that ran (common_pid).
-    pub tid: u32,
 }
 
 /// Decodes the events of one name. `None` if a field is missing or impossible.
@@ -265,7 +262,7 @@ fn wake(wake: Wake, fields: &dyn Fields, names: &mut Names) -> Option<Kind> {
 
 fn block(stage: BlockStage, fields: &dyn Fields, names: &mut Names) -> Option<Kind> {
     let letters = fields.text("rwbs")?;
-    Some(Kind::Block(Block {
+    Some(Kind::Block(BlockRequest {
         stage,
         // A request without letters is a command of a driver.
         operation: if letters.is_empty() {

@@ -143,7 +143,7 @@ fn a_request_of_the_block_layer_is_typed() {
     ];
     let kind = decode("block_rq_issue", fields, &mut names);
     let comm = names.intern(b"\") Z (\"");
-    let expected = Block {
+    let expected = BlockRequest {
         stage: BlockStage::Issue,
         operation: Operation::Write,
         device: 8 << 20,

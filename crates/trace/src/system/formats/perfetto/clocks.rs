@@ -14,7 +14,8 @@ pub const BOOTTIME: u32 = 6;
 /// Clocks with these numbers belong to the sequence of packets that has their snapshot.
 const OF_SEQUENCE: std::ops::Range<u32> = 64..128;
 
-/// Snapshots of a clock and clocks of sequences that are kept; a bound on hostile files.
+/// Clocks, snapshots of each and clocks of sequences that are kept; a bound on hostile files.
+const CLOCKS_MAX: usize = 64;
 const SNAPSHOTS_MAX: usize = 1 << 14;
 const SEQUENCE_CLOCKS_MAX: usize = 1 << 14;
 
@@ -71,13 +72,24 @@ impl Clocks {
                 }
                 continue;
             }
+            if self.snapshots.len() >= CLOCKS_MAX && !self.snapshots.contains_key(&id) {
+                tally.clock_problem("snapshots of clocks beyond the limit", 1);
+                continue;
+            }
             let known = self.snapshots.entry(id).or_default();
-            if known.len() < SNAPSHOTS_MAX && self.snapshots.len() <= OF_SEQUENCE.start as usize {
-                let known = self.snapshots.entry(id).or_default();
+            if known.len() < SNAPSHOTS_MAX {
                 let place = known.partition_point(|&(other, _)| other <= time);
-                known.insert(place, (time, boot_ns));
+                // The file is read twice.
+                if place.checked_sub(1).and_then(|last| known.get(last)) != Some(&(time, boot_ns)) {
+                    known.insert(place, (time, boot_ns));
+                }
             }
         }
+    }
+
+    /// Forgets the clocks of sequences, before the file is read again.
+    pub fn forget_sequences(&mut self) {
+        self.of_sequences.clear();
     }
 
     /// The time since boot at `time` of a clock, in nanoseconds: by the last snapshot before it, or else the

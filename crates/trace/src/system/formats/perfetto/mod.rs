@@ -1,6 +1,9 @@
 //! `perfetto`: traces of Perfetto as protocol buffers (protos/perfetto/trace/trace.proto), plain or packed, and
 //! files that were joined. Kernel events, samples of processes and of the system, and log lines become events;
 //! other packets are counted. Memory is bounded by the largest packet ([`packets::PACKET_BYTES_MAX`]).
+//!
+//! A trace from a ring buffer has all kernel events before the first sample, or all samples before them. So the
+//! reader goes through the file twice: first for samples, which are few, then for the rest.
 
 mod clocks;
 mod fields;
@@ -18,7 +21,7 @@ use super::Format;
 use crate::Error;
 use crate::input::Input;
 use crate::sniff::Confidence;
-use crate::system::{Event, Names, SystemReader, Tally};
+use crate::system::{Event, Names, SORTED_EVENTS, SystemReader, Tally};
 use clocks::{BOOTTIME, Clocks, REALTIME};
 use fields::TABLES;
 use ftrace::{Bundle, Ftrace};
@@ -37,6 +40,12 @@ const EVENTS_PER_READ: usize = 4096;
 
 /// Packets of a call of `read`, which may hold no event.
 const PACKETS_PER_READ: usize = 1024;
+
+/// Samples that are read before the rest: a quarter of what is sorted at a time.
+const SAMPLES_AHEAD: usize = SORTED_EVENTS / 4;
+
+/// The longest message whose samples are read before the rest; a bound on what one message adds.
+const SAMPLES_BYTES_AHEAD: usize = 1 << 20;
 
 /// Sequences of packets that are remembered; a bound on hostile files.
 const SEQUENCES_MAX: usize = 1 << 16;
@@ -80,11 +89,20 @@ pub fn sniff(head: &[u8]) -> Confidence {
     Confidence::Likely.when(found > 0)
 }
 
-/// Opens a reader, whose events are in the file's order.
+/// Opens a reader, whose events are in the file's order, except that the first samples come before the others.
 ///
 /// # Errors
-/// None so far: errors come when it reads.
-fn open(input: Input) -> Result<Box<dyn SystemReader>, Error> {
+/// If the input cannot be read twice; other errors come when it reads.
+fn open(mut input: Input) -> Result<Box<dyn SystemReader>, Error> {
+    let again = input.again()?;
+    Ok(Box::new(Perfetto { samples_ahead: Some(again), ..Perfetto::new(input) }))
+}
+
+/// Opens a reader, whose events are in the file's order, to look at the beginning of a file.
+///
+/// # Errors
+/// None: errors come when it reads.
+pub fn open_once(input: Input) -> Result<Box<dyn SystemReader>, Error> {
     Ok(Box::new(Perfetto::new(input)))
 }
 
@@ -107,6 +125,16 @@ enum Work {
 
 /// Reads a Perfetto trace.
 struct Perfetto {
+    /// The file a second time, until the samples are read.
+    samples_ahead: Option<Input>,
+    /// The samples that were read, and how many of these are passed on.
+    samples: Vec<Event>,
+    samples_taken: usize,
+    /// Number of the last packet whose samples are read ahead.
+    samples_until: u64,
+    /// Whether this reader reads samples ahead, and nothing else.
+    is_ahead: bool,
+    packets_begun: u64,
     packets: Packets,
     packet: Vec<u8>,
     work: Work,
@@ -128,6 +156,12 @@ struct Perfetto {
 impl Perfetto {
     fn new(input: Input) -> Perfetto {
         Perfetto {
+            samples_ahead: None,
+            samples: Vec::new(),
+            samples_taken: 0,
+            samples_until: 0,
+            is_ahead: false,
+            packets_begun: 0,
             packets: Packets::new(input),
             packet: Vec::new(),
             work: Work::None,
@@ -148,6 +182,7 @@ impl Perfetto {
 
     /// Reads the head of the current packet, and notes its messages.
     fn begin_packet(&mut self, tally: &mut Tally) {
+        self.packets_begun += 1;
         if !std::mem::replace(&mut self.has_packet, true) {
             tally.begin_session();
         }
@@ -188,8 +223,11 @@ impl Perfetto {
         }
         const CLEARED: u64 = 1;
         const NEEDED: u64 = 2;
-        tally.lose("gaps in the packets of a writer", u64::from(has_dropped));
-        let mut sequence = self.sequences.get(&self.sequence).copied().unwrap_or_default();
+        let known = self.sequences.get(&self.sequence).copied();
+        // The first packet of a sequence has the mark, too: nothing is known of what came before.
+        let is_gap = has_dropped && known.is_some();
+        tally.lose("gaps in the packets of a writer", u64::from(is_gap));
+        let mut sequence = known.unwrap_or_default();
         sequence.is_whole &= !has_dropped;
         if is_cleared || flags & CLEARED != 0 {
             sequence = Sequence { clock: None, is_whole: true };
@@ -227,6 +265,7 @@ impl Perfetto {
         let Some((field, start, end)) = self.waiting.pop() else { return false };
         let message = &self.packet[start..end];
         match field {
+            FTRACE if self.is_ahead => {}
             FTRACE => {
                 self.bundle.start(message, &mut self.ftrace, &mut self.names, tally);
                 self.work = Work::Bundle { start, end, place: 0 };
@@ -239,7 +278,11 @@ impl Perfetto {
                 }
             }
             _ => {
-                if let Some(samples) = Samples::of_field(field) {
+                let is_short = message.len() <= SAMPLES_BYTES_AHEAD;
+                let is_of_ahead = is_short && self.packets_begun <= self.samples_until;
+                if is_of_ahead == self.is_ahead
+                    && let Some(samples) = Samples::of_field(field)
+                {
                     let time_ns = self.time_ns;
                     self.work = Work::Samples { samples, place: start, end, time_ns };
                 }
@@ -315,8 +358,54 @@ const TRACE_CONFIG: u32 = 33;
 const FTRACE_STATS: u32 = 34;
 const TRACE_STATS: u32 = 35;
 
+impl Perfetto {
+    /// Reads the samples of the file, or the first of very many. Errors and counts come when the rest is read.
+    fn read_ahead(&mut self, input: Input) {
+        let mut ahead =
+            Perfetto { is_ahead: true, samples_until: u64::MAX, ..Perfetto::new(input) };
+        let (mut samples, mut tally) = (Vec::new(), Tally::default());
+        self.samples_until = u64::MAX;
+        while matches!(ahead.packets.next(&mut ahead.packet, &mut tally), Ok(true)) {
+            ahead.begin_packet(&mut tally);
+            while ahead.begin_message(&mut tally) {
+                while !matches!(ahead.work, Work::None) {
+                    ahead.step(&mut samples, &mut tally);
+                }
+            }
+            if samples.len() >= SAMPLES_AHEAD {
+                self.samples_until = ahead.packets_begun;
+                break;
+            }
+        }
+        samples.sort_by_key(|event| event.time_ns);
+        self.samples = samples;
+        self.names = ahead.names;
+        self.clocks = ahead.clocks;
+        self.clocks.forget_sequences();
+    }
+
+    /// Passes on the next samples that were read ahead; false if there are none.
+    fn pass_samples(&mut self, events: &mut Vec<Event>) -> bool {
+        let end = self.samples.len().min(self.samples_taken + EVENTS_PER_READ);
+        events.extend_from_slice(&self.samples[self.samples_taken..end]);
+        let is_any = end > self.samples_taken;
+        self.samples_taken = end;
+        if !is_any {
+            self.samples = Vec::new();
+            self.samples_taken = 0;
+        }
+        is_any
+    }
+}
+
 impl SystemReader for Perfetto {
     fn read(&mut self, events: &mut Vec<Event>, tally: &mut Tally) -> Result<bool, Error> {
+        if let Some(input) = self.samples_ahead.take() {
+            self.read_ahead(input);
+        }
+        if self.pass_samples(events) {
+            return Ok(true);
+        }
         let full = events.len() + EVENTS_PER_READ;
         let mut packets = 0;
         while events.len() < full && packets < PACKETS_PER_READ {
@@ -340,3 +429,6 @@ impl SystemReader for Perfetto {
         &self.names
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,10 @@ impl Packets {
         while let Some((number, value)) = fields.next() {
             self.unpacked_taken = self.unpacked.len() - fields.rest().len();
             match value {
+                Value::Bytes(bytes) if number == 1 && bytes.len() > PACKET_BYTES_MAX => {
+                    tally.skip_bytes(bytes.len() as u64);
+                    tally.lose("packets of more than 8 MiB", 1);
+                }
                 Value::Bytes(bytes) if number == 1 => {
                     packet.clear();
                     packet.extend_from_slice(bytes);
@@ -137,7 +141,7 @@ impl Packets {
         packet.clear();
         while packet.len() < length {
             if self.fill(1, tally)? == 0 {
-                tally.lose("bytes of a packet that the end of the file cuts", packet.len() as u64);
+                tally.skip_bytes(packet.len() as u64);
                 tally.lose("packets that the end of the file cuts", 1);
                 return Ok(false);
             }
@@ -151,7 +155,6 @@ impl Packets {
 
     /// Skips `length` bytes; false if the file ends before.
     fn skip(&mut self, mut length: u64, tally: &mut Tally) -> Result<bool, Error> {
-        tally.lose("bytes of fields that are skipped", length);
         while length > 0 {
             let held = self.fill(1, tally)?;
             if held == 0 {
@@ -160,6 +163,7 @@ impl Packets {
             }
             let count = usize::try_from(length).unwrap_or(usize::MAX).min(held);
             self.input.consume(count);
+            tally.skip_bytes(count as u64);
             length -= count as u64;
         }
         Ok(true)
@@ -185,7 +189,7 @@ impl Packets {
     /// The end of a file whose last bytes are the beginning of a field; otherwise an error.
     fn bad_head(&mut self, held: usize, tally: &mut Tally) -> Result<bool, Error> {
         if held < HEAD_BYTES {
-            tally.lose("bytes of a packet that the end of the file cuts", held as u64);
+            tally.skip_bytes(held as u64);
             tally.lose("packets that the end of the file cuts", 1);
             return Ok(false);
         }
