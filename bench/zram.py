@@ -86,21 +86,20 @@ def compare(mib: int, repeats: int) -> None:
             expected = [forecast(kind, mib) for _ in range(repeats)]
             found = [run(kind, algorithm, mib) for _ in range(repeats)]
 
-            def expected_of(name: str) -> float:
-                return statistics.median(each["algorithms"][algorithm][name] for each in expected)
-
-            def held(field: str) -> float:
-                stored = [
-                    each[0][field] / (each[0]["orig_data_size"] / PAGE_BYTES - each[0]["same_pages"])
-                    for each in found
-                ]
-                return statistics.median(stored)
-
+            figures = [each["algorithms"][algorithm] for each in expected]
             rows = [
-                ("bytes per page", expected_of("bytes_per_page"), held("compr_data_size")),
-                ("pool bytes per page", expected_of("pool_bytes_per_page"), held("mem_used_total")),
-                ("us to compress", expected_of("us_compress"), median(found, 1) - out_us),
-                ("us to decompress", expected_of("us_decompress"), median(found, 2) - in_us),
+                (
+                    "bytes per page",
+                    middle(figures, "bytes_per_page"),
+                    stored(found, "compr_data_size"),
+                ),
+                (
+                    "pool bytes per page",
+                    middle(figures, "pool_bytes_per_page"),
+                    stored(found, "mem_used_total"),
+                ),
+                ("us to compress", middle(figures, "us_compress"), median(found, 1) - out_us),
+                ("us to decompress", middle(figures, "us_decompress"), median(found, 2) - in_us),
             ]
             for figure, wanted, real in rows:
                 off = (wanted / real - 1) * 100 if real else float("nan")
@@ -110,6 +109,18 @@ def compare(mib: int, repeats: int) -> None:
                     f"| {off:+.1f} % |",
                     flush=True,
                 )
+
+
+def middle(figures: list[dict[str, float]], name: str) -> float:
+    return statistics.median(each[name] for each in figures)
+
+
+def stored(found: list[tuple[dict[str, int], float, float]], field: str) -> float:
+    """A field of `mm_stat` for each page that is not same-filled."""
+    counts = [each[0] for each in found]
+    return statistics.median(
+        each[field] / (each["orig_data_size"] / PAGE_BYTES - each["same_pages"]) for each in counts
+    )
 
 
 def median(found: list[tuple[dict[str, int], float, float]], place: int) -> float:

@@ -16,7 +16,10 @@ from pathlib import Path
 MIB = 1 << 20
 PAGE_BYTES = mmap.PAGESIZE
 NO_HUGE_PAGES = 15  # MADV_NOHUGEPAGE of Linux
-WORDS = "page swap slot fault zone cache dirty clean owner ratio pool memory reclaim pressure".split()
+WORDS = (
+    *("page", "swap", "slot", "fault", "zone", "cache", "dirty", "clean"),
+    *("owner", "ratio", "pool", "memory", "reclaim", "pressure"),
+)
 
 
 def objects(size: int) -> object:
@@ -59,7 +62,7 @@ def copied(size: int) -> bytes:
     with Path("/proc/self/maps").open() as maps, Path("/proc/self/mem").open("rb", 0) as memory:
         for line in maps.readlines():
             fields = line.split()
-            if len(fields) > 5 and fields[5] != "[heap]" or fields[1] != "rw-p":
+            if (len(fields) > 5 and fields[5] != "[heap]") or fields[1] != "rw-p":
                 continue
             start, end = (int(part, 16) for part in fields[0].split("-"))
             memory.seek(start)

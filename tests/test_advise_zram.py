@@ -18,7 +18,9 @@ from pagewise.units import MIB
 GIB = 1024 * MIB
 
 
-def algorithm(pool: float, compress: float, decompress: float, error: float = 1.0) -> dict[str, Any]:
+def algorithm(
+    pool: float, compress: float, decompress: float, error: float = 1.0
+) -> dict[str, Any]:
     return {
         "bytes_per_page": pool,
         "pool_bytes_per_page": pool,

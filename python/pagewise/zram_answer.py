@@ -32,13 +32,13 @@ class ZramCandidate(TypedDict):
     is_in_kernel: bool | None
     """Whether the kernel's zram has it; null if unknown."""
     pool_share: Amount
-    """Memory that a stored page takes, as a share of the page: pages of equal words take only metadata."""
+    """Memory that a stored page takes, on average, as a share of the page."""
     us_compress: Amount
     """Microseconds of CPU time to compress a page that is not same-filled."""
     us_decompress: Amount
     """Microseconds of CPU time to decompress it."""
     us_per_kib_gained: Amount | None
-    """Microseconds to compress and decompress for each KiB of memory gained; null if none is gained."""
+    """Microseconds to compress and decompress for each KiB gained; null if none is gained."""
     collapse_bytes: Count
     """Bytes of pages from which on the pool takes more memory than it leaves."""
     disksize_bytes: Count
@@ -81,10 +81,10 @@ class ZramAdvice(TypedDict):
     limit_bytes: Count | None
     """The memory limit of the device; null without evidence or without gain."""
     collapse_bytes: Count | None
-    """Bytes of pages from which on the pool takes more memory than it leaves; 0 if zram gains nothing, null without
-    evidence."""
+    """Bytes of pages from which on the pool takes more memory than it leaves; 0 if zram gains
+    nothing, null without evidence."""
     nothing: ZramCounts | None
-    """The traffic of the recording without zram, all on the next swap area; null without a recording."""
+    """The recorded traffic without zram, on the next swap area; null without a recording."""
     candidates: list[ZramCandidate]
     """Every measured algorithm, the best first."""
     settings: list[Setting]

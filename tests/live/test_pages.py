@@ -27,7 +27,8 @@ PROGRAM = Path(__file__).parents[2] / "bench" / "zram_heap.py"
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 NODE = """
 const kept = [];
-for (let i = 0; i < 120000; i++) kept.push({id: i, name: "user" + i, at: Math.random(), to: [i % 7]});
+for (let i = 0; i < 120000; i++)
+  kept.push({id: i, name: "user" + i, at: Math.random(), to: [i % 7]});
 console.log("ready");
 process.stdin.resume();
 """

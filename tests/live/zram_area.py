@@ -72,7 +72,9 @@ def anonymous_ranges(process: int) -> list[tuple[int, int]]:
     found = []
     for line in Path(f"/proc/{process}/maps").read_text().splitlines():
         fields = line.split()
-        if fields[1].endswith("p") and (len(fields) == 5 or fields[5].startswith(("[heap", "[anon"))):
+        if fields[1].endswith("p") and (
+            len(fields) == 5 or fields[5].startswith(("[heap", "[anon"))
+        ):
             start, end = (int(part, 16) for part in fields[0].split("-"))
             found.append((start, end - start))
     return found

@@ -11,12 +11,12 @@ use types::random::Stream;
 
 use super::codec::{Codec, is_same_filled};
 use super::draw;
-use super::mean::Mean;
+use super::mean::{Estimate, Mean};
 use super::report::{AlgorithmPages, NotSampled, ProcessPages};
 use crate::exit::Exit;
 
-/// Pages that are read together: few enough for the processor's caches.
-pub const BATCH: usize = 32;
+/// Pages that are compressed together, and then decompressed: more than the inner caches of a processor hold, as in use.
+pub const BATCH: usize = 1024;
 /// Steps of the distribution of sizes in a page.
 pub const STEPS: usize = 64;
 
@@ -59,8 +59,12 @@ struct Counts {
     bytes: Mean,
     pool_bytes: Mean,
     stored_whole: Mean,
+    /// Of batches: their spread is the error.
     compress_us: Mean,
     decompress_us: Mean,
+    /// CPU time of all pages.
+    compress: Duration,
+    decompress: Duration,
     steps: [u64; STEPS],
     /// Pages by the number of their class.
     classes: Vec<u64>,
@@ -132,6 +136,8 @@ impl Sample {
             stored_whole: Mean::default(),
             compress_us: Mean::default(),
             decompress_us: Mean::default(),
+            compress: Duration::ZERO,
+            decompress: Duration::ZERO,
             steps: [0; STEPS],
             classes: vec![0; classes],
         };
@@ -171,6 +177,8 @@ impl Sample {
             let each = 1e6 / which.len() as f64;
             counts.compress_us.add(times.compress.as_secs_f64() * each);
             counts.decompress_us.add(times.decompress.as_secs_f64() * each);
+            counts.compress += times.compress;
+            counts.decompress += times.decompress;
             let page_bytes = pages.get(0).len();
             self.sizes.iter().for_each(|&bytes| counts.note(bytes, classes, page_bytes));
         }
@@ -195,8 +203,8 @@ impl Sample {
                 bytes: counts.bytes.estimate(others),
                 pool_bytes: counts.pool_bytes.estimate(others),
                 incompressible: counts.stored_whole.estimate(others),
-                compress_us: counts.compress_us.estimate(batches),
-                decompress_us: counts.decompress_us.estimate(batches),
+                compress_us: counts.each(counts.compress, &counts.compress_us, batches),
+                decompress_us: counts.each(counts.decompress, &counts.decompress_us, batches),
                 steps: shares(&counts.steps),
                 classes: shares(&counts.classes),
                 source: codec.source(),
@@ -219,6 +227,12 @@ impl Sample {
 }
 
 impl Counts {
+    /// The microseconds of a page, of this time for all pages, with the error that the batches show.
+    fn each(&self, time: Duration, of_batches: &Mean, batches: f64) -> Option<Estimate> {
+        let mean = time.as_secs_f64() * 1e6 / self.bytes.count() as f64;
+        Some(Estimate { mean, ..of_batches.estimate(batches)? })
+    }
+
     /// Notes a page that compresses to `bytes`.
     fn note(&mut self, bytes: usize, classes: &SizeClasses, page_bytes: usize) {
         let is_whole = bytes >= classes.huge_bytes();
