@@ -49,7 +49,7 @@ def noise(size: int) -> object:
 
 
 def constant(size: int) -> object:
-    """The same word everywhere: zram stores no data."""
+    """Equal words everywhere, of which zram stores no data."""
     return b"\x5a" * size
 
 

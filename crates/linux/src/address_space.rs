@@ -81,8 +81,8 @@ impl AddressSpace {
         }
     }
 
-    /// The anonymous pages that the process has written. Before Linux 6.7, pages that it only read, which all are the
-    /// shared page of zeros, cannot be told apart and are included. Empty once the address space is not in use any more.
+    /// The anonymous pages that the process has written. Before Linux 6.7 this includes pages that it only read,
+    /// which are all the shared page of zeros. Empty once the address space is not in use any more.
     ///
     /// # Errors
     /// The operating system refuses.

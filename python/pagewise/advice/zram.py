@@ -59,7 +59,9 @@ def advise_zram(
         _candidate(found, algorithm, memory_bytes) for algorithm in found.total.algorithms.values()
     ]
     recording = None if trace is None else read(trace)
-    nothing, losses, traffic = None, [], None
+    nothing: ZramCounts | None = None
+    losses: list[Loss] = []
+    traffic: ZramEvidence | None = None
     if recording is not None:
         traffic, losses = _traffic_evidence(recording)
         if traffic is None or traffic["verdict"] != evidences.NOT_SWAP:

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pagewise.errors import Missing, PagewiseError, UnreadableInput, UsageError
 
@@ -104,9 +103,9 @@ def parsed(text: str, source: str) -> Pages:
     reader = _Reader(source)
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         raise reader.wrong("schema", f'expected "{SCHEMA}"')
-    zram = reader.object(found, "zram", "")
+    zram = reader.fields(found, "zram", "")
     names = zram.get("algorithms")
-    is_known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    offered = [name for name in names if isinstance(name, str)] if isinstance(names, list) else None
     processes = found.get("processes")
     if not isinstance(processes, list):
         raise reader.wrong("processes", "expected a list")
@@ -115,10 +114,10 @@ def parsed(text: str, source: str) -> Pages:
         source=source,
         memory_bytes=int(reader.number(found, "memory_bytes", "", low=1)),
         page_bytes=int(reader.number(found, "page_bytes", "", low=4096, high=1 << 20)),
-        kernel_algorithms=frozenset(names) if is_known and names is not None else None,
+        kernel_algorithms=None if offered is None else frozenset(offered),
         has_recompression=zram.get("has_recompression") is True,
         has_writeback=zram.get("has_writeback") is True,
-        total=reader.part(reader.object(found, "total", ""), "total"),
+        total=reader.part(reader.fields(found, "total", ""), "total"),
         processes=tuple(parts),
     )
 
@@ -134,7 +133,7 @@ class _Reader:
             f"{self.source}: {field}: {expected}", path=self.source, position=field, hint=HOW
         )
 
-    def object(self, held: Mapping[str, Any], name: str, place: str) -> Mapping[str, Any]:
+    def fields(self, held: Mapping[str, object], name: str, place: str) -> dict[str, object]:
         found = held.get(name)
         if not isinstance(found, dict):
             raise self.wrong(f"{place}{name}", "expected an object")
@@ -142,17 +141,20 @@ class _Reader:
 
     def number(
         self,
-        held: Mapping[str, Any],
+        held: Mapping[str, object],
         name: str,
         place: str,
         low: float = 0,
         high: float = 2.0**60,
     ) -> float:
         found = held.get(name)
-        is_number = isinstance(found, int | float) and not isinstance(found, bool)
-        if not is_number or found is None or not low <= found <= high:
+        if (
+            isinstance(found, bool)
+            or not isinstance(found, int | float)
+            or not low <= found <= high
+        ):
             raise self.wrong(f"{place}{name}", f"expected a number from {low:g} to {high:g}")
-        return found
+        return float(found)
 
     def part(self, held: object, place: str) -> Part:
         if not isinstance(held, dict):
@@ -162,7 +164,7 @@ class _Reader:
         same = held.get("same_filled_share")
         share = self.number(held, "same_filled_share", at, high=1) if same is not None else 0.0
         pages = self.number(held, "pages_resident", at) + self.number(held, "pages_swapped", at)
-        algorithms = self.object(held, "algorithms", at)
+        algorithms = self.fields(held, "algorithms", at)
         named = {
             name: self.algorithm(name, figures, f"{at}algorithms.{name}")
             for name, figures in algorithms.items()

@@ -19,7 +19,7 @@ use crate::pages::{
     self, Codec, Limits, NotSampled, Pool, ProcessPages, Report, Sampled, Sampler, Source, Subject,
 };
 
-/// Pages of each process that are sampled at least, if it has so many.
+/// Pages of each process that are sampled at least; all of a smaller one.
 const PAGES_MIN: u64 = 64;
 /// Bytes of the kernel's configuration that are read at most.
 const CONFIG_BYTES_MAX: u64 = 4 << 20;

@@ -55,11 +55,11 @@ pub struct Codec {
 enum Engine {
     Lz4(Box<CompressTable>),
     Zstd(Box<(Compressor<'static>, Decompressor<'static>)>),
-    Zram(Box<Device>),
+    Zram(Box<ZramCodec>),
 }
 
 /// A zram device, and the CPU time of its requests without compression.
-struct Device {
+struct ZramCodec {
     own: OwnDevice,
     write: Duration,
     read: Duration,
@@ -69,7 +69,7 @@ impl Codec {
     /// The algorithm `name`: by a zram device where that is possible, or else by a library.
     ///
     /// # Errors
-    /// The kernel's zram has no such algorithm, or is not to be had, and no library here has it.
+    /// The kernel's zram has no such algorithm, or is not available, and no library here has it.
     pub fn new(
         root: &Root,
         name: &str,
@@ -79,9 +79,8 @@ impl Codec {
     ) -> Result<Codec, Exit> {
         let by_zram = match source {
             Some(Source::Library) => Err(Exit::Usage(format!("no library here has {name}"))),
-            _ => {
-                Device::new(root, name, batch, page_bytes).map(|device| Engine::Zram(device.into()))
-            }
+            _ => ZramCodec::new(root, name, batch, page_bytes)
+                .map(|device| Engine::Zram(device.into())),
         };
         let engine = match (by_zram, name) {
             (Ok(engine), _) => engine,
@@ -163,8 +162,8 @@ fn decompress(engine: &mut Engine, packed: &[u8], target: &mut [u8]) -> Option<u
     }
 }
 
-impl Device {
-    fn new(root: &Root, name: &str, batch: usize, page_bytes: usize) -> Result<Device, Exit> {
+impl ZramCodec {
+    fn new(root: &Root, name: &str, batch: usize, page_bytes: usize) -> Result<ZramCodec, Exit> {
         if zram::offers(root, name)? == Some(false) {
             return Err(Exit::Usage(format!(
                 "{name}: the kernel's zram does not have this algorithm; \
@@ -172,7 +171,7 @@ impl Device {
             )));
         }
         let own = OwnDevice::add(root, name, batch as u64, page_bytes as u64)?;
-        let mut device = Device { own, write: Duration::ZERO, read: Duration::ZERO };
+        let mut device = ZramCodec { own, write: Duration::ZERO, read: Duration::ZERO };
         let mut pages = PageBuffers::new(1, page_bytes)?;
         pages.get_mut(0).fill(1);
         // The first requests find nothing in the processor's caches.

@@ -13,13 +13,11 @@ use super::codec::{Codec, is_same_filled};
 use super::draw;
 use super::mean::{Estimate, Mean};
 use super::report::{AlgorithmPages, NotSampled, ProcessPages};
+use super::subject::{STEPS, Subject};
 use crate::exit::Exit;
 
 /// Pages that are compressed together, and then decompressed: more than the inner caches of a processor hold, as in use.
 pub const BATCH: usize = 1024;
-/// Steps of the distribution of sizes in a page.
-pub const STEPS: usize = 64;
-
 /// What a sample may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -27,17 +25,6 @@ pub struct Limits {
     pub pages: usize,
     /// CPU time, which ends the sample after the batch that uses it up.
     pub cpu: Duration,
-}
-
-/// A process to sample.
-#[derive(Clone, Debug)]
-pub struct Subject {
-    /// The PID.
-    pub pid: u32,
-    /// The command name.
-    pub name: String,
-    /// Anonymous bytes in memory, as the kernel reports them.
-    pub anonymous: u64,
 }
 
 /// Samples processes.

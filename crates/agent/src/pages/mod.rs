@@ -10,10 +10,12 @@ mod kernel;
 mod mean;
 mod measure;
 mod report;
+mod subject;
 
 pub use codec::{Codec, Source};
 pub use device::hold;
 pub use kernel::kernel_zram;
 pub use mean::Estimate;
-pub use measure::{BATCH, Limits, Sampler, Subject};
+pub use measure::{BATCH, Limits, Sampler};
 pub use report::{NotSampled, Pool, ProcessPages, Report, Sampled, total};
+pub use subject::Subject;

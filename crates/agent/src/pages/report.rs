@@ -9,7 +9,7 @@ use linux::zsmalloc::SizeClasses;
 use super::codec::Source;
 use super::kernel::KernelZram;
 use super::mean::{Estimate, weighted};
-use super::measure::{STEPS, Subject};
+use super::subject::{STEPS, Subject};
 
 /// An algorithm on the pages of a process that are not same-filled.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! that they take compressed (`mem_limit`). Each page has a size of its own, drawn from what was measured for its owner.
 //!
 //! Sources: drivers/block/zram/zram_drv.c and mm/page_io.c of Linux 6.18. The kernel frees a slot when it reads it, so a
-//! page is compressed anew each time it leaves. If all slots are taken, the next page goes to the next swap area. If the
+//! page is compressed again each time it leaves. If all slots are taken, the next page goes to the next swap area. If the
 //! pool is at its limit, the write fails and the page stays in memory. As with swap priorities, nothing moves between
 //! the areas.
 
@@ -129,7 +129,7 @@ pub fn simulate_zram(
                 gone.clear();
                 gone.extend(std::iter::from_fn(|| owners.take_page(event.process)));
                 gone.iter().for_each(|page| is_owned[page.index()] = false);
-                steps.extend(gone.iter().map(|&page| (Step::Free, page, event.process)));
+                steps.extend(gone.iter().map(|&page| (ZramStep::Free, page, event.process)));
                 continue;
             }
             let Some(step) = step_of(event) else { continue };
@@ -174,35 +174,35 @@ fn grow(
 
 /// What an event does to a zram device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ZramStep {
     Out,
     In,
     Free,
 }
 
-fn step_of(event: Event) -> Option<Step> {
+fn step_of(event: Event) -> Option<ZramStep> {
     let is_zero = event.flags.contains(EventFlags::ZERO);
     match event.kind {
-        EventKind::SwapOut | EventKind::SwapIn if is_zero => Some(Step::Free),
-        EventKind::SwapOut => Some(Step::Out),
-        EventKind::SwapIn => Some(Step::In),
-        EventKind::Void => Some(Step::Free),
+        EventKind::SwapOut | EventKind::SwapIn if is_zero => Some(ZramStep::Free),
+        EventKind::SwapOut => Some(ZramStep::Out),
+        EventKind::SwapIn => Some(ZramStep::In),
+        EventKind::Void => Some(ZramStep::Free),
         _ => None,
     }
 }
 
 impl Replay<'_> {
-    fn step(&mut self, step: Step, page: PageId, process: ProcessId) {
+    fn step(&mut self, step: ZramStep, page: PageId, process: ProcessId) {
         match step {
-            Step::Out => self.store(page, process),
-            Step::In => {
+            ZramStep::Out => self.store(page, process),
+            ZramStep::In => {
                 // It left memory unrecorded: before the recording began, or unmodified.
                 if self.places[page.index()] == Place::Memory {
                     self.store(page, process);
                 }
                 self.load(page, process);
             }
-            Step::Free => self.free(page, process),
+            ZramStep::Free => self.free(page, process),
         }
     }
 
