@@ -13,6 +13,7 @@ import argparse
 import contextlib
 import json
 import mmap
+import signal
 import statistics
 import subprocess
 import sys
@@ -143,6 +144,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--cost", action="store_true")
     arguments = parser.parse_args()
+    # As Ctrl-C, SIGTERM ends the run through the blocks that remove the swap area.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not is_free():
         sys.exit("a launch runs on this machine, and a swap area would change it")
     if arguments.cost:

@@ -27,7 +27,8 @@ def settings(chosen: ZramCandidate, found: Pages) -> list[Setting]:
         title="zram by hand, until the next restart",
         note=f"Holds up to {mib} MiB of pages in at most {limit_mib} MiB of memory.",
         apply=f"""\
-modprobe -q zram; n=$(cat /sys/class/zram-control/hot_add); z=/sys/block/zram$n
+[ -e /sys/class/zram-control ] || modprobe zram
+n=$(cat /sys/class/zram-control/hot_add); z=/sys/block/zram$n
 echo {algorithm} > $z/comp_algorithm
 {before}echo {mib}M > $z/disksize
 echo {limit_mib}M > $z/mem_limit

@@ -52,7 +52,7 @@ impl Table {
         let mut sums = vec![(same, 0.0)];
         let mut sum = same;
         for &(bytes, share) in &given.pool_bytes {
-            if !(bytes > 0.0 && bytes <= page_bytes as f64) || !is_share(share) {
+            if !(bytes > 0.0 && bytes <= page_bytes as f64 && is_share(share)) {
                 return Err(format!(
                     "pool_bytes has {share} of pages with {bytes} bytes: expected a share from 0 to 1, \
                      and more than 0 and at most {page_bytes} bytes"
