@@ -26,6 +26,7 @@ COMMANDS = {
     "launch": ["launch"],
     "lazy": ["lazy"],
     "manual": ["manual"],
+    "pages": ["pages"],
     "record": ["record"],
     "relaunchd": ["relaunchd"],
     "relaunchd check": ["relaunchd", "check"],

@@ -18,6 +18,7 @@ from pagewise.answers import (
 from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
 from pagewise.measurements import Applied, CaptureResult, CheckResult, GuestTrial, Probed
+from pagewise.zram_answer import ZramAdvice
 
 Schema = TypedDict(
     "Schema",
@@ -50,6 +51,7 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.capture/1": CaptureResult,
     "pagewise.advice/1": Advice,
     "pagewise.advice-page-size/1": AdvicePageSizeResult,
+    "pagewise.advice-zram/1": ZramAdvice,
     "pagewise.page-size/1": PageSize,
     "pagewise.pagesize-verify/1": PageSizeTrial,
     "pagewise.pagesize-guest/1": GuestTrial,
@@ -70,6 +72,7 @@ ENDING = ".json"
 OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "advise-pagesize": ("advice-page-size",),
     "advise-swap": ("advice",),
+    "advise-zram": ("advice-zram",),
     "devices-probe": ("probe",),
     "import": ("import", "import-references"),
     "info": ("info", "allocations", "references"),

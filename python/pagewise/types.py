@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pagewise.measurements import CheckResult as CheckResult
     from pagewise.measurements import GuestTrial as GuestTrial
     from pagewise.measurements import Probed as Probed
+    from pagewise.zram_answer import ZramAdvice as ZramAdvice
 
 _HOMES = {
     "Advice": "pagewise.answers",
@@ -42,6 +43,7 @@ _HOMES = {
     "CheckResult": "pagewise.measurements",
     "GuestTrial": "pagewise.measurements",
     "Probed": "pagewise.measurements",
+    "ZramAdvice": "pagewise.zram_answer",
 }
 """The modules of results that Python computes. They load on first use, because they extend the
 types below."""
@@ -2136,3 +2138,25 @@ class Zram(TypedDict):
     """Uncompressed bytes of the stored pages."""
     mem_used_bytes: int
     """Memory that the stored pages take."""
+
+
+class ZramCounts(TypedDict):
+    """What a zram device did in a replay. Pages of zeros that the recording marks are left out: the
+    kernel does not write them."""
+
+    compressed: int
+    """Pages that were compressed and stored."""
+    decompressed: int
+    """Pages that were read and decompressed."""
+    same_filled: int
+    """Pages of equal words that were stored, which take no memory."""
+    slow_writes: int
+    """Pages that went to the next swap area, because all slots were taken."""
+    slow_reads: int
+    """Pages that were read from the next swap area."""
+    refused: int
+    """Pages that stayed in memory, because the pool was at its limit."""
+    stored_bytes_max: int
+    """The most bytes of pages that the device held at once."""
+    pool_bytes_max: int
+    """The most bytes of memory that the pool took at once."""

@@ -6,6 +6,7 @@ mod ending;
 mod exit;
 mod interrupt;
 mod output;
+mod pages;
 mod preload;
 mod unbroken;
 
@@ -17,7 +18,7 @@ use clap::{CommandFactory, Error, FromArgMatches, Parser, Subcommand};
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
 /// keep a program's freed memory mapped, kill programs before memory runs out, bring back the memory of thawed
-/// applications, and serve a swap area of two tiers.
+/// applications, serve a swap area of two tiers, and measure how far memory compresses.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -34,6 +35,7 @@ enum Command {
     Killtrace(commands::killtrace::Arguments),
     Launch(commands::launch::Arguments),
     Lazy(commands::lazy::Arguments),
+    Pages(commands::pages::Arguments),
     Record(commands::record::Arguments),
     Relaunchd(commands::relaunchd::Arguments),
     Swapd(Box<commands::swapd::Arguments>),
@@ -56,6 +58,7 @@ fn main() -> std::process::ExitCode {
         Command::Killtrace(arguments) => commands::killtrace::run(&arguments),
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
+        Command::Pages(arguments) => commands::pages::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
         Command::Relaunchd(arguments) => commands::relaunchd::run(&arguments),
         Command::Swapd(arguments) => commands::swapd::run(&arguments),

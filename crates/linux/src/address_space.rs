@@ -16,11 +16,13 @@ use crate::held_process::HeldProcess;
 use crate::system;
 
 mod advice;
+mod contents;
 mod pagemap;
 mod pages;
 mod scan;
 
 pub use advice::{Advised, MemoryAdvice};
+pub use contents::{PageContents, PageRead};
 pub use pages::{AnonymousPages, PageRange};
 
 /// An address space with open descriptors.
@@ -79,6 +81,31 @@ impl AddressSpace {
         }
     }
 
+    /// The anonymous pages that the process has written. Before Linux 6.7 this includes pages that it only read,
+    /// which are all the shared page of zeros. Empty once the address space is not in use any more.
+    ///
+    /// # Errors
+    /// The operating system refuses.
+    pub fn written(&self) -> Result<AnonymousPages, Errno> {
+        let found = match self.has_scan {
+            true => scan::written(&self.pagemap, self.page_bytes),
+            false => self.anonymous_by_entries(),
+        };
+        match found {
+            Err(Errno::SRCH) => Ok(AnonymousPages::default()),
+            found => found,
+        }
+    }
+
+    /// Opens the contents of its pages.
+    ///
+    /// # Errors
+    /// The process has ended, or this program may not read its memory.
+    pub fn contents(&self) -> Result<PageContents<'_>, Errno> {
+        let memory = self.process.open_file(c"mem")?;
+        Ok(PageContents::new(memory, &self.pagemap, self.page_bytes))
+    }
+
     /// The anonymous pages, by every entry of the page map below mappings with anonymous pages: slow, but on every
     /// kernel.
     ///
@@ -132,6 +159,21 @@ mod tests {
         assert!(pages >= 64, "{entries:?}");
         assert_eq!(space.anonymous().unwrap(), entries);
 
+        let written = space.written().unwrap();
+        let written_pages: u64 = written.resident.iter().map(|range| range.pages()).sum();
+        assert!((64..=pages).contains(&written_pages), "{written:?}");
+        let contents = space.contents().unwrap();
+        let mut page = vec![0; system::page_bytes() as usize];
+        let mut count = 0;
+        for number in written.resident.iter().flat_map(|range| range.first..range.end) {
+            let is_filled = contents.read(number, &mut page) == PageRead::Read
+                && page.iter().all(|&byte| byte == b'x');
+            count += usize::from(is_filled);
+        }
+        assert!(count >= 63, "{count} pages of x");
+        assert_eq!(contents.read(1, &mut page), PageRead::Unreadable);
+        assert_eq!(contents.read(u64::MAX / 8, &mut page), PageRead::Unreadable);
+
         let cold = space.advise(&entries.resident, MemoryAdvice::Cold).unwrap();
         assert_eq!((cold.pages, cold.refused), (pages, 0));
         // A range that is not mapped does not keep the others from being advised.
@@ -147,6 +189,7 @@ mod tests {
         std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\nnext\n").unwrap();
         line_of(&mut child);
         assert!(!space.is_in_use(), "exec replaced the address space");
+        assert_eq!(contents.read(written.resident[0].first, &mut page), PageRead::Unreadable);
         assert_eq!(space.anonymous().unwrap(), AnonymousPages::default());
         assert!(AddressSpace::open(&processes, child.id()).unwrap().is_in_use());
         child.kill().unwrap();

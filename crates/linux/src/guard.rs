@@ -4,7 +4,7 @@
 //! when the parent ends. Until then the guard does nothing.
 
 use std::io::{self, Read};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 
 use crate::Error;
 
@@ -21,6 +21,11 @@ impl Guard {
         let program = command.get_program().to_owned();
         let started = command.stdin(Stdio::piped()).spawn();
         started.map(Guard).map_err(|error| Error::refused("run the guard", program, error))
+    }
+
+    /// The standard output of the guard, if its command has a pipe for it.
+    pub fn output(&mut self) -> Option<ChildStdout> {
+        self.0.stdout.take()
     }
 
     /// Releases the guard, waits for its end, and returns its exit status.
@@ -46,8 +51,14 @@ impl Drop for Guard {
 /// Waits for the parent to end, or to release its guard. Signals to the parent's session, such as those
 /// of its terminal, do not reach this process from now on.
 pub fn wait() {
-    let _ = rustix::process::setsid();
+    detach();
     let _ = io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Leaves the parent's session, so that signals to it do not reach this process. For a guard that makes the change
+/// itself before it waits.
+pub fn detach() {
+    let _ = rustix::process::setsid();
 }
 
 #[cfg(test)]

@@ -59,6 +59,8 @@ pub mod weigher;
 pub mod weight;
 pub mod zones;
 pub mod zram;
+pub mod zram_trial;
+pub mod zsmalloc;
 
 pub use error::Error;
 pub use root::Root;

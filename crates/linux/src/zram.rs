@@ -53,6 +53,26 @@ pub fn algorithm(root: &Root, name: &str) -> Result<Option<String>, Error> {
     Ok(text.split_whitespace().find_map(chosen))
 }
 
+/// The algorithms that device `name` offers; None if there is no such device.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn algorithms(root: &Root, name: &str) -> Result<Option<Vec<String>>, Error> {
+    let text = root.read(format!("/sys/block/{name}/comp_algorithm"))?;
+    let word = |word: &str| word.trim_matches(['[', ']']).to_owned();
+    Ok(text.map(|text| text.split_whitespace().map(word).collect()))
+}
+
+/// Whether the kernel's zram has this algorithm, as its first device lists them; None if there is no device.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn offers(root: &Root, algorithm: &str) -> Result<Option<bool>, Error> {
+    let Some(name) = devices(root)?.into_iter().next() else { return Ok(None) };
+    let found = algorithms(root, &name)?;
+    Ok(found.map(|found| found.iter().any(|own| own == algorithm)))
+}
+
 /// The statistics of device `name`; None if it is not set up.
 ///
 /// # Errors
@@ -314,5 +334,7 @@ mod tests {
         assert_eq!(algorithm(&root, "zram0").unwrap(), None);
         std::fs::write(block.join("comp_algorithm"), "lzo [lzo-rle] lz4 zstd \n").unwrap();
         assert_eq!(algorithm(&root, "zram0").unwrap().as_deref(), Some("lzo-rle"));
+        let offered = ["lzo", "lzo-rle", "zstd", "lz"].map(|name| offers(&root, name).unwrap());
+        assert_eq!(offered, [Some(true), Some(true), Some(true), Some(false)]);
     }
 }

@@ -51,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use super::simulations::{
         architectures, describe_request, device, devices, latency_ratios, simulate,
-        simulate_as_recorded, simulate_many,
+        simulate_as_recorded, simulate_many, simulate_zram,
     };
     #[pymodule_export]
     use super::studies::{write_scenario, write_without_singles};

@@ -500,6 +500,7 @@ pub fn schemas() -> Map<String, Value> {
 pub fn parts() -> Value {
     let mut generator = generator();
     generator.subschema_for::<Simulated>();
+    generator.subschema_for::<sim::zram::ZramCounts>();
     generator.subschema_for::<sim::alloc::AllocatorOutcome>();
     generator.subschema_for::<CaptureReport>();
     generator.subschema_for::<CurveSummary>();

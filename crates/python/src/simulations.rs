@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use sim::devices::Device;
 use sim::swap::{self, Marks, SimulateRequest};
+use sim::zram::{ZramCounts, ZramRequest};
 use trace::store::TextFile;
 use types::PAGE_BYTES;
 
@@ -194,6 +195,28 @@ pub fn simulate_as_recorded(
         identical: outcome.is_identical(),
         outcome,
     }))
+}
+
+/// Replays swap traffic into the zram devices of a JSON request in a single pass over a recording. Returns the counts
+/// of each device in order.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
+pub fn simulate_zram(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer<Vec<ZramCounts>>> {
+    let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
+    let wanted: ZramRequest = parsed(py, "request", request)?;
+    let counts = detached(py, progress, |progress| {
+        let mut source = recording.open()?;
+        sim::zram::simulate_zram(&mut *source, &wanted, progress)
+    })?;
+    Ok(Answer(counts))
 }
 
 /// A request, given, with all defaults and the figures of both devices.

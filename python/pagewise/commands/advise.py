@@ -9,7 +9,7 @@ import typer
 from pagewise.advice.evidence import ENOUGH, NOT_SWAP
 from pagewise.advice.served import runs
 from pagewise.answers import Advice, Moved, Spread, TakenMemory, Today
-from pagewise.commands import pagesize_choose
+from pagewise.commands import advise_zram, pagesize_choose
 from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
 from pagewise.commands.options import (
@@ -141,6 +141,7 @@ def swap(
         raise typer.Exit(1)
 
 
+app.command("zram", epilog=epilog(advise_zram.EXAMPLES))(advise_zram.zram)
 app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize_choose.choose)
 
 

@@ -8,6 +8,7 @@ pub mod killtrace;
 pub mod launch;
 pub mod lazy;
 pub mod manual;
+pub mod pages;
 pub mod record;
 mod record_allocations;
 pub mod relaunchd;

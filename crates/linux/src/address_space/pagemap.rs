@@ -68,6 +68,28 @@ pub(super) fn anonymous(
     Ok(found)
 }
 
+/// Where an anonymous page is.
+pub(super) enum Place {
+    Memory,
+    Swap,
+    /// Nowhere, or the page is not anonymous.
+    None,
+}
+
+/// Where the page with this number is.
+pub(super) fn place(pagemap: &OwnedFd, page: u64) -> Result<Place, Errno> {
+    let mut entry = [0; ENTRY_BYTES];
+    if pread(pagemap, &mut entry, page * ENTRY_BYTES as u64)? < ENTRY_BYTES {
+        return Ok(Place::None);
+    }
+    Ok(match u64::from_ne_bytes(entry) {
+        entry if entry & FILE != 0 => Place::None,
+        entry if entry & SWAPPED != 0 => Place::Swap,
+        entry if entry & PRESENT != 0 => Place::Memory,
+        _ => Place::None,
+    })
+}
+
 fn note(found: &mut AnonymousPages, page: u64, entry: u64) {
     let list = match entry {
         _ if entry & FILE != 0 => return,

@@ -12,6 +12,8 @@ const PAGEMAP_SCAN: libc::Ioctl = 0xC060_6610_u32 as libc::Ioctl;
 const IS_FILE: u64 = 1 << 2;
 const IS_PRESENT: u64 = 1 << 3;
 const IS_SWAPPED: u64 = 1 << 4;
+/// The page of zeros that all processes share, which a read of untouched memory maps.
+const IS_ZERO_PAGE: u64 = 1 << 5;
 
 /// Ranges that one call returns.
 const REGIONS: usize = 4096;
@@ -48,16 +50,26 @@ struct Arguments {
 /// Whether the kernel has the call.
 pub(super) fn is_granted(pagemap: &OwnedFd, page_bytes: u64) -> bool {
     let mut regions = [Region::default()];
-    call(pagemap, 0, page_bytes, &mut regions).is_ok()
+    call(pagemap, IS_FILE, 0, page_bytes, &mut regions).is_ok()
 }
 
 /// All anonymous pages of an address space.
 pub(super) fn anonymous(pagemap: &OwnedFd, page_bytes: u64) -> Result<AnonymousPages, Errno> {
+    without(pagemap, page_bytes, IS_FILE)
+}
+
+/// The anonymous pages of an address space that were written: without the shared page of zeros.
+pub(super) fn written(pagemap: &OwnedFd, page_bytes: u64) -> Result<AnonymousPages, Errno> {
+    without(pagemap, page_bytes, IS_FILE | IS_ZERO_PAGE)
+}
+
+/// The pages in memory or in swap that are in none of these categories.
+fn without(pagemap: &OwnedFd, page_bytes: u64, categories: u64) -> Result<AnonymousPages, Errno> {
     let mut found = AnonymousPages::default();
     let mut regions = vec![Region::default(); REGIONS];
     let (mut start, end) = (0, last_address(pagemap, page_bytes)?);
     while start < end {
-        let (count, walked) = call(pagemap, start, end, &mut regions)?;
+        let (count, walked) = call(pagemap, categories, start, end, &mut regions)?;
         let mut seen = start;
         for region in &regions[..count] {
             // Where a call ends because its list is full, the kernel may name an address within its last region, so the
@@ -92,7 +104,7 @@ fn last_address(pagemap: &OwnedFd, page_bytes: u64) -> Result<u64, Errno> {
     let mut regions = [Region::default()];
     for bits in ADDRESS_BITS.rev() {
         let end = (1 << bits) - page_bytes;
-        match call(pagemap, end - page_bytes, end, &mut regions) {
+        match call(pagemap, IS_FILE, end - page_bytes, end, &mut regions) {
             Err(Errno::FAULT) => {}
             Err(error) => return Err(error),
             Ok(_) => return Ok(end),
@@ -104,6 +116,7 @@ fn last_address(pagemap: &OwnedFd, page_bytes: u64) -> Result<u64, Errno> {
 /// Returns the number of regions that were filled, and the address up to which the kernel walked.
 fn call(
     pagemap: &OwnedFd,
+    without: u64,
     start: u64,
     end: u64,
     regions: &mut [Region],
@@ -114,8 +127,8 @@ fn call(
         end,
         vec: regions.as_mut_ptr() as u64,
         vec_len: regions.len() as u64,
-        category_inverted: IS_FILE,
-        category_mask: IS_FILE,
+        category_inverted: without,
+        category_mask: without,
         category_anyof_mask: IS_PRESENT | IS_SWAPPED,
         return_mask: IS_PRESENT | IS_SWAPPED,
         ..Arguments::default()

@@ -9,7 +9,7 @@ mod clairvoyant;
 mod driver;
 mod live;
 mod outcome;
-mod owners;
+pub(crate) mod owners;
 mod queue;
 mod readahead;
 mod request;

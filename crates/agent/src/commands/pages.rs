@@ -1,0 +1,324 @@
+//! `pagewise-agent pages`: how far the anonymous memory of processes compresses, and what that costs.
+
+use std::io::Read;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use linux::page_buffers::PageBuffers;
+use linux::system::{Machine, processor_time};
+use linux::zsmalloc::SizeClasses;
+use linux::{Root, held_process, process};
+use types::Bytes;
+
+use crate::arguments::parse_time;
+use crate::exit::{Exit, ExitOutcome, INTERRUPTED};
+use crate::interrupt::Interrupt;
+use crate::output::{print, say};
+use crate::pages::{
+    self, Codec, Limits, NotSampled, Pool, ProcessPages, Report, Sampled, Sampler, Source, Subject,
+};
+
+/// Pages of each process that are sampled at least; all of a smaller one.
+const PAGES_MIN: u64 = 64;
+/// Bytes of the kernel's configuration that are read at most.
+const CONFIG_BYTES_MAX: u64 = 4 << 20;
+const IDLE_BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
+
+/// Sample the anonymous memory of processes, and measure how zram would compress it.
+#[derive(Args)]
+#[command(after_help = "\
+pages reads a random sample of the pages and prints only sizes and times. Page
+contents go nowhere but into zram devices of its own, which it removes at the
+end, also if it is killed. Pages in swap are not read, and pages of files and
+shared memory are left out.
+
+Root may read all processes, and only root can add zram devices; without them,
+lz4 and zstd are measured by libraries, and lzo-rle cannot be measured.
+
+Examples:
+  pagewise-agent pages --all
+  pagewise-agent pages --all --json > pages.json
+  pagewise-agent pages --pid 4711 --algorithms lz4,zstd")]
+pub struct Arguments {
+    /// Sample these processes.
+    #[arg(
+        long,
+        value_name = "PID",
+        num_args = 1..,
+        value_delimiter = ',',
+        required_unless_present_any = ["all", "hold_device"],
+        conflicts_with = "all"
+    )]
+    pid: Vec<u32>,
+    /// Sample all processes that may be read.
+    #[arg(long)]
+    all: bool,
+    /// The algorithms to measure; by default lz4, zstd, and lzo-rle if a zram device can be added.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_algorithm)]
+    algorithms: Vec<String>,
+    /// Measure by the kernel (zram) or by libraries; by default, by the kernel where it has the algorithm.
+    #[arg(long, value_name = "zram|library", value_parser = parse_source)]
+    by: Option<Source>,
+    /// Read at most about this much memory, shared out by the sizes of the processes, but 64 pages of each.
+    #[arg(long, value_name = "SIZE", default_value = "32MiB")]
+    bytes: Bytes,
+    /// Take at most about this much CPU time.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    cpu: Duration,
+    /// Seed of the random choice of pages.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+    /// Add a zram device, print its number, and remove it at the end of standard input.
+    #[arg(long, hide = true)]
+    hold_device: bool,
+}
+
+fn parse_algorithm(text: &str) -> Result<String, String> {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    match !text.is_empty() && text.len() <= 32 && text.chars().all(is_letter) {
+        true => Ok(text.to_owned()),
+        false => Err("expected the name of an algorithm, such as lz4".to_owned()),
+    }
+}
+
+fn parse_source(text: &str) -> Result<Source, String> {
+    [Source::Zram, Source::Library]
+        .into_iter()
+        .find(|source| source.name() == text)
+        .ok_or_else(|| "expected zram or library".to_owned())
+}
+
+pub fn run(arguments: &Arguments) -> ExitOutcome {
+    let root = Root::system();
+    if arguments.hold_device {
+        pages::hold(&root)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupt = Interrupt::listen()?;
+    let machine = Machine::this(&root)?;
+    let page_bytes = machine.page_bytes as usize;
+    let classes = SizeClasses::of_kernel(&root, &machine.kernel, page_bytes, unpacked)?;
+    let subjects = subjects(&root, arguments)?;
+    let mut codecs = codecs(&root, arguments, page_bytes)?;
+    let processes = held_process::open_processes(&root)?;
+    let mut sampler = Sampler {
+        processes: &processes,
+        codecs: &mut codecs,
+        classes: &classes,
+        seed: arguments.seed,
+        is_interrupted: &|| interrupt.came(),
+    };
+    let sampled = sample(&mut sampler, subjects, arguments, page_bytes)?;
+    // The devices are removed before the report: a failed write must not leave any.
+    drop(codecs);
+    if let ([absent, ..], []) = (&sampled.absent[..], &sampled.processes[..])
+        && !arguments.all
+        && !interrupt.came()
+    {
+        let NotSampled { pid, name, why } = absent;
+        return Err(Exit::Refused(format!("process {pid} ({name}) {why}; try as root")));
+    }
+    let pool = Pool { page_bytes: machine.page_bytes, classes: &classes };
+    let idle = idle(&root);
+    let zram = pages::kernel_zram(&root);
+    let report = Report {
+        kernel: &machine.kernel,
+        memory_bytes: machine.memory_bytes,
+        pool,
+        seed: arguments.seed,
+        cpu_s: processor_time().as_secs_f64(),
+        idle: &idle,
+        zram: &zram,
+    };
+    match arguments.json {
+        true => print(report.json(&sampled))?,
+        false => show(&sampled, &report)?,
+    }
+    Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+}
+
+/// Why idle pages are not counted apart.
+fn idle(root: &Root) -> String {
+    match root.exists(IDLE_BITMAP) {
+        true => "this version does not read the kernel's idle bits".to_owned(),
+        false => format!("the kernel does not track idle pages ({IDLE_BITMAP} is missing)"),
+    }
+}
+
+/// The text of the kernel's configuration, which is compressed by gzip.
+fn unpacked(packed: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    let decoder = flate2::read::GzDecoder::new(packed);
+    decoder.take(CONFIG_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// The processes to sample, the largest first.
+fn subjects(root: &Root, arguments: &Arguments) -> Result<Vec<Subject>, Exit> {
+    let numbers = if arguments.all { process::all(root)? } else { arguments.pid.clone() };
+    let mut found = Vec::new();
+    for pid in numbers {
+        let state = process::state(root, pid);
+        if !arguments.all && state.is_none() {
+            return Err(Exit::Usage(format!(
+                "--pid {pid}: there is no such process, or it has no memory of its own"
+            )));
+        }
+        let Some(state) = state.filter(|_| !arguments.all || pid != std::process::id()) else {
+            continue;
+        };
+        // Before Linux 4.5 the kernel does not report it.
+        let anonymous = state.anonymous.unwrap_or(state.resident);
+        found.push(Subject { pid, name: state.name, anonymous });
+    }
+    found.sort_by_key(|subject| (std::cmp::Reverse(subject.anonymous), subject.pid));
+    found.dedup_by_key(|subject| subject.pid);
+    Ok(found)
+}
+
+fn codecs(root: &Root, arguments: &Arguments, page_bytes: usize) -> Result<Vec<Codec>, Exit> {
+    let new = |name: &str| Codec::new(root, name, pages::BATCH, page_bytes, arguments.by);
+    if !arguments.algorithms.is_empty() {
+        return arguments.algorithms.iter().map(|name| new(name)).collect();
+    }
+    let mut found = Vec::new();
+    match new("lzo-rle") {
+        Ok(codec) => found.push(codec),
+        Err(error) => say(format_args!("lzo-rle is not measured: {error}")),
+    }
+    for name in ["lz4", "zstd"] {
+        match new(name) {
+            Ok(codec) => found.push(codec),
+            Err(_) if arguments.by == Some(Source::Zram) => {
+                say(format_args!("{name} is not measured: the kernel's zram does not have it"));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// Samples the processes one after the other. Each gets its share of what is left, so that a limit cuts all of them.
+fn sample(
+    sampler: &mut Sampler<'_>,
+    subjects: Vec<Subject>,
+    arguments: &Arguments,
+    page_bytes: usize,
+) -> Result<Sampled, Exit> {
+    let mut buffers = PageBuffers::new(pages::BATCH, page_bytes)?;
+    let pages_max = arguments.bytes.0 / page_bytes as u64;
+    let total: u64 = subjects.iter().map(|subject| subject.anonymous.max(1)).sum();
+    let mut left = total;
+    let mut sampled = Sampled { processes: Vec::new(), absent: Vec::new() };
+    for subject in subjects {
+        let own = subject.anonymous.max(1);
+        let cpu_left = arguments.cpu.saturating_sub(processor_time());
+        let share = own as f64 / left as f64;
+        left = left.saturating_sub(own).max(1);
+        if (sampler.is_interrupted)() || cpu_left.is_zero() {
+            let why = if cpu_left.is_zero() { "the CPU limit was reached" } else { "interrupted" };
+            sampled.absent.push(NotSampled::new(&subject, why.to_owned()));
+            continue;
+        }
+        let wanted = (u128::from(pages_max) * u128::from(own) / u128::from(total)) as u64;
+        let limits =
+            Limits { pages: wanted.max(PAGES_MIN) as usize, cpu: cpu_left.mul_f64(share.min(1.0)) };
+        match sampler.sample(&subject, limits, &mut buffers)? {
+            Ok(found) => sampled.processes.push(found),
+            Err(absent) => sampled.absent.push(absent),
+        }
+    }
+    Ok(sampled)
+}
+
+/// A size in whole KiB or larger units.
+fn whole_kib(bytes: f64) -> String {
+    Bytes((bytes / 1024.0) as u64 * 1024).to_string()
+}
+
+/// Processes that the table of the terminal shows.
+const SHOWN_MAX: usize = 20;
+
+fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
+    let Sampled { processes, absent } = sampled;
+    let page_bytes = report.pool.page_bytes;
+    let all = pages::total(processes);
+    let size = |pages: f64| whole_kib(pages * page_bytes as f64);
+    print(format_args!(
+        "{:>8}  {:<16} {:>10} {:>10} {:>8} {:>7}{}",
+        "pid",
+        "process",
+        "anonymous",
+        "in swap",
+        "sampled",
+        "same",
+        all.algorithms.iter().map(|(name, _)| format!(" {name:>10}")).collect::<String>()
+    ))?;
+    let row = |each: &ProcessPages| {
+        let pid = if each.pid == 0 { String::new() } else { each.pid.to_string() };
+        let same = each.same.map_or("-".to_owned(), |same| format!("{:.1} %", same.mean * 100.0));
+        let pools = each.algorithms.iter().map(|(_, algorithm)| {
+            let pool = each.pool_bytes(algorithm, report.pool.classes).map(whole_kib);
+            format!(" {:>10}", pool.unwrap_or_else(|| "-".to_owned()))
+        });
+        print(format_args!(
+            "{pid:>8}  {:<16} {:>10} {:>10} {:>8} {same:>7}{}",
+            each.name.escape_debug().to_string(),
+            size(each.resident as f64),
+            size(each.swapped as f64),
+            each.sampled,
+            pools.collect::<String>()
+        ))
+    };
+    processes.iter().take(SHOWN_MAX).try_for_each(row)?;
+    if processes.len() > SHOWN_MAX {
+        print(format_args!("          and {} smaller processes", processes.len() - SHOWN_MAX))?;
+    }
+    row(&all)?;
+    print("")?;
+    print("The last columns: memory that these pages would take in zram. Of pages that take any:")?;
+    print(format_args!(
+        "{:>10} {:>7} {:>16} {:>10} {:>11} {:>12} {:>14}  {}",
+        "algorithm",
+        "ratio",
+        "bytes per page",
+        "in pool",
+        "kept whole",
+        "us compress",
+        "us decompress",
+        "by"
+    ))?;
+    for (name, algorithm) in &all.algorithms {
+        let (Some(bytes), Some(pool)) = (algorithm.bytes, algorithm.pool_bytes) else { continue };
+        let mean = |estimate: Option<pages::Estimate>, factor: f64| {
+            estimate.map_or(f64::NAN, |estimate| estimate.mean * factor)
+        };
+        let error = bytes.error.map_or(String::new(), |error| format!(" +-{error:.0}"));
+        print(format_args!(
+            "{name:>10} {:>7.2} {:>16} {:>10.0} {:>9.1} % {:>12.1} {:>14.1}  {}",
+            page_bytes as f64 / bytes.mean,
+            format!("{:.0}{error}", bytes.mean),
+            pool.mean,
+            mean(algorithm.incompressible, 100.0),
+            mean(algorithm.compress_us, 1.0),
+            mean(algorithm.decompress_us, 1.0),
+            algorithm.source.name()
+        ))?;
+    }
+    if !absent.is_empty() {
+        let NotSampled { pid, name, why } = &absent[0];
+        let count = absent.len();
+        print(format_args!("{count} processes were not sampled, such as {pid} ({name}): {why}"))?;
+    }
+    if !all.is_complete {
+        print(
+            "The sample is smaller than asked for: the CPU limit was reached, or it was interrupted.",
+        )?;
+    }
+    print(format_args!("Idle pages are not shown apart: {}.", report.idle))?;
+    print(format_args!("{} read in {:.2} s of CPU time", size(all.sampled as f64), report.cpu_s))
+}

@@ -1,0 +1,224 @@
+"""`pagewise advise zram` on sampled pages whose answers follow by hand."""
+
+import copy
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pagewise import _core
+from pagewise.advice.zram import advise_zram, pool_share
+from pagewise.advice.zram_pages import METADATA_BYTES, parsed
+from pagewise.commands.advise_zram import described
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.units import MIB
+
+GIB = 1024 * MIB
+
+
+def algorithm(
+    pool: float, compress: float, decompress: float, error: float = 1.0
+) -> dict[str, Any]:
+    return {
+        "bytes_per_page": pool,
+        "pool_bytes_per_page": pool,
+        "pool_bytes_per_page_error": error,
+        "us_compress": compress,
+        "us_decompress": decompress,
+        "size_step_bytes": 64,
+        "size_shares": [1.0 if step == int(pool) // 64 else 0.0 for step in range(64)],
+    }
+
+
+def sample(**changes: Any) -> dict[str, Any]:
+    part = {
+        "pages_resident": 100_000,
+        "pages_swapped": 0,
+        "pages_sampled": 5000,
+        "same_filled_share": 0.2,
+        "algorithms": {
+            "lz4": algorithm(1280.0, 5.0, 2.0),
+            "zstd": algorithm(960.0, 15.0, 5.0),
+        },
+    }
+    found = {
+        "schema": "pagewise.pages/1",
+        "memory_bytes": GIB,
+        "page_bytes": 4096,
+        "zram": {"algorithms": ["lzo-rle", "lz4"], "has_recompression": False},
+        "total": part,
+        "processes": [{**copy.deepcopy(part), "pid": 7, "name": "work"}],
+    }
+    return {**found, **changes}
+
+
+def written(folder: Path, found: object) -> str:
+    path = folder / "pages.json"
+    path.write_text(json.dumps(found))
+    return str(path)
+
+
+def test_the_advice_follows_from_the_sample(tmp_path: Path) -> None:
+    advice = advise_zram(written(tmp_path, sample()))
+    share = (0.8 * 1280 + METADATA_BYTES) / 4096
+    lz4, zstd = advice["candidates"]
+    assert (lz4["algorithm"], zstd["algorithm"]) == ("lz4", "zstd")
+    assert lz4["pool_share"] == pytest.approx(share)
+    # Two standard errors of a byte more, in half of the memory.
+    worst = (0.8 * 1282 + METADATA_BYTES) / 4096
+    assert advice["collapse_bytes"] == int(GIB / 2 / worst)
+    assert advice["algorithm"] == "lz4"
+    disksize, limit = advice["disksize_bytes"], advice["limit_bytes"]
+    assert disksize is not None and limit is not None
+    assert disksize == int(GIB / 2 / worst) // MIB * MIB
+    assert disksize * share <= limit <= GIB / 2
+    assert lz4["gain_bytes"] == int(disksize * (1 - worst))
+    assert lz4["us_per_kib_gained"] == pytest.approx(0.8 * 7 / ((1 - share) * 4))
+    assert [each["is_in_kernel"] for each in advice["candidates"]] == [True, False]
+    assert "does not have zstd" in advice["warnings"][0]
+    by_hand, generator = advice["settings"]
+    assert f"echo {disksize // MIB}M > $z/disksize" in by_hand["apply"]
+    assert "swapoff" in by_hand["undo"] and "hot_remove" in by_hand["undo"]
+    assert f"zram-size = {disksize // MIB}\n" in generator["apply"]
+    assert described(advice)
+
+
+def test_memory_on_the_command_line_replaces_that_of_the_sample(tmp_path: Path) -> None:
+    path = written(tmp_path, sample())
+    whole, half = advise_zram(path), advise_zram(path, memory="512MiB")
+    assert whole["collapse_bytes"] and half["collapse_bytes"]
+    assert half["collapse_bytes"] * 2 == pytest.approx(whole["collapse_bytes"], abs=2)
+    with pytest.raises(UsageError):
+        advise_zram(path, memory="1MiB")
+
+
+def test_recompression_is_set_up_where_the_kernel_has_it(tmp_path: Path) -> None:
+    zram = {"algorithms": ["lz4", "zstd"], "has_recompression": True}
+    advice = advise_zram(written(tmp_path, sample(zram=zram)))
+    assert "algo=zstd priority=1" in advice["settings"][0]["apply"]
+    assert "recompress" in advice["settings"][2]["apply"]
+    assert advice["warnings"] == []
+
+
+def test_pages_that_do_not_compress_get_no_zram(tmp_path: Path) -> None:
+    found = sample()
+    found["total"] |= {"same_filled_share": 0.0, "algorithms": {"lz4": algorithm(4096.0, 5.0, 2.0)}}
+    advice = advise_zram(written(tmp_path, found))
+    assert (advice["algorithm"], advice["disksize_bytes"]) == (None, None)
+    assert (advice["collapse_bytes"], advice["settings"]) == (0, [])
+    assert "gains nothing" in advice["warnings"][0]
+
+
+@pytest.mark.parametrize(
+    ("sampled", "error", "verdict"), [(999, 1.0, "too few pages"), (1000, 64.1, "unsure")]
+)
+def test_little_evidence_gives_no_size(
+    tmp_path: Path, sampled: int, error: float, verdict: str
+) -> None:
+    found = sample()
+    found["total"] |= {
+        "pages_sampled": sampled,
+        "algorithms": {"lz4": algorithm(1280.0, 5.0, 2.0, 0.5 * error)},
+    }
+    advice = advise_zram(written(tmp_path, found))
+    assert advice["evidence"]["verdict"] == verdict
+    assert advice["evidence"]["remedy"] and advice["settings"] == []
+    assert advice["disksize_bytes"] is None and advice["collapse_bytes"] is None
+
+
+def recording(folder: Path, accesses: int, seconds: float) -> Path:
+    """Pages of the process `work` that leave and come back at random."""
+    numbers = random.Random(1)
+    path = folder / "work.csv"
+    lines = ["time_s,event,process,page,state,kind"]
+    away: set[int] = set()
+    for number in range(accesses):
+        page = numbers.randrange(2000)
+        event = "in" if page in away else "out"
+        away ^= {page}
+        lines.append(f"{number * seconds / accesses:.6f},{event},10,{page:#x},D,anon")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_recording_is_replayed_into_each_device(tmp_path: Path) -> None:
+    trace = recording(tmp_path, 30_000, 300.0)
+    advice = advise_zram(written(tmp_path, sample()), trace)
+    assert advice["evidence"]["verdict"] == "enough"
+    nothing = advice["nothing"]
+    assert nothing and nothing["compressed"] == 0 and nothing["slow_writes"] > 10_000
+    for each in advice["candidates"]:
+        replay = each["replay"]
+        assert replay and each["cpu_s"]
+        assert replay["compressed"] + replay["same_filled"] == nothing["slow_writes"]
+        assert 0.15 < replay["same_filled"] / nothing["slow_writes"] < 0.25
+        cpu_us = replay["compressed"] * each["us_compress"]
+        cpu_us += replay["decompressed"] * each["us_decompress"]
+        assert each["cpu_s"] == pytest.approx(cpu_us / 1e6)
+    lz4, zstd = (each["replay"] for each in advice["candidates"])
+    assert lz4 and zstd and zstd["pool_bytes_max"] < lz4["pool_bytes_max"]
+    # 1280 bytes of each page that is not of equal words.
+    stored = lz4["stored_bytes_max"] / 4096
+    assert lz4["pool_bytes_max"] == pytest.approx(stored * 0.8 * 1280, rel=0.1)
+    assert described(advice)
+
+
+def test_a_short_recording_gives_no_size(tmp_path: Path) -> None:
+    trace = recording(tmp_path, 2000, 10.0)
+    advice = advise_zram(written(tmp_path, sample()), trace)
+    assert advice["evidence"]["verdict"] == "too short"
+    assert advice["settings"] == [] and advice["algorithm"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"schema": "pagewise.info/1"}, "schema"),
+        ({"memory_bytes": -1}, "memory_bytes"),
+        ({"memory_bytes": True}, "memory_bytes"),
+        ({"page_bytes": 1e300}, "page_bytes"),
+        ({"processes": 7}, "processes"),
+        ({"processes": [7]}, "processes[0]"),
+        ({"total": None}, "total"),
+        ({"total": {}}, "total.pages_sampled"),
+        ({"zram": []}, "zram"),
+    ],
+)
+def test_an_invalid_file_is_refused_with_the_place(change: dict[str, Any], place: str) -> None:
+    with pytest.raises(UnreadableInput) as caught:
+        parsed(json.dumps(sample(**change)), "pages.json")
+    assert caught.value.position == place
+    assert "pages.json" in str(caught.value)
+
+
+def test_every_damaged_field_is_refused_or_read() -> None:
+    wrong: list[Any] = [None, "x", -1, 1e400, [], {}, [[]], float("nan")]
+    for field in ("pool_bytes_per_page", "us_compress", "size_step_bytes", "size_shares"):
+        for value in wrong:
+            found = sample()
+            found["total"]["algorithms"]["lz4"][field] = value
+            with pytest.raises(UnreadableInput):
+                parsed(json.dumps(found), "pages.json")
+    for text in ("", "{", "[" * 100_000, "7", "null"):
+        with pytest.raises(UnreadableInput):
+            parsed(text, "pages.json")
+
+
+def test_an_absent_file_is_unreadable(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput):
+        advise_zram(str(tmp_path / "none.json"))
+
+
+def test_the_share_counts_pages_of_equal_words_as_metadata() -> None:
+    pages = parsed(json.dumps(sample()), "pages.json")
+    lz4 = pages.total.algorithms["lz4"]
+    assert pool_share(pages.total, lz4, 4096) == pytest.approx((0.8 * 1280 + 24) / 4096)
+
+
+def test_the_core_refuses_an_invalid_request(tmp_path: Path) -> None:
+    trace = recording(tmp_path, 100, 10.0)
+    request = json.dumps({"seed": 1, "algorithms": [], "devices": [{"disksize_bytes": 0}]})
+    with pytest.raises(UsageError):
+        _core.simulate_zram(str(trace), None, None, [], request=request)
