@@ -35,7 +35,9 @@ pub mod store;
 pub mod table;
 mod text;
 mod timeline;
+pub mod tracedat;
 mod varint;
+mod whole;
 mod zeros;
 mod zeros_counted;
 
