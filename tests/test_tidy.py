@@ -139,6 +139,7 @@ CATALOGS_OF_FILES = {
     "crates/testkit/src/eviction/mod.rs": "models of the eviction policies",
     "crates/trace/src/formats/mod.rs": "formats of recordings",
     "crates/trace/src/references/formats/mod.rs": "formats of references",
+    "crates/trace/src/system/formats/mod.rs": "formats of system traces",
 }
 
 

@@ -623,6 +623,9 @@ class Events(TypedDict):
     """Processes with their number of events; of very many, those with most events."""
     processes_all: int
     """Number of all processes."""
+    questions: NotRequired[list[SystemQuestion]]
+    """Questions about the whole system, and what the trace lacks for them; absent for recordings
+    that are no system traces."""
     absent: list[str]
     """Data that the recording lacks, in words."""
     ruled_out: list[str]
@@ -779,6 +782,9 @@ class Header(TypedDict):
     """Counts of pages of zeros; `None` if their events are not marked."""
     shortage: NotRequired[Shortage | None]
     """Stalls and kills; `None` if the recording has neither."""
+    system: NotRequired[SystemContents | None]
+    """What a system trace, such as one of Perfetto, has beside its events; `None` for other
+    recordings."""
     losses: list[Loss]
     """What was lost or skipped."""
     rejects: list[Reject]
@@ -1873,6 +1879,38 @@ class System(TypedDict):
     """Features of the kernel."""
 
 
+class SystemContents(TypedDict):
+    """Counts of a system trace beside those of its kernel events."""
+
+    sessions: int
+    """Recording sessions that the file joins."""
+    packets: dict[str, int]
+    """Packets by the name of their field; a packet with several counts under each."""
+    generic_events: dict[str, int]
+    """Kernel events without a message of their own, which `events` counts as `generic`, by the
+    kernel's name."""
+    facts: dict[str, int]
+    """Events by what they say, such as `launch` or `lmkd_kill`; only those that occur."""
+    unknown_fields: list[UnknownField]
+    """Fields of messages that pagewise does not know."""
+    skipped_bytes: int
+    """Bytes of the file that are not read: of parts that are cut, damaged or too large."""
+    clock_problems: dict[str, int]
+    """Times that are out of order, or on a clock that the trace does not relate to others."""
+
+
+class SystemQuestion(TypedDict):
+    """A question that a system trace may answer."""
+
+    question: str
+    """The question, in words."""
+    is_answered: bool
+    """Whether the trace has what the answer needs."""
+    switch_on: list[str]
+    """What to switch on in the next trace, as lines of a Perfetto config; empty if it is
+    answered."""
+
+
 class TierCounts(TypedDict):
     """Page operations of one tier."""
 
@@ -1942,6 +1980,17 @@ class Transfer(TypedDict):
     """Read bandwidth after the set-up, in megabytes (10^6 bytes) per second."""
     write_bandwidth_mb_s: NotRequired[Figure | None]
     """Write bandwidth, if known."""
+
+
+class UnknownField(TypedDict):
+    """A field of a message that pagewise does not know."""
+
+    message: str
+    """Name of the message."""
+    number: int
+    """Number of the field; 0 for further fields of very many."""
+    count: int
+    """Number of occurrences of the field."""
 
 
 class Victim(TypedDict):

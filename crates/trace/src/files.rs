@@ -63,6 +63,9 @@ impl Files {
     /// The address of page `page` of a file and its class; `None` beyond a million files.
     pub fn page(&mut self, device: u32, inode: u64, page: u64) -> Option<(u64, PageClass)> {
         let (part, place) = (page >> FILE_PAGE_BITS, page & ((1 << FILE_PAGE_BITS) - 1));
+        if self.files.len() == FILES_MAX && !self.known.contains_key(&(device, inode)) {
+            return None;
+        }
         let known = self.known.entry((device, inode)).or_default();
         let number = match known.parts.iter().find(|(there, _)| *there == part) {
             Some(&(_, number)) => number,

@@ -8,6 +8,7 @@ use types::PAGE_BYTES;
 
 use crate::recording::About;
 use crate::store::SCHEMA;
+use crate::system::Contents;
 use crate::{File, Processes, Shortage, Zeros};
 
 /// What the pages of a trace are.
@@ -100,6 +101,9 @@ pub struct Header {
     /// Stalls and kills; `None` if the recording has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortage: Option<Shortage>,
+    /// What a system trace, such as one of Perfetto, has beside its events; `None` for other recordings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<Contents>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
     /// The first lines that could not be read; `losses` counts them all.
@@ -191,6 +195,7 @@ impl Header {
             recorded_ns: None,
             zeros: None,
             shortage: None,
+            system: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

@@ -9,6 +9,7 @@ use types::ProcessId;
 use crate::files::Files;
 use crate::recording::About;
 use crate::renumber::Renumber;
+use crate::system::Contents;
 use crate::{
     Error, ErrorKind, Killed, Loss, Position, Processes, Reject, SPACES_MAX, Shortage, Zeros,
 };
@@ -51,6 +52,8 @@ pub struct Ledger {
     pub files: Files,
     /// The recorder's description of each recording, in the order in which they were opened.
     pub recorders: Vec<About>,
+    /// What a system trace has beside its events.
+    pub system: Option<Contents>,
     /// Stalls and kills.
     pub shortage: Shortage,
     /// The first and the last time that the recorder noted apart from its events.

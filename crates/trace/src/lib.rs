@@ -32,6 +32,7 @@ mod sniff;
 mod source;
 mod stage;
 pub mod store;
+pub mod system;
 pub mod table;
 mod text;
 mod timeline;

@@ -330,6 +330,7 @@ impl Pipeline {
         self.header.recorded_ns = self.ledger.recorded_ns();
         self.header.zeros = self.ledger.zeros();
         self.header.shortage = self.ledger.shortage.known();
+        self.header.system = self.ledger.system.take();
         self.header.disordered = self.mapper.disordered();
         self.header.losses = self.ledger.losses();
         self.header.rejects = self.ledger.rejects().1.to_vec();

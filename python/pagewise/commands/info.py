@@ -142,7 +142,9 @@ def summary(result: Events) -> list[tuple[str, str]]:
     processes = sorted(active, key=lambda process: -process["events"])
     named = [process["name"] or f"pid {process['pid']}" for process in processes]
     has_only_kills = result["events"].get("moment") and not header["events"]
-    kind = "kills" if has_only_kills else header["kind"]
+    kind: str = "kills" if has_only_kills else header["kind"]
+    if header.get("system") and not header["events"]:
+        kind = "system trace"
     rows = [
         ("kind", f"{kind}, imported from {format_in_words(header['format'])}"),
         ("events", format_count(header["events"])),
@@ -160,11 +162,36 @@ def summary(result: Events) -> list[tuple[str, str]]:
     if zeros := result.get("zero_pages"):
         rows.append(("pages of zeros", zeros_beside_the_kernel(zeros)))
     rows += machine_rows(recorded(header))
+    rows += system(result)
     rows += [("absent", what) for what in result["absent"]]
     rows += [*lost_records(header["losses"]), *disorder(header["disordered"])]
     rows += [("ruled out", what) for what in result["ruled_out"]]
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows
+
+
+def system(result: Events) -> list[tuple[str, str]]:
+    """What a system trace has, and which questions about the system it answers."""
+    contents = result["header"].get("system")
+    if not contents:
+        return []
+    counts = sorted(result["events"].items(), key=lambda row: -row[1])
+    listed = [f"{format_count(count)} {name}" for name, count in counts]
+    rows = [("kernel events", shortened(listed, len(listed)) or "none")]
+    if (sessions := contents["sessions"]) > 1:
+        rows.append(("sessions", format_count(sessions)))
+    for row in result.get("questions", []):
+        if row["is_answered"]:
+            rows.append(("answers", row["question"]))
+    for row in result.get("questions", []):
+        if not row["is_answered"]:
+            rows.append(("does not answer", row["question"]))
+            rows += [("  switch on", line) for line in row["switch_on"]]
+    if unknown := contents["unknown_fields"]:
+        fields = [f"{row['message']} {row['number']}" for row in unknown]
+        rows.append(("unknown fields", shortened(fields, len(fields))))
+    clock = contents["clock_problems"].items()
+    return rows + [("clock", f"{format_count(count)} {what}") for what, count in clock]
 
 
 def lost_records(losses: Sequence[Loss]) -> list[tuple[str, str]]:

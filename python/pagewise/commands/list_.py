@@ -10,6 +10,7 @@ import typer
 from pagewise import _core
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
+from pagewise.recipes import RECIPES
 from pagewise.studies import none_installed, studies
 from pagewise.terminal import Verbatim, figures, show, show_json
 
@@ -21,6 +22,7 @@ FAMILIES = (
     "architectures",
     "allocators",
     "devices",
+    "recipes",
     "studies",
 )
 
@@ -41,9 +43,12 @@ class Entry(TypedDict):
     summary: str
     options: NotRequired[list[Option]]
     example: NotRequired[str]
+    perfetto: NotRequired[str]
+    trace_cmd: NotRequired[str]
+    bpftrace: NotRequired[str]
 
 
-EXAMPLES = ("pagewise list architectures",)
+EXAMPLES = ("pagewise list architectures", "pagewise list recipes")
 
 
 def run(
@@ -75,6 +80,12 @@ def run(
         ]
         if lines:
             show(figures([name, ""], lines, words=2), "")
+    for entry in catalog["recipes"] if family == "recipes" else ():
+        texts = [f"# {entry['name']}: perfetto --txt -c CONFIG -o TRACE, with this CONFIG"]
+        texts += entry["perfetto"].splitlines()
+        texts += [f"# {entry['name']}: trace-cmd, or bpftrace in short", entry["trace_cmd"]]
+        texts += [f"bpftrace -e '{entry['bpftrace']}'", ""]
+        show(*map(Verbatim, texts))
     examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
     if examples:
         show("Examples:", *map(Verbatim, examples))
@@ -97,6 +108,17 @@ def rows(family: str) -> Sequence[Entry]:
         return [
             {"name": study.name, "summary": study.summary, "example": study.example}
             for study in studies()
+        ]
+    if family == "recipes":
+        return [
+            {
+                "name": recipe.name,
+                "summary": recipe.summary,
+                "perfetto": recipe.perfetto(),
+                "trace_cmd": recipe.trace_cmd(),
+                "bpftrace": recipe.bpftrace,
+            }
+            for recipe in RECIPES
         ]
     listing: Mapping[str, Callable[[], Sequence[Mapping[str, object]]]] = {
         "formats": _core.formats,

@@ -12,14 +12,17 @@ mod ftrace;
 mod ids;
 mod msr;
 mod oracle;
+mod perfetto;
 mod pgw;
 mod recording;
 mod requests;
 mod swap_events;
+mod system_records;
 mod vscsi;
 
 pub use blockcsv::CsvColumns;
 pub(crate) use blockcsv::columns;
+pub(crate) use requests::operation_of_rwbs;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -123,6 +126,7 @@ pub const CATALOG: &[Format] = &[
     blktrace::FORMAT,
     events::FORMAT,
     ftrace::FORMAT,
+    perfetto::FORMAT,
     blkparse::FORMAT,
     msr::FORMAT,
     vscsi::FORMAT,

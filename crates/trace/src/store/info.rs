@@ -8,6 +8,7 @@ use serde::Serialize;
 use types::{EventFlags, EventKind, Events, Progress};
 
 use crate::recording::moments;
+use crate::system::{Contents, Question};
 use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
@@ -53,6 +54,10 @@ pub struct Info {
     pub processes: Vec<ProcessInfo>,
     /// Number of all processes.
     pub processes_all: usize,
+    /// Questions about the whole system, and what the trace lacks for them; absent for recordings that are no
+    /// system traces.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub questions: Vec<Question>,
     /// Data that the recording lacks, in words.
     pub absent: Vec<String>,
     /// Analyses that are therefore impossible, in words.
@@ -175,6 +180,7 @@ impl Counts {
                 kernel_outs: zeros.kernel_outs,
                 kernel_ins: zeros.kernel_ins,
             }),
+            questions: header.system.as_ref().map(Contents::questions).unwrap_or_default(),
             absent,
             ruled_out,
             header: Header { processes: header.processes.first(PROCESSES_TOLD), ..header.clone() },

@@ -10,6 +10,7 @@ use super::layout::ROW_GROUP_ROWS;
 use super::{Reader, SCHEMA, Writer, info, join, save, slice};
 use crate::recording::{About, Disk, Missing, System};
 use crate::renumber::Renumber;
+use crate::system::Contents;
 use crate::{Error, ErrorKind, Header, Loss, Reject, Rows, Source, TraceKind, page_key, table};
 
 fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
@@ -33,6 +34,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         recorder: None,
         further_recorders: Vec::new(),
         shortage: None,
+        system: Some(Contents { sessions: 1, ..Contents::default() }),
         recorded_ns: None,
         zeros: None,
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],

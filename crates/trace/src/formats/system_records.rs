@@ -1,0 +1,233 @@
+//! The records of a system trace, for every format of these: block requests, or pages of files. All events are
+//! counted.
+
+use std::collections::HashMap;
+
+use types::{EventFlags, ProcessId};
+
+use super::ReadOptions;
+use super::requests::{believed, device_name, sectors_to_bytes};
+use crate::Error;
+use crate::input::Input;
+use crate::ledger::Ledger;
+use crate::record::{Mapping, Operation, Record, RecordReader, Stage, Traits};
+use crate::system::{
+    BlockRequest, BlockStage, Contents, Event, Facts, Kind, Name, Sorted, SystemReader, Tally,
+};
+
+/// Records per call of `read`, and one event's more.
+const RECORDS_PER_READ: usize = 1 << 14;
+
+/// Bytes of the file that are read ahead to learn what it has.
+const LOOKED_AT_BYTES: u64 = 16 << 20;
+
+/// Threads whose process is remembered.
+const THREADS_MAX: usize = 1 << 20;
+
+type Open = fn(Input) -> Result<Box<dyn SystemReader>, Error>;
+
+/// Opens the records of a system trace; `open_ahead` opens a reader to look at the beginning. Without a mapping, the file's events decide: requests make it a block
+/// trace, and otherwise pages of files a swap trace.
+pub(super) fn open(
+    mut input: Input,
+    options: &ReadOptions,
+    open: Open,
+    open_ahead: Open,
+) -> Result<Box<dyn RecordReader>, Error> {
+    let is_of_pages = match options.mapping {
+        Some(Mapping::Block | Mapping::Objects) => false,
+        mapping => {
+            let ahead = input.again()?;
+            let found = look_ahead(ahead, open_ahead, mapping == Some(Mapping::Swap));
+            found.has_pages && (mapping.is_some() || !found.has_requests)
+        }
+    };
+    Ok(Box::new(SystemRecords {
+        reader: Sorted::new(open(input)?),
+        is_of_pages,
+        events: Vec::new(),
+        taken: 0,
+        is_read: false,
+        tally: Tally::default(),
+        facts: Facts::default(),
+        threads: HashMap::new(),
+    }))
+}
+
+/// What the beginning of a file has.
+#[derive(Default)]
+struct Found {
+    has_requests: bool,
+    has_pages: bool,
+}
+
+/// Reads the beginning of a file until the answer is certain. An error ends it, and comes again when the file
+/// is read.
+fn look_ahead(input: Input, open: Open, wants_pages: bool) -> Found {
+    let mut found = Found::default();
+    let meter = input.meter();
+    let Ok(mut reader) = open(input) else { return found };
+    let (mut events, mut tally) = (Vec::new(), Tally::default());
+    while reader.read(&mut events, &mut tally).unwrap_or(false) || !events.is_empty() {
+        for event in events.drain(..) {
+            match event.kind {
+                Kind::Block(_) => found.has_requests = true,
+                Kind::PageAdded { .. } | Kind::PageDeleted { .. } => found.has_pages = true,
+                _ => {}
+            }
+        }
+        let is_certain = if wants_pages { found.has_pages } else { found.has_requests };
+        if is_certain || meter.bytes() > LOOKED_AT_BYTES {
+            break;
+        }
+    }
+    found
+}
+
+struct SystemRecords {
+    reader: Sorted<Box<dyn SystemReader>>,
+    is_of_pages: bool,
+    /// Events that are read; `taken` of them have become records.
+    events: Vec<Event>,
+    taken: usize,
+    is_read: bool,
+    tally: Tally,
+    facts: Facts,
+    /// Process of each thread, and name of each process under its own number.
+    threads: HashMap<u32, (u32, Name)>,
+}
+
+impl RecordReader for SystemRecords {
+    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        if self.taken == self.events.len() {
+            if self.is_read {
+                self.finish(ledger);
+                return Ok(false);
+            }
+            self.events.clear();
+            self.taken = 0;
+            self.is_read = !self.reader.read(&mut self.events, &mut self.tally)?;
+        }
+        let full = records.len() + RECORDS_PER_READ;
+        while let Some(&event) = self.events.get(self.taken)
+            && records.len() < full
+        {
+            self.taken += 1;
+            self.facts.add(&event, self.reader.names());
+            self.take(&event, records, ledger);
+        }
+        Ok(true)
+    }
+
+    fn traits(&self) -> Traits {
+        if self.is_of_pages { Traits::PAGE_EVENTS } else { Traits::BLOCK_EVENTS }
+    }
+}
+
+impl SystemRecords {
+    fn take(&mut self, event: &Event, records: &mut Vec<Record>, ledger: &mut Ledger) {
+        match event.kind {
+            Kind::Thread { tid, pid, .. } => self.know(tid, pid, Name::NONE),
+            Kind::Process { pid, name, .. } => self.know(pid, pid, name),
+            Kind::Block(block) if !self.is_of_pages => {
+                self.request(event, block, records, ledger);
+            }
+            Kind::PageAdded { device, inode, page, order } if self.is_of_pages => {
+                self.pages(
+                    Operation::Request,
+                    event,
+                    (device, inode, page, order),
+                    records,
+                    ledger,
+                );
+            }
+            Kind::PageDeleted { device, inode, page, order } if self.is_of_pages => {
+                self.pages(Operation::Evict, event, (device, inode, page, order), records, ledger);
+            }
+            _ => {}
+        }
+    }
+
+    fn know(&mut self, tid: u32, pid: u32, name: Name) {
+        if self.threads.len() < THREADS_MAX || self.threads.contains_key(&tid) {
+            self.threads.insert(tid, (pid, name));
+        }
+    }
+
+    /// The process of a thread, under its own name if the trace has it, and else that of the thread.
+    fn process(&self, tid: u32, comm: Name, ledger: &mut Ledger) -> ProcessId {
+        let pid = self.threads.get(&tid).map_or(tid, |&(pid, _)| pid);
+        let name = match self.threads.get(&pid) {
+            Some(&(_, name)) if name != Name::NONE => name,
+            _ if pid == tid => comm,
+            _ => Name::NONE,
+        };
+        ledger.named_process(pid, self.reader.names().bytes_of(name))
+    }
+
+    fn request(
+        &self,
+        event: &Event,
+        block: BlockRequest,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) {
+        let sectors = u64::from(block.sectors);
+        let bytes = sectors_to_bytes(sectors, block.operation).unwrap_or(u64::MAX);
+        let stage = match block.stage {
+            BlockStage::Queue => Stage::Queue,
+            BlockStage::Issue => Stage::Issue,
+            BlockStage::Complete => Stage::Complete,
+        };
+        records.push(Record {
+            time_ns: event.time_ns,
+            bytes,
+            process: self.process(event.tid, block.comm, ledger),
+            device: ledger.device(device_name(block.device).as_bytes()),
+            stage,
+            ..Record::new(believed(block.operation, bytes, ledger), block.sector)
+        });
+    }
+
+    /// Appends the pages of a page-cache event.
+    fn pages(
+        &self,
+        operation: Operation,
+        event: &Event,
+        (device, inode, first, order): (u32, u64, u64, u8),
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) {
+        let process = self.process(event.tid, Name::NONE, ledger);
+        for place in 0..1u64 << order {
+            match ledger.files.page(device, inode, first.wrapping_add(place)) {
+                Some((address, class)) => records.push(Record {
+                    time_ns: event.time_ns,
+                    process,
+                    flags: EventFlags::FILE.with_class(class),
+                    ..Record::new(operation, address)
+                }),
+                None => ledger.lose("pages of files beyond the first million", 1),
+            }
+        }
+    }
+
+    /// Moves the counts into the ledger, at the end of the file.
+    fn finish(&mut self, ledger: &mut Ledger) {
+        let tally = std::mem::take(&mut self.tally);
+        for (event, count) in tally.events() {
+            ledger.see(event.as_bytes(), count);
+        }
+        for (what, count) in tally.losses() {
+            ledger.lose(what, count);
+        }
+        for time_ns in self.facts.times_ns().into_iter().flatten() {
+            ledger.note_time(u64::try_from(time_ns).unwrap_or(0));
+        }
+        let contents = Contents::new(&tally, self.facts.take_counts());
+        match &mut ledger.system {
+            Some(known) => known.join(contents),
+            none => *none = Some(contents),
+        }
+    }
+}

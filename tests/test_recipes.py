@@ -1,0 +1,36 @@
+"""`pagewise list recipes`: Perfetto accepts the configurations, and info knows their events."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from google.protobuf import text_format
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+from pagewise.recipes import RECIPES, Recipe
+
+PAGEWISE = Path(sys.executable).with_name("pagewise")
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_a_configuration_is_parsed_back(recipe: Recipe) -> None:
+    config = text_format.Parse(recipe.perfetto(), protos.TraceConfig())
+    sources = {source.config.name: source.config for source in config.data_sources}
+    ftrace = sources["linux.ftrace"].ftrace_config
+    assert tuple(ftrace.ftrace_events) == recipe.ftrace
+    assert ftrace.compact_sched.enabled
+    assert config.duration_ms == 60_000
+    assert ("linux.sys_stats" in sources) == recipe.has_counters
+    known = {field.name for field in protos.FtraceEvent.DESCRIPTOR.fields}
+    assert {event.split("/")[1] for event in recipe.ftrace} <= known
+
+
+def test_the_list_has_every_recipe_whole() -> None:
+    listed = subprocess.check_output([PAGEWISE, "list", "recipes"], text=True, timeout=60)
+    rows = subprocess.check_output([PAGEWISE, "list", "recipes", "--json"], text=True, timeout=60)
+    assert [row["name"] for row in json.loads(rows)["recipes"]] == [row.name for row in RECIPES]
+    for recipe in RECIPES:
+        assert recipe.perfetto() in listed
+        assert recipe.trace_cmd() in listed.splitlines()
