@@ -1,7 +1,7 @@
 //! The events of trace.dat files, compared with what `trace-cmd report` prints. Needs trace-cmd; a test
 //! says why it skips. `PAGEWISE_TRACE_DAT` names another file to compare.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use trace::input::Input;
@@ -58,7 +58,7 @@ fn compare(path: &Path) -> Option<usize> {
     let comms: std::collections::HashMap<i32, String> = (0..1 << 22)
         .filter_map(|pid| Some((pid, String::from_utf8_lossy(file.comm(pid)?).into_owned())))
         .collect();
-    while let Some(event) = file.next().unwrap() {
+    while let Some(event) = file.next_event().unwrap() {
         let comm = match event.pid {
             0 => "<idle>",
             pid => comms.get(&pid).map_or("<...>", String::as_str),
@@ -81,18 +81,18 @@ fn compare(path: &Path) -> Option<usize> {
 
 #[test]
 fn events_equal_those_of_trace_cmd_report() {
-    let shared = std::env::var("PAGEWISE_SHARED").unwrap_or_else(|_| "/work/shared".to_owned());
-    let sample = PathBuf::from(shared).join("data/formats/trace-dat/trappy_trace_v6.dat");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let sample = root.join("shared/data/formats/trace-dat/trappy_trace_v6.dat");
     if let Ok(other) = std::env::var("PAGEWISE_TRACE_DAT") {
         let events = compare(Path::new(&other)).expect("trace-cmd reads the file");
         println!("{other}: {events} events are equal");
     }
     if !sample.exists() {
-        eprintln!("skipped: {} is absent", sample.display());
+        testkit::skipped("the public sample of trace.dat is not on this machine");
         return;
     }
     let Some(events) = compare(&sample) else {
-        eprintln!("skipped: trace-cmd is not installed");
+        testkit::skipped("trace-cmd is not installed");
         return;
     };
     assert_eq!(events, 525);
@@ -104,7 +104,9 @@ fn events_equal_those_of_trace_cmd_report() {
         let arguments =
             ["convert", "-i", &sample, "--file-version", "7", "--compression", compression, "-o"];
         if trace_cmd(&arguments, &converted).is_none() {
-            eprintln!("skipped: trace-cmd cannot convert to version 7 with {compression}");
+            testkit::skipped(&format!(
+                "trace-cmd does not convert to version 7 with {compression}"
+            ));
             continue;
         }
         assert_eq!(compare(&converted), Some(events), "{compression}");

@@ -63,6 +63,11 @@ impl Chunks {
         Chunks { part, order, next: part.offset, end, left: None }
     }
 
+    /// Bytes in the file that were read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.next - self.part.offset
+    }
+
     /// Reads the next chunk into `chunk` and returns its offset in the file; `None` at the end.
     pub(super) fn read(
         &mut self,

@@ -9,6 +9,9 @@ use super::format::EventFormat;
 use super::order::ByteOrder;
 use crate::Error;
 
+/// The first bytes of every trace.dat file.
+pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
 /// The most CPUs of all instances. The kernel's own limit is 8192 (NR_CPUS on x86-64).
 pub(super) const CPUS_MAX: u64 = 1 << 16;
 

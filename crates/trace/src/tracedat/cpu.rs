@@ -81,6 +81,11 @@ impl Cpu {
         self.chunk.capacity()
     }
 
+    /// Bytes in the file that were read.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.chunks.bytes_read()
+    }
+
     /// The bytes of the event.
     #[inline]
     pub(super) fn event(&self) -> &[u8] {

@@ -45,6 +45,13 @@ impl Cursor {
         Error::new(ErrorKind::Corrupt, self.whole.path(), message).at(Position::Byte(section))
     }
 
+    /// The error for a file with the text of a latency tracer.
+    pub(super) fn holds_text(&self) -> Error {
+        self.corrupt(
+            "holds the text of a latency tracer, not events: import the output of `trace-cmd report`",
+        )
+    }
+
     /// Bytes that are left.
     pub(super) fn left(&self) -> u64 {
         self.whole.length().saturating_sub(self.at)

@@ -11,6 +11,7 @@ mod order;
 mod v6;
 mod v7;
 
+pub use contents::MAGIC;
 pub use cpu::Lost;
 pub use format::{EventFormat, Field, FieldKind, Place, Value};
 
@@ -25,9 +26,6 @@ use order::ByteOrder;
 use crate::Error;
 use crate::input::Input;
 use crate::whole::Whole;
-
-/// The first bytes of every trace.dat file.
-pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 /// Memory for the chunks of all CPUs. A chunk is 64 KiB, or as long as trace-cmd packed it.
 const HELD_BYTES_MAX: usize = 256 << 20;
@@ -161,16 +159,21 @@ impl TraceDat {
         })
     }
 
-    /// Events so far whose kind the file does not describe.
-    pub fn unknown(&self) -> u64 {
-        self.unknown
+    /// Events since the last call whose kind the file does not describe.
+    pub fn take_unknown(&mut self) -> u64 {
+        std::mem::take(&mut self.unknown)
+    }
+
+    /// Bytes of the events of all CPUs that were read so far, as they lie in the file.
+    pub fn bytes_read(&self) -> u64 {
+        self.cpus.iter().map(Cpu::bytes_read).sum()
     }
 
     /// The next event in the order of times; of equal times, the one of the lower CPU. `None` at the end.
     ///
     /// # Errors
     /// `Corrupt` with the position if the data of a CPU is damaged; `Io` if it cannot be read.
-    pub fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
+    pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Error> {
         loop {
             if let Some(index) = self.current.take() {
                 self.advance(index)?;
@@ -258,9 +261,7 @@ fn read_contents(whole: &Whole) -> Result<Contents, Error> {
     Ok(contents)
 }
 
-/// The error for a file of `trace-cmd` with the text of a latency tracer.
-fn holds_text(cursor: &Cursor) -> Error {
-    cursor.corrupt(
-        "holds the text of a latency tracer, not events: import the output of `trace-cmd report`",
-    )
-}
+#[cfg(test)]
+pub(crate) mod sample;
+#[cfg(test)]
+mod tests;

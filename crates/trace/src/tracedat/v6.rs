@@ -34,7 +34,7 @@ pub(super) fn read(
         cursor.fill(&mut word)?;
     }
     if &word == LATENCY {
-        return Err(super::holds_text(cursor));
+        return Err(cursor.holds_text());
     }
     if &word != FLYRECORD {
         return Err(cursor.corrupt("expected `flyrecord` or `latency`"));

@@ -62,7 +62,7 @@ pub(super) fn read(
         contents.read_comms(&mut file.section(at, option::CMDLINES)?.0)?;
     }
     if buffers.is_empty() && sections[6].is_some() {
-        return Err(super::holds_text(cursor));
+        return Err(cursor.holds_text());
     }
     for mut buffer in buffers {
         file.read_buffer(&mut buffer, contents)?;
