@@ -59,7 +59,9 @@ pub(super) struct Chunks {
 
 impl Chunks {
     pub(super) fn new(part: CpuPart, order: ByteOrder) -> Chunks {
-        let end = part.offset.saturating_add(part.length);
+        // trace-cmd 3.1.6 does not count the number of chunks, 4 bytes, in the length.
+        let count_bytes = if part.compression == Compression::None { 0 } else { 4 };
+        let end = part.offset.saturating_add(part.length).saturating_add(count_bytes);
         Chunks { part, order, next: part.offset, end, left: None }
     }
 

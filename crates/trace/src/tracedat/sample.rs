@@ -188,7 +188,9 @@ pub(crate) fn v7(is_big: bool, is_packed: bool) -> Vec<u8> {
         } else {
             file.text(&pages);
         }
-        parts.push((at, file.1.len() as u64 - at));
+        // As trace-cmd does, without the number of chunks.
+        let count_bytes = if is_packed { 4 } else { 0 };
+        parts.push((at, file.1.len() as u64 - at - count_bytes));
     }
     let mut option = Bytes(is_big, Vec::new());
     option.number(buffer, 8).text(b"\0local\0").number(PAGE as u64, 4).number(2, 4);
