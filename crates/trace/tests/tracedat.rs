@@ -70,12 +70,13 @@ fn compare(path: &Path) -> Option<usize> {
         .filter(|line| !line.starts_with("cpus=") && !line.trim().is_empty())
         .map(line_of)
         .collect();
-    let mut file = TraceDat::open(&mut Input::open(path, false).unwrap()).unwrap();
+    let mut input = Input::open(path, false).expect("the file is there");
+    let mut file = TraceDat::open(&mut input).expect("the file is valid");
     let mut ours = Vec::new();
     let comms: std::collections::HashMap<i32, String> = (0..1 << 22)
         .filter_map(|pid| Some((pid, String::from_utf8_lossy(file.comm(pid)?).into_owned())))
         .collect();
-    while let Some(event) = file.next_event().unwrap() {
+    while let Some(event) = file.next_event().expect("the file is valid") {
         let comm = match event.pid {
             0 => "<idle>",
             pid => comms.get(&pid).map_or("<...>", String::as_str),

@@ -59,7 +59,7 @@ impl Clock {
         let scaled = match self.scale {
             None => time,
             Some((factor, shift)) => {
-                (u128::from(time) * u128::from(factor) >> shift.min(127)) as u64
+                ((u128::from(time) * u128::from(factor)) >> shift.min(127)) as u64
             }
         };
         (scaled as i64).wrapping_add(self.offset_ns)

@@ -154,7 +154,7 @@ pub(crate) fn v6(is_big: bool) -> Vec<u8> {
 /// A file of version 7, compressed or not.
 pub(crate) fn v7(is_big: bool, is_packed: bool) -> Vec<u8> {
     let mut file = begin(b"7", is_big);
-    file.text(if is_packed { b"zstd\01.5\0" } else { b"none\0\0" });
+    file.text(if is_packed { b"zstd\x001.5\0" } else { b"none\0\0" });
     let place = file.1.len();
     file.number(0, 8);
     let section = |file: &mut Bytes, id: u64, content: &[u8]| {

@@ -8,8 +8,11 @@ fn open(bytes: &[u8]) -> Result<TraceDat, Error> {
     TraceDat::open(&mut Input::from_bytes("sample", bytes.to_vec())?)
 }
 
-/// Time, CPU, thread, name and a number of every event.
-fn read(bytes: &[u8]) -> Result<(Vec<(i64, u32, i32, String, u64)>, TraceDat), Error> {
+/// Time, CPU, thread, name and a number of an event.
+type Brief = (i64, u32, i32, String, u64);
+
+/// Every event, in short, and the file at its end.
+fn read(bytes: &[u8]) -> Result<(Vec<Brief>, TraceDat), Error> {
     let mut file = open(bytes)?;
     let mut events = Vec::new();
     while let Some(event) = file.next_event()? {

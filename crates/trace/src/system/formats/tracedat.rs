@@ -34,7 +34,7 @@ pub fn open(mut input: Input) -> Result<Box<dyn SystemReader>, Error> {
         decoders[place] = decoder(&format.name);
     }
     let names = Names::default();
-    Ok(Box::new(Reader { input, file, decoders, names, lost: tracedat::Lost::default() }))
+    Ok(Box::new(Reader { input, file, decoders, names, is_finished: false }))
 }
 
 struct Reader {
@@ -44,8 +44,8 @@ struct Reader {
     /// By the number of the event.
     decoders: Vec<Option<Decoder>>,
     names: Names,
-    /// Losses that are in the tally.
-    lost: tracedat::Lost,
+    /// Whether the losses are in the tally.
+    is_finished: bool,
 }
 
 /// The fields of an event, as the decoders ask for them.
@@ -53,9 +53,8 @@ struct EventFields<'file>(tracedat::Event<'file>);
 
 impl Fields for EventFields<'_> {
     fn number(&self, name: &str) -> Option<i64> {
-        let number = self.0.number(name)?;
-        // The kernel's dev_t has 20 bits of minor number, as the decoders expect.
-        Some(number as i64)
+        // A device is the kernel's own number, major << 20 | minor, as the decoders expect it.
+        self.0.number(name).map(|number| number as i64)
     }
 
     fn text(&self, name: &str) -> Option<&[u8]> {
@@ -101,19 +100,21 @@ impl Reader {
         Ok(())
     }
 
-    /// Counts what was lost, and reads the stream to its end. A second call adds nothing.
+    /// Counts what was lost, and reads the stream to its end. A second call does nothing.
     fn finish(&mut self, tally: &mut Tally) -> Result<(), Error> {
-        let (lost, before) = (self.file.lost(), self.lost);
-        tally.lose("events that the kernel lost", lost.events - before.events);
-        tally.lose("gaps with an unknown number of lost events", lost.uncounted - before.uncounted);
+        if std::mem::replace(&mut self.is_finished, true) {
+            return Ok(());
+        }
+        let lost = self.file.lost();
+        tally.lose("events that the kernel lost", lost.events);
+        tally.lose("gaps with an unknown number of lost events", lost.uncounted);
         tally.lose("events of an unknown kind", self.file.take_unknown());
-        if !self.file.has_nanoseconds() && before == tracedat::Lost::default() {
+        if !self.file.has_nanoseconds() {
             tally.clock_problem("times are ticks of a counter, not nanoseconds", 1);
         }
         if self.file.is_guest() {
             tally.clock_problem("times are those of a virtual machine", 1);
         }
-        self.lost = lost;
         self.skip(u64::MAX)
     }
 }
