@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
+use crate::whole::Whole;
 use crate::{Error, ErrorKind, Position};
 
 /// Size of the buffer of an input. A longer line or group of records does not fit.
@@ -72,6 +73,7 @@ pub struct Input {
     origin: Origin,
     meter: Arc<Meter>,
     reader: Box<dyn Read + Send>,
+    is_packed: bool,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -146,6 +148,7 @@ impl Input {
             origin,
             meter,
             reader,
+            is_packed: is_gzip || is_zstd,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -291,6 +294,34 @@ impl Input {
     /// An error at the first unconsumed byte.
     pub fn corrupt(&self, message: &str) -> Error {
         Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(self.offset))
+    }
+
+    /// The decompressed recording for access by position. A compressed recording or a pipe is first copied
+    /// to a temporary file; call this before consuming anything. The input itself stays where it is
+    /// if nothing is copied, and is at its end otherwise.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be copied; errors of [`Self::fill`].
+    pub fn whole(&mut self) -> Result<Whole, Error> {
+        match &self.origin {
+            Origin::File(file) if !self.is_packed => Whole::of_file(&self.path, Arc::clone(file)),
+            Origin::Memory(bytes) if !self.is_packed => {
+                Ok(Whole::of_memory(&self.path, Arc::clone(bytes)))
+            }
+            _ => {
+                let path = self.path.clone();
+                let failed = |error| {
+                    let message = format!("cannot copy to a temporary file: {error}");
+                    Error::new(ErrorKind::Io, &path, message)
+                };
+                let mut copy = tempfile::tempfile().map_err(failed)?;
+                while !self.fill()?.is_empty() {
+                    copy.write_all(self.held()).map_err(failed)?;
+                    self.consume(usize::MAX);
+                }
+                Whole::of_file(&self.path, Arc::new(copy))
+            }
+        }
     }
 
     /// Opens the recording a second time at its beginning, independent of this input. A pipe is first

@@ -36,7 +36,9 @@ pub mod system;
 pub mod table;
 mod text;
 mod timeline;
+pub mod tracedat;
 mod varint;
+mod whole;
 mod zeros;
 mod zeros_counted;
 

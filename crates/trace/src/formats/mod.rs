@@ -18,6 +18,7 @@ mod recording;
 mod requests;
 mod swap_events;
 mod system_records;
+mod tracedat;
 mod vscsi;
 
 pub use blockcsv::CsvColumns;
@@ -127,6 +128,7 @@ pub const CATALOG: &[Format] = &[
     events::FORMAT,
     ftrace::FORMAT,
     perfetto::FORMAT,
+    tracedat::FORMAT,
     blkparse::FORMAT,
     msr::FORMAT,
     vscsi::FORMAT,
@@ -164,7 +166,7 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
 }
 
 /// Marks of common files that are no recordings, each with what to do.
-const FOREIGN_MARKS: [(&[u8], &str); 7] = [
+const FOREIGN_MARKS: [(&[u8], &str); 6] = [
     (MAGIC, "a trace of memory references, not of pages"),
     (
         b"pgwrec\x00\x01",
@@ -173,7 +175,6 @@ const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"\xfd7zXZ", "an xz file: unpack it first"),
     (b"BZh", "a bzip2 file: unpack it first"),
-    (b"\x17\x08\x44tracing", "a trace.dat file: run `trace-cmd report` on it first"),
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
 ];
 

@@ -1,6 +1,7 @@
 //! Formats of system traces: a file and a catalog row for each.
 
 pub(crate) mod perfetto;
+pub(crate) mod tracedat;
 
 use crate::input::Input;
 use crate::sniff::{Sniff, surest};
@@ -20,7 +21,7 @@ pub struct Format {
 }
 
 /// Every format. If two formats are equally sure, the first is chosen.
-pub const CATALOG: &[Format] = &[perfetto::FORMAT];
+pub const CATALOG: &[Format] = &[perfetto::FORMAT, tracedat::FORMAT];
 
 /// The format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {
