@@ -157,11 +157,11 @@ def change(
     """The comparison of the launches of one app."""
     old, new = (typical(side) for side in (before, after))
     low = high = None
-    durations = [[launch["duration_s"] for launch in side] for side in (after, before)]
+    newer, older = ([launch["duration_s"] for launch in side] for side in (after, before))
     ratio = new["duration_s"] / old["duration_s"] if old["duration_s"] else None
-    is_enough = min(len(before), len(after)) >= LAUNCHES_MIN and min(durations[1]) > 0
+    is_enough = min(len(before), len(after)) >= LAUNCHES_MIN and min(older) > 0
     if is_enough:
-        low, high = ratio_interval(*durations, 0.5, seed, f"{key[0]} {key[1]}")
+        low, high = ratio_interval(newer, older, 0.5, seed, f"{key[0]} {key[1]}")
     verdict = "no difference shown"
     if low is not None and high is not None and not low <= 1 <= high:
         verdict = "faster" if high < 1 else "slower"

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use sim::system::{Analyzer, Answers};
-use trace::input::Input;
-use trace::system::{Sorted, SystemReader, Tally, formats};
+use trace::system::{self, OpenedSystem, SystemReader, Tally};
 use trace::{Error, Loss};
 use types::Progress;
 
@@ -15,17 +14,14 @@ use crate::results::{self, TraceKills, TraceLaunches, TracePressure};
 
 /// Reads a system trace once, and returns what it answers and what it lost.
 fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, Vec<Loss>), Error> {
-    let mut input = Input::open(path, false)?;
-    let (meter, total) = (input.meter(), input.file_bytes());
-    let format = formats::recognise(&mut input)?;
-    let mut reader = Sorted::new((format.open)(input)?);
+    let OpenedSystem { mut reader, meter, file_bytes } = system::open(path)?;
     let (mut analyzer, mut tally, mut events) = (Analyzer::default(), Tally::default(), Vec::new());
     loop {
         let is_more = reader.read(&mut events, &mut tally)?;
         for event in events.drain(..) {
             analyzer.take(&event, reader.names());
         }
-        progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(path))?;
+        progress.advance(meter.bytes(), file_bytes).map_err(|_| Error::cancelled(path))?;
         if !is_more {
             break;
         }

@@ -14,7 +14,7 @@ from pagewise.commands.system_options import (
 from pagewise.system_traces import kills
 from pagewise.terminal import Part, figures, show, show_json, watched
 from pagewise.types import Judged, TraceKill, TraceKills
-from pagewise.units import format_count, format_seconds, format_size
+from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 EXAMPLES = ("pagewise kills phone.perfetto-trace", "pagewise kills phone.perfetto-trace --json")
 
@@ -40,7 +40,7 @@ def summary(found: TraceKills) -> list[Part]:
     every = found["kills"]
     soon = sum(kill["came_back_soon"] for kill in every)
     lines: list[Part] = [
-        f"{format_count(len(every))} kills in {format_seconds(found['duration_s'])}; "
+        f"{format_counted(len(every), 'kill')} in {format_seconds(found['duration_s'])}; "
         f"{format_count(soon)} came back within 60 s"
     ]
     if found["left_out"]:
@@ -97,5 +97,5 @@ def counted(every: list[TraceKill], what: str) -> list[Part]:
             f"{kill['process'] or kill['pid']}: {judged['why']}"
         )
     if unknown := by_answer.get(None):
-        lines.append(f"{name}: {unknown[0][1]['why']} ({format_count(len(unknown))} kills)")
+        lines.append(f"{name}: {unknown[0][1]['why']} ({format_counted(len(unknown), 'kill')})")
     return lines

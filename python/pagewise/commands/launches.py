@@ -68,8 +68,9 @@ def run(
 
 def summary(found: TraceLaunches) -> list[Part]:
     """The slowest launches with their parts."""
-    count = format_count(len(found["launches"]))
-    words = f"{count} launches in {format_seconds(found['duration_s'])}"
+    count = len(found["launches"])
+    noun = "launch" if count == 1 else "launches"
+    words = f"{format_count(count)} {noun} in {format_seconds(found['duration_s'])}"
     more = [
         f"{format_count(number)} {what}"
         for number, what in (

@@ -76,7 +76,7 @@ impl Analyzer {
         }
         let begun = self.kills.take(event, names, &self.tasks, self.memory.now());
         if let Some(kill) = begun.map(|number| &self.kills.kills()[number]) {
-            let victim = Some((kill.pid, kill.killer == super::kills::Killer::Oom));
+            let victim = Some((kill.pid, kill.killer == super::kills::KilledBy::Oom));
             let context = (&self.tasks, names);
             let stall = self.memory.stalls().last().copied();
             self.replay.take(event.time_ns, victim, self.memory.now(), stall, context);
@@ -86,8 +86,7 @@ impl Analyzer {
             schedule.open(end_ns, &mut |segment| {
                 let process = tasks.of_thread(segment.tid);
                 let is_main = tasks.process(process).pid == segment.tid;
-                let times = (segment.from_ns, segment.to_ns);
-                split.add_state(process, is_main, segment.state, times);
+                split.add_last_state(process, is_main, &segment);
                 if segment.state == State::Running
                     && is_kswapd(names.bytes_of(tasks.comm_of(segment.tid)))
                 {
@@ -153,6 +152,7 @@ impl Analyzer {
             let is_kswapd = segment.state == State::Running
                 && is_kswapd(names.bytes_of(self.tasks.comm_of(segment.tid)));
             self.pressure.segment(segment, process, is_kswapd);
+            self.launches.explain(segment);
             if !self.launches.is_any() {
                 continue;
             }

@@ -9,8 +9,8 @@ use super::judge::Evidence;
 use super::kills::Killed;
 use super::launches::{Launched, is_comm_of};
 use super::outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Kill, Kills, Launch, Launches, Parts,
-    Pressure, ThreadTimes,
+    About, Answers, Cause, FileReads, Interval, IntervalKind, Kills, Launch, Launches, Parts,
+    Pressure, ThreadTimes, TraceKill,
 };
 use super::spans::{Amount, Amounts, PROCESSES_KEPT, Span};
 use super::split::Times;
@@ -34,7 +34,14 @@ impl Analyzer {
         self.pressure.end(end_ns, |tid| tasks.of_thread(tid));
         let replay = std::mem::take(&mut self.replay).finish();
         let begin_ns = self.begin_ns.or(self.first_ns).unwrap_or(0);
-        let answers = Writer { found: &self, names, begin_ns };
+        // The command name of an app is a part of its package.
+        let launched = self.launches.launched().iter();
+        let packages = launched
+            .filter_map(|launch| {
+                Some((launch.process?, String::from_utf8_lossy(&launch.package).into_owned()))
+            })
+            .collect();
+        let answers = Writer { found: &self, names, begin_ns, packages };
         Answers {
             about: About {
                 begin_ns,
@@ -54,6 +61,8 @@ struct Writer<'a> {
     found: &'a Analyzer,
     names: &'a Names,
     begin_ns: i64,
+    /// The package of each process that was launched.
+    packages: HashMap<ProcessIndex, String>,
 }
 
 impl Writer<'_> {
@@ -62,7 +71,8 @@ impl Writer<'_> {
     }
 
     fn name(&self, process: ProcessIndex) -> String {
-        self.found.tasks.process(process).text(self.names)
+        let package = self.packages.get(&self.found.tasks.joined(process));
+        package.cloned().unwrap_or_else(|| self.found.tasks.process(process).text(self.names))
     }
 
     fn launches(&self) -> Launches {
@@ -241,7 +251,7 @@ impl Writer<'_> {
         }
     }
 
-    fn kill(&self, kill: &Killed, returns: &Returns<'_>, evidence: &Evidence<'_>) -> Kill {
+    fn kill(&self, kill: &Killed, returns: &Returns<'_>, evidence: &Evidence<'_>) -> TraceKill {
         let name = if kill.name.is_empty() {
             kill.process.map(|process| self.name(process)).unwrap_or_default()
         } else {
@@ -250,7 +260,7 @@ impl Writer<'_> {
         let came_back = returns.after(name.as_bytes(), kill.time_ns);
         let came_back_after_s =
             came_back.map(|time_ns| seconds(time_ns.saturating_sub(kill.time_ns)));
-        Kill {
+        TraceKill {
             time_s: self.at(kill.time_ns),
             process: name,
             pid: kill.pid,
@@ -287,7 +297,7 @@ impl Writer<'_> {
             .iter()
             .flat_map(|(kind, spans)| spans.iter().map(|span| self.interval(*kind, span)))
             .collect();
-        intervals.sort_by(|one, other| one.start_s.total_cmp(&other.start_s));
+        intervals.sort_by(|first, second| first.start_s.total_cmp(&second.start_s));
         let wanted = [
             (facts.has_reclaim, "vmscan events (direct reclaim, kswapd)"),
             (has_refaults, "page-cache events, added and deleted (refaults)"),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use trace::system::android::{LMKD_KILL_COUNTER, lmkd_kill, lmkd_reason};
+use trace::system::android::{self, LMKD_KILL_COUNTER, lmkd_kill, lmkd_reason};
 use trace::system::{Event, Kind, Name, Names};
 
 use super::kill_texts::{LoggedKill, logged_kill};
@@ -21,7 +21,7 @@ const SIGKILL: u32 = 9;
 
 /// Who killed, from the least to the most certain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Killer {
+pub enum KilledBy {
     /// The process with this name sent the signal.
     Sender(String),
     /// Android's system_server.
@@ -34,23 +34,23 @@ pub enum Killer {
     Lmkd,
 }
 
-impl Killer {
+impl KilledBy {
     /// The killer as results name it.
     pub fn text(&self) -> &str {
         match self {
-            Killer::Sender(name) if name.is_empty() => "unknown",
-            Killer::Sender(name) => name,
-            Killer::SystemServer => "system_server",
-            Killer::Oom => "oom",
-            Killer::Driver => "lowmemorykiller",
-            Killer::Lmkd => "lmkd",
+            KilledBy::Sender(name) if name.is_empty() => "unknown",
+            KilledBy::Sender(name) => name,
+            KilledBy::SystemServer => "system_server",
+            KilledBy::Oom => "oom",
+            KilledBy::Driver => "lowmemorykiller",
+            KilledBy::Lmkd => "lmkd",
         }
     }
 }
 
 /// Another process that a killer could have chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct Spared {
     /// The process.
     pub process: ProcessIndex,
     /// oom_score_adj of the process.
@@ -75,7 +75,7 @@ pub struct Killed {
     /// The reason.
     pub reason: Option<String>,
     /// Who killed.
-    pub killer: Killer,
+    pub killer: KilledBy,
     /// What tells the kill.
     pub sources: Vec<&'static str>,
     /// Free memory as the killer states it.
@@ -87,7 +87,7 @@ pub struct Killed {
     /// Swapped bytes of the victim.
     pub swapped_bytes: Option<u64>,
     /// The process with the highest oom_score_adj above the victim's that had at least as much memory.
-    pub better: Option<Candidate>,
+    pub better: Option<Spared>,
     /// Other processes whose oom_score_adj and memory are known.
     pub others: u64,
 }
@@ -127,25 +127,16 @@ impl KillFinder {
         memory: Meminfo,
     ) -> Option<usize> {
         match event.kind {
-            Kind::SliceBegin { name, .. } | Kind::Instant { name, .. } => {
-                let kill = lmkd_kill(names.bytes_of(name))?;
-                let found =
-                    self.at(event.time_ns, kill.pid, Killer::Lmkd, "lmkd-slice", tasks, memory);
-                let (number, found) = found?;
-                found.adj = Some(kill.adj);
-                found.reason = Some(lmkd_reason(kill.reason).to_owned());
-                self.is_new(number)
-            }
             Kind::Counter { name, value, .. } if names.bytes_of(name) == LMKD_KILL_COUNTER => {
                 self.has_sources = true;
                 let pid = u32::try_from(value).ok().filter(|&pid| pid != 0)?;
                 let (number, _) =
-                    self.at(event.time_ns, pid, Killer::Lmkd, "lmkd-counter", tasks, memory)?;
+                    self.at(event.time_ns, pid, KilledBy::Lmkd, "lmkd-counter", tasks, memory)?;
                 self.is_new(number)
             }
             Kind::LowMemoryKill { pid, comm, free_bytes, .. } => {
                 let (number, found) =
-                    self.at(event.time_ns, pid, Killer::Driver, "lowmemory_kill", tasks, memory)?;
+                    self.at(event.time_ns, pid, KilledBy::Driver, "lowmemory_kill", tasks, memory)?;
                 found.free_bytes = u64::try_from(free_bytes).ok();
                 if found.name.is_empty() {
                     found.name = names.bytes_of(comm).to_vec();
@@ -154,7 +145,7 @@ impl KillFinder {
             }
             Kind::OomVictim { pid } => {
                 let (number, found) =
-                    self.at(event.time_ns, pid, Killer::Oom, "mark_victim", tasks, memory)?;
+                    self.at(event.time_ns, pid, KilledBy::Oom, "mark_victim", tasks, memory)?;
                 found.reason.get_or_insert_with(|| "out_of_memory".to_owned());
                 self.is_new(number)
             }
@@ -166,7 +157,15 @@ impl KillFinder {
                 let kill = logged_kill(names.bytes_of(tag), names.bytes_of(message))?;
                 self.line(event.time_ns, kill, tasks, memory)
             }
-            _ => None,
+            _ => {
+                let (_, name) = android::mark(&event.kind)?;
+                let kill = lmkd_kill(names.bytes_of(name))?;
+                let (number, found) =
+                    self.at(event.time_ns, kill.pid, KilledBy::Lmkd, "lmkd-slice", tasks, memory)?;
+                found.adj = Some(kill.adj);
+                found.reason = Some(lmkd_reason(kill.reason).to_owned());
+                self.is_new(number)
+            }
         }
     }
 
@@ -183,7 +182,8 @@ impl KillFinder {
         // A signal to a single thread of a process ends that process, too.
         let pid = if process == 0 { tid } else { tasks.process(process).pid };
         let sender = tasks.process(tasks.of_thread(event.tid)).text(names);
-        let killer = if sender.ends_with("lmkd") { Killer::Lmkd } else { Killer::Sender(sender) };
+        let killer =
+            if sender.ends_with("lmkd") { KilledBy::Lmkd } else { KilledBy::Sender(sender) };
         let (number, found) = self.at(event.time_ns, pid, killer, "sigkill", tasks, memory)?;
         if found.name.is_empty() && found.process.is_none() {
             found.name = names.bytes_of(comm).to_vec();
@@ -199,8 +199,8 @@ impl KillFinder {
         memory: Meminfo,
     ) -> Option<usize> {
         let killer = match line.source {
-            "lmkd-log" | "killinfo" => Killer::Lmkd,
-            _ => Killer::SystemServer,
+            "lmkd-log" | "killinfo" => KilledBy::Lmkd,
+            _ => KilledBy::SystemServer,
         };
         let (number, found) = self.at(time_ns, line.pid, killer, line.source, tasks, memory)?;
         if !line.name.is_empty() {
@@ -226,7 +226,7 @@ impl KillFinder {
         &mut self,
         time_ns: i64,
         pid: u32,
-        killer: Killer,
+        killer: KilledBy,
         source: &'static str,
         tasks: &Tasks,
         memory: Meminfo,
@@ -261,7 +261,7 @@ impl KillFinder {
         &self,
         time_ns: i64,
         pid: u32,
-        killer: Killer,
+        killer: KilledBy,
         tasks: &Tasks,
         memory: Meminfo,
     ) -> Killed {
@@ -275,7 +275,7 @@ impl KillFinder {
         let size = victim.as_ref().and_then(bytes_of);
         let is_killed =
             |index: ProcessIndex| self.kills.iter().any(|kill| kill.process == Some(index));
-        let (mut better, mut others) = (None::<Candidate>, 0);
+        let (mut better, mut others) = (None::<Spared>, 0);
         for (index, other) in tasks.all() {
             let (Some(other_adj), Some(bytes)) = (other.adj, bytes_of(other)) else { continue };
             if Some(index) == process || other.end_ns.is_some() || other_adj < 0 || bytes == 0 {
@@ -286,7 +286,7 @@ impl KillFinder {
                 && size.is_some_and(|size| bytes >= size)
                 && better.is_none_or(|best| (other_adj, bytes) > (best.adj, best.bytes));
             if is_better && !is_killed(index) {
-                better = Some(Candidate { process: index, adj: other_adj, bytes });
+                better = Some(Spared { process: index, adj: other_adj, bytes });
             }
         }
         Killed {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use trace::system::android::{self, LaunchClass};
 use trace::system::{Event, Kind, Name, Names};
 
-use super::schedule::Schedule;
+use super::schedule::{Schedule, Segment};
 use super::split::{Part, Split};
 use super::tasks::{ProcessIndex, Tasks};
 
@@ -88,6 +88,13 @@ impl LaunchFinder {
         self.active.iter_mut().map(|launch| &mut launch.split)
     }
 
+    /// Takes what a thread did, which may be why it waited at the end of a launch.
+    pub fn explain(&mut self, segment: &Segment) {
+        for launch in &mut self.ended {
+            launch.split.explain(segment);
+        }
+    }
+
     /// Launches that did not end, that were cancelled, and that were not kept.
     pub fn counts(&self) -> (u64, u64, u64) {
         (self.active.len() as u64, self.cancelled, self.left_out)
@@ -134,21 +141,26 @@ impl LaunchFinder {
                     self.ended.push_back(launch);
                 }
             }
-            Kind::SliceBegin { name, pid } | Kind::Instant { name, pid, .. } => {
-                let text = names.bytes_of(name);
-                if let Some(completed @ android::Launch::Completed { .. }) = android::launch(text) {
-                    self.complete(completed);
-                } else if self.is_any() || !self.ended.is_empty() {
-                    self.step(event, pid, text, tasks);
+            _ => {
+                if let Some((pid, name)) = android::mark(&event.kind) {
+                    self.mark(event, pid, names.bytes_of(name), tasks);
                 }
             }
-            _ => {}
         }
         while let Some(first) = self.ended.front()
             && (self.ended.len() > ENDED_MAX
                 || event.time_ns.saturating_sub(first.end_ns) > SETTLE_NS)
         {
             self.settle_first(tasks, names);
+        }
+    }
+
+    /// Takes the end of a launch with its class, or a step of an app.
+    fn mark(&mut self, event: &Event, pid: u32, text: &[u8], tasks: &Tasks) {
+        if let Some(completed @ android::Launch::Completed { .. }) = android::launch(text) {
+            self.complete(completed);
+        } else if self.is_any() || !self.ended.is_empty() {
+            self.step(event, pid, text, tasks);
         }
     }
 
@@ -298,8 +310,8 @@ fn join(part: &mut Part, other: &Part, is_process: bool) {
     part.steps.fully_drawn_ns = drawn.into_iter().flatten().min();
 }
 
-/// The process of a package among those that did something: by name, then by what it reached, then by the time
-/// that it ran.
+/// The process of a package among those that did something: one that had not ended before, then by what it
+/// reached, by name, and by the time that it ran.
 fn found(split: &Split, package: &[u8], tasks: &Tasks, names: &Names) -> Option<ProcessIndex> {
     let rank = |(&index, part): (&ProcessIndex, &Part)| {
         let process = tasks.process(index);
@@ -309,10 +321,11 @@ fn found(split: &Split, package: &[u8], tasks: &Tasks, names: &Names) -> Option<
             u8::from(is_comm_of(names.bytes_of(process.comm), package))
         };
         let ran = part.main.running_ns.saturating_add(part.others.running_ns);
-        ((named, part.steps.is_of_app, ran), tasks.joined(index))
+        let is_alive = process.end_ns.is_none_or(|end_ns| end_ns > split.from_ns);
+        (named, (is_alive, part.steps.is_of_app, named, ran), tasks.joined(index))
     };
-    let ranked = split.parts.iter().map(rank).filter(|((named, ..), _)| *named > 0);
-    ranked.max_by_key(|&(rank, _)| rank).map(|(_, index)| index)
+    let ranked = split.parts.iter().map(rank).filter(|&(named, ..)| named > 0);
+    ranked.max_by_key(|&(_, rank, _)| rank).map(|(.., index)| index)
 }
 
 /// Whether a process has the name of a package.

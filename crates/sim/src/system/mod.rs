@@ -22,6 +22,6 @@ mod tasks;
 
 pub use analyzer::Analyzer;
 pub use outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Judged, Kill, Kills, Launch,
-    Launches, Parts, Pressure, ThreadTimes,
+    About, Answers, Cause, FileReads, Interval, IntervalKind, Judged, Kills, Launch, Launches,
+    Parts, Pressure, ThreadTimes, TraceKill,
 };

@@ -148,7 +148,7 @@ pub struct FileReads {
 #[schemars(rename = "TraceKillList")]
 pub struct Kills {
     /// Kills in order of time.
-    pub kills: Vec<Kill>,
+    pub kills: Vec<TraceKill>,
     /// Kills beyond those that are kept.
     pub left_out: u64,
     /// What the trace lacks to judge every kill.
@@ -160,8 +160,7 @@ pub struct Kills {
 
 /// A process that was killed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "TraceKill")]
-pub struct Kill {
+pub struct TraceKill {
     /// Time of the kill.
     pub time_s: f64,
     /// Name of the process; empty if unknown.
@@ -189,7 +188,7 @@ pub struct Kill {
     pub death_s: Option<f64>,
     /// Until a process of that name was made, or the app was launched without one.
     pub came_back_after_s: Option<f64>,
-    /// Whether it came back within 60 s: the kill cost a cold start.
+    /// Whether the process came back within 60 s, so that the kill cost a cold start.
     pub came_back_soon: bool,
     /// Whether memory was not short.
     pub needless: Judged,

@@ -160,8 +160,8 @@ impl Spans {
             joined.from_ns = joined.from_ns.min(last.from_ns);
             joined.to_ns = joined.to_ns.max(last.to_ns);
             joined.share = match (joined.share, last.share) {
-                (Some(one), Some(other)) => Some(one.max(other)),
-                (one, other) => one.or(other),
+                (Some(early), Some(late)) => Some(early.max(late)),
+                (early, late) => early.or(late),
             };
             let mut amounts = last.amounts;
             amounts.join(joined.amounts);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::evicted::FileId;
-use super::schedule::State;
+use super::schedule::{Segment, State};
 use super::tasks::ProcessIndex;
 
 /// Processes and files of a launch that are told apart; further ones are not counted.
@@ -93,6 +93,9 @@ pub struct Split {
     pub files: BTreeMap<(ProcessIndex, FileId), (u64, u64)>,
     /// Processor time of kswapd.
     pub kswapd_ns: i64,
+    /// Threads that waited uninterruptibly at the end, for what the trace says only later: the process, whether it
+    /// is its first thread, and the time within the launch.
+    waits: BTreeMap<u32, (ProcessIndex, bool, i64)>,
 }
 
 impl Split {
@@ -129,6 +132,28 @@ impl Split {
         if let Some(part) = self.part(process) {
             let times = if is_main { &mut part.main } else { &mut part.others };
             times.add(state, time_ns);
+        }
+    }
+
+    /// Adds the state of a thread that lasts at the end.
+    pub fn add_last_state(&mut self, process: ProcessIndex, is_main: bool, segment: &Segment) {
+        let times = (segment.from_ns, segment.to_ns);
+        self.add_state(process, is_main, segment.state, times);
+        if segment.state == State::Unexplained && self.parts.contains_key(&process) {
+            let time_ns = self.clipped(times.0, times.1);
+            self.waits.insert(segment.tid, (process, is_main, time_ns));
+        }
+    }
+
+    /// Takes what a thread did that waited at the end: if the wait was for I/O, its part counts as such.
+    pub fn explain(&mut self, segment: &Segment) {
+        let Some((process, is_main, time_ns)) = self.waits.remove(&segment.tid) else { return };
+        if segment.state == State::Io
+            && let Some(part) = self.parts.get_mut(&process)
+        {
+            let times = if is_main { &mut part.main } else { &mut part.others };
+            times.uninterruptible_ns -= time_ns;
+            times.io_ns = times.io_ns.saturating_add(time_ns);
         }
     }
 

@@ -51,12 +51,12 @@ pub struct Process {
     pub rss_bytes: Option<u64>,
     /// The process that this one was found to be a thread of.
     joined: Option<ProcessIndex>,
-    /// Whether it may be only a thread.
+    /// Whether the process may be only a thread of another.
     is_guess: bool,
 }
 
 impl Process {
-    /// Whether the trace says that it is a process, and not only a thread.
+    /// Whether the trace says that this is a process, and not only a thread.
     pub fn is_certain(&self) -> bool {
         !self.is_guess
     }
