@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -136,3 +137,48 @@ def test_the_table_of_fields_is_that_of_the_bindings() -> None:
     command = [sys.executable, str(ROOT / "tools/perfetto_fields.py"), "--check"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_every_kind_of_event_is_counted(tmp_path: Path) -> None:
+    writer = perfetto_traces.Writer()
+    writer.begin()
+    bundle = writer.bundle(0)
+    kinds = perfetto_traces.protos.FtraceEvent.DESCRIPTOR.oneofs_by_name["event"].fields
+    for number, kind in enumerate(kinds):
+        for repeat in range(number % 3 + 1):
+            perfetto_traces.event(bundle, number * 10 + repeat, 1, kind.name)
+    data = writer.bytes()
+    result = info_of(perfetto_traces.write(tmp_path / "trace", data))
+    assert result["events"] == counted(data)
+    assert len(result["events"]) == len(kinds) > 590
+
+
+@pytest.mark.slow
+def test_memory_is_bounded_for_many_events(tmp_path: Path) -> None:
+    writer = perfetto_traces.Writer()
+    writer.begin()
+    count = 50_000
+    for number in range(80):
+        compact = writer.bundle(number % 8).compact_sched
+        compact.intern_table.append("app")
+        start = perfetto_traces.BOOT_NS + number // 8 * perfetto_traces.SECOND_NS
+        compact.switch_timestamp.extend([start] + [9_000] * (count - 1))
+        compact.switch_next_pid.extend(range(count))
+        for numbers in (
+            compact.switch_prev_state,
+            compact.switch_next_prio,
+            compact.switch_next_comm_index,
+        ):
+            numbers.extend([0] * count)
+    path = perfetto_traces.write(tmp_path / "trace", writer.bytes())
+    with subprocess.Popen(
+        [sys.executable, "-m", "pagewise", "info", str(path), "--json"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        result = json.loads(process.stdout.read())
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = status
+    assert status == 0
+    assert result["events"] == {"sched_switch": 80 * count}
+    assert result["header"]["system"]["clock_problems"] == {}
+    assert usage.ru_maxrss < 300 * 1024

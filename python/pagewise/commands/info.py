@@ -142,7 +142,7 @@ def summary(result: Events) -> list[tuple[str, str]]:
     processes = sorted(active, key=lambda process: -process["events"])
     named = [process["name"] or f"pid {process['pid']}" for process in processes]
     has_only_kills = result["events"].get("moment") and not header["events"]
-    kind = "kills" if has_only_kills else header["kind"]
+    kind: str = "kills" if has_only_kills else header["kind"]
     if header.get("system") and not header["events"]:
         kind = "system trace"
     rows = [

@@ -81,11 +81,11 @@ def run(
         if lines:
             show(figures([name, ""], lines, words=2), "")
     for entry in catalog["recipes"] if family == "recipes" else ():
-        lines = [f"# {entry['name']}: perfetto --txt -c CONFIG -o TRACE, with this CONFIG"]
-        lines += entry["perfetto"].splitlines()
-        lines += [f"# {entry['name']}: trace-cmd, or bpftrace in short", entry["trace_cmd"]]
-        lines += [f"bpftrace -e '{entry['bpftrace']}'", ""]
-        show(*map(Verbatim, lines))
+        texts = [f"# {entry['name']}: perfetto --txt -c CONFIG -o TRACE, with this CONFIG"]
+        texts += entry["perfetto"].splitlines()
+        texts += [f"# {entry['name']}: trace-cmd, or bpftrace in short", entry["trace_cmd"]]
+        texts += [f"bpftrace -e '{entry['bpftrace']}'", ""]
+        show(*map(Verbatim, texts))
     examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
     if examples:
         show("Examples:", *map(Verbatim, examples))

@@ -22,8 +22,7 @@ pub struct OpenedSystem {
 /// # Errors
 /// `UnknownFormat` if no format recognises it; `Io` if it cannot be read.
 pub fn open(path: &Path) -> Result<OpenedSystem, Error> {
-    let mut input = Input::open(path, false)?;
+    let input = Input::open(path, false)?;
     let (meter, file_bytes) = (input.meter(), input.file_bytes());
-    let format = formats::recognise(&mut input)?;
-    Ok(OpenedSystem { reader: Sorted::new((format.open)(input)?), meter, file_bytes })
+    Ok(OpenedSystem { reader: formats::open(input)?, meter, file_bytes })
 }

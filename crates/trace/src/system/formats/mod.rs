@@ -4,7 +4,7 @@ pub(crate) mod perfetto;
 
 use crate::input::Input;
 use crate::sniff::{Sniff, surest};
-use crate::system::SystemReader;
+use crate::system::{Sorted, SystemReader};
 use crate::{Error, ErrorKind, Position};
 
 /// A format of system traces.
@@ -37,4 +37,34 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
         let message = format!("no system trace; formats of these are {}", names.join(", "));
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
     })
+}
+
+/// Opens a system trace of any format; its events are in the order of time.
+///
+/// # Errors
+/// Errors of [`recognise`], or if the input cannot be read.
+pub fn open(mut input: Input) -> Result<Sorted<Box<dyn SystemReader>>, Error> {
+    let format = recognise(&mut input)?;
+    Ok(Sorted::new((format.open)(input)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::system::Tally;
+
+    #[test]
+    fn a_trace_is_opened_by_its_content_and_other_files_are_refused() {
+        for format in CATALOG {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+            let input = Input::open(&folder.join(format.name).join("small"), false).unwrap();
+            let (mut events, mut tally) = (Vec::new(), Tally::default());
+            let mut reader = open(input).unwrap();
+            while reader.read(&mut events, &mut tally).unwrap() {}
+            assert!(!events.is_empty() && events.is_sorted_by_key(|event| event.time_ns));
+            assert_eq!(by_name(format.name).unwrap().summary, format.summary);
+        }
+        let error = open(Input::from_bytes("text", *b"hello\n").unwrap()).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+    }
 }

@@ -8,7 +8,7 @@ use crate::system::{Kind, Name, Names, android};
 /// The event of a marker's text; `None` if the text is no marker.
 pub fn marker(text: &[u8], context: Context, names: &mut Names) -> Option<Kind> {
     let text = text.trim_ascii_end();
-    let Some((&letter, rest)) = text.split_first() else { return None };
+    let (&letter, rest) = text.split_first()?;
     if letter == b'E' && rest.is_empty() {
         return Some(Kind::SliceEnd { pid: 0 });
     }

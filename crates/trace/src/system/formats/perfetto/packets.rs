@@ -118,7 +118,7 @@ impl Packets {
             self.input.consume(head);
             let is_packet = number == 1;
             if is_packet && length <= PACKET_BYTES_MAX as u64 {
-                return Ok(self.read_packet(length as usize, packet, tally)?);
+                return self.read_packet(length as usize, packet, tally);
             }
             if is_packet {
                 tally.lose("packets of more than 8 MiB", 1);
