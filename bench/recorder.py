@@ -34,7 +34,7 @@ import polars
 from resident import Residents, groups, residents, zram_area
 from touches import TOUCH, counters, swap_file, without_readahead
 
-from pagewise_studies.bootstrap import interval
+from pagewise.bootstrap import interval
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 FOLDER = Path(__file__).parent

@@ -436,6 +436,55 @@ def lazy_bench() -> dict[str, Any]:
     }
 
 
+def phone() -> list[dict[str, Any]]:
+    """What a system trace answers, with a hostile name and with much that is unknown."""
+    about = {"trace": "phone.perfetto-trace", "begin_ns": 5, "duration_s": 20.0, "events": 9}
+    about |= {"disordered": 0, "left_out": 0, "losses": [], "lacks": ["PSI"]}
+    parts: dict[str, float | None] = dict.fromkeys(
+        ("kill_wait_s", "direct_reclaim_s", "kswapd_s", "refault_s", "swapin_s", "cpu_s")
+    )
+    launch = {
+        "process": EVIL,
+        "class": "cold",
+        "is_class_stated": True,
+        "start_s": 2.0,
+        "duration_s": 0.5,
+        "parts": parts | {"cpu_s": 0.7, "rest_s": -0.2},
+        "kills": 1,
+        "kills_before": 0,
+    }
+    judged = {"answer": None, "why": "cannot tell, because the trace lacks PSI"}
+    kill = {
+        "time_s": 2.1,
+        "process": EVIL,
+        "pid": 7,
+        "adj": 905,
+        "reason": FORMULA,
+        "killer": "lmkd",
+        "free_bytes": 40 * MIB,
+        "came_back_after_s": 3.0,
+        "came_back_soon": True,
+        "needless": judged | {"answer": True},
+        "late": judged | {"answer": False},
+        "wrong_victim": judged,
+    }
+    cause = {"process": EVIL, "pid": 7, "time_s": 0.1, "bytes": 4096}
+    interval = {
+        "kind": "kswapd",
+        "start_s": 2.0,
+        "end_s": 2.4,
+        "busy_s": 0.4,
+        "bytes": 4096,
+        "stalled_share": None,
+        "processes": [cause],
+    }
+    return [
+        {"schema": "pagewise.launches/1", **about, "launches": [launch]},
+        {"schema": "pagewise.trace-kills/1", **about, "kills": [kill]},
+        {"schema": "pagewise.pressure/1", **about, "intervals": [interval]},
+    ]
+
+
 def kill_replay() -> dict[str, Any]:
     """A replay of two policies; the second never kills."""
     candidate = {
@@ -519,5 +568,6 @@ def everything() -> list[dict[str, Any]]:
         page_size(),
         lazy_bench(),
         kill_replay(),
+        *phone(),
         kills(),
     ]

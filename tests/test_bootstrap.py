@@ -6,7 +6,7 @@ from statistics import fmean, median
 import numpy
 import pytest
 
-from pagewise_studies.bootstrap import (
+from pagewise.bootstrap import (
     _figures,
     grouped_ratio_interval,
     interval,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from lazy.store import Figures, Measurement
-from pagewise_studies.bootstrap import interval
+from pagewise.bootstrap import interval
 
 
 @dataclass(frozen=True)

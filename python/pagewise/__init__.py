@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from pagewise.recording import Trace, import_trace, read, slice_trace
     from pagewise.reference_curves import curves
     from pagewise.references import import_references
+    from pagewise.system_traces import compare_launches, kills, launches, pressure
 
     __version__: str
 
@@ -73,14 +74,18 @@ __all__ = [
     "analyze",
     "capture_references",
     "check_page_size",
+    "compare_launches",
     "curves",
     "devices",
     "import_references",
     "import_trace",
     "info",
+    "kills",
+    "launches",
     "lifecycle",
     "misses",
     "page_size",
+    "pressure",
     "read",
     "replay_kills",
     "report",
@@ -98,14 +103,18 @@ _HOMES = {
     "analyze": ("pagewise.questions", "analyze"),
     "capture_references": ("pagewise.capture.run", "capture"),
     "check_page_size": ("pagewise.binaries.check", "check"),
+    "compare_launches": ("pagewise.system_traces", "compare_launches"),
     "curves": ("pagewise.reference_curves", "curves"),
     "devices": ("pagewise.questions", "devices"),
     "import_references": ("pagewise.references", "import_references"),
     "import_trace": ("pagewise.recording", "import_trace"),
     "info": ("pagewise.questions", "info"),
+    "kills": ("pagewise.system_traces", "kills"),
+    "launches": ("pagewise.system_traces", "launches"),
     "lifecycle": ("pagewise.lives", "lifecycle"),
     "misses": ("pagewise.questions", "misses"),
     "page_size": ("pagewise.page_size_answer", "page_size"),
+    "pressure": ("pagewise.system_traces", "pressure"),
     "read": ("pagewise.recording", "read"),
     "replay_kills": ("pagewise.kill_replay", "replay_kills"),
     "simulate": ("pagewise.questions", "simulate"),

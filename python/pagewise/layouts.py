@@ -18,6 +18,7 @@ from pagewise.answers import (
 from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
 from pagewise.measurements import Applied, CaptureResult, CheckResult, GuestTrial, Probed
+from pagewise.system_traces import LaunchesCompared
 from pagewise.zram_answer import ZramAdvice
 
 Schema = TypedDict(
@@ -58,6 +59,7 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.pagesize-check/1": CheckResult,
     "pagewise.pagesize-apply/1": Applied,
     "pagewise.curves/1": CurvesResult,
+    "pagewise.launches-compared/1": LaunchesCompared,
     "pagewise.sweep/1": SweepResult,
     "pagewise.sweep-table/1": SweepTable,
     "pagewise.study/1": StudyResult,

@@ -20,7 +20,7 @@ from pagewise.launch_runs import LaunchRun, Visit, Wait, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise_studies.bootstrap import BOOTSTRAP, ratio_interval
+from pagewise.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
 from pagewise_studies.live_runs import emulated_files

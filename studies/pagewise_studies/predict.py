@@ -23,7 +23,7 @@ from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES
 from pagewise_studies import outcome
-from pagewise_studies.bootstrap import BOOTSTRAP, interval
+from pagewise.bootstrap import BOOTSTRAP, interval
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.predict_pages import moves
 from pagewise_studies.table import Row, Table

@@ -20,7 +20,7 @@ from pagewise.recording import Progress
 from pagewise.storage import read_text
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise_studies.bootstrap import BOOTSTRAP, grouped_ratio_interval
+from pagewise.bootstrap import BOOTSTRAP, grouped_ratio_interval
 from pagewise_studies.figure import Figure, Point
 from pagewise_studies.live_runs import LATER, RUNS_MIN, emulated, read_comparable
 from pagewise_studies.predict import Prediction, predictions

@@ -19,7 +19,7 @@ from pagewise.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise_studies.bootstrap import NESTED_BOOTSTRAP
+from pagewise.bootstrap import NESTED_BOOTSTRAP
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.repeats import Repeats, judged, repeats_of
 from pagewise_studies.thrash_checks import verdicts

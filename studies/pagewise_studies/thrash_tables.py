@@ -9,7 +9,7 @@ from statistics import fmean, median
 from pagewise.launch_runs import LaunchRun
 from pagewise.types import ClassShare
 from pagewise.units import MIB
-from pagewise_studies.bootstrap import Nested, nested_interval, nested_ratio_interval
+from pagewise.bootstrap import Nested, nested_interval, nested_ratio_interval
 from pagewise_studies.figure import spread
 from pagewise_studies.repeats import Repeats
 from pagewise_studies.table import Row, Table

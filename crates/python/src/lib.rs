@@ -16,6 +16,7 @@ mod references;
 mod results;
 mod simulations;
 mod studies;
+mod system_traces;
 mod tables;
 
 use pyo3::prelude::*;
@@ -55,6 +56,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::studies::{write_scenario, write_without_singles};
+    #[pymodule_export]
+    use super::system_traces::{launches, pressure, trace_kills};
     #[pymodule_export]
     use super::tables::{read_table, write_table};
 

@@ -175,6 +175,57 @@ pub struct ReplayKills {
     pub is_cut: bool,
 }
 
+/// The launches of apps in a system trace. Times are seconds since the first event that the kernel recorded.
+#[derive(Serialize, JsonSchema)]
+pub struct TraceLaunches {
+    /// Name and version of this layout.
+    pub schema: Layout,
+    /// The path of the trace.
+    pub trace: String,
+    /// What was read.
+    #[serde(flatten)]
+    pub about: sim::system::About,
+    /// What the trace lost.
+    pub losses: Vec<Loss>,
+    /// The launches.
+    #[serde(flatten)]
+    pub launches: sim::system::Launches,
+}
+
+/// The kills in a system trace. Times are seconds since the first event that the kernel recorded.
+#[derive(Serialize, JsonSchema)]
+pub struct TraceKills {
+    /// Name and version of this layout.
+    pub schema: Layout,
+    /// The path of the trace.
+    pub trace: String,
+    /// What was read.
+    #[serde(flatten)]
+    pub about: sim::system::About,
+    /// What the trace lost.
+    pub losses: Vec<Loss>,
+    /// The kills.
+    #[serde(flatten)]
+    pub kills: sim::system::Kills,
+}
+
+/// The pressure on memory in a system trace. Times are seconds since the first event that the kernel recorded.
+#[derive(Serialize, JsonSchema)]
+pub struct TracePressure {
+    /// Name and version of this layout.
+    pub schema: Layout,
+    /// The path of the trace.
+    pub trace: String,
+    /// What was read.
+    #[serde(flatten)]
+    pub about: sim::system::About,
+    /// What the trace lost.
+    pub losses: Vec<Loss>,
+    /// The pressure.
+    #[serde(flatten)]
+    pub pressure: sim::system::Pressure,
+}
+
 /// What a recording of allocations holds.
 #[derive(Serialize, JsonSchema)]
 pub struct Allocations {
@@ -492,6 +543,9 @@ pub fn schemas() -> Map<String, Value> {
     add("pagewise.lifecycle/1", of::<sim::lifecycle::LifeOutcome>());
     add("pagewise.devices/1", of::<Devices>());
     add("pagewise.kills/1", of::<trace::kills::Report<'_>>());
+    add("pagewise.launches/1", of::<TraceLaunches>());
+    add("pagewise.trace-kills/1", of::<TraceKills>());
+    add("pagewise.pressure/1", of::<TracePressure>());
     schemas
 }
 

@@ -16,6 +16,7 @@ pub mod scenario;
 mod shares;
 pub mod stack;
 pub mod swap;
+pub mod system;
 pub mod zram;
 
 pub use devices;

@@ -88,6 +88,12 @@ class Inputs:
     kill_replays: list[NamedReplay] = field(default_factory=list)
     kills: list[types.Kills] = field(default_factory=list)
     """Outputs of `pagewise-agent killtrace --json`."""
+    launches: dict[str, types.TraceLaunches] = field(default_factory=dict)
+    """Launches by the name of the system trace."""
+    trace_kills: dict[str, types.TraceKills] = field(default_factory=dict)
+    """Kills by the name of the system trace."""
+    pressure: dict[str, types.TracePressure] = field(default_factory=dict)
+    """Pressure on memory by the name of the system trace."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -103,6 +109,9 @@ class Inputs:
                     *self.analyses,
                     *(str(cell["trace"]) for cell in self.cells),
                     *(recording_name(each["trace"]) for each in self.advice),
+                    *self.launches,
+                    *self.trace_kills,
+                    *self.pressure,
                 ]
             )
         )
@@ -309,6 +318,12 @@ def sort_in(inputs: Inputs, kind: str, result: Mapping[str, object], name: str) 
         case "replay-kills":
             replay = cast("types.ReplayKills", result)
             inputs.kill_replays.append({**replay, "name": recording_name(replay["recording"])})
+        case "launches":
+            inputs.launches[name] = cast("types.TraceLaunches", result)
+        case "trace-kills":
+            inputs.trace_kills[name] = cast("types.TraceKills", result)
+        case "pressure":
+            inputs.pressure[name] = cast("types.TracePressure", result)
         case "kills":
             inputs.kills.append(cast("types.Kills", result))
         case _:
@@ -414,7 +429,18 @@ def fingerprint(path: str) -> tuple[str, bytes]:
 def recording_name(path: str) -> str:
     """The name of a recording in charts: its file name without folders and endings."""
     name = os.path.basename(path)
-    for ending in (".zst", ".gz", ".parquet", ".pgr", ".pgw", ".pwf", ".json", ".csv", ".txt"):
+    for ending in (
+        ".zst",
+        ".gz",
+        ".perfetto-trace",
+        ".parquet",
+        ".pgr",
+        ".pgw",
+        ".pwf",
+        ".json",
+        ".csv",
+        ".txt",
+    ):
         name = name.removesuffix(ending)
     return name or path
 

@@ -3,7 +3,17 @@
 //! Names are those of Android 10 to 15: ActivityMetricsLogger (frameworks/base), lmkd (system/memory/lmkd),
 //! and the queries of Perfetto's standard library (android.startup, android.memory.lmk).
 
+use super::{Kind, Name};
 use crate::text::decimal;
+
+/// The process and the name of a slice that begins, or of something that happened, which versions of Android use
+/// for the same marks; `None` if the event is neither.
+pub fn mark(kind: &Kind) -> Option<(u32, Name)> {
+    match *kind {
+        Kind::SliceBegin { pid, name } | Kind::Instant { pid, name, .. } => Some((pid, name)),
+        _ => None,
+    }
+}
 
 /// How an app was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

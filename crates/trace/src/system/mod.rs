@@ -11,6 +11,7 @@ mod facts;
 pub mod formats;
 pub mod kernel;
 mod names;
+mod open;
 mod reader;
 mod sorted;
 mod tally;
@@ -22,6 +23,7 @@ pub use event::{
 };
 pub use facts::Facts;
 pub use names::{NAME_BYTES_MAX, Name, Names};
+pub use open::{OpenedSystem, open};
 pub use reader::SystemReader;
 pub use sorted::{SORTED_EVENTS, Sorted};
 pub use tally::Tally;

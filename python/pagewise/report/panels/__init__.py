@@ -26,6 +26,7 @@ from pagewise.report.panels import (
     reuse,
     skew,
     swap_traffic,
+    system_trace,
     tiers,
     traffic,
 )
@@ -43,6 +44,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     lazy_bench.panel,
     lazy_unmap.panel,
     kill_replay.panel,
+    system_trace.panel,
     kills.panel,
     launch.panel,
     tiers.panel,

@@ -1,0 +1,283 @@
+//! The results of a system trace: launches, kills and pressure. Times are seconds since the first event that
+//! the kernel recorded, sizes bytes; `null` is what the trace does not have.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What a system trace says of launches, kills and pressure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answers {
+    /// What every result says of the trace.
+    pub about: About,
+    /// The launches.
+    pub launches: Launches,
+    /// The kills.
+    pub kills: Kills,
+    /// The pressure on memory.
+    pub pressure: Pressure,
+}
+
+/// What was read of a trace.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TraceAbout")]
+pub struct About {
+    /// The clock of the trace at 0 s, in nanoseconds: the time since boot if the trace has it.
+    pub begin_ns: i64,
+    /// Seconds from the first event that the kernel recorded to the last.
+    #[schemars(range(min = 0))]
+    pub duration_s: f64,
+    /// Number of events that were read.
+    pub events: u64,
+    /// Events that were read after later ones; times of these may be too short.
+    pub disordered: u64,
+    /// Processes, threads and ranges of pages that were too many to be told apart.
+    pub left_out: u64,
+}
+
+/// The launches of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "LaunchList")]
+pub struct Launches {
+    /// Launches in order of their start.
+    pub launches: Vec<Launch>,
+    /// Launches that the trace begins and never ends.
+    pub unfinished: u64,
+    /// Launches that ended without the mark of success, so that the trace does not name the app.
+    pub cancelled: u64,
+    /// Launches beyond those that are kept.
+    pub left_out: u64,
+    /// What the trace lacks to answer in full.
+    pub lacks: Vec<String>,
+}
+
+/// A launch of an app.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TraceLaunch")]
+pub struct Launch {
+    /// The package of the app.
+    pub process: String,
+    /// Pid of the app's process; null if no process of that name was found.
+    pub pid: Option<u32>,
+    /// `cold`, `warm` or `hot`; null if neither Android nor the process tells.
+    pub class: Option<String>,
+    /// Whether Android stated the class; otherwise a launch is cold if its process was made meanwhile.
+    pub is_class_stated: bool,
+    /// Start of the launch.
+    pub start_s: f64,
+    /// From the start of the launch to its end, which is the first frame.
+    #[schemars(range(min = 0))]
+    pub duration_s: f64,
+    /// From the start of the launch until the app says that it is fully drawn.
+    pub fully_drawn_s: Option<f64>,
+    /// The parts, which add up to `duration_s`.
+    pub parts: Parts,
+    /// What the process's first thread did.
+    pub main_thread: Option<ThreadTimes>,
+    /// What the process's other threads did, summed.
+    pub other_threads: Option<ThreadTimes>,
+    /// Bytes that the process's threads read into the page cache.
+    pub cache_miss_bytes: Option<u64>,
+    /// The part of `cache_miss_bytes` that had left the page cache earlier in the trace.
+    pub refault_bytes: Option<u64>,
+    /// The files with the most bytes read into the page cache.
+    pub files: Vec<FileReads>,
+    /// Bytes by which the process's own threads made its swap smaller: swap-ins, and swap that was freed.
+    pub swap_in_bytes: Option<u64>,
+    /// Processes killed in the 10 s before the launch.
+    pub kills_before: u64,
+    /// Processes killed during the launch.
+    pub kills: u64,
+}
+
+/// What a launch waits for, by the definitions of `study launch`. Waits and processor time are sums over all
+/// threads of the process, so that the rest can be below 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TraceLaunchParts")]
+pub struct Parts {
+    /// Kills, until the last thread of the victim ended.
+    pub kill_wait_s: Option<f64>,
+    /// The process's own reclaim.
+    pub direct_reclaim_s: Option<f64>,
+    /// Processor time of kswapd.
+    pub kswapd_s: Option<f64>,
+    /// Waits for I/O without those for swap: mostly file pages that are read.
+    pub refault_s: Option<f64>,
+    /// Pages read back from swap.
+    pub swapin_s: Option<f64>,
+    /// The process's processor time, and its waits for a processor.
+    pub cpu_s: Option<f64>,
+    /// What is left of the duration; negative if parts overlap.
+    pub rest_s: f64,
+}
+
+/// What threads did during a launch. Times of several threads are summed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+pub struct ThreadTimes {
+    /// Running on a CPU.
+    #[schemars(range(min = 0))]
+    pub running_s: f64,
+    /// Ready, without a CPU.
+    pub runnable_s: Option<f64>,
+    /// Waiting uninterruptibly, I/O and other reasons.
+    #[schemars(range(min = 0))]
+    pub uninterruptible_s: f64,
+    /// The part of `uninterruptible_s` that waited for I/O.
+    pub io_s: Option<f64>,
+    /// Sleeping.
+    #[schemars(range(min = 0))]
+    pub sleeping_s: f64,
+    /// Reclaiming memory directly, in any of these states.
+    pub direct_reclaim_s: Option<f64>,
+}
+
+/// What was read of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct FileReads {
+    /// Device of the file system as MAJOR:MINOR.
+    pub device: String,
+    /// Number of the inode.
+    pub inode: u64,
+    /// Bytes read into the page cache.
+    pub bytes: u64,
+    /// The part of `bytes` that had left the page cache earlier in the trace.
+    pub refault_bytes: u64,
+}
+
+/// The kills of a trace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TraceKillList")]
+pub struct Kills {
+    /// Kills in order of time.
+    pub kills: Vec<TraceKill>,
+    /// Kills beyond those that are kept.
+    pub left_out: u64,
+    /// What the trace lacks to judge every kill.
+    pub lacks: Vec<String>,
+    /// What kill policies would have done with the trace's memory and processes; null if the trace has no
+    /// samples of both.
+    pub replay: Option<crate::kills::ReplayOutcome>,
+}
+
+/// A process that was killed.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct TraceKill {
+    /// Time of the kill.
+    pub time_s: f64,
+    /// Name of the process; empty if unknown.
+    pub process: String,
+    /// Pid of the process.
+    pub pid: u32,
+    /// The process's oom_score_adj.
+    pub adj: Option<i32>,
+    /// The reason as the killer states it.
+    pub reason: Option<String>,
+    /// Who killed: `lmkd`, `lowmemorykiller` (the driver), `oom` (the kernel), `system_server`, or the name of the
+    /// process that sent the signal.
+    pub killer: String,
+    /// What of the trace tells the kill.
+    pub sources: Vec<String>,
+    /// Free memory then, as the killer states it or by the last sample before.
+    pub free_bytes: Option<u64>,
+    /// Available memory by the last sample before.
+    pub available_bytes: Option<u64>,
+    /// Resident memory of the victim by the last event before.
+    pub resident_bytes: Option<u64>,
+    /// Swapped memory of the victim by the last event before.
+    pub swapped_bytes: Option<u64>,
+    /// Until all of its threads ended.
+    pub death_s: Option<f64>,
+    /// Until a process of that name was made, or the app was launched without one.
+    pub came_back_after_s: Option<f64>,
+    /// Whether the process came back within 60 s, so that the kill cost a cold start.
+    pub came_back_soon: bool,
+    /// Whether memory was not short.
+    pub needless: Judged,
+    /// Whether tasks had been stalled for long when it came.
+    pub late: Judged,
+    /// Whether another process should have been killed.
+    pub wrong_victim: Judged,
+}
+
+/// An answer, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Judged {
+    /// The answer; null if the trace cannot tell.
+    pub answer: Option<bool>,
+    /// The figures behind the answer, or what the trace lacks.
+    pub why: String,
+}
+
+/// The pressure on memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "TracePressure")]
+pub struct Pressure {
+    /// Time that threads spent in direct reclaim, summed.
+    pub direct_reclaim_s: Option<f64>,
+    /// Time in which kswapd was awake, or ran if the trace does not say when it woke.
+    pub kswapd_s: Option<f64>,
+    /// Bytes of the page cache that were read again after they had left it.
+    pub refault_bytes: Option<u64>,
+    /// Time that threads waited for such bytes, summed.
+    pub refault_wait_s: Option<f64>,
+    /// How thrashing was found: `psi`, `refault-waits`, or null if the trace has neither.
+    pub thrashing_by: Option<String>,
+    /// Intervals in order of their start.
+    pub intervals: Vec<Interval>,
+    /// The processes with the most direct reclaim and refaults in all.
+    pub processes: Vec<Cause>,
+    /// Intervals beyond those that are kept.
+    pub left_out: u64,
+    /// What the trace lacks to answer in full.
+    pub lacks: Vec<String>,
+}
+
+/// The kind of an interval of pressure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "PressureKind")]
+pub enum IntervalKind {
+    /// Threads that allocate reclaim by themselves.
+    DirectReclaim,
+    /// kswapd reclaims.
+    Kswapd,
+    /// Pages of files are read again.
+    Refaults,
+    /// Tasks stall for memory, or wait for pages that are read again.
+    Thrashing,
+}
+
+/// A time of pressure. What is less than 100 ms apart is one interval.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PressureInterval")]
+pub struct Interval {
+    /// The kind of pressure.
+    pub kind: IntervalKind,
+    /// Start of the interval.
+    pub start_s: f64,
+    /// End of the interval.
+    pub end_s: f64,
+    /// Time of all threads that had a part, summed.
+    #[schemars(range(min = 0))]
+    pub busy_s: f64,
+    /// Bytes read again, or that processes took meanwhile.
+    pub bytes: u64,
+    /// The largest share of time in which some task stalled for memory (PSI).
+    pub stalled_share: Option<f64>,
+    /// The processes with the largest parts.
+    pub processes: Vec<Cause>,
+}
+
+/// A process's part of an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PressureCause")]
+pub struct Cause {
+    /// Name of the process; empty if unknown.
+    pub process: String,
+    /// Pid of the process; 0 if unknown.
+    pub pid: u32,
+    /// Time in direct reclaim, or waiting for pages that are read again, summed over its threads.
+    #[schemars(range(min = 0))]
+    pub time_s: f64,
+    /// Bytes that it read again; beside kswapd, bytes by which it made its memory and the page cache larger.
+    pub bytes: u64,
+}

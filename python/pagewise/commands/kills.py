@@ -1,0 +1,101 @@
+"""`pagewise kills`: who was killed in a system trace, why, and whether that was needed."""
+
+from __future__ import annotations
+
+from pagewise.commands.options import Json
+from pagewise.commands.system_options import (
+    ROWS_SHOWN,
+    Report,
+    SystemTrace,
+    show_lacks,
+    tell,
+    write_report,
+)
+from pagewise.system_traces import kills
+from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.types import Judged, TraceKill, TraceKills
+from pagewise.units import format_count, format_counted, format_seconds, format_size
+
+EXAMPLES = ("pagewise kills phone.perfetto-trace", "pagewise kills phone.perfetto-trace --json")
+
+
+def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
+    """Show which processes were killed in a system trace, why, and who came back soon.
+
+    Each kill is judged by the trace: needless, late, or of the wrong process.
+    """
+    with watched("reading the trace") as progress:
+        found = kills(trace, progress=progress)
+    tell(found)
+    if json:
+        show_json(found)
+    else:
+        show(*summary(found))
+        show_lacks(found["lacks"])
+    write_report(trace, report)
+
+
+def summary(found: TraceKills) -> list[Part]:
+    """The kills, and how they are judged."""
+    every = found["kills"]
+    soon = sum(kill["came_back_soon"] for kill in every)
+    lines: list[Part] = [
+        f"{format_counted(len(every), 'kill')} in {format_seconds(found['duration_s'])}; "
+        f"{format_count(soon)} came back within 60 s"
+    ]
+    if found["left_out"]:
+        lines.append(f"{format_count(found['left_out'])} further kills are left out")
+    if not every:
+        return lines
+    shown = every[:ROWS_SHOWN]
+    if len(shown) < len(every):
+        lines.append(f"The first {len(shown)}; --json has all:")
+    columns = ["process", "reason", "at", "adj", "free", "needless", "late", "wrong", "back"]
+    lines += ["", figures(columns, [row(kill) for kill in shown], words=2), ""]
+    for what in ("needless", "late", "wrong_victim"):
+        lines += counted(every, what)
+    return lines
+
+
+def row(kill: TraceKill) -> list[str]:
+    """A kill as a row."""
+    free, after_s = kill["free_bytes"], kill["came_back_after_s"]
+    return [
+        kill["process"] or f"pid {kill['pid']}",
+        kill["reason"] or f"by {kill['killer']}",
+        format_seconds(kill["time_s"]),
+        "?" if kill["adj"] is None else str(kill["adj"]),
+        "?" if free is None else format_size(free),
+        answered(kill["needless"]),
+        answered(kill["late"]),
+        answered(kill["wrong_victim"]),
+        "no" if after_s is None else format_seconds(after_s),
+    ]
+
+
+def answered(judged: Judged) -> str:
+    """The answer in a word."""
+    return {None: "?", True: "yes", False: "no"}[judged["answer"]]
+
+
+def counted(every: list[TraceKill], what: str) -> list[Part]:
+    """How often a judgement holds, with the reason of the first kill for which it does."""
+    by_answer: dict[bool | None, list[tuple[TraceKill, Judged]]] = {}
+    for kill in every:
+        judged = {
+            "needless": kill["needless"],
+            "late": kill["late"],
+            "wrong_victim": kill["wrong_victim"],
+        }[what]
+        by_answer.setdefault(judged["answer"], []).append((kill, judged))
+    name = what.replace("_", " ")
+    lines: list[Part] = []
+    if found := by_answer.get(True):
+        kill, judged = found[0]
+        lines.append(
+            f"{name}: {format_count(len(found))} of {format_count(len(every))}, such as "
+            f"{kill['process'] or kill['pid']}: {judged['why']}"
+        )
+    if unknown := by_answer.get(None):
+        lines.append(f"{name}: {unknown[0][1]['why']} ({format_counted(len(unknown), 'kill')})")
+    return lines

@@ -1,0 +1,152 @@
+"""`pagewise launches`: what launches of apps waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from pagewise.commands.options import Json
+from pagewise.commands.system_options import (
+    ROWS_SHOWN,
+    Report,
+    SystemTrace,
+    show_lacks,
+    tell,
+    write_report,
+)
+from pagewise.errors import UsageError
+from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
+from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.types import TraceLaunch, TraceLaunches
+from pagewise.units import format_count, format_seconds, format_size
+
+EXAMPLES = (
+    "pagewise launches phone.perfetto-trace",
+    "pagewise launches before.perfetto-trace after.perfetto-trace",
+)
+
+
+def run(
+    trace: SystemTrace,
+    after: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[AFTER]",
+            help="A second trace, whose launches are compared with those of the first.",
+            show_default=False,
+        ),
+    ] = None,
+    report: Report = None,
+    json: Json = False,
+) -> None:
+    """Show when apps were launched, and what each launch waited for.
+
+    With two traces, compare the medians of each app.
+    """
+    if after is not None:
+        if report is not None:
+            raise UsageError("--report: shows one trace", hint="leave out the second trace")
+        with watched("reading traces") as progress:
+            compared = compare_launches(trace, after, progress=progress)
+        if json:
+            show_json(compared)
+        else:
+            show(*changes(compared))
+        return
+    with watched("reading the trace") as progress:
+        found = launches(trace, progress=progress)
+    tell(found)
+    if json:
+        show_json(found)
+    else:
+        show(*summary(found))
+        show_lacks(found["lacks"])
+    write_report(trace, report)
+
+
+def summary(found: TraceLaunches) -> list[Part]:
+    """The slowest launches with their parts."""
+    count = len(found["launches"])
+    noun = "launch" if count == 1 else "launches"
+    words = f"{format_count(count)} {noun} in {format_seconds(found['duration_s'])}"
+    more = [
+        f"{format_count(number)} {what}"
+        for number, what in (
+            (found["unfinished"], "not finished in the trace"),
+            (found["cancelled"], "cancelled"),
+            (found["left_out"], "left out"),
+        )
+        if number
+    ]
+    lines: list[Part] = [", ".join([words, *more])]
+    slowest = sorted(found["launches"], key=lambda launch: -launch["duration_s"])[:ROWS_SHOWN]
+    if not slowest:
+        return lines
+    if len(slowest) < len(found["launches"]):
+        lines.append(f"The slowest {len(slowest)}; --json has all:")
+    columns = ["app", "class", "at", "took", "cpu", "I/O", "reclaim", "kswapd", "read", "kills"]
+    lines += ["", figures(columns, [row(launch) for launch in slowest], words=2)]
+    return lines + main_threads(slowest)
+
+
+def row(launch: TraceLaunch) -> list[str]:
+    """A launch as a row."""
+    parts = launch["parts"]
+    read = launch["cache_miss_bytes"]
+    return [
+        launch["process"],
+        launch["class"] or "?",
+        format_seconds(launch["start_s"]),
+        format_seconds(launch["duration_s"]),
+        format_seconds(parts["cpu_s"]),
+        format_seconds(parts["refault_s"]),
+        format_seconds(parts["direct_reclaim_s"]),
+        format_seconds(parts["kswapd_s"]),
+        "?" if read is None else format_size(read),
+        format_count(launch["kills"]),
+    ]
+
+
+def main_threads(slowest: Sequence[TraceLaunch]) -> list[Part]:
+    """What the first thread of the slowest launch did."""
+    launch = slowest[0]
+    main = launch["main_thread"]
+    if main is None:
+        return []
+    return [
+        "",
+        f"The first thread of {launch['process']} ran {format_seconds(main['running_s'])}, was "
+        f"ready without a CPU {format_seconds(main['runnable_s'])}, waited uninterruptibly "
+        f"{format_seconds(main['uninterruptible_s'])} "
+        f"({format_seconds(main['io_s'])} of it for I/O), slept "
+        f"{format_seconds(main['sleeping_s'])}.",
+    ]
+
+
+def changes(compared: LaunchesCompared) -> list[Part]:
+    """The comparison of two traces."""
+    rows = [changed(change) for change in compared["changes"]]
+    columns = ["app", "class", "before", "after", "ratio", "95 % interval", "launches", "verdict"]
+    lines: list[Part] = [figures(columns, rows, words=2)] if rows else ["No app is in both traces."]
+    for side, names in (("first", compared["only_before"]), ("second", compared["only_after"])):
+        if names:
+            lines.append(f"Only in the {side} trace: {', '.join(names)}")
+    return lines
+
+
+def changed(change: LaunchChange) -> list[str]:
+    """A comparison as a row."""
+    before, after = change["before"], change["after"]
+    low, high, ratio = change["ratio_low"], change["ratio_high"], change["ratio"]
+    return [
+        change["process"],
+        change["launch_class"] or "?",
+        format_seconds(before["duration_s"]),
+        format_seconds(after["duration_s"]),
+        "?" if ratio is None else f"{ratio:.2f}",
+        "?" if low is None or high is None else f"{low:.2f} to {high:.2f}",
+        f"{before['launches']}, {after['launches']}",
+        change["verdict"],
+    ]

@@ -1,0 +1,79 @@
+"""`pagewise pressure`: when memory was short in a system trace, and because of whom."""
+
+from __future__ import annotations
+
+from pagewise.commands.options import Json
+from pagewise.commands.system_options import (
+    ROWS_SHOWN,
+    Report,
+    SystemTrace,
+    show_lacks,
+    tell,
+    write_report,
+)
+from pagewise.system_traces import pressure
+from pagewise.terminal import Part, facts, figures, show, show_json, watched
+from pagewise.types import PressureInterval, TracePressure
+from pagewise.units import format_seconds, format_share, format_size
+
+EXAMPLES = (
+    "pagewise pressure phone.perfetto-trace",
+    "pagewise pressure phone.perfetto-trace --report pressure.html",
+)
+
+CAUSES_SHOWN = 2
+"""How many processes of an interval a row names."""
+
+
+def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
+    """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
+    with watched("reading the trace") as progress:
+        found = pressure(trace, progress=progress)
+    tell(found)
+    if json:
+        show_json(found)
+    else:
+        show(*summary(found))
+        show_lacks(found["lacks"])
+    write_report(trace, report)
+
+
+def summary(found: TracePressure) -> list[Part]:
+    """Sums, and the longest intervals."""
+    refaults = found["refault_bytes"]
+    lines: list[Part] = [
+        facts(
+            [
+                ("direct reclaim", format_seconds(found["direct_reclaim_s"])),
+                ("kswapd", format_seconds(found["kswapd_s"])),
+                ("read again", "?" if refaults is None else format_size(refaults)),
+                ("waits for pages read again", format_seconds(found["refault_wait_s"])),
+            ]
+        )
+    ]
+    longest = sorted(found["intervals"], key=lambda each: each["start_s"] - each["end_s"])
+    shown = sorted(longest[:ROWS_SHOWN], key=lambda each: each["start_s"])
+    if not shown:
+        return lines
+    if len(shown) < len(found["intervals"]):
+        lines.append(
+            f"The longest {len(shown)} of {len(found['intervals'])} intervals; --json has all:"
+        )
+    columns = ["kind", "processes", "at", "lasts", "busy", "bytes", "stalled"]
+    return [*lines, "", figures(columns, [row(each) for each in shown], words=2)]
+
+
+def row(interval: PressureInterval) -> list[str]:
+    """An interval as a row."""
+    causes = [
+        cause["process"] or f"pid {cause['pid']}" for cause in interval["processes"][:CAUSES_SHOWN]
+    ]
+    return [
+        interval["kind"].replace("-", " "),
+        ", ".join(causes),
+        format_seconds(interval["start_s"]),
+        format_seconds(interval["end_s"] - interval["start_s"]),
+        format_seconds(interval["busy_s"]),
+        format_size(interval["bytes"]),
+        format_share(interval["stalled_share"]),
+    ]

@@ -1,0 +1,269 @@
+"""Launches, kills and pressure of a system trace, on one time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pagewise.report.inputs import Inputs
+from pagewise.report.model import (
+    Axis,
+    Chart,
+    Column,
+    Panel,
+    Point,
+    Series,
+    Table,
+    TableCell,
+    View,
+)
+from pagewise.types import Judged, TraceKill, TraceLaunch
+from pagewise.units import format_count, format_counted, format_seconds, format_size
+
+GROUP = "system-trace"
+PARTS = {
+    "kill_wait_s": "kills",
+    "direct_reclaim_s": "direct reclaim",
+    "kswapd_s": "kswapd",
+    "refault_s": "I/O",
+    "swapin_s": "swap-ins",
+    "cpu_s": "processor",
+    "rest_s": "rest",
+}
+KINDS = {
+    "thrashing": 4,
+    "refaults": 3,
+    "kswapd": 2,
+    "direct-reclaim": 1,
+}
+"""Kinds of pressure, and the height at which each is drawn."""
+LAUNCH_COLUMNS = (
+    Column("trace", "trace"),
+    Column("process", "app"),
+    Column("class", "class"),
+    Column("start_s", "start", "seconds"),
+    Column("duration_s", "took", "seconds"),
+    *(Column(name, label, "seconds") for name, label in PARTS.items()),
+    Column("kills", "kills", "count"),
+)
+KILL_COLUMNS = (
+    Column("trace", "trace"),
+    Column("time_s", "time", "seconds"),
+    Column("process", "process"),
+    Column("pid", "pid", "count"),
+    Column("adj", "adj", "count"),
+    Column("reason", "reason"),
+    Column("free_bytes", "free", "bytes"),
+    Column("came_back_after_s", "came back after", "seconds"),
+    Column("needless", "needless"),
+    Column("late", "late"),
+    Column("wrong_victim", "wrong victim"),
+)
+PRESSURE_COLUMNS = (
+    Column("trace", "trace"),
+    Column("kind", "kind"),
+    Column("start_s", "start", "seconds"),
+    Column("end_s", "end", "seconds"),
+    Column("busy_s", "busy", "seconds"),
+    Column("bytes", "bytes", "bytes"),
+    Column("processes", "processes"),
+)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """Three charts that share the time axis; None without system traces."""
+    names = list(dict.fromkeys([*inputs.launches, *inputs.trace_kills, *inputs.pressure]))
+    if not names:
+        return None
+    results = [
+        *inputs.launches.values(),
+        *inputs.trace_kills.values(),
+        *inputs.pressure.values(),
+    ]
+    time = Axis("time", "seconds", low=0, high=max(each["duration_s"] for each in results) or 1)
+    charts = []
+    if inputs.launches:
+        charts.append(
+            Chart(
+                "system-trace-launches",
+                "Launches: start, and how long each took",
+                time,
+                Axis("took", "seconds", low=0),
+                [View(name, launch_series(inputs, name)) for name in names],
+                "scatter",
+                group=GROUP,
+            )
+        )
+    if inputs.trace_kills:
+        charts.append(
+            Chart(
+                "system-trace-kills",
+                "Kills, by free memory then",
+                time,
+                Axis("free", "bytes", low=0),
+                [View(name, kill_series(inputs, name)) for name in names],
+                "scatter",
+                group=GROUP,
+            )
+        )
+    if inputs.pressure:
+        charts.append(
+            Chart(
+                "system-trace-pressure",
+                "Pressure: 1 direct reclaim, 2 kswapd, 3 refaults, 4 thrashing",
+                time,
+                Axis("kind", "count", low=0, high=5),
+                [View(name, pressure_series(inputs, name)) for name in names],
+                group=GROUP,
+            )
+        )
+    notes = [
+        "The parts of a launch add up to its duration; waits and processor time are sums over "
+        "all threads, so the rest can be below 0.",
+        "A kill without known free memory is in the table only.",
+    ]
+    title = "Launches, kills and pressure of a phone"
+    return Panel("system-trace", title, finding(inputs), charts, tables(inputs), notes)
+
+
+def launch_series(inputs: Inputs, name: str) -> list[Series]:
+    """Launches by class."""
+    by_class: dict[str, list[TraceLaunch]] = {}
+    found = inputs.launches.get(name)
+    for launch in found["launches"] if found else []:
+        by_class.setdefault(launch["class"] or "class unknown", []).append(launch)
+    return [
+        Series(
+            label,
+            [(launch["start_s"], launch["duration_s"]) for launch in launches],
+            [launch["process"] for launch in launches],
+        )
+        for label, launches in sorted(by_class.items())
+    ]
+
+
+def kill_series(inputs: Inputs, name: str) -> list[Series]:
+    """Kills with known free memory, those that came back soon apart."""
+    found = inputs.trace_kills.get(name)
+    known = [kill for kill in found["kills"] if kill["free_bytes"] is not None] if found else []
+    series = []
+    for label, is_soon in (("came back within 60 s", True), ("did not", False)):
+        kills = [kill for kill in known if kill["came_back_soon"] is is_soon]
+        if kills:
+            points: list[Point] = [(kill["time_s"], kill["free_bytes"]) for kill in kills]
+            series.append(Series(label, points, [named(kill) for kill in kills]))
+    return series
+
+
+def named(kill: TraceKill) -> str:
+    """A kill in a few words."""
+    process = kill["process"] or f"pid {kill['pid']}"
+    return f"{process} (adj {kill['adj']}): {kill['reason'] or kill['killer']}"
+
+
+def pressure_series(inputs: Inputs, name: str) -> list[Series]:
+    """Intervals as bars at the height of their kind; a point without a value parts them."""
+    found = inputs.pressure.get(name)
+    series = []
+    for kind, height in KINDS.items():
+        points: list[Point] = []
+        for interval in found["intervals"] if found else []:
+            if interval["kind"] == kind:
+                points += [(interval["start_s"], height), (interval["end_s"], height)]
+                points.append((interval["end_s"], None))
+        if points:
+            series.append(Series(kind.replace("-", " "), points))
+    return series
+
+
+def tables(inputs: Inputs) -> list[Table]:
+    """Every launch, kill and interval."""
+    launches: list[Sequence[TableCell]] = [
+        (
+            name,
+            launch["process"],
+            launch["class"],
+            launch["start_s"],
+            launch["duration_s"],
+            *part_values(launch),
+            launch["kills"],
+        )
+        for name, found in inputs.launches.items()
+        for launch in found["launches"]
+    ]
+    kills: list[Sequence[TableCell]] = [
+        (
+            name,
+            kill["time_s"],
+            kill["process"],
+            kill["pid"],
+            kill["adj"],
+            kill["reason"] or kill["killer"],
+            kill["free_bytes"],
+            kill["came_back_after_s"],
+            *(judged(kill[what]) for what in ("needless", "late", "wrong_victim")),
+        )
+        for name, result in inputs.trace_kills.items()
+        for kill in result["kills"]
+    ]
+    pressure: list[Sequence[TableCell]] = [
+        (
+            name,
+            interval["kind"],
+            interval["start_s"],
+            interval["end_s"],
+            interval["busy_s"],
+            interval["bytes"],
+            ", ".join(cause["process"] or str(cause["pid"]) for cause in interval["processes"]),
+        )
+        for name, held in inputs.pressure.items()
+        for interval in held["intervals"]
+    ]
+    return [
+        Table("system-trace-launches", "Launches", LAUNCH_COLUMNS, launches, is_open=True),
+        Table("system-trace-kills", "Kills", KILL_COLUMNS, kills, is_open=True),
+        Table("system-trace-pressure", "Intervals of pressure", PRESSURE_COLUMNS, pressure),
+    ]
+
+
+def part_values(launch: TraceLaunch) -> list[float | None]:
+    """The parts of a launch in the order of the columns."""
+    parts = launch["parts"]
+    return [
+        parts["kill_wait_s"],
+        parts["direct_reclaim_s"],
+        parts["kswapd_s"],
+        parts["refault_s"],
+        parts["swapin_s"],
+        parts["cpu_s"],
+        parts["rest_s"],
+    ]
+
+
+def judged(answer: Judged) -> str:
+    """An answer with its reason."""
+    word = {None: "", True: "yes: ", False: "no: "}[answer["answer"]]
+    return word + answer["why"]
+
+
+def finding(inputs: Inputs) -> str:
+    """The slowest launch, the kills that came back soon, and the bytes that were read again."""
+    sentences = []
+    launches = [each for found in inputs.launches.values() for each in found["launches"]]
+    if launches:
+        slowest = max(launches, key=lambda launch: launch["duration_s"])
+        sentences.append(
+            f"{format_count(len(launches))} launch{'' if len(launches) == 1 else 'es'}; the "
+            f"slowest, {slowest['process']}, took "
+            f"{format_seconds(slowest['duration_s'])}."
+        )
+    kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
+    if kills:
+        soon = sum(kill["came_back_soon"] for kill in kills)
+        sentences.append(
+            f"{format_counted(len(kills), 'kill')}; {format_count(soon)} came back within 60 s."
+        )
+    known = [each.get("refault_bytes") for each in inputs.pressure.values()]
+    again = sum(each for each in known if each is not None)
+    if again:
+        sentences.append(f"{format_size(again)} of files were read again.")
+    return " ".join(sentences) or "The trace has no finished launch and no kill."
