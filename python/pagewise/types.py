@@ -2079,7 +2079,7 @@ class TraceKill(TypedDict):
     came_back_after_s: float | None
     """Until a process of that name was made, or the app was launched without one."""
     came_back_soon: bool
-    """Whether it came back within 60 s: the kill cost a cold start."""
+    """Whether the process came back within 60 s, so that the kill cost a cold start."""
     needless: Judged
     """Whether memory was not short."""
     late: Judged
