@@ -291,6 +291,30 @@ static void pressure(const char *mib)
     CHECK(is_zero(again, 8 * MIB));
 }
 
+// Writes each request to the kernel's trace, beside the decisions that its tracepoints write.
+static void replay(void)
+{
+    enum { LIVE = 12, ROUNDS = 400 };
+    struct { char *at; size_t pages; } live[LIVE] = {0};
+    unsigned long state = 88172645463325252UL;
+    FILE *marker = fopen("/sys/kernel/tracing/trace_marker", "w");
+    CHECK(marker != NULL);
+    setvbuf(marker, NULL, _IOLBF, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        int place = (int)((state >> 8) % LIVE);
+        if (live[place].at) {
+            fprintf(marker, "free %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+            munmap(live[place].at, live[place].pages * PAGE);
+            live[place].at = NULL;
+            continue;
+        }
+        live[place].pages = 16 + (state >> 24) % 240;
+        live[place].at = filled(live[place].pages * PAGE);
+        fprintf(marker, "map %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+    }
+}
+
 static void age(void)
 {
     munmap(filled(4 * MIB), 4 * MIB);
@@ -323,6 +347,7 @@ int main(int count, char **words)
     static const struct { const char *name; void (*run)(void); } cases[] = {
         {"reuse", reuse}, {"off", off},     {"segv", segv},   {"hole", hole}, {"fixed", fixed},
         {"ranges", ranges}, {"forks", forks}, {"zeros", zeros}, {"age", age},   {"limits", limits},
+        {"replay", replay},
     };
     setvbuf(stdout, NULL, _IONBF, 0);
     if (count < 2 || prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) != 0) {

@@ -25,6 +25,8 @@ CASES = ("reuse", "off", "segv", "hole", "fixed", "ranges", "forks", "zeros", "a
 BLOCKS = 400
 """Blocks of the churn program: enough that most come from the pool, few enough for a guest."""
 FREED_MIB, LIMIT_MIB = 64, 96
+DECISIONS = ROOT / "crates" / "policy" / "tests" / "data" / "kernel-decisions.txt"
+"""Requests and the kernel's decisions, which the tests of `policy` compare with `retention`."""
 
 # Runs `churn` as a static program with 128 KiB as its fixed threshold of malloc, as the paper's
 # program has, and keeps what it prints and the CPU time of user and kernel, which a counted clock
@@ -39,6 +41,15 @@ lazy_unmap run churn calloc {BLOCKS} 0 >/result/churn-calloc || exit 3
 SCRIPT = "".join(
     f"lazy_unmap {case} >/result/{case} 2>&1; echo $? >/result/{case}.status\n" for case in CASES
 )
+SCRIPT += """
+mount -t tracefs none /sys/kernel/tracing
+echo 4096 >/proc/sys/vm/lazy_unmap_max_kbytes
+echo 1 >/sys/kernel/tracing/events/lazy_unmap/enable
+lazy_unmap replay || exit 4
+echo 0 >/sys/kernel/tracing/events/lazy_unmap/enable
+cp /sys/kernel/tracing/trace /result/trace
+echo 65536 >/proc/sys/vm/lazy_unmap_max_kbytes
+"""
 SCRIPT += CHURN
 SCRIPT += f"""
 # All processes, without a call of their own.
@@ -105,6 +116,30 @@ def traps(results: Path, name: str) -> int:
     found = re.search(r'"traps": (\d+)', (results / name).read_text())
     assert found is not None
     return int(found.group(1))
+
+
+def decisions(trace: str) -> str:
+    """Requests and decisions in a trace, a line each: what, first page, pages.
+
+    Pages are counted from the lowest that occurs.
+    """
+    found = re.findall(
+        r"(?:mark_write: (map|free) (\w+) (\d+)"
+        r"|lazy_unmap_(keep|take|discard): start=(\w+) end=(\w+))",
+        trace,
+    )
+    rows = [
+        (request, int(address, 16) >> 12, int(pages))
+        if request
+        else (decision, int(start, 16) >> 12, int(end, 16) - int(start, 16) >> 12)
+        for request, address, pages, decision, start, end in found
+    ]
+    lowest = min(first for _, first, _ in rows)
+    return "".join(f"{what} {first - lowest} {pages}\n" for what, first, pages in rows)
+
+
+def test_the_kernel_decides_as_recorded(results: Path) -> None:
+    assert decisions((results / "trace").read_text()) == DECISIONS.read_text()
 
 
 @pytest.mark.parametrize("case", CASES)
