@@ -2,17 +2,17 @@
 
     python bench/kernel.py --programs churn,small [--blocks 200] [--json]
 
-One guest of the kernel in build/kernel (`make kernel`) runs each program three times as often as it
-has settings: pool off, pool on, preload library; each without and with mTHP of 64 KiB; each with two
-fixed thresholds of malloc, 128 KiB (glibc's) and 64 KiB (bionic's of S3). The guest has one
-processor, and its clock counts its instructions, so neither depends on the load of the host, and a
-run gives the same figures each time except for what the kernel does at random.
+One guest of the kernel in build/kernel (`make kernel`) runs each program with the pool off, with the
+pool on, and with the preload library; each without and with mTHP of 64 KiB; each with two fixed
+thresholds of malloc, 128 KiB (glibc's) and 64 KiB (bionic's of S3). The guest has one processor,
+and its clock counts its instructions, so neither depends on the load of the host, and a run gives
+the same figures each time except for what the kernel does at random.
 
 A row: `name`, `pool` (off, on, library), `mthp`, `threshold_bytes`, `faults` (page-fault traps),
-`instructions` (of the program, in user space and in the kernel; one per nanosecond of its CPU time),
-`peak_bytes` (resident), `idle_bytes` (resident seven seconds after the work, for programs that say
-so), `premapped_untouched` (pages that the kernel mapped ahead and nobody touched; premapping is off
-here, so 0 for the kernel, and null for the library, which does not count them).
+`instructions` (of the program, in user space and in the kernel; one per nanosecond of its CPU
+time), `peak_bytes` (resident), `idle_bytes` (resident seven seconds after the work, for programs
+that say so), `premapped_untouched` (pages that the kernel mapped ahead and nobody touched;
+premapping is off here, so 0 for the kernel, and null for the library, which does not count them).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "vm"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "vm"))
 import guest
 
+ROOT = Path(__file__).parents[1]
 KERNEL = ROOT / "build" / "kernel"
 LIBRARY = Path(sys.executable).parents[1] / "lib" / "libpagewise_lazy.so"
 SOURCES = ROOT / "bench" / "lazy" / "programs"

@@ -74,9 +74,9 @@ impl Pool {
             self.remove(first + pages);
             pages += length;
         }
-        if let Some((other, length, _)) = before.filter(|&(other, length, other_vma)| {
-            other + length == first && other_vma == anon_vma
-        }) {
+        if let Some((other, length, _)) = before
+            .filter(|&(other, length, other_vma)| other + length == first && other_vma == anon_vma)
+        {
             self.remove(other);
             (first, pages) = (other, pages + length);
         }
@@ -133,7 +133,8 @@ fn the_kernel_decides_as_the_rules_do() {
                 assert_eq!(lines.get(at), Some(&("keep", first, pages)), "{place}");
                 at += 1;
                 let rest = lines[at..].iter().take_while(|(what, ..)| *what == "discard");
-                let kernel: Vec<(u32, u32)> = rest.map(|&(_, first, pages)| (first, pages)).collect();
+                let kernel: Vec<(u32, u32)> =
+                    rest.map(|&(_, first, pages)| (first, pages)).collect();
                 assert_eq!(pool.free(first, pages), kernel, "{place}");
                 at += kernel.len();
                 discarded += kernel.len();

@@ -91,8 +91,8 @@ EMULATORS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest to boot. ``kernel``: a Debian package, one that depends on the newest kernel, the path
-    of a package file (``.deb``), or an absolute path of a folder with the files of such a package.
+    """A guest to boot. ``kernel``: a Debian package, one that depends on the newest kernel, the
+    path of a package file (``.deb``), or the absolute path of a folder with the files of one.
 
     ``suite`` is the Debian suite of the package, such as ``trixie``; None for the machine's own.
     """
