@@ -2,8 +2,8 @@
 
     python bench/kernel.py --programs churn,small [--blocks 200] [--json]
 
-One guest of the kernel in build/kernel (`make kernel`) runs each program with the pool off, with the
-pool on, and with the preload library; each without and with mTHP of 64 KiB; each with two fixed
+One guest of the kernel in build/kernel (`make kernel`) runs each program with the pool off, with
+the pool on, and with the preload library; each without and with mTHP of 64 KiB; each with two fixed
 thresholds of malloc, 128 KiB (glibc's) and 64 KiB (bionic's of S3). The guest has one processor,
 and its clock counts its instructions, so neither depends on the load of the host, and a run gives
 the same figures each time except for what the kernel does at random.
