@@ -1,5 +1,6 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
 # test: all tests except those in emulated guests; test-desk and test-live are its Python parts.
+# kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
 # test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
@@ -12,7 +13,7 @@
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 45 minutes.
-.PHONY: demo test test-all test-rust test-desk test-live test-vm check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
+.PHONY: demo test test-all test-rust test-desk test-live test-vm kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -55,6 +56,10 @@ test-live:
 # Guests are emulated, each on one processor, so they run beside all other tests.
 test-vm: .venv/.test-extras build
 	$(PYTHON) -m pytest -q tests/vm
+
+# A kernel with lazy unmapping, for guests; see docs/kernel.md.
+kernel:
+	kernel/build.sh build/kernel
 
 check: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)

@@ -91,8 +91,8 @@ EMULATORS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """A guest to boot. ``kernel``: a Debian package, one that depends on the newest kernel, or the
-    path of a package file (``.deb``).
+    """A guest to boot. ``kernel``: a Debian package, one that depends on the newest kernel, the
+    path of a package file (``.deb``), or the absolute path of a folder with the files of one.
 
     ``suite`` is the Debian suite of the package, such as ``trixie``; None for the machine's own.
     """
@@ -246,6 +246,8 @@ def kernel_of(machine: Machine) -> Path:
     """The folder of the unpacked kernel."""
     if machine.kernel.endswith(".deb"):
         return unpacked(Path(machine.kernel))
+    if machine.kernel.startswith("/"):
+        return Path(machine.kernel)
     return package(machine.kernel, machine.architecture, machine.suite)
 
 

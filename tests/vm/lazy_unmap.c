@@ -1,0 +1,374 @@
+// Exercises lazy unmapping in a guest's kernel. Built statically: no library takes part.
+//
+//     lazy_unmap run COMMAND ARGUMENTS   runs a command with the pool on
+//     lazy_unmap CASE                    runs a case by itself, with the pool on; exits with 0 if it holds
+//
+// Of a case that fails, prints the line that failed.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, MIB = 1 << 20, SET_LAZY_UNMAP = 0x4c5a554d, GET_LAZY_UNMAP = 0x4c5a5547 };
+
+#define CHECK(holds)                                                                                 \
+    do {                                                                                             \
+        if (!(holds)) {                                                                              \
+            printf("%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #holds, strerror(errno));       \
+            exit(1);                                                                                 \
+        }                                                                                            \
+    } while (0)
+
+static char *map(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(memory != MAP_FAILED);
+    return memory;
+}
+
+static char *filled(size_t bytes)
+{
+    char *memory = map(bytes);
+    memset(memory, 0xa5, bytes);
+    return memory;
+}
+
+static int is_zero(const char *memory, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at++)
+        if (memory[at])
+            return 0;
+    return 1;
+}
+
+// The number after a word in a file of /proc.
+static long number(const char *file, const char *word)
+{
+    static char text[65536];
+    FILE *stream = fopen(file, "r");
+    CHECK(stream != NULL);
+    text[fread(text, 1, sizeof text - 1, stream)] = 0;
+    fclose(stream);
+    const char *found = strstr(text, word);
+    CHECK(found != NULL);
+    return atol(found + strlen(word));
+}
+
+static long held_kib(void) { return number("/proc/self/status", "LazyUnmapped:"); }
+static long counted(const char *name) { return number("/proc/vmstat", name); }
+static long faults(void)
+{
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
+    return usage.ru_minflt;
+}
+
+static sigjmp_buf landing;
+static void on_fault(int signal)
+{
+    (void)signal;
+    siglongjmp(landing, 1);
+}
+
+static int faults_at(volatile char *address, int is_write)
+{
+    if (sigsetjmp(landing, 1))
+        return 1;
+    if (is_write)
+        *address = 1;
+    else
+        (void)*address;
+    return 0;
+}
+
+static void reuse(void)
+{
+    char *first = filled(MIB);
+    long before_kib = held_kib();
+    munmap(first, MIB);
+    CHECK(held_kib() == before_kib + 1024);
+    long before = faults();
+    char *second = map(MIB);
+    CHECK(second == first);
+    CHECK(is_zero(second, MIB));
+    memset(second, 1, MIB);
+    CHECK(faults() - before <= 2);
+    CHECK(held_kib() == before_kib);
+}
+
+static void off(void)
+{
+    char *first = filled(MIB);
+    munmap(first, MIB);
+    CHECK(held_kib() > 0);
+    CHECK(prctl(SET_LAZY_UNMAP, 0, 0, 0, 0) == 0);
+    CHECK(prctl(GET_LAZY_UNMAP, 0, 0, 0, 0) == 0);
+    CHECK(held_kib() == 0);
+    munmap(filled(MIB), MIB);
+    CHECK(held_kib() == 0);
+    CHECK(prctl(SET_LAZY_UNMAP, 2, 0, 0, 0) == -1 && errno == EINVAL);
+    CHECK(prctl(SET_LAZY_UNMAP, 1, 1, 0, 0) == -1 && errno == EINVAL);
+}
+
+static void segv(void)
+{
+    signal(SIGSEGV, on_fault);
+    for (int round = 0; round < 20; round++) {
+        char *memory = filled(MIB);
+        munmap(memory, MIB);
+        CHECK(held_kib() >= 1024);
+        for (int at = 0; at < MIB; at += 64 * PAGE) {
+            CHECK(faults_at(memory + at, 0));
+            CHECK(faults_at(memory + at, 1));
+        }
+    }
+}
+
+// What a system call says of a range in the pool is what it says of a hole.
+static void hole(void)
+{
+    char *memory = filled(MIB);
+    unsigned char seen[256];
+    char buffer[PAGE];
+    munmap(memory, MIB);
+    CHECK(held_kib() >= 1024);
+    CHECK(mincore(memory, MIB, seen) == -1 && errno == ENOMEM);
+    CHECK(mprotect(memory, MIB, PROT_READ) == -1 && errno == ENOMEM);
+    CHECK(madvise(memory, MIB, MADV_DONTNEED) == -1 && errno == ENOMEM);
+    CHECK(madvise(memory, MIB, MADV_FREE) == -1 && errno == ENOMEM);
+    CHECK(mlock(memory, MIB) == -1 && errno == ENOMEM);
+    CHECK(mremap(memory, MIB, 2 * MIB, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+    CHECK(msync(memory, MIB, MS_ASYNC) == -1 && errno == ENOMEM);
+    struct iovec to = {buffer, PAGE}, from = {memory, PAGE};
+    CHECK(process_vm_readv(getpid(), &to, 1, &from, 1, 0) == -1 && errno == EFAULT);
+    int ends[2];
+    CHECK(pipe(ends) == 0);
+    CHECK(write(ends[1], memory, PAGE) == -1 && errno == EFAULT);
+
+    char line[512], start[32];
+    snprintf(start, sizeof start, "%lx-", (unsigned long)memory);
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (fgets(line, sizeof line, maps))
+        CHECK(strncmp(line, start, strlen(start)) != 0);
+    fclose(maps);
+    CHECK(munmap(memory, MIB) == 0);
+}
+
+static void fixed(void)
+{
+    char *memory = filled(MIB);
+    munmap(memory, MIB);
+    char *again = mmap(memory + MIB / 2, PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(again == memory + MIB / 2);
+    CHECK(is_zero(again, PAGE));
+    CHECK(held_kib() < 1024);
+    munmap(again, PAGE);
+
+    memory = filled(MIB);
+    munmap(memory, MIB);
+    again = mmap(memory, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(again == memory);
+    CHECK(is_zero(again, MIB));
+}
+
+// Cuts, merges and moves ranges next to mappings in use, which must keep their contents.
+static void ranges(void)
+{
+    enum { PARTS = 16, PART = 128 * 1024 };
+    char *all = filled(PARTS * PART);
+    for (int part = 0; part < PARTS; part += 2)
+        munmap(all + part * PART, PART);
+    CHECK(held_kib() == PARTS / 2 * PART / 1024);
+    for (int part = 1; part < PARTS; part += 2)
+        for (int at = 0; at < PART; at++)
+            CHECK(all[part * PART + at] == (char)0xa5);
+    for (int part = 1; part < PARTS; part += 2)
+        munmap(all + part * PART, PART);
+    CHECK(held_kib() == PARTS * PART / 1024);
+    long hits = counted("lazy_unmap_hit ");
+    char *whole = map(PARTS * PART);
+    CHECK(counted("lazy_unmap_hit ") == hits + 1);
+    CHECK(whole == all && is_zero(whole, PARTS * PART));
+    memset(whole, 1, PARTS * PART);
+    munmap(whole, PARTS * PART);
+    char *part = map(3 * PART);
+    CHECK(part == all && is_zero(part, 3 * PART));
+    CHECK(held_kib() == (PARTS - 3) * PART / 1024);
+    char *moved = mremap(part, 3 * PART, 4 * PART, MREMAP_MAYMOVE);
+    CHECK(moved != MAP_FAILED && is_zero(moved, 4 * PART));
+}
+
+static void forks(void)
+{
+    char *shared = filled(MIB), *own = filled(MIB);
+    munmap(own, MIB);
+    long held = held_kib();
+    CHECK(held >= 1024);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(prctl(GET_LAZY_UNMAP, 0, 0, 0, 0) == 1);
+        CHECK(held_kib() == 0);
+        signal(SIGSEGV, on_fault);
+        CHECK(faults_at(own, 0));
+        munmap(shared, MIB);
+        CHECK(held_kib() == 0);
+        reuse();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(held_kib() == held);
+    child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    // Memory that a child still shares is not kept, and the child keeps it.
+    munmap(shared, MIB);
+    CHECK(held_kib() == held);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+}
+
+// Random sizes and parts; every new byte is zero, every byte in use keeps its value.
+static void zeros(void)
+{
+    enum { LIVE = 24, ROUNDS = 3000 };
+    struct { char *at; size_t bytes; char value; } live[LIVE] = {0};
+    unsigned long state = 88172645463325252UL;
+    for (int round = 0; round < ROUNDS; round++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        int place = (int)((state >> 8) % LIVE);
+        if (live[place].at) {
+            for (size_t at = 0; at < live[place].bytes; at += 509)
+                CHECK(live[place].at[at] == live[place].value);
+            size_t kept = 0;
+            // Some lose only their end.
+            if ((state >> 16) % 4 == 0 && live[place].bytes > 64 * PAGE)
+                kept = live[place].bytes / 2 / PAGE * PAGE;
+            CHECK(munmap(live[place].at + kept, live[place].bytes - kept) == 0);
+            live[place].bytes = kept;
+            if (kept == 0)
+                live[place].at = NULL;
+            continue;
+        }
+        size_t bytes = PAGE * (1 + (state >> 24) % 300);
+        live[place].at = map(bytes);
+        live[place].bytes = bytes;
+        live[place].value = (char)(1 + round % 100);
+        CHECK(is_zero(live[place].at, bytes));
+        memset(live[place].at, live[place].value, bytes);
+    }
+}
+
+// Frees 64 MiB; takes memory by a way that the pool cannot serve.
+static void pressure(const char *mib)
+{
+    enum { BLOCKS = 64 };
+    char *blocks[BLOCKS];
+    for (int block = 0; block < BLOCKS; block++)
+        blocks[block] = filled(MIB);
+    for (int block = 0; block < BLOCKS; block++)
+        munmap(blocks[block], MIB);
+    printf("held_kib=%ld\n", held_kib());
+    char *burst = mmap(NULL, (size_t)atoi(mib) * MIB, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(burst != MAP_FAILED);
+    memset(burst, 1, (size_t)atoi(mib) * MIB);
+    printf("held_after_kib=%ld\n", held_kib());
+    char *again = map(8 * MIB);
+    CHECK(is_zero(again, 8 * MIB));
+}
+
+// Writes each request to the kernel's trace, beside the decisions that its tracepoints write.
+static void replay(void)
+{
+    enum { LIVE = 12, ROUNDS = 400 };
+    struct { char *at; size_t pages; } live[LIVE] = {0};
+    unsigned long state = 88172645463325252UL;
+    FILE *marker = fopen("/sys/kernel/tracing/trace_marker", "w");
+    CHECK(marker != NULL);
+    setvbuf(marker, NULL, _IOLBF, 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+        int place = (int)((state >> 8) % LIVE);
+        if (live[place].at) {
+            fprintf(marker, "free %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+            munmap(live[place].at, live[place].pages * PAGE);
+            live[place].at = NULL;
+            continue;
+        }
+        live[place].pages = 16 + (state >> 24) % 240;
+        live[place].at = filled(live[place].pages * PAGE);
+        fprintf(marker, "map %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+    }
+}
+
+static void age(void)
+{
+    munmap(filled(4 * MIB), 4 * MIB);
+    CHECK(held_kib() == 4096);
+    sleep(8);
+    CHECK(held_kib() == 0);
+    char *again = map(4 * MIB);
+    CHECK(is_zero(again, 4 * MIB));
+}
+
+static void limits(void)
+{
+    struct rlimit limit = {512UL * MIB, 512UL * MIB};
+    long size = number("/proc/self/status", "VmSize:");
+    for (int round = 0; round < 8; round++)
+        munmap(filled(32 * MIB), 32 * MIB);
+    CHECK(number("/proc/self/status", "VmSize:") <= size + 64);
+    CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+    munmap(filled(32 * MIB), 32 * MIB);
+    // All of the limit can be mapped, whatever the pool holds.
+    char *most = mmap(NULL, 480UL * MIB, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(most != MAP_FAILED);
+    CHECK(mmap(NULL, 64 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+          MAP_FAILED);
+}
+
+int main(int count, char **words)
+{
+    static const struct { const char *name; void (*run)(void); } cases[] = {
+        {"reuse", reuse}, {"off", off},     {"segv", segv},   {"hole", hole}, {"fixed", fixed},
+        {"ranges", ranges}, {"forks", forks}, {"zeros", zeros}, {"age", age},   {"limits", limits},
+        {"replay", replay},
+    };
+    setvbuf(stdout, NULL, _IONBF, 0);
+    if (count < 2 || prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) != 0) {
+        perror("lazy_unmap: prctl");
+        return 2;
+    }
+    if (strcmp(words[1], "run") == 0 && count > 2) {
+        execvp(words[2], words + 2);
+        perror(words[2]);
+        return 127;
+    }
+    if (strcmp(words[1], "pressure") == 0 && count == 3) {
+        pressure(words[2]);
+        return 0;
+    }
+    for (size_t at = 0; at < sizeof cases / sizeof *cases; at++)
+        if (strcmp(words[1], cases[at].name) == 0) {
+            cases[at].run();
+            printf("%s holds\n", words[1]);
+            return 0;
+        }
+    fprintf(stderr, "lazy_unmap: no case named %s\n", words[1]);
+    return 2;
+}
