@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pagewise.measurements import CheckResult as CheckResult
     from pagewise.measurements import GuestTrial as GuestTrial
     from pagewise.measurements import Probed as Probed
+    from pagewise.system_traces import LaunchesCompared as LaunchesCompared
     from pagewise.zram_answer import ZramAdvice as ZramAdvice
 
 _HOMES = {
@@ -43,6 +44,7 @@ _HOMES = {
     "CheckResult": "pagewise.measurements",
     "GuestTrial": "pagewise.measurements",
     "Probed": "pagewise.measurements",
+    "LaunchesCompared": "pagewise.system_traces",
     "ZramAdvice": "pagewise.zram_answer",
 }
 """The modules of results that Python computes. They load on first use, because they extend the
@@ -699,6 +701,19 @@ File = TypedDict(
 """A file with pages in a trace; its index in `Header::files` is its number."""
 
 
+class FileReads(TypedDict):
+    """What was read of a file."""
+
+    device: str
+    """Device of the file system as MAJOR:MINOR."""
+    inode: int
+    """Number of the inode."""
+    bytes: int
+    """Bytes read into the page cache."""
+    refault_bytes: int
+    """The part of `bytes` that had left the page cache earlier in the trace."""
+
+
 class FramesInUse(TypedDict):
     """Memory at one instant."""
 
@@ -863,6 +878,15 @@ class ImportReport(TypedDict):
     """Records that are earlier than the record before them; kept in the order of the recording."""
     sources: list[list[str]]
     """sha256 and name of each source file."""
+
+
+class Judged(TypedDict):
+    """An answer, and what it rests on."""
+
+    answer: bool | None
+    """The answer; null if the trace cannot tell."""
+    why: str
+    """The figures behind the answer, or what the trace lacks."""
 
 
 class Kill(TypedDict):
@@ -1293,6 +1317,39 @@ class PolicyRow(TypedDict):
     """What can be set."""
 
 
+class PressureCause(TypedDict):
+    """A process's part of an interval."""
+
+    process: str
+    """Name of the process; empty if unknown."""
+    pid: int
+    """Pid of the process; 0 if unknown."""
+    time_s: float
+    """Time in direct reclaim, or waiting for pages that are read again, summed over its threads."""
+    bytes: int
+    """Bytes that it read again; beside kswapd, bytes by which it made its memory and the page cache
+    larger."""
+
+
+class PressureInterval(TypedDict):
+    """A time of pressure. What is less than 100 ms apart is one interval."""
+
+    kind: Literal["direct-reclaim", "kswapd", "refaults", "thrashing"]
+    """The kind of pressure."""
+    start_s: float
+    """Start of the interval."""
+    end_s: float
+    """End of the interval."""
+    busy_s: float
+    """Time of all threads that had a part, summed."""
+    bytes: int
+    """Bytes read again, or that processes took meanwhile."""
+    stalled_share: float | None
+    """The largest share of time in which some task stalled for memory (PSI)."""
+    processes: list[PressureCause]
+    """The processes with the largest parts."""
+
+
 class Process(TypedDict):
     """A process of a recording."""
 
@@ -1547,6 +1604,31 @@ class ReplayKills(TypedDict):
     """`uname -r` of the recorded machine."""
     is_cut: bool
     """Whether the end of the recording is missing."""
+
+
+class ReplayOutcome(TypedDict):
+    """A recording replayed against policies."""
+
+    moments: int
+    """Moments of the recording."""
+    duration_s: float
+    """From the first moment to the last."""
+    total_bytes: int
+    """Total memory of the group or machine at the last moment."""
+    has_watermarks: bool
+    """Whether every moment has watermarks and the kernel's reserve; if not, `minfree` counts the
+    reserve as free and `lmkd` has no rule of low free memory."""
+    has_weights: bool
+    """Whether the recording has weights of processes. If not, memory shared by fork counts in full
+    for each process."""
+    memory: list[MemoryPoint]
+    """Available memory over time, as the lowest value in each of equal steps."""
+    freezes: list[Freeze]
+    """The freezes."""
+    recorded: list[RecordedKill]
+    """The kills in the recording."""
+    policies: list[PolicyReplay]
+    """Result of each policy, in the order asked for."""
 
 
 class SeenMemory(TypedDict):
@@ -1913,6 +1995,23 @@ class SystemQuestion(TypedDict):
     answered."""
 
 
+class ThreadTimes(TypedDict):
+    """What threads did during a launch. Times of several threads are summed."""
+
+    running_s: float
+    """Running on a CPU."""
+    runnable_s: float | None
+    """Ready, without a CPU."""
+    uninterruptible_s: float
+    """Waiting uninterruptibly, I/O and other reasons."""
+    io_s: float | None
+    """The part of `uninterruptible_s` that waited for I/O."""
+    sleeping_s: float
+    """Sleeping."""
+    direct_reclaim_s: float | None
+    """Reclaiming memory directly, in any of these states."""
+
+
 class TierCounts(TypedDict):
     """Page operations of one tier."""
 
@@ -1949,6 +2048,187 @@ class TlbCount(TypedDict):
     """Misses by kind."""
     is_exact: bool
     """Whether every miss was counted; otherwise the count is a lower bound."""
+
+
+class TraceKill(TypedDict):
+    """A process that was killed."""
+
+    time_s: float
+    """Time of the kill."""
+    process: str
+    """Name of the process; empty if unknown."""
+    pid: int
+    """Pid of the process."""
+    adj: int | None
+    """The process's oom_score_adj."""
+    reason: str | None
+    """The reason as the killer states it."""
+    killer: str
+    """Who killed: `lmkd`, `lowmemorykiller` (the driver), `oom` (the kernel), `system_server`, or
+    the name of the process that sent the signal."""
+    sources: list[str]
+    """What of the trace tells the kill."""
+    free_bytes: int | None
+    """Free memory then, as the killer states it or by the last sample before."""
+    available_bytes: int | None
+    """Available memory by the last sample before."""
+    resident_bytes: int | None
+    """Resident memory of the victim by the last event before."""
+    swapped_bytes: int | None
+    """Swapped memory of the victim by the last event before."""
+    death_s: float | None
+    """Until all of its threads ended."""
+    came_back_after_s: float | None
+    """Until a process of that name was made, or the app was launched without one."""
+    came_back_soon: bool
+    """Whether the process came back within 60 s, so that the kill cost a cold start."""
+    needless: Judged
+    """Whether memory was not short."""
+    late: Judged
+    """Whether tasks had been stalled for long when it came."""
+    wrong_victim: Judged
+    """Whether another process should have been killed."""
+
+
+class TraceKills(TypedDict):
+    """The kills in a system trace. Times are seconds since the first event that the kernel
+    recorded."""
+
+    schema: str
+    """Name and version of this layout."""
+    trace: str
+    """The path of the trace."""
+    begin_ns: int
+    """The clock of the trace at 0 s, in nanoseconds: the time since boot if the trace has it."""
+    duration_s: float
+    """Seconds from the first event that the kernel recorded to the last."""
+    events: int
+    """Number of events that were read."""
+    disordered: int
+    """Events that were read after later ones; times of these may be too short."""
+    left_out: int
+    """Kills beyond those that are kept."""
+    losses: list[Loss]
+    """What the trace lost."""
+    kills: list[TraceKill]
+    """Kills in order of time."""
+    lacks: list[str]
+    """What the trace lacks to judge every kill."""
+    replay: ReplayOutcome | None
+    """What kill policies would have done with the trace's memory and processes; null if the trace
+    has no samples of both."""
+
+
+TraceLaunch = TypedDict(
+    "TraceLaunch",
+    {
+        "process": "str",
+        "pid": "int | None",
+        "class": "str | None",
+        "is_class_stated": "bool",
+        "start_s": "float",
+        "duration_s": "float",
+        "fully_drawn_s": "float | None",
+        "parts": "TraceLaunchParts",
+        "main_thread": "ThreadTimes | None",
+        "other_threads": "ThreadTimes | None",
+        "cache_miss_bytes": "int | None",
+        "refault_bytes": "int | None",
+        "files": "list[FileReads]",
+        "swap_in_bytes": "int | None",
+        "kills_before": "int",
+        "kills": "int",
+    },
+)
+"""A launch of an app."""
+
+
+class TraceLaunchParts(TypedDict):
+    """What a launch waits for, by the definitions of `study launch`. Waits and processor time are
+    sums over all threads of the process, so that the rest can be below 0."""
+
+    kill_wait_s: float | None
+    """Kills, until the last thread of the victim ended."""
+    direct_reclaim_s: float | None
+    """The process's own reclaim."""
+    kswapd_s: float | None
+    """Processor time of kswapd."""
+    refault_s: float | None
+    """Waits for I/O without those for swap: mostly file pages that are read."""
+    swapin_s: float | None
+    """Pages read back from swap."""
+    cpu_s: float | None
+    """The process's processor time, and its waits for a processor."""
+    rest_s: float
+    """What is left of the duration; negative if parts overlap."""
+
+
+class TraceLaunches(TypedDict):
+    """The launches of apps in a system trace. Times are seconds since the first event that the
+    kernel recorded."""
+
+    schema: str
+    """Name and version of this layout."""
+    trace: str
+    """The path of the trace."""
+    begin_ns: int
+    """The clock of the trace at 0 s, in nanoseconds: the time since boot if the trace has it."""
+    duration_s: float
+    """Seconds from the first event that the kernel recorded to the last."""
+    events: int
+    """Number of events that were read."""
+    disordered: int
+    """Events that were read after later ones; times of these may be too short."""
+    left_out: int
+    """Launches beyond those that are kept."""
+    losses: list[Loss]
+    """What the trace lost."""
+    launches: list[TraceLaunch]
+    """Launches in order of their start."""
+    unfinished: int
+    """Launches that the trace begins and never ends."""
+    cancelled: int
+    """Launches that ended without the mark of success, so that the trace does not name the app."""
+    lacks: list[str]
+    """What the trace lacks to answer in full."""
+
+
+class TracePressure(TypedDict):
+    """The pressure on memory in a system trace. Times are seconds since the first event that the
+    kernel recorded."""
+
+    schema: str
+    """Name and version of this layout."""
+    trace: str
+    """The path of the trace."""
+    begin_ns: int
+    """The clock of the trace at 0 s, in nanoseconds: the time since boot if the trace has it."""
+    duration_s: float
+    """Seconds from the first event that the kernel recorded to the last."""
+    events: int
+    """Number of events that were read."""
+    disordered: int
+    """Events that were read after later ones; times of these may be too short."""
+    left_out: int
+    """Intervals beyond those that are kept."""
+    losses: list[Loss]
+    """What the trace lost."""
+    direct_reclaim_s: float | None
+    """Time that threads spent in direct reclaim, summed."""
+    kswapd_s: float | None
+    """Time in which kswapd was awake, or ran if the trace does not say when it woke."""
+    refault_bytes: int | None
+    """Bytes of the page cache that were read again after they had left it."""
+    refault_wait_s: float | None
+    """Time that threads waited for such bytes, summed."""
+    thrashing_by: str | None
+    """How thrashing was found: `psi`, `refault-waits`, or null if the trace has neither."""
+    intervals: list[PressureInterval]
+    """Intervals in order of their start."""
+    processes: list[PressureCause]
+    """The processes with the most direct reclaim and refaults in all."""
+    lacks: list[str]
+    """What the trace lacks to answer in full."""
 
 
 class Traffic(TypedDict):
