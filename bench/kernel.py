@@ -11,7 +11,7 @@ the same figures each time except for what the kernel does at random.
 A row: `name`, `pool` (off, on, library), `mthp`, `threshold_bytes`, `faults` (page-fault traps),
 `instructions` (of the program, in user space and in the kernel; one per nanosecond of its CPU
 time), `peak_bytes` (resident), `idle_bytes` (resident seven seconds after the work, for programs
-that say so), `premapped_untouched` (pages that the kernel mapped ahead and nobody touched;
+that say so), `premapped_untouched` (pages that the kernel mapped ahead and the program did not touch;
 premapping is off here, so 0 for the kernel, and null for the library, which does not count them).
 """
 
@@ -35,7 +35,7 @@ LIBRARY = Path(sys.executable).parents[1] / "lib" / "libpagewise_lazy.so"
 SOURCES = ROOT / "bench" / "lazy" / "programs"
 THRESHOLDS = (128 << 10, 64 << 10)
 IDLE_S = 7
-"""Two seconds longer than the pool keeps memory that nobody asks for."""
+"""Two seconds longer than the pool keeps memory that is not asked for."""
 BOOT_S = 3600
 MACHINE = guest.Machine(
     kernel=str(KERNEL / "root"),

@@ -1,5 +1,5 @@
 //! `tracedat`: files of `trace-cmd record`, versions 6 and 7 ([`crate::tracedat`]). Events come in the order of
-//! time. Times are on the clock of the recording, which is not that of boot unless trace-cmd was told so.
+//! time. Times are on the clock of the recording, which is not that of boot unless trace-cmd was started with `-C boot`.
 
 use super::Format;
 use crate::Error;
