@@ -223,7 +223,7 @@ pub struct TracePressure {
     pub losses: Vec<Loss>,
     /// The pressure.
     #[serde(flatten)]
-    pub pressure: sim::system::Pressure,
+    pub pressure: sim::system::PressureFound,
 }
 
 /// What a recording of allocations holds.

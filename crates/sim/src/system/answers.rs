@@ -5,14 +5,14 @@ use std::collections::HashMap;
 use trace::system::Names;
 
 use super::analyzer::Analyzer;
-use super::judge::Evidence;
+use super::judge::KillEvidence;
 use super::kills::Killed;
 use super::launches::{Launched, is_comm_of};
 use super::outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Kills, Launch, Launches, Parts,
-    Pressure, ThreadTimes, TraceKill,
+    About, Answers, Cause, FileReads, Interval, IntervalKind, Kills, Launches, Parts,
+    PressureFound, ThreadTimes, TraceKill, TraceLaunch,
 };
-use super::spans::{Amount, Amounts, PROCESSES_KEPT, Span};
+use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT};
 use super::split::Times;
 use super::tasks::ProcessIndex;
 
@@ -104,7 +104,7 @@ impl Writer<'_> {
         }
     }
 
-    fn launch(&self, launch: &Launched) -> Launch {
+    fn launch(&self, launch: &Launched) -> TraceLaunch {
         let (facts, schedule) = (self.found.facts, &self.found.schedule);
         let process = launch.process.map(|index| self.found.tasks.process(index));
         let part = &launch.part;
@@ -156,7 +156,7 @@ impl Writer<'_> {
             |times: Times| (is_known && schedule.has_switches()).then(|| self.thread_times(times));
         let bytes = |is_given: bool, bytes: u64| (is_given && is_known).then_some(bytes);
         let drawn = part.steps.fully_drawn_ns;
-        Launch {
+        TraceLaunch {
             process: String::from_utf8_lossy(&launch.package).into_owned(),
             pid: process.map(|process| process.pid),
             class: class.map(str::to_owned),
@@ -226,7 +226,7 @@ impl Writer<'_> {
         let found = self.found;
         let returns = Returns::new(found, self.names);
         let evidence =
-            Evidence { memory: &found.memory, direct_reclaim: &found.pressure.direct_reclaim };
+            KillEvidence { memory: &found.memory, direct_reclaim: &found.pressure.direct_reclaim };
         let now = found.memory.now();
         let has_sizes = found.tasks.all().any(|(_, process)| process.resident_bytes().is_some());
         let has_adj = found.tasks.all().any(|(_, process)| process.adj.is_some());
@@ -251,7 +251,7 @@ impl Writer<'_> {
         }
     }
 
-    fn kill(&self, kill: &Killed, returns: &Returns<'_>, evidence: &Evidence<'_>) -> TraceKill {
+    fn kill(&self, kill: &Killed, returns: &Returns<'_>, evidence: &KillEvidence<'_>) -> TraceKill {
         let name = if kill.name.is_empty() {
             kill.process.map(|process| self.name(process)).unwrap_or_default()
         } else {
@@ -281,7 +281,7 @@ impl Writer<'_> {
         }
     }
 
-    fn pressure(&self) -> Pressure {
+    fn pressure(&self) -> PressureFound {
         let (found, facts) = (self.found, self.found.facts);
         let pressure = &found.pressure;
         let thrashing = pressure.thrashing();
@@ -311,7 +311,7 @@ impl Writer<'_> {
                 (false, false) => None,
             };
         let refaults = pressure.refaults.sum().bytes;
-        Pressure {
+        PressureFound {
             direct_reclaim_s: facts
                 .has_reclaim
                 .then(|| seconds(pressure.direct_reclaim.sum().time_ns)),
@@ -327,7 +327,7 @@ impl Writer<'_> {
         }
     }
 
-    fn interval(&self, kind: IntervalKind, span: &Span) -> Interval {
+    fn interval(&self, kind: IntervalKind, span: &BusySpan) -> Interval {
         let sum = span.amounts.sum();
         Interval {
             kind,

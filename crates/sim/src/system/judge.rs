@@ -22,14 +22,14 @@ const AVAILABLE_SHARE: f64 = 0.1;
 const MIB: f64 = (1 << 20) as f64;
 
 /// What judgements rest on.
-pub struct Evidence<'a> {
+pub struct KillEvidence<'a> {
     /// Samples of pressure.
     pub memory: &'a MemoryState,
     /// Intervals of direct reclaim.
     pub direct_reclaim: &'a Spans,
 }
 
-impl Evidence<'_> {
+impl KillEvidence<'_> {
     /// Whether memory was not short: no stalls and no direct reclaim in the 10 s before, and memory available.
     pub fn needless(&self, kill: &Killed) -> Judged {
         let from_ns = kill.time_ns.saturating_sub(WINDOW_NS);

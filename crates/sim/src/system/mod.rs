@@ -22,6 +22,6 @@ mod tasks;
 
 pub use analyzer::Analyzer;
 pub use outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Judged, Kills, Launch, Launches,
-    Parts, Pressure, ThreadTimes, TraceKill,
+    About, Answers, Cause, FileReads, Interval, IntervalKind, Judged, Kills, Launches, Parts,
+    PressureFound, ThreadTimes, TraceKill, TraceLaunch,
 };

@@ -14,7 +14,7 @@ pub struct Answers {
     /// The kills.
     pub kills: Kills,
     /// The pressure on memory.
-    pub pressure: Pressure,
+    pub pressure: PressureFound,
 }
 
 /// What was read of a trace.
@@ -39,7 +39,7 @@ pub struct About {
 #[schemars(rename = "LaunchList")]
 pub struct Launches {
     /// Launches in order of their start.
-    pub launches: Vec<Launch>,
+    pub launches: Vec<TraceLaunch>,
     /// Launches that the trace begins and never ends.
     pub unfinished: u64,
     /// Launches that ended without the mark of success, so that the trace does not name the app.
@@ -52,8 +52,7 @@ pub struct Launches {
 
 /// A launch of an app.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "TraceLaunch")]
-pub struct Launch {
+pub struct TraceLaunch {
     /// The package of the app.
     pub process: String,
     /// Pid of the app's process; null if no process of that name was found.
@@ -209,8 +208,7 @@ pub struct Judged {
 
 /// The pressure on memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "TracePressure")]
-pub struct Pressure {
+pub struct PressureFound {
     /// Time that threads spent in direct reclaim, summed.
     pub direct_reclaim_s: Option<f64>,
     /// Time in which kswapd was awake, or ran if the trace does not say when it woke.

@@ -6,7 +6,7 @@ use trace::system::{Event, Kind};
 
 use super::memory::{StallSample, share};
 use super::schedule::{Segment, State};
-use super::spans::{Amounts, Span, Spans};
+use super::spans::{Amounts, BusySpan, Spans};
 use super::tasks::ProcessIndex;
 
 /// Tasks thrash if some task stalls for memory at least this share of the time between two samples.
@@ -74,11 +74,11 @@ impl PressureFinder {
     }
 
     /// Intervals of thrashing: by PSI, or without samples by waits for pages that are read again.
-    pub fn thrashing(&self) -> Vec<Span> {
+    pub fn thrashing(&self) -> Vec<BusySpan> {
         if self.has_stalls {
             return self.stalls.all().to_vec();
         }
-        let is_long = |span: &&Span| span.amounts.sum().time_ns >= THRASHING_NS;
+        let is_long = |span: &&BusySpan| span.amounts.sum().time_ns >= THRASHING_NS;
         self.waits.all().iter().filter(is_long).cloned().collect()
     }
 
@@ -131,7 +131,7 @@ impl PressureFinder {
         let mut amounts =
             if self.woken.is_empty() { self.taken.take() } else { self.taken.clone() };
         amounts.add(0, to_ns.saturating_sub(from_ns), 0);
-        self.awake.push(Span { from_ns, to_ns, amounts, share: None });
+        self.awake.push(BusySpan { from_ns, to_ns, amounts, share: None });
     }
 
     /// A process takes memory.
@@ -173,7 +173,7 @@ impl PressureFinder {
         let stalled = share(&before, &sample, |sample| Some(sample.some_us));
         if let Some(stalled) = stalled.filter(|&stalled| stalled >= THRASHING_SHARE) {
             let (from_ns, to_ns) = (before.time_ns, sample.time_ns);
-            self.stalls.push(Span { from_ns, to_ns, amounts, share: Some(stalled) });
+            self.stalls.push(BusySpan { from_ns, to_ns, amounts, share: Some(stalled) });
         }
     }
 

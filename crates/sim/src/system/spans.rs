@@ -79,7 +79,7 @@ impl Amounts {
 
 /// An interval.
 #[derive(Clone, Debug, Default)]
-pub struct Span {
+pub struct BusySpan {
     /// Begin, in nanoseconds.
     pub from_ns: i64,
     /// End, in nanoseconds.
@@ -93,13 +93,13 @@ pub struct Span {
 /// Intervals in order of time.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
-    spans: Vec<Span>,
+    spans: Vec<BusySpan>,
     left_out: u64,
 }
 
 impl Spans {
     /// The intervals, in order of time, none within [`GAP_NS`] of another.
-    pub fn all(&self) -> &[Span] {
+    pub fn all(&self) -> &[BusySpan] {
         &self.spans
     }
 
@@ -134,13 +134,14 @@ impl Spans {
     ) {
         let mut amounts = Amounts::default();
         amounts.add(process, time_ns, bytes);
-        self.push(Span { from_ns, to_ns, amounts, share: None });
+        self.push(BusySpan { from_ns, to_ns, amounts, share: None });
     }
 
     /// Adds an interval, and joins it with those that it is close to.
-    pub fn push(&mut self, span: Span) {
-        let is_apart =
-            |before: &Span, after: &Span| after.from_ns > before.to_ns.saturating_add(GAP_NS);
+    pub fn push(&mut self, span: BusySpan) {
+        let is_apart = |before: &BusySpan, after: &BusySpan| {
+            after.from_ns > before.to_ns.saturating_add(GAP_NS)
+        };
         if self.spans.last().is_none_or(|last| is_apart(last, &span)) {
             if self.spans.len() == SPANS_MAX {
                 self.left_out += 1;
