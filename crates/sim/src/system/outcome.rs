@@ -30,7 +30,7 @@ pub struct About {
     pub events: u64,
     /// Events that were read after later ones; times of these may be too short.
     pub disordered: u64,
-    /// Processes, threads and ranges of pages that were too many to be told apart.
+    /// Processes, threads and ranges of pages beyond the limits, which are not distinguished.
     pub left_out: u64,
 }
 
@@ -173,7 +173,7 @@ pub struct TraceKill {
     /// Who killed: `lmkd`, `lowmemorykiller` (the driver), `oom` (the kernel), `system_server`, or the name of the
     /// process that sent the signal.
     pub killer: String,
-    /// What of the trace tells the kill.
+    /// The marks and events that report the kill.
     pub sources: Vec<String>,
     /// Free memory then, as the killer states it or by the last sample before.
     pub free_bytes: Option<u64>,

@@ -51,6 +51,8 @@ enum Now {
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     now: Now,
+    /// The CPU on which the thread runs, or ran last.
+    cpu: Option<u32>,
     since_ns: i64,
     /// An uninterruptible wait that ended, and whose reason may follow.
     held: Option<(i64, i64)>,
@@ -129,22 +131,30 @@ impl Schedule {
             let before = self.on_cpu.insert(cpu, switch.next_tid);
             // Switches were lost: when that thread stopped is unknown.
             if let Some(before) = before.filter(|&before| Some(before) != switch.prev_tid)
-                && self.threads.get(&before).is_some_and(|thread| thread.now == Now::Running)
+                && self
+                    .threads
+                    .get(&before)
+                    .is_some_and(|thread| thread.now == Now::Running && thread.cpu == Some(cpu))
             {
                 self.threads.remove(&before);
             }
         }
-        if let Some(tid) = switch.prev_tid.filter(|&tid| tid != 0) {
+        // At equal times a thread may begin to run on one CPU before it leaves the other.
+        let runs_elsewhere = |tid: &u32| {
+            let thread = self.threads.get(tid);
+            thread.is_some_and(|thread| thread.now == Now::Running && thread.cpu != cpu)
+        };
+        if let Some(tid) = switch.prev_tid.filter(|tid| *tid != 0 && !runs_elsewhere(tid)) {
             let now = match switch.prev_state {
                 TaskState::Runnable | TaskState::Preempted => Some(Now::Runnable),
                 TaskState::Uninterruptible => Some(Now::Uninterruptible),
                 TaskState::Ended => None,
                 _ => Some(Now::Sleeping),
             };
-            self.change(tid, now, time_ns, report);
+            self.change(tid, now, cpu, time_ns, report);
         }
         if switch.next_tid != 0 {
-            self.change(switch.next_tid, Some(Now::Running), time_ns, report);
+            self.change(switch.next_tid, Some(Now::Running), cpu, time_ns, report);
         }
     }
 
@@ -153,6 +163,7 @@ impl Schedule {
         &mut self,
         tid: u32,
         now: Option<Now>,
+        cpu: Option<u32>,
         time_ns: i64,
         report: &mut dyn FnMut(Segment),
     ) {
@@ -162,14 +173,16 @@ impl Schedule {
             return;
         }
         match now {
-            Some(now) => self.threads.insert(tid, Thread { now, since_ns: time_ns, held: None }),
+            Some(now) => {
+                self.threads.insert(tid, Thread { now, cpu, since_ns: time_ns, held: None })
+            }
             None => self.threads.remove(&tid),
         };
     }
 
     fn wake(&mut self, tid: u32, time_ns: i64, report: &mut dyn FnMut(Segment)) {
         let Some(thread) = self.threads.get_mut(&tid) else {
-            self.change(tid, (tid != 0).then_some(Now::Runnable), time_ns, report);
+            self.change(tid, (tid != 0).then_some(Now::Runnable), None, time_ns, report);
             return;
         };
         match thread.now {
@@ -282,6 +295,19 @@ mod tests {
             switch(60, 8, TaskState::Runnable, 5),
         ];
         assert_eq!(segments(&events), [(8, State::Running, 50, 60)]);
+    }
+
+    #[test]
+    fn a_thread_that_moves_between_cpus_at_one_time_goes_on_running() {
+        let on = |cpu: u32, event: Event| Event { cpu: Some(cpu), ..event };
+        let events = [
+            on(0, switch(10, 0, TaskState::Runnable, 5)),
+            on(1, switch(20, 0, TaskState::Runnable, 5)),
+            on(0, switch(20, 5, TaskState::Runnable, 0)),
+            on(1, switch(50, 5, TaskState::Sleeping, 0)),
+        ];
+        let expected = [(5, State::Running, 10, 20), (5, State::Running, 20, 50)];
+        assert_eq!(segments(&events), expected);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const GAP_NS: i64 = 100_000_000;
 /// Intervals of a kind that are kept; further ones are counted.
 const SPANS_MAX: usize = 4096;
 
-/// Processes of an interval that are told apart; further ones count as unknown.
+/// Processes of an interval that have amounts of their own; further ones count as unknown.
 const PROCESSES_MAX: usize = 1024;
 
 /// Processes of a finished interval that are kept.

@@ -6,7 +6,7 @@ use super::evicted::FileId;
 use super::schedule::{Segment, State};
 use super::tasks::ProcessIndex;
 
-/// Processes and files of a launch that are told apart; further ones are not counted.
+/// Processes and files of a launch that have counts of their own; further ones are not counted.
 const PROCESSES_MAX: usize = 4096;
 const FILES_MAX: usize = 1 << 16;
 

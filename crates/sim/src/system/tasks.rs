@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use trace::system::{Event, Kind, MemoryPart, Name, Names, RssMember};
 
-/// Processes that are told apart. Further ones count as the process 0, which stands for unknown ones.
+/// Processes that have an index of their own. Further ones count as the process 0, which stands for unknown ones.
 const PROCESSES_MAX: usize = 1 << 18;
 
 /// Threads and address spaces that are remembered at a time; those beyond it count as unknown.
