@@ -1,4 +1,4 @@
-"""A real launch, recorded by the kernel and written as a Perfetto trace, beside the kernel's own times.
+"""A real launch, recorded by the kernel and written as a Perfetto trace, beside the kernel's times.
 
 Root: it makes an instance of tracefs, and removes it.
 """
