@@ -14,13 +14,13 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median
 
+from pagewise.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise.comparisons import StudyLaunch, StudyResult
 from pagewise.errors import UsageError
 from pagewise.launch_runs import LaunchRun, Visit, Wait, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise.bootstrap import BOOTSTRAP, ratio_interval
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
 from pagewise_studies.live_runs import emulated_files

@@ -17,13 +17,13 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
+from pagewise.bootstrap import BOOTSTRAP, interval
 from pagewise.comparisons import StudyResult
 from pagewise.errors import UnreadableInput
 from pagewise.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB, PAGE_BYTES
 from pagewise_studies import outcome
-from pagewise.bootstrap import BOOTSTRAP, interval
 from pagewise_studies.figure import Figure, mean_point
 from pagewise_studies.predict_pages import moves
 from pagewise_studies.table import Row, Table

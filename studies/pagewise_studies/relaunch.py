@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
+from pagewise.bootstrap import BOOTSTRAP, grouped_ratio_interval
 from pagewise.comparisons import StudyResult
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.launch_runs import AGAIN, LaunchRun, Visit, inputs_of
@@ -20,7 +21,6 @@ from pagewise.recording import Progress
 from pagewise.storage import read_text
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise.bootstrap import BOOTSTRAP, grouped_ratio_interval
 from pagewise_studies.figure import Figure, Point
 from pagewise_studies.live_runs import LATER, RUNS_MIN, emulated, read_comparable
 from pagewise_studies.predict import Prediction, predictions

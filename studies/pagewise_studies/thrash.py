@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 
+from pagewise.bootstrap import NESTED_BOOTSTRAP
 from pagewise.comparisons import StudyResult
 from pagewise.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.recording import Progress
 from pagewise.units import MIB
 from pagewise_studies import outcome
-from pagewise.bootstrap import NESTED_BOOTSTRAP
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.repeats import Repeats, judged, repeats_of
 from pagewise_studies.thrash_checks import verdicts

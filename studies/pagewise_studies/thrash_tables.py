@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
+from pagewise.bootstrap import Nested, nested_interval, nested_ratio_interval
 from pagewise.launch_runs import LaunchRun
 from pagewise.types import ClassShare
 from pagewise.units import MIB
-from pagewise.bootstrap import Nested, nested_interval, nested_ratio_interval
 from pagewise_studies.figure import spread
 from pagewise_studies.repeats import Repeats
 from pagewise_studies.table import Row, Table
