@@ -2067,7 +2067,7 @@ class TraceKill(TypedDict):
     """Who killed: `lmkd`, `lowmemorykiller` (the driver), `oom` (the kernel), `system_server`, or
     the name of the process that sent the signal."""
     sources: list[str]
-    """What of the trace tells the kill."""
+    """The marks and events that report the kill."""
     free_bytes: int | None
     """Free memory then, as the killer states it or by the last sample before."""
     available_bytes: int | None

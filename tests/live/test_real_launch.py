@@ -1,4 +1,4 @@
-"""A real launch, recorded by the kernel and written as a Perfetto trace, beside the kernel's own times.
+"""A real launch, recorded by the kernel and written as a Perfetto trace, beside the kernel's times.
 
 Root: it makes an instance of tracefs, and removes it.
 """
@@ -123,9 +123,7 @@ def perfetto(text: str) -> bytes:
     return writer.bytes()
 
 
-def test_a_real_launch_has_the_times_that_the_kernel_counts(
-    instance: Path, tmp_path: Path
-) -> None:
+def test_a_real_launch_has_the_times_that_the_kernel_counts(instance: Path, tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(hashlib.sha256(b"seed").digest() * (FILE_BYTES // 32))
     with file.open("rb") as opened:
