@@ -11,8 +11,8 @@ the same figures each time except for what the kernel does at random.
 A row: `name`, `pool` (off, on, library), `mthp`, `threshold_bytes`, `faults` (page-fault traps),
 `instructions` (of the program, in user space and in the kernel; one per nanosecond of its CPU
 time), `peak_bytes` (resident), `idle_bytes` (resident seven seconds after the work, for programs
-that say so), `premapped_untouched` (pages that the kernel mapped ahead and the program did not touch;
-premapping is off here, so 0 for the kernel, and null for the library, which does not count them).
+that say so), `premapped_untouched` (pages mapped ahead that the program did not touch; premapping
+is off here, so 0 for the kernel, and null for the library, which does not count them).
 """
 
 from __future__ import annotations
