@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
 TOURS = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
-READERS_OWN = {"work.pgr", "busy.pgr"}
+READERS_OWN = {"work.pgr", "busy.pgr", "before.perfetto-trace"}
 """Recordings that only the reader has."""
 ELSEWHERE = {"capture", "verify"}
 """Commands that need an emulator or change the machine; their own tests run them."""
