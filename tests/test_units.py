@@ -93,6 +93,8 @@ def test_times_are_parsed() -> None:
         (99.94, "99.9 s"),
         (99.96, "1 min 40 s"),
         (3599.7, "1 h 0 min"),
+        (-0.734, "-734 ms"),
+        (-61.0, "-61 s"),
     ],
 )
 def test_a_time_is_rounded_before_its_unit_is_chosen(seconds: float, text: str) -> None:

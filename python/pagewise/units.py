@@ -173,6 +173,8 @@ def format_seconds(seconds: float | None) -> str:
         return "unknown"
     if seconds == 0:
         return "0 s"
+    if seconds < 0:
+        return f"-{format_seconds(-seconds)}"
     # Rounded first: 999.999 ms are 1 s.
     rounded = float(f"{seconds:.3g}")
     if rounded < 1e-3:

@@ -69,6 +69,8 @@ OBJECTS = Kind(
     bytes_each=1,
     unit="count",
 )
+SYSTEM_TITLE = "System trace of"
+"""The words before the names of system traces in the title of a page."""
 KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
 
 
@@ -102,12 +104,16 @@ def title_of(inputs: Inputs) -> str:
     """The words of the title before the names of the recordings."""
     titles = {kind.title for kind in kinds_of(inputs)}
     blocks, caches = inputs.traces_of_blocks(), inputs.traces_of_objects()
+    systems = {*inputs.launches, *inputs.trace_kills, *inputs.pressure}
     known = inputs.recordings()
     others = [name for name in known if name not in inputs.analyses]
     titles |= {
         (OBJECTS if name in caches else BLOCKS if name in blocks else PAGES).title
         for name in others
+        if name not in systems
     }
+    if any(name in systems for name in others):
+        titles.add(SYSTEM_TITLE)
     titles |= {kind_of(each).title for each in inputs.misses if each["name"] not in known}
     if not titles:
         return "Recording"

@@ -25,6 +25,7 @@ from pagewise.report.kinds import is_of_caches, kind_of
 from pagewise.report.model import Conclusion, Finding
 from pagewise.report.panels.advice import surpassing
 from pagewise.report.panels.reuse import halving, lru_points
+from pagewise.report.system_findings import of_system_traces
 from pagewise.units import (
     PAGE_BYTES,
     format_number,
@@ -53,7 +54,8 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
 
     An advice comes first, then that block requests cannot size swap, skew, single accesses and the
     simulated cells. If one is missing, the memory that halves the misses, the policy with the
-    fewest misses, or the papers' statements replace it. For caches, the policy comes first.
+    fewest misses, or the papers' statements replace it. For caches, the policy comes first. The
+    findings of system traces come last.
     """
     makers = (requested, skewed, single, choice, sized, compared, halved, fewest_misses, held)
     if advice_on_swap(inputs):
@@ -61,7 +63,9 @@ def verdict(inputs: Inputs, shown: set[str]) -> Conclusion:
     if is_of_caches(inputs):
         makers = (requested, fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
-    findings = [finding for finding in known if finding.evidence in shown]
+    findings = [
+        finding for finding in (*known, *of_system_traces(inputs)) if finding.evidence in shown
+    ]
     return Conclusion(findings[:FINDINGS_MAX], list(all_settings(inputs)), missing(inputs))
 
 

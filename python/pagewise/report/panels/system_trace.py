@@ -16,12 +16,13 @@ from pagewise.report.model import (
     TableCell,
     View,
 )
+from pagewise.report.system_findings import format_launches
 from pagewise.types import Judged, TraceKill, TraceLaunch
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 GROUP = "system-trace"
 PARTS = {
-    "kill_wait_s": "kills",
+    "kill_wait_s": "wait for kills",
     "direct_reclaim_s": "direct reclaim",
     "kswapd_s": "kswapd",
     "refault_s": "I/O",
@@ -252,8 +253,7 @@ def finding(inputs: Inputs) -> str:
     if launches:
         slowest = max(launches, key=lambda launch: launch["duration_s"])
         sentences.append(
-            f"{format_count(len(launches))} launch{'' if len(launches) == 1 else 'es'}; the "
-            f"slowest, {slowest['process']}, took "
+            f"{format_launches(len(launches))}; the slowest, {slowest['process']}, took "
             f"{format_seconds(slowest['duration_s'])}."
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
