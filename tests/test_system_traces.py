@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -347,3 +348,45 @@ def test_summaries_fit_one_screen(tmp_path: Path) -> None:
 
 def test_the_trace_of_the_tutorial_is_what_its_script_writes() -> None:
     assert gzip.decompress(EXAMPLE.read_bytes()) == phone(7).bytes()
+
+
+@pytest.mark.parametrize("command", ["launches", "kills", "pressure"])
+def test_a_report_replaces_a_file_only_with_force_and_never_the_trace(
+    tmp_path: Path, command: str
+) -> None:
+    trace = written(tmp_path / "trace", phone(7).bytes())
+    report = written(tmp_path / "report.html", b"older")
+    ended = run(command, str(trace), "--report", str(report))
+    assert (ended.returncode, ended.stdout) == (2, ""), "refused before the work"
+    assert "--force replaces it" in ended.stderr
+    assert report.read_bytes() == b"older"
+    ended = run(command, str(trace), "--report", str(report), "--force")
+    assert ended.returncode == 0, ended.stderr
+    assert report.read_bytes().startswith(b"<!")
+    ended = run(command, str(trace), "--report", str(trace), "--force")
+    assert ended.returncode == 2
+    assert "is also an input" in ended.stderr
+    assert trace.read_bytes() == phone(7).bytes()
+    assert run(command, str(trace), "--force").returncode == 2
+
+
+def test_a_report_on_a_pipe_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for trace in ("-", str(pipe)):
+        ended = run("launches", trace, "--report", str(tmp_path / "report.html"))
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert "a pipe" in ended.stderr
+
+
+def test_names_add_no_lines_to_sentences(tmp_path: Path) -> None:
+    data = phone(7).bytes()
+    name, forged = b"com.example.mail", b"com.x\n0 kills in"
+    assert len(name) == len(forged)
+    assert name in data
+    path = str(written(tmp_path / "trace", data.replace(name, forged)))
+    for command in ("launches", "kills", "pressure"):
+        ended = run(command, path)
+        assert ended.returncode == 0, ended.stderr
+        assert not [line for line in ended.stdout.splitlines()[1:] if line.startswith("0 kills")]
+        assert "com.x\\n0 kills in" in ended.stdout or command == "pressure"

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from pagewise.commands.options import Json
+from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    refuse_report,
     show_lacks,
     tell,
     write_report,
 )
 from pagewise.system_traces import kills
-from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.terminal import Part, cell, figures, show, show_json, watched
 from pagewise.types import Judged, TraceKill, TraceKills
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 EXAMPLES = ("pagewise kills phone.perfetto-trace", "pagewise kills phone.perfetto-trace --json")
 
 
-def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
+def run(
+    trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
+) -> None:
     """Show which processes were killed in a system trace, why, and who came back soon.
 
     Each kill is judged by the trace: needless, late, or of the wrong process.
     """
+    refuse_report(trace, report, force=force)
     with watched("reading the trace") as progress:
         found = kills(trace, progress=progress)
     tell(found)
@@ -32,7 +36,7 @@ def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
     else:
         show(*summary(found))
         show_lacks(found["lacks"])
-    write_report(trace, report)
+    write_report(trace, report, force=force)
 
 
 def summary(found: TraceKills) -> list[Part]:
@@ -94,8 +98,10 @@ def counted(every: list[TraceKill], what: str) -> list[Part]:
         kill, judged = found[0]
         lines.append(
             f"{name}: {format_count(len(found))} of {format_count(len(every))}, such as "
-            f"{kill['process'] or kill['pid']}: {judged['why']}"
+            f"{cell(kill['process'] or kill['pid'])}: {cell(judged['why'])}"
         )
     if unknown := by_answer.get(None):
-        lines.append(f"{name}: {unknown[0][1]['why']} ({format_counted(len(unknown), 'kill')})")
+        lines.append(
+            f"{name}: {cell(unknown[0][1]['why'])} ({format_counted(len(unknown), 'kill')})"
+        )
     return lines

@@ -7,18 +7,19 @@ from typing import Annotated
 
 import typer
 
-from pagewise.commands.options import Json
+from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    refuse_report,
     show_lacks,
     tell,
     write_report,
 )
 from pagewise.errors import UsageError
 from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
-from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.terminal import Part, cell, figures, show, show_json, watched
 from pagewise.types import TraceLaunch, TraceLaunches
 from pagewise.units import format_count, format_seconds, format_size
 
@@ -39,6 +40,7 @@ def run(
         ),
     ] = None,
     report: Report = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Show when apps were launched, and what each launch waited for.
@@ -48,6 +50,8 @@ def run(
     if after is not None:
         if report is not None:
             raise UsageError("--report: shows one trace", hint="leave out the second trace")
+        if force:
+            raise UsageError("--force needs --report")
         with watched("reading traces") as progress:
             compared = compare_launches(trace, after, progress=progress)
         if json:
@@ -55,6 +59,7 @@ def run(
         else:
             show(*changes(compared))
         return
+    refuse_report(trace, report, force=force)
     with watched("reading the trace") as progress:
         found = launches(trace, progress=progress)
     tell(found)
@@ -63,7 +68,7 @@ def run(
     else:
         show(*summary(found))
         show_lacks(found["lacks"])
-    write_report(trace, report)
+    write_report(trace, report, force=force)
 
 
 def summary(found: TraceLaunches) -> list[Part]:
@@ -117,8 +122,9 @@ def main_threads(slowest: Sequence[TraceLaunch]) -> list[Part]:
         return []
     return [
         "",
-        f"The first thread of {launch['process']} ran {format_seconds(main['running_s'])}, was "
-        f"ready without a CPU {format_seconds(main['runnable_s'])}, waited uninterruptibly "
+        f"The first thread of {cell(launch['process'])} ran "
+        f"{format_seconds(main['running_s'])}, was ready without a CPU "
+        f"{format_seconds(main['runnable_s'])}, waited uninterruptibly "
         f"{format_seconds(main['uninterruptible_s'])} "
         f"({format_seconds(main['io_s'])} of it for I/O), slept "
         f"{format_seconds(main['sleeping_s'])}.",
@@ -132,7 +138,7 @@ def changes(compared: LaunchesCompared) -> list[Part]:
     lines: list[Part] = [figures(columns, rows, words=2)] if rows else ["No app is in both traces."]
     for side, names in (("first", compared["only_before"]), ("second", compared["only_after"])):
         if names:
-            lines.append(f"Only in the {side} trace: {', '.join(names)}")
+            lines.append(f"Only in the {side} trace: {', '.join(map(cell, names))}")
     return lines
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pagewise.commands.options import Json
+from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    refuse_report,
     show_lacks,
     tell,
     write_report,
@@ -25,8 +26,11 @@ CAUSES_SHOWN = 2
 """How many processes of an interval a row names."""
 
 
-def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
+def run(
+    trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
+) -> None:
     """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
+    refuse_report(trace, report, force=force)
     with watched("reading the trace") as progress:
         found = pressure(trace, progress=progress)
     tell(found)
@@ -35,7 +39,7 @@ def run(trace: SystemTrace, report: Report = None, json: Json = False) -> None:
     else:
         show(*summary(found))
         show_lacks(found["lacks"])
-    write_report(trace, report)
+    write_report(trace, report, force=force)
 
 
 def summary(found: TracePressure) -> list[Part]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 
 from pagewise.commands.options import tell_losses
+from pagewise.errors import UsageError
+from pagewise.storage import refuse_unwritable
 from pagewise.terminal import say, show
 from pagewise.types import TraceKills, TraceLaunches, TracePressure
 from pagewise.units import format_count, format_size
@@ -47,7 +50,28 @@ def show_lacks(lacks: Sequence[str]) -> None:
         show("", f"The trace lacks: {'; '.join(lacks)}.", f"({RECIPES})")
 
 
-def write_report(trace: str, path: str | None) -> None:
+def refuse_report(trace: str, path: str | None, *, force: bool) -> None:
+    """Raises UsageError if ``path`` cannot be a report on the trace; call it before the work.
+
+    The report reads the trace again, so the trace must be a file. It never replaces the trace, and
+    another file only with ``force``.
+    """
+    if path is None:
+        if force:
+            raise UsageError("--force needs --report")
+        return
+    source, target = Path(trace), Path(path)
+    if trace == "-" or source.is_fifo():
+        raise UsageError(
+            "--report reads the trace several times, which a pipe does not allow",
+            hint="write the trace to a file first",
+        )
+    if source.exists() and target.exists() and source.samefile(target):
+        raise UsageError(f"{path} is also an input", hint="name another file for the report")
+    refuse_unwritable(target, force=force)
+
+
+def write_report(trace: str, path: str | None, *, force: bool) -> None:
     """Writes the report on a trace, if one is asked for."""
     if path is None:
         return
@@ -57,5 +81,5 @@ def write_report(trace: str, path: str | None) -> None:
     results: list[Mapping[str, object]] = [
         dict(found) for found in (launches(trace), kills(trace), pressure(trace))
     ]
-    written = report(results, path)
+    written = report(results, path, force=force)
     say(f"{written['path']}: {format_size(written['bytes'])}")
