@@ -180,6 +180,7 @@ def test_a_short_recording_gives_no_size(tmp_path: Path) -> None:
         ({"memory_bytes": True}, "memory_bytes"),
         ({"page_bytes": 1e300}, "page_bytes"),
         ({"processes": 7}, "processes"),
+        ({"processes": []}, "processes"),
         ({"processes": [7]}, "processes[0]"),
         ({"total": None}, "total"),
         ({"total": {}}, "total.pages_sampled"),

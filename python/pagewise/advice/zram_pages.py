@@ -110,6 +110,9 @@ def parsed(text: str, source: str) -> Pages:
     if not isinstance(processes, list):
         raise reader.wrong("processes", "expected a list")
     parts = [reader.part(each, f"processes[{at}]") for at, each in enumerate(processes)]
+    total = reader.part(reader.fields(found, "total", ""), "total")
+    if total.sampled and not any(part.sampled for part in parts):
+        raise reader.wrong("processes", f"expected the {total.sampled} sampled pages of the total")
     return Pages(
         source=source,
         memory_bytes=int(reader.number(found, "memory_bytes", "", low=1)),
@@ -117,7 +120,7 @@ def parsed(text: str, source: str) -> Pages:
         kernel_algorithms=None if offered is None else frozenset(offered),
         has_recompression=zram.get("has_recompression") is True,
         has_writeback=zram.get("has_writeback") is True,
-        total=reader.part(reader.fields(found, "total", ""), "total"),
+        total=total,
         processes=tuple(parts),
     )
 

@@ -115,7 +115,11 @@ impl Cursor {
         self.fill(&mut bytes)?;
         self.at = start;
         let Some(end) = memchr::memchr(0, &bytes) else {
-            return Err(self.corrupt(format!("expected a string of less than {length} bytes")));
+            return Err(self.corrupt(if length < STRING_BYTES_MAX {
+                "the file ends within a string".to_owned()
+            } else {
+                format!("expected a string of less than {length} bytes")
+            }));
         };
         bytes.truncate(end);
         self.at = start + end as u64 + 1;

@@ -98,6 +98,7 @@ fn errors_say_what_was_wrong_and_where() {
     let mut other = small.clone();
     other[10] = b'5';
     assert_eq!(message(&other), "sample at byte 10: expected version 6 or 7, found `5`");
+    assert_eq!(message(&small[..10]), "sample at byte 10: the file ends within a string");
     let cut = &small[..small.len() - 1];
     let text = message(cut);
     assert!(text.contains("the events of CPU 1 reach to byte"), "{text}");
