@@ -123,6 +123,13 @@ def perfetto(text: str) -> bytes:
     return writer.bytes()
 
 
+def taken_s() -> float:
+    """Seconds of all CPUs that interrupts and the host took so far, in ticks of 10 ms. The
+    scheduler's statistics leave them out, and the events of the trace do not."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()
+    return sum(map(int, fields[6:9])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_a_real_launch_has_the_times_that_the_kernel_counts(instance: Path, tmp_path: Path) -> None:
     file = tmp_path / "data"
     file.write_bytes(hashlib.sha256(b"seed").digest() * (FILE_BYTES // 32))
@@ -131,6 +138,7 @@ def test_a_real_launch_has_the_times_that_the_kernel_counts(instance: Path, tmp_
         os.posix_fadvise(opened.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     program = tmp_path / "example.app"
     program.symlink_to(Path(sys.executable).resolve())
+    taken_before_s = taken_s()
     with (instance / "trace_marker").open("w", buffering=1) as marker:
         marker.write("S|1|launchingActivity#1|1\n")
         command = [str(program), "-c", APP, str(file)]
@@ -143,6 +151,7 @@ def test_a_real_launch_has_the_times_that_the_kernel_counts(instance: Path, tmp_
             marker.write("I|1|launchingActivity#1:completed-cold:example.app\n")
             app.communicate("\n", timeout=60)
     (instance / "tracing_on").write_text("0")
+    taken = taken_s() - taken_before_s + 0.01
     lost = [
         line
         for stats in instance.glob("per_cpu/cpu*/stats")
@@ -158,8 +167,9 @@ def test_a_real_launch_has_the_times_that_the_kernel_counts(instance: Path, tmp_
     assert main is not None
     assert others is not None
     ran_s = main["running_s"] + others["running_s"]
-    assert ran_s == pytest.approx(ran_ns / 1e9, rel=0.05)
-    assert launch["parts"]["cpu_s"] == pytest.approx((ran_ns + waited_ns) / 1e9, rel=0.05)
+    ready_s = (ran_ns + waited_ns) / 1e9
+    assert ran_ns / 1e9 * 0.95 <= ran_s <= ran_ns / 1e9 * 1.05 + taken
+    assert ready_s * 0.95 <= launch["parts"]["cpu_s"] <= ready_s * 1.05 + taken
     inode = file.stat().st_ino
     read = {each["inode"]: each["bytes"] for each in launch["files"]}
     assert read.get(inode, 0) <= FILE_BYTES * 1.05
