@@ -7,13 +7,10 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
-    refuse_report,
-    show_lacks,
-    tell,
-    write_report,
+    answer,
 )
 from pagewise.system_traces import kills
-from pagewise.terminal import Part, cell, figures, show, show_json, watched
+from pagewise.terminal import Part, cell, figures
 from pagewise.types import Judged, TraceKill, TraceKills
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
@@ -27,16 +24,7 @@ def run(
 
     Each kill is judged by the trace: needless, late, or of the wrong process.
     """
-    refuse_report(trace, report, force=force)
-    with watched("reading the trace") as progress:
-        found = kills(trace, progress=progress)
-    tell(found)
-    if json:
-        show_json(found)
-    else:
-        show(*summary(found))
-        show_lacks(found["lacks"])
-    write_report(trace, report, force=force)
+    answer(kills, summary, trace, report, force=force, json=json)
 
 
 def summary(found: TraceKills) -> list[Part]:

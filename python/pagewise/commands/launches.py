@@ -12,10 +12,7 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
-    refuse_report,
-    show_lacks,
-    tell,
-    write_report,
+    answer,
 )
 from pagewise.errors import UsageError
 from pagewise.system_traces import LaunchChange, LaunchesCompared, compare_launches, launches
@@ -59,16 +56,7 @@ def run(
         else:
             show(*changes(compared))
         return
-    refuse_report(trace, report, force=force)
-    with watched("reading the trace") as progress:
-        found = launches(trace, progress=progress)
-    tell(found)
-    if json:
-        show_json(found)
-    else:
-        show(*summary(found))
-        show_lacks(found["lacks"])
-    write_report(trace, report, force=force)
+    answer(launches, summary, trace, report, force=force, json=json)
 
 
 def summary(found: TraceLaunches) -> list[Part]:

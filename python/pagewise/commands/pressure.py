@@ -7,13 +7,10 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
-    refuse_report,
-    show_lacks,
-    tell,
-    write_report,
+    answer,
 )
 from pagewise.system_traces import pressure
-from pagewise.terminal import Part, facts, figures, show, show_json, watched
+from pagewise.terminal import Part, facts, figures
 from pagewise.types import PressureInterval, TracePressure
 from pagewise.units import format_seconds, format_share, format_size
 
@@ -30,16 +27,7 @@ def run(
     trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
 ) -> None:
     """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
-    refuse_report(trace, report, force=force)
-    with watched("reading the trace") as progress:
-        found = pressure(trace, progress=progress)
-    tell(found)
-    if json:
-        show_json(found)
-    else:
-        show(*summary(found))
-        show_lacks(found["lacks"])
-    write_report(trace, report, force=force)
+    answer(pressure, summary, trace, report, force=force, json=json)
 
 
 def summary(found: TracePressure) -> list[Part]:

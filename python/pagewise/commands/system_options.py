@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import typer
 
 from pagewise.commands.options import tell_losses
 from pagewise.errors import UsageError
+from pagewise.recording import Progress
 from pagewise.storage import refuse_unwritable
-from pagewise.terminal import say, show
+from pagewise.terminal import Part, say, show, show_json, watched
 from pagewise.types import TraceKills, TraceLaunches, TracePressure
 from pagewise.units import format_count, format_size
 
@@ -34,6 +35,42 @@ Report: TypeAlias = Annotated[
 RECIPES = "`pagewise list recipes` prints configurations that record more"
 ROWS_SHOWN = 12
 """How many rows of a table a screen shows; --json has all."""
+
+
+Found = TypeVar("Found", TraceKills, TraceLaunches, TracePressure)
+Returned = TypeVar("Returned", covariant=True)
+
+
+class Finder(Protocol[Returned]):
+    """A function of ``pagewise.system_traces`` that answers from one trace."""
+
+    def __call__(self, trace: str, *, progress: Progress | None = None) -> Returned:
+        """The answer. Raises UnreadableInput."""
+
+
+def answer(
+    find: Finder[Found],
+    summary: Callable[[Found], Sequence[Part]],
+    trace: str,
+    report: str | None,
+    *,
+    force: bool,
+    json: bool,
+) -> None:
+    """Finds the answer in the trace, prints it, and writes the report if one is asked for.
+
+    ``summary`` gives the screen of what ``find`` found.
+    """
+    refuse_report(trace, report, force=force)
+    with watched("reading the trace") as progress:
+        found = find(trace, progress=progress)
+    tell(found)
+    if json:
+        show_json(found)
+    else:
+        show(*summary(found))
+        show_lacks(found["lacks"])
+    write_report(trace, report, force=force)
 
 
 def tell(result: TraceLaunches | TraceKills | TracePressure) -> None:
