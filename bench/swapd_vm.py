@@ -131,7 +131,7 @@ pagewise-agent swapd --size 256MiB --fast 32MiB --slow /disk/slow --policy adapt
 swapd=$!
 # The server that serves now: the last that took over, or the first.
 server() {
-    taken=$(sed -n 's/.*killed; process \([0-9]*\) serves.*/\1/p' /result/errors | tail -1)
+    taken=$(sed -n 's/.*killed; process \\([0-9]*\\) serves.*/\\1/p' /result/errors | tail -1)
     echo ${taken:-$swapd}
 }
 until grep -q /dev/ /proc/swaps; do
