@@ -16,7 +16,7 @@ wrong ones, and what swapd served. The status is 1 if a value is wrong.
 
 `kills`: the same, for as long as it takes to kill --kills servers by SIGKILL, each a second after
 its predecessor's end was noticed. Prints also how long the takeovers took and what is left in the
-guest after the last server was told to end. The status is 1 if a takeover is missing or something
+guest after the last server ended by SIGTERM. The status is 1 if a takeover is missing or something
 is left.
 """
 
