@@ -20,7 +20,7 @@ SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of a whole system, such as one of Perfetto, plain or packed.",
+        help="A system trace: of Perfetto, or a trace.dat file; plain or compressed.",
         show_default=False,
     ),
 ]
