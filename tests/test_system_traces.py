@@ -14,6 +14,7 @@ from perfetto_traces import BOOT_NS, Writer, event
 from phone_traces import EXAMPLE, LMKD, MS, SECOND, SYSTEM_SERVER, phone
 
 import pagewise
+from pagewise.commands.system_options import tell
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT.parent / "shared/data/formats/perfetto/startup_part.perfetto-trace"
@@ -319,6 +320,15 @@ def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     assert (kill["process"], kill["came_back_after_s"]) == ("com.example.mail", None)
     (launch,) = pagewise.launches(path)["launches"]
     assert (launch["process"], launch["pid"]) == ("com.example.maps", 3000)
+
+
+def test_processes_beyond_the_limits_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    found = pagewise.pressure(EXAMPLE)
+    assert (found["untracked"], found["left_out"]) == (0, 0)
+    tell(found)
+    assert not capsys.readouterr().err
+    tell({**found, "untracked": 3000})
+    assert "note: 3,000 processes, threads or ranges of pages" in capsys.readouterr().err
 
 
 def test_other_files_are_refused_with_what_was_expected(tmp_path: Path) -> None:

@@ -2106,12 +2106,14 @@ class TraceKills(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Kills beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     kills: list[TraceKill]
     """Kills in order of time."""
+    left_out: int
+    """Kills beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to judge every kill."""
     replay: ReplayOutcome | None
@@ -2179,8 +2181,8 @@ class TraceLaunches(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Launches beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     launches: list[TraceLaunch]
@@ -2189,6 +2191,8 @@ class TraceLaunches(TypedDict):
     """Launches that the trace begins and never ends."""
     cancelled: int
     """Launches that ended without the mark of success, so that the trace does not name the app."""
+    left_out: int
+    """Launches beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to answer in full."""
 
@@ -2209,8 +2213,8 @@ class TracePressure(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Intervals beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     direct_reclaim_s: float | None
@@ -2227,6 +2231,8 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    left_out: int
+    """Intervals beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to answer in full."""
 

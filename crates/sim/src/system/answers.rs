@@ -48,7 +48,7 @@ impl Analyzer {
                 duration_s: seconds(end_ns.saturating_sub(begin_ns).max(0)),
                 events: self.events,
                 disordered: self.disordered,
-                left_out: self.tasks.left_out() + self.evicted.left_out(),
+                untracked: self.tasks.left_out() + self.evicted.left_out(),
             },
             launches: answers.launches(),
             kills: Kills { replay, ..answers.kills() },

@@ -31,7 +31,7 @@ pub struct About {
     /// Events that were read after later ones; times of these may be too short.
     pub disordered: u64,
     /// Processes, threads and ranges of pages beyond the limits, which are not distinguished.
-    pub left_out: u64,
+    pub untracked: u64,
 }
 
 /// The launches of a trace.
