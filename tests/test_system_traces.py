@@ -335,7 +335,7 @@ def test_other_files_are_refused_with_what_was_expected(tmp_path: Path) -> None:
     for command in ("launches", "kills", "pressure"):
         ended = run(command, str(written(tmp_path / "text", b"no trace at all\n")))
         assert ended.returncode != 0
-        assert "no system trace" in ended.stderr
+        assert "expected a system trace; formats are perfetto, tracedat" in ended.stderr
         assert "Traceback" not in ended.stderr
 
 
