@@ -20,7 +20,8 @@ SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of a whole system, such as one of Perfetto, plain or packed.",
+        help="A trace of Perfetto or trace-cmd (trace.dat); .gz and .zst are decompressed; - is "
+        "standard input.",
         show_default=False,
     ),
 ]
