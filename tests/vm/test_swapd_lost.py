@@ -89,8 +89,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files: dict[str, Path | str] = {**guest.with_libraries(AGENT), "bin/swapping": program}
     answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=BOOT_S)
     errors = answer.results / "errors"
-    said = errors.read_text() if errors.exists() else ""
-    assert answer.status == 0, answer.output + said + answer.console[-3000:]
+    printed = errors.read_text() if errors.exists() else ""
+    assert answer.status == 0, answer.output + printed + answer.console[-3000:]
     return answer.results
 
 
