@@ -147,6 +147,16 @@ def test_our_targets_hold_or_fail_by_the_counts_of_swapd(
     assert found["TIERS hybrid writes"]["verdict"] == expected
 
 
+def test_runs_are_compared_with_those_of_the_same_seed(tmp_path: Path) -> None:
+    folders = [*served(tmp_path, "hierarchical", 100, 200), *served(tmp_path, "adaptive", 180, 90)]
+    for folder, seed in zip(folders, (1, 2, 2, 1), strict=True):
+        about = folder / "run.toml"
+        about.write_text(about.read_text().replace("[plan]\n", f"[plan]\nseed = {seed}\n"))
+    found = judged(folders, tmp_path)["TIERS adaptive"]
+    # By their start, one pair would have 1.8x.
+    assert (found["verdict"], found["ours"]) == (HOLDS, "0.90x")
+
+
 def test_the_checks_of_the_paper_need_sizes_and_its_baseline(tmp_path: Path) -> None:
     at_256 = [
         *served(tmp_path, "hierarchical", 100, 100),

@@ -1,7 +1,7 @@
 """The checks of S1 and of this project on live runs. Pairs of runs are the readings.
 
-The first run of a policy is compared with the first of another, the second with the second, and so
-on, by their start. Latencies are also a choice that S1 leaves open.
+Of the runs with the same seed, the first run of a policy is compared with the first of another, the
+second with the second, and so on, by their start. Latencies are also a choice that S1 leaves open.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
+from pagewise.launch_runs import LaunchRun
 from pagewise.units import MIB, PAGE_BYTES, format_size
 from pagewise_studies.compare import Changes
 from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones, ruled
@@ -63,19 +64,38 @@ class Pair:
 
 
 def pairs(live: Live, ours: str, baseline: str) -> list[Pair]:
-    """The pairs of these policies; each size that both have is in every pair."""
-    by_size: list[dict[int, list[TierRun]]] = []
+    """The pairs of these policies with the same seed; each size that both have is in every pair."""
+    found: dict[tuple[str, int, object], list[TierRun]] = {}
     for policy in (ours, baseline):
-        found: dict[int, list[TierRun]] = {}
         for tier in live.of(policy):
-            found.setdefault(tier.fast_bytes, []).append(tier)
-        by_size.append(found)
-    sizes = sorted(by_size[0].keys() & by_size[1].keys())
-    count = min((len(found[size]) for found in by_size for size in sizes), default=0)
+            found.setdefault((policy, tier.fast_bytes, seed(tier.run)), []).append(tier)
+    of_ours, of_baseline = (
+        {key[1] for key in found if key[0] == each} for each in (ours, baseline)
+    )
+    sizes = sorted(of_ours & of_baseline)
+
+    def runs(policy: str, number: int, of_seed: object) -> tuple[TierRun, ...]:
+        return tuple(found[policy, size, of_seed][number] for size in sizes)
+
     return [
-        Pair(*(tuple(found[size][number] for size in sizes) for found in by_size))
-        for number in range(count)
+        Pair(runs(ours, number, of_seed), runs(baseline, number, of_seed))
+        for of_seed in dict.fromkeys(key[2] for key in found)
+        for number in range(
+            min(
+                (
+                    len(found.get((policy, size, of_seed), ()))
+                    for policy in (ours, baseline)
+                    for size in sizes
+                ),
+                default=0,
+            )
+        )
     ]
+
+
+def seed(run: LaunchRun) -> object:
+    """The seed of the visits; runs are compared with those that have the same."""
+    return run.plan.get("seed")
 
 
 def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool = False) -> str:
@@ -189,7 +209,7 @@ def _launches(live: Live) -> Iterator[Verdict]:
         readings = [
             Reading(choices, ratio <= most, ratio - 1 if check.unit == "change" else ratio)
             for ours, baseline in itertools.product(judged, other)
-            if ours.launches(2) and baseline.launches(2)
+            if seed(ours) == seed(baseline) and ours.launches(2) and baseline.launches(2)
             for summary, mean in SUMMARIES.items()
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]

@@ -27,9 +27,9 @@ from pagewise_studies.runs import Counts
 TIERS, FILE, KILL = "tiers", "swap-file", "kill"
 FREE = {
     *("mode", "tiers", "kill", "minfree", "balloon", "swap_size", "swappiness"),
-    *("zram_size", "compressor"),
+    *("zram_size", "compressor", "seed"),
 }
-"""Entries of a plan in which runs may differ whose swap is compared."""
+"""Entries of a plan in which runs may differ whose swap is compared; repeats have other seeds."""
 COUNTS, RECORDING, MOVES = "swapd.json", "swapd.pgr", "moves.csv"
 AGAIN = "run the plan again with `pagewise-agent launch`, or leave this folder out"
 FLAG_ZEROS, FLAG_DIRTY = 128, 1
