@@ -198,7 +198,7 @@ def _launches(live: Live) -> Iterator[Verdict]:
     for name, policy, other, absent, most in (
         ("launch", HYBRID, flash, f"the policy {FLASH}", 0.6),
         ("adaptive_flash", ADAPTIVE, flash, f"the policy {FLASH}", 0.6),
-        ("no_swap", HYBRID, live.kills, 'mode = "kill"', 1.5),
+        ("no_swap", HYBRID, live.kills, 'mode = "kill" or "minfree"', 1.5),
     ):
         check = CHECKS[name]
         judged = [tier.run for tier in live.of(policy)]
