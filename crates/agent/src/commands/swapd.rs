@@ -223,10 +223,13 @@ fn by_tier(named: &[NamedDevice]) -> Result<TierDevices, Exit> {
     let usage = |text: &str| Err(Exit::Usage(text.to_owned()));
     if named.iter().any(|each| each.tier.is_none()) {
         return match named {
-            [NamedDevice { tier: None, device: fast }, NamedDevice { tier: None, device: slow }] => {
-                Ok(TierDevices { fast: Some(fast.clone()), slow: Some(slow.clone()) })
-            }
-            _ => usage("expected fast=DEVICE, slow=DEVICE, or two devices, that of the fast tier first"),
+            [
+                NamedDevice { tier: None, device: fast },
+                NamedDevice { tier: None, device: slow },
+            ] => Ok(TierDevices { fast: Some(fast.clone()), slow: Some(slow.clone()) }),
+            _ => usage(
+                "expected fast=DEVICE, slow=DEVICE, or two devices, that of the fast tier first",
+            ),
         };
     }
     let mut devices = TierDevices::default();
