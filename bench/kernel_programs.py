@@ -34,11 +34,11 @@ class Program:
     compiler: str = "cc"
     options: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    """Programs of this machine."""
+    """Programs that this machine must have."""
     says_figures: bool = False
-    """Whether it measures its own work, and its memory when idle; else `measured` counts a run."""
+    """Whether the program measures its work and its memory when idle; else `measured` counts a run."""
     has_threshold: bool = True
-    """Whether its allocator heeds glibc's threshold."""
+    """Whether the program's allocator heeds glibc's threshold."""
     library_serves: bool = True
     on_machine: bool = False
 
