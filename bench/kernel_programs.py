@@ -36,7 +36,7 @@ class Program:
     needs: tuple[str, ...] = ()
     """Programs that this machine must have."""
     says_figures: bool = False
-    """Whether the program measures its work and its memory when idle; else `measured` counts a run."""
+    """Whether the program measures its work and idle memory; else `measured` counts a run."""
     has_threshold: bool = True
     """Whether the program's allocator heeds glibc's threshold."""
     library_serves: bool = True
