@@ -187,7 +187,12 @@ def test_a_fast_tier_without_hits_and_a_single_run_carry_no_verdict(tmp_path: Pa
         *served(tmp_path, "adaptive", 80, 80, fast_reads=0),
     ]
     why = judged(idle, tmp_path)["TIERS adaptive"]["why"]
-    assert "the fast tier of adaptive-256-0 served no read" in why
+    assert "the fast tier of adaptive-256-0 served 0 % of the reads" in why
+    rare = [*idle[:2], *served(tmp_path / "rare", "adaptive", 2000, 2000)]
+    assert (
+        "% of the reads, so it shows no difference"
+        in judged(rare, tmp_path)["TIERS adaptive"]["why"]
+    )
     single = [idle[0], *served(tmp_path / "single", "adaptive", 80)]
     found = judged(single, tmp_path)["TIERS adaptive"]
     assert (found["verdict"], found["ours"]) == (UNMEASURED, "0.80x")

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from pagewise.launch_runs import LaunchRun
-from pagewise.units import MIB, PAGE_BYTES, format_size
+from pagewise.units import MIB, PAGE_BYTES, format_percent, format_size
 from pagewise_studies.compare import Changes
 from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones, ruled
 from pagewise_studies.multiswap_checks import CHECKS as OF_PAPER
-from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, LEVEL
+from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, HIT_SHARE_MIN, LEVEL
 from pagewise_studies.runs import LATENCIES, Counts, Latencies
 from pagewise_studies.tiers import Live, TierRun
 from pagewise_studies.verdict import (
@@ -117,8 +117,12 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"needs {ours} and {baseline} at {sizes} sizes of the fast tier or more; the only size "
             f"of both is {format_size(largest)}"
         )
-    if idle := [tier for tier in runs if not tier.counts.fast_reads]:
-        return f"the fast tier of {idle[0].run.name} served no read, so it shows no difference"
+    if idle := [tier for tier in runs if fast_hit_share(tier.counts) < HIT_SHARE_MIN]:
+        share = format_percent(fast_hit_share(idle[0].counts))
+        return (
+            f"the fast tier of {idle[0].run.name} served {share} of the reads, so it shows no "
+            "difference"
+        )
     used = [tier.used_pages_max for tier in runs if tier.used_pages_max is not None]
     if whole and len(used) < len(runs):
         return "needs runs with tiers.record = true, to see how many pages were in swap"
@@ -128,6 +132,11 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"runs; the largest of both policies has {format_size(largest)}"
         )
     return FEW if len(found) < RUNS_MIN else ""
+
+
+def fast_hit_share(counts: Counts) -> float:
+    """The share of all reads that the fast tier served; 0 without reads."""
+    return counts.fast_reads / max(1, counts.fast_reads + counts.slow_reads)
 
 
 def verdicts(live: Live) -> list[Verdict]:
