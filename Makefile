@@ -24,8 +24,8 @@ SOURCES := $(shell find crates python/pagewise devices -type f \
 # The plugin that `pagewise capture` loads into QEMU. Building it does not need QEMU.
 PLUGIN := python/pagewise/capture/qemu_capture.so
 
-demo: build
-	.venv/bin/pagewise demo --report report.html
+demo:
+	@MAKE=$(MAKE) tools/demo.sh
 
 # Each test that cannot run here writes a line to this file; tools/skipped.sh counts them.
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
