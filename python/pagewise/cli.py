@@ -74,10 +74,33 @@ def print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def print_licenses(is_asked: bool) -> None:
+    """Prints the licences and exits, if requested."""
+    if is_asked:
+        print(licenses(), end="")
+        raise typer.Exit
+
+
+def licenses() -> str:
+    """The licences of pagewise and of all that it contains, from tools/licenses.py."""
+    from importlib import resources
+
+    return (resources.files("pagewise") / "licenses.txt").read_text(encoding="utf-8")
+
+
 def options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version),
+    ] = False,
+    licenses: Annotated[
+        bool,
+        typer.Option(
+            "--licenses",
+            help="Print the licences of pagewise and of all that it contains.",
+            is_eager=True,
+            callback=print_licenses,
+        ),
     ] = False,
 ) -> None:
     """Takes the options before the name of a command."""

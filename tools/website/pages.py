@@ -31,16 +31,16 @@ def write(root: Path, source: Path, pictures: list[Path]) -> None:
     """Writes every page below ``source``; ``pictures`` are those of the report."""
     markdown = [path for path in tracked(root) if is_page(path)]
     linked = {target for path in markdown for target in copied(root, path, source)}
+    # Notebooks read the recordings of the repository.
+    for path in sorted((root / "examples").iterdir()):
+        if not (source / "examples" / path.name).exists() and path.suffix != ".md":
+            (source / "examples" / path.name).symlink_to(path)
     for target in sorted(linked):
         if (root / target).is_dir():
             list_folder(root, target, source)
         elif not (source / target).exists():
             (source / target).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(root / target, source / target)
-    # Notebooks read the recordings of the repository.
-    for path in sorted((root / "examples").iterdir()):
-        if not (source / "examples" / path.name).exists() and path.suffix != ".md":
-            (source / "examples" / path.name).symlink_to(path)
     write_report_page(source, pictures)
     add_menus(root, source)
 
@@ -79,7 +79,7 @@ def copied(root: Path, path: Path, source: Path) -> set[str]:
     text = (root / path).read_text()
     copy = source / page_of(path)
     copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_text(text if path.suffix == ".ipynb" else LINK.sub(rewritten, text))
+    copy.write_text(LINK.sub(rewritten, text))
     return others
 
 
