@@ -67,7 +67,7 @@ def test_a_second_run_replays_only_if_something_changed(tmp_path: Path) -> None:
         assert ran(folder).returncode == 0
         return len((folder / "runs").read_text().splitlines())
 
-    # Files of the folder are as old as the figures can be told apart from.
+    # Clocks of file systems may give files of one moment the same time.
     for name in ("examples/a", "examples", ".venv/.built"):
         os.utime(folder / name, (0, 0))
     assert [runs(), runs()] == [1, 1]
