@@ -25,8 +25,6 @@ myst_heading_anchors = 6
 nb_execution_mode = os.environ["PAGEWISE_NOTEBOOKS"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 900
-# Pictures of charts, not their scripts, which would need a network.
-nb_mime_priority_overrides = [("html", "image/svg+xml", 0)]
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
