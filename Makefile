@@ -204,7 +204,7 @@ $(PLUGIN): $(wildcard capture/*.c capture/*.h)
 
 .venv/.test-extras: .venv/bin/maturin
 	tools/prerequisites.sh test
-	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras test,ray
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras test,ray,docs
 	@touch $@ .venv/.built
 
 clean:
