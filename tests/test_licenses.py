@@ -1,10 +1,15 @@
 """The licences that the programs print are those of what they contain."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from report_results import analysis
+
+import pagewise as pw
+from pagewise.licenses import parts
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -36,6 +41,14 @@ def test_pagewise_prints_the_licences_of_its_parts() -> None:
     assert run.stdout == licenses.FILES["pagewise"].read_text()
     for part in ("ECharts", "parquet", "arrow-array", "zstd in zstd-sys", "Apache License 2.0"):
         assert part in run.stdout
+
+
+def test_the_report_lists_the_parts_with_their_licences(tmp_path: Path) -> None:
+    page = tmp_path / "r.html"
+    pw.report([analysis("phone", 0.5)], page)
+    listed = re.findall(r"<li>([^<]+): ([^<:]+)</li>", page.read_text())
+    assert listed == parts() and len(listed) > 40
+    assert ("ECharts 6.1.0", "Apache-2.0") in listed
 
 
 @pytest.mark.skipif(not AGENT.exists(), reason="the agent is not built: make build")

@@ -77,15 +77,10 @@ def print_version(is_asked: bool) -> None:
 def print_licenses(is_asked: bool) -> None:
     """Prints the licences and exits, if requested."""
     if is_asked:
-        print(licenses(), end="")
+        from pagewise.licenses import text
+
+        print(text(), end="")
         raise typer.Exit
-
-
-def licenses() -> str:
-    """The licences of pagewise and of all that it contains, from tools/licenses.py."""
-    from importlib import resources
-
-    return (resources.files("pagewise") / "licenses.txt").read_text(encoding="utf-8")
 
 
 def options(
