@@ -38,6 +38,11 @@ class Command:
         """Command lines for the help."""
         return getattr(self._loaded(), "EXAMPLES", ())
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """How the command line of this command is read, where that is not as usual."""
+        return getattr(self._loaded(), "SETTINGS", {})
+
     def _loaded(self) -> ModuleType:
         return import_module(f"{__name__}.{self.module}")
 
@@ -46,6 +51,7 @@ COMMANDS = [
     Command("demo", "demo", ANSWERS),
     Command("import", "import_", RECORDINGS),
     Command("capture", "capture", RECORDINGS),
+    Command("remote", "remote", RECORDINGS),
     Command("info", "info", RECORDINGS),
     Command("slice", "slice_", RECORDINGS),
     Command("analyze", "analyze", QUESTIONS),
