@@ -4,7 +4,7 @@
 
 MACHINES := x86_64 aarch64 armv7
 AGENTS   := $(MACHINES:%=dist/pagewise-agent-%)
-PACKAGER := packaging/wheel.sh packaging/examples.txt
+PACKAGER := packaging/wheel.sh packaging/assemble_wheel.sh packaging/examples.txt tools/cross.sh tools/preload_libraries.sh
 
 dist: dist-agents dist-wheel dist-debs
 	cd dist && sha256sum $$(ls | grep -v '^SHA256SUMS$$') > SHA256SUMS

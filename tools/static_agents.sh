@@ -16,7 +16,7 @@ for machine in "$@"; do
         cross=$PWD/build/cross/$debian
         tools/cross_libraries.sh "$debian" "$cross"
         export "LIBBPF_SYS_LIBRARY_PATH_$name=$cross/usr/lib/${gcc%-gcc}"
-        # These headers are the same for all processors.
+        # The headers do not depend on the processor.
         includes="-I$cross/usr/include -I$cross/usr/include/${gcc%-gcc}"
     fi
 done

@@ -24,19 +24,23 @@ class Package(TypedDict):
     name: str
     """The distribution's name, which is not the name that Python imports."""
     version: str
+    """The version of the distribution."""
 
 
 class Agent(TypedDict):
     """A `pagewise-agent` that answers."""
 
     version: str
+    """The version that it prints."""
     path: str
+    """The path of the program."""
 
 
 class Versions(TypedDict):
     """What `pagewise --version --json` prints."""
 
     schema: str
+    """The name and version of this layout."""
     front: Package | None
     """The Python package; `None` if it runs from a folder, not from an installation."""
     core: str
