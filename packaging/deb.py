@@ -27,7 +27,7 @@ from textwrap import wrap
 
 ROOT = Path(__file__).resolve().parents[1]
 WHEEL_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-MAINTAINER = "pagewise developers <pagewise@localhost>"
+MAINTAINER = "pagewise developers <noreply@pagewise.example>"
 PYTHON = "usr/lib/pagewise/python"
 PROGRAM = f"""\
 #!/usr/bin/python3 -I
@@ -113,9 +113,14 @@ def desk(tree: Path, wheel: Path, vendored: Path) -> None:
 
 def agent(tree: Path, program: Path, libraries: Path) -> None:
     """The files of the agent's package."""
-    placed(tree / "usr/bin/pagewise-agent", program.read_bytes(), 0o755)
+    # The agent finds the preload libraries beside itself, where the loader does not look for others.
+    own = tree / "usr/lib/pagewise"
+    placed(own / "pagewise-agent", program.read_bytes(), 0o755)
+    command = tree / "usr/bin/pagewise-agent"
+    command.parent.mkdir(parents=True)
+    command.symlink_to("../lib/pagewise/pagewise-agent")
     for library in sorted(libraries.glob("libpagewise_*.so")):
-        placed(tree / "usr/lib" / library.name, library.read_bytes(), 0o644)
+        placed(own / library.name, library.read_bytes(), 0o644)
     for unit in sorted((ROOT / "packaging").glob("*.service")):
         placed(tree / "lib/systemd/system" / unit.name, unit.read_bytes(), 0o644)
     etc = tree / "etc/pagewise.d"
@@ -126,14 +131,14 @@ def agent(tree: Path, program: Path, libraries: Path) -> None:
     ):
         placed(target, (ROOT / "packaging" / name).read_bytes(), 0o644)
     # They are the same on every processor, so the agent of this machine writes them.
-    own = ROOT / "dist" / f"pagewise-agent-{os.uname().machine}"
-    subprocess.run([own, "manual", tree / "usr/share/man/man1"], check=True)
+    here = ROOT / "dist" / f"pagewise-agent-{os.uname().machine}"
+    subprocess.run([here, "manual", tree / "usr/share/man/man1"], check=True)
     for shell, path in (
         ("bash", "bash-completion/completions/pagewise-agent"),
         ("zsh", "zsh/vendor-completions/_pagewise-agent"),
         ("fish", "fish/vendor_completions.d/pagewise-agent.fish"),
     ):
-        script = subprocess.run([own, "completions", shell], check=True, capture_output=True)
+        script = subprocess.run([here, "completions", shell], check=True, capture_output=True)
         placed(tree / "usr/share" / path, script.stdout, 0o644)
 
 
@@ -147,7 +152,7 @@ def placed(path: Path, content: bytes, mode: int) -> None:
 def built(tree: Path, about: Package, architecture: str, output: Path) -> None:
     """Adds what every package has, and writes the archive into the folder ``output``."""
     documents(tree, about)
-    files = sorted(path for path in tree.rglob("*") if path.is_file())
+    files = sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink())
     for path in files:
         path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
     for path in [tree, *(path for path in tree.rglob("*") if path.is_dir())]:
@@ -245,7 +250,7 @@ if [ -d /run/systemd/system ]; then
     systemctl --system daemon-reload || true
 fi
 if [ "$1" = purge ]; then
-    if [ -x /usr/bin/deb-systemd-helper ]; then
+    if command -v deb-systemd-helper >/dev/null; then
         deb-systemd-helper purge {units} >/dev/null || true
     fi
     rm -rf {" ".join(about.state)}

@@ -10,3 +10,4 @@ cargo build --release --quiet --locked -p allocations --target "$target"
 cargo build --profile preload --quiet --locked -p lazy --target "$target"
 install -D -m 644 "$CARGO_TARGET_DIR/$target/preload/libpagewise_lazy.so" "$2/libpagewise_lazy.so"
 install -D -m 644 "$CARGO_TARGET_DIR/$target/release/libpagewise_allocations.so" "$2/libpagewise_allocations.so"
+"${gcc%gcc}strip" --strip-unneeded "$2"/libpagewise_*.so

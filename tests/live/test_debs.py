@@ -44,6 +44,7 @@ def test_the_agent_comes_and_goes(tmp_path: Path) -> None:
         inside(root, f"dpkg --install /tmp/{package.name}")
         assert "pagewise-agent" in inside(root, "pagewise-agent --version")
         inside(root, "pagewise-agent lazy -- /bin/true")
+        assert not list((root / "usr/lib").glob("libpagewise*"))
         assert (root / "etc/pagewise.d/killd.toml").exists()
         assert not list(root.glob("etc/systemd/system/*.wants/pagewise*")), "a service is enabled"
         # An upgrade keeps what the user changed.
