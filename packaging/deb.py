@@ -113,7 +113,7 @@ def desk(tree: Path, wheel: Path, vendored: Path) -> None:
 
 def agent(tree: Path, program: Path, libraries: Path) -> None:
     """The files of the agent's package."""
-    # The agent finds the preload libraries beside itself, where the loader does not look for others.
+    # The agent finds the preload libraries beside itself, where no loader looks for libraries.
     own = tree / "usr/lib/pagewise"
     placed(own / "pagewise-agent", program.read_bytes(), 0o755)
     command = tree / "usr/bin/pagewise-agent"
