@@ -13,7 +13,7 @@ tree=$(echo "$work"/*-*)
 data=$tree/$(basename "$tree").data
 install -D -m 755 "$agent" "$data/scripts/pagewise-agent"
 install -D -m 644 -t "$data/data/lib" "$libraries"/libpagewise_*.so
-# They are the same for every processor, so an agent that runs here writes them.
+# Manual pages do not depend on the processor: an agent that runs here writes them.
 "dist/pagewise-agent-$(uname -m)" manual "$data/data/share/man/man1"
 "$gcc" -std=c17 -O3 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Wl,--build-id=none -s \
     capture/plugin.c -o "$tree/pagewise/capture/qemu_capture.so"

@@ -130,7 +130,7 @@ def agent(tree: Path, program: Path, libraries: Path) -> None:
         ("swapd.conf", etc / "swapd.conf"),
     ):
         placed(target, (ROOT / "packaging" / name).read_bytes(), 0o644)
-    # They are the same on every processor, so the agent of this machine writes them.
+    # The agent of this machine writes them, since they do not depend on the processor.
     here = ROOT / "dist" / f"pagewise-agent-{os.uname().machine}"
     subprocess.run([here, "manual", tree / "usr/share/man/man1"], check=True)
     for shell, path in (

@@ -51,7 +51,7 @@ class DeviceError(PagewiseError):
 
 
 @dataclass(frozen=True)
-class Device:
+class RemoteDevice:
     """A device. ``words`` run the program that reaches it; a line for its shell is added."""
 
     name: str
@@ -132,7 +132,7 @@ def packages(program: str) -> str:
 
 
 @contextmanager
-def reached(host: str, *, as_root: bool) -> Iterator[Device]:
+def reached(host: str, *, as_root: bool) -> Iterator[RemoteDevice]:
     """The device by its name: `user@host` or an alias of ssh; `adb:` or `adb:SERIAL`."""
     if host.startswith("-") or not host or any(char.isspace() for char in host):
         raise UsageError(
@@ -141,7 +141,7 @@ def reached(host: str, *, as_root: bool) -> Iterator[Device]:
     if host.startswith(ADB):
         serial = host.removeprefix(ADB)
         words = ("adb", *(("-s", serial) if serial else ()), "shell")
-        yield Device(host, words, "su 0" if as_root else "", has_streams=False)
+        yield RemoteDevice(host, words, "su 0" if as_root else "", has_streams=False)
         return
     with scratch() as own:
         # One login for all steps: a password is asked for once.
@@ -155,7 +155,7 @@ def reached(host: str, *, as_root: bool) -> Iterator[Device]:
         )
         words = ("ssh", "-T", *shared, "--", host)
         try:
-            yield Device(host, words, "sudo -n" if as_root else "")
+            yield RemoteDevice(host, words, "sudo -n" if as_root else "")
         finally:
             with suppress(OSError, subprocess.TimeoutExpired):
                 subprocess.run(
@@ -193,7 +193,7 @@ def agent_for(machine: str, given: str | None) -> Path:
     )
 
 
-def folder_on(device: Device, given: str | None) -> str:
+def folder_on(device: RemoteDevice, given: str | None) -> str:
     """The folder of the agent and of recordings on the device, which is made if it is absent."""
     # Root may have another home, so this is asked as the user.
     standard = ELSEWHERE if device.has_streams else ON_ANDROID
@@ -202,7 +202,7 @@ def folder_on(device: Device, given: str | None) -> str:
     return folder
 
 
-def installed_on(device: Device, folder: str, given: str | None) -> str:
+def installed_on(device: RemoteDevice, folder: str, given: str | None) -> str:
     """The agent's path on the device. Copies it there if it is absent."""
     program = agent_for(device.ask("uname -m"), given)
     content = program.read_bytes()
@@ -213,18 +213,20 @@ def installed_on(device: Device, folder: str, given: str | None) -> str:
     return target
 
 
-def has(device: Device, test: str, path: str) -> bool:
+def has(device: RemoteDevice, test: str, path: str) -> bool:
     """Whether a path on the device passes a test of its shell, such as `-f`."""
     line = f"if test {test} {quote(path)}; then echo yes; else echo no; fi"
     return device.ask(device.root(line)) == "yes"
 
 
-def ran(device: Device, agent: str, arguments: Sequence[str]) -> int:
+def ran(device: RemoteDevice, agent: str, arguments: Sequence[str]) -> int:
     """Runs the agent on the device, and returns its exit status."""
     return followed(device, device.root(attended(join([agent, *arguments]))))
 
 
-def recorded(device: Device, folder: str, agent: str, options: Sequence[str], output: Path) -> int:
+def recorded(
+    device: RemoteDevice, folder: str, agent: str, options: Sequence[str], output: Path
+) -> int:
     """Runs `record` on the device, brings the recording back to ``output``, and returns the status.
 
     An interrupt ends the recording on the device, which comes back too; then the interrupt goes on.
@@ -245,7 +247,7 @@ def recorded(device: Device, folder: str, agent: str, options: Sequence[str], ou
     return status
 
 
-def fetched(device: Device, name: str, output: Path) -> None:
+def fetched(device: RemoteDevice, name: str, output: Path) -> None:
     """Brings a recording back, and removes it from the device once it is here."""
     part = output.with_name(f"{output.name}.part")
     try:
@@ -278,7 +280,7 @@ def attended(line: str) -> str:
     )
 
 
-def followed(device: Device, line: str) -> int:
+def followed(device: RemoteDevice, line: str) -> int:
     """Runs a line on the device, with its output here. An interrupt also ends what runs there."""
     # In a process group of its own, so that Ctrl-C reaches only this process.
     sys.stdout.flush()
