@@ -28,7 +28,7 @@ FISH = "share/fish/vendor_completions.d/pagewise.fish"
 
 
 @dataclass(frozen=True)
-class Page:
+class HelpPage:
     """The help of one command. ``words`` are what the user types, as `pagewise advise swap`."""
 
     words: str
@@ -52,7 +52,7 @@ def main() -> None:
         path.write_text(text)
 
 
-def pages_of(command: Any, words: str, above: Any) -> Iterator[Page]:
+def pages_of(command: Any, words: str, above: Any) -> Iterator[HelpPage]:
     """The page of a command, and those of its own commands."""
     context = typer.Context(command, info_name=words.rpartition(" ")[2], parent=above)
     params = [param for param in command.get_params(context) if not getattr(param, "hidden", False)]
@@ -60,7 +60,7 @@ def pages_of(command: Any, words: str, above: Any) -> Iterator[Page]:
     usage = [term(param) for param in params if is_argument(param)]
     names = command.list_commands(context) if hasattr(command, "list_commands") else []
     panels = commands_of(command, context) if names else {}
-    yield Page(
+    yield HelpPage(
         words=words,
         paragraphs=[" ".join(text.split()) for text in (command.help or "").split("\n\n")],
         arguments=described([param for param in params if is_argument(param)], context)
@@ -74,7 +74,7 @@ def pages_of(command: Any, words: str, above: Any) -> Iterator[Page]:
         yield from pages_of(command.get_command(context, name), f"{words} {name}", context)
 
 
-def manual(pages: list[Page]) -> str:
+def manual(pages: list[HelpPage]) -> str:
     """One man page: the program, then a section for each command."""
     first, *rest = pages
     lines = [
@@ -99,7 +99,7 @@ def manual(pages: list[Page]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def body(page: Page) -> Iterator[str]:
+def body(page: HelpPage) -> Iterator[str]:
     """The lines of a page below its heading."""
     for number, paragraph in enumerate(page.paragraphs):
         if number:
@@ -124,7 +124,7 @@ def roff(text: str) -> str:
     return f"\\&{escaped}" if escaped[:1] in (".", "'") else escaped
 
 
-def bash(pages: list[Page]) -> str:
+def bash(pages: list[HelpPage]) -> str:
     """Completions for bash: commands, options, else files."""
     cases = "\n".join(
         f"    {quoted(page.words)}) words={quoted(' '.join(next_words(page)))} ;;" for page in pages
@@ -146,7 +146,7 @@ complete -o bashdefault -o default -F _pagewise pagewise
 """
 
 
-def zsh(pages: list[Page]) -> str:
+def zsh(pages: list[HelpPage]) -> str:
     """Completions for zsh: commands, options and files."""
     cases = "\n".join(
         f"    {quoted(page.words)}) names=({' '.join(map(quoted, next_words(page)))}) ;;"
@@ -169,7 +169,7 @@ _files
 """
 
 
-def fish(pages: list[Page]) -> str:
+def fish(pages: list[HelpPage]) -> str:
     """Completions for fish: commands with their summaries, options with their texts."""
     lines = []
     for page in pages:
@@ -189,7 +189,7 @@ def fish(pages: list[Page]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def next_words(page: Page) -> list[str]:
+def next_words(page: HelpPage) -> list[str]:
     """What may follow the words of a page."""
     return [*(name for name, _ in page.commands), *dict.fromkeys(page.switches)]
 
