@@ -58,7 +58,7 @@ def test_doctor_answers_without_etc(agent: list[str]) -> None:
         [*agent, "doctor", "--json"], capture_output=True, text=True, timeout=HUNG_S
     )
     names = {finding["name"] for finding in json.loads(done.stdout)["findings"]}
-    assert {"bpf", "tracefs"} <= names, done.stderr
+    assert {"btf", "tracefs"} <= names, done.stderr
 
 
 def test_manual_writes_pages(agent: list[str]) -> None:
