@@ -11,6 +11,7 @@
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # studies: makes the pages of docs/studies again whose data are there.
 # release: checks, versions, notes and artifacts of VERSION=x; publishes nothing.
+# dist: what users install, in dist/: wheels, static agents, Debian packages (packaging/dist.mk).
 # install, uninstall: the agent, its manual pages and units, as root.   clean: removes what was built.
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
@@ -146,7 +147,7 @@ fuzz:
 .venv/bin/maturin: pyproject.toml tools/prerequisites.sh
 	tools/prerequisites.sh demo
 	python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check 'maturin==1.16.0' 'wheel==0.48.0'
 	@touch $@
 
 .venv/.built: .venv/bin/maturin $(SOURCES)
@@ -208,4 +209,6 @@ $(PLUGIN): $(wildcard capture/*.c capture/*.h)
 	@touch $@ .venv/.built
 
 clean:
-	rm -rf .venv target build report.html
+	rm -rf .venv target build dist report.html
+
+include packaging/dist.mk

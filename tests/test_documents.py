@@ -71,6 +71,8 @@ def test_a_documented_command_parses(where: str, words: list[str]) -> None:
     with command.make_context("pagewise", list(words)) as context:
         while isinstance(command, typer.core.TyperGroup):
             arguments = [*context._protected_args, *context.args]
+            if not arguments:  # Only options, such as --version --json.
+                break
             name, inner, rest = command.resolve_command(context, arguments)
             assert inner is not None, f"{where}: no command {name}"
             context, command = inner.make_context(name, rest, parent=context), inner

@@ -20,9 +20,9 @@ from pagewise.commands import COMMANDS
 from pagewise.commands import Command as Row
 from pagewise.commands.help import USAGE, Command, Group, ranges_in_words
 from pagewise.commands.options import epilog
-from pagewise.errors import PagewiseError
+from pagewise.errors import PagewiseError, UsageError
 from pagewise.signals import Ended, status_of
-from pagewise.terminal import leave_pipes, say
+from pagewise.terminal import leave_pipes, say, show_json
 
 UNWRITABLE = 3
 
@@ -36,6 +36,7 @@ def app_of(rows: Iterable[Row], *, is_listing: bool = False) -> typer.Typer:
         "\n\n`pagewise COMMAND --help` explains a command. "
         "`pagewise-agent record` makes recordings.",
         no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -49,7 +50,12 @@ def app_of(rows: Iterable[Row], *, is_listing: bool = False) -> typer.Typer:
             app.add_typer(row.run, name=row.name, rich_help_panel=row.panel)
         else:
             examples = epilog(row.examples)
-            app.command(row.name, rich_help_panel=row.panel, epilog=examples)(row.run)
+            app.command(
+                row.name,
+                rich_help_panel=row.panel,
+                epilog=examples,
+                context_settings=row.settings,
+            )(row.run)
     dress(app)
     return app
 
@@ -67,13 +73,6 @@ def dress(commands: typer.Typer) -> None:
             dress(group.typer_instance)
 
 
-def print_version(is_asked: bool) -> None:
-    """Prints the version and exits, if requested."""
-    if is_asked:
-        print(f"pagewise {_core.version()}")
-        raise typer.Exit
-
-
 def print_licenses(is_asked: bool) -> None:
     """Prints the licences and exits, if requested."""
     if is_asked:
@@ -84,9 +83,15 @@ def print_licenses(is_asked: bool) -> None:
 
 
 def options(
-    version: Annotated[
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    json: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version),
+        typer.Option(
+            "--json",
+            help="With --version: print the versions of the package, its core and pagewise-agent "
+            "as one JSON object.",
+        ),
     ] = False,
     licenses: Annotated[
         bool,
@@ -99,6 +104,18 @@ def options(
     ] = False,
 ) -> None:
     """Takes the options before the name of a command."""
+    if version and json:
+        from pagewise.installed import versions
+
+        show_json(versions())
+    elif version:
+        print(f"pagewise {_core.version()}")
+    elif json:
+        raise UsageError("--json before a command needs --version", hint="see: pagewise --help")
+    elif context.invoked_subcommand is None:
+        raise UsageError("missing: COMMAND", hint="see: pagewise --help")
+    if version:
+        raise typer.Exit
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -17,6 +17,7 @@ from pagewise.answers import (
 )
 from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
+from pagewise.installed import Versions
 from pagewise.measurements import Applied, CaptureResult, CheckResult, GuestTrial, Probed
 from pagewise.system_traces import LaunchesCompared
 from pagewise.zram_answer import ZramAdvice
@@ -66,6 +67,7 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.probe/1": Probed,
     "pagewise.report/1": ReportResult,
     "pagewise.bench-lazy/1": BenchLazy,
+    "pagewise.version/1": Versions,
 }
 """The types of results that Python computes, by the name and version of their layout."""
 

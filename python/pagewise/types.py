@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pagewise.comparisons import StudyResult as StudyResult
     from pagewise.comparisons import SweepResult as SweepResult
     from pagewise.comparisons import SweepTable as SweepTable
+    from pagewise.installed import Versions as Versions
     from pagewise.measurements import Applied as Applied
     from pagewise.measurements import CaptureResult as CaptureResult
     from pagewise.measurements import CheckResult as CheckResult
@@ -39,6 +40,7 @@ _HOMES = {
     "StudyResult": "pagewise.comparisons",
     "SweepResult": "pagewise.comparisons",
     "SweepTable": "pagewise.comparisons",
+    "Versions": "pagewise.installed",
     "Applied": "pagewise.measurements",
     "CaptureResult": "pagewise.measurements",
     "CheckResult": "pagewise.measurements",

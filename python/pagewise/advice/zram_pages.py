@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pagewise.errors import Missing, PagewiseError, UnreadableInput, UsageError
+from pagewise.installed import agent
 
 SCHEMA = "pagewise.pages/1"
 FILE_BYTES_MAX = 256 << 20
@@ -78,13 +77,12 @@ def read_pages(path: str | None) -> Pages:
 
 
 def _sampled() -> str:
-    beside = Path(sys.executable).parent / "pagewise-agent"
-    agent = str(beside) if beside.exists() else shutil.which("pagewise-agent")
-    if agent is None:
+    program = agent()
+    if program is None:
         raise Missing("pagewise-agent is not installed", hint=f"give a file PAGES: {HOW}")
     if os.geteuid() != 0:
         raise UsageError("only root can read the pages of all processes", hint=f"as root, {HOW}")
-    command = [agent, "pages", "--all", "--json"]
+    command = [program, "pages", "--all", "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SAMPLE_S_MAX)
     except (OSError, subprocess.TimeoutExpired) as error:

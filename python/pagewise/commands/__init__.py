@@ -40,6 +40,11 @@ class Command:
         """Command lines for the help."""
         return getattr(self._loaded(), "EXAMPLES", ())
 
+    @property
+    def settings(self) -> dict[str, object]:
+        """How the command line of this command is read, where that is not as usual."""
+        return getattr(self._loaded(), "SETTINGS", {})
+
     def _loaded(self) -> ModuleType:
         return import_module(f"{__name__}.{self.module}")
 
@@ -62,6 +67,12 @@ COMMANDS = [
         "capture",
         RECORDINGS,
         "Run a program and record its memory references: instructions, reads and writes.",
+    ),
+    Command(
+        "remote",
+        "remote",
+        RECORDINGS,
+        "Run pagewise-agent on another device, over ssh or adb, and bring its recording back.",
     ),
     Command(
         "info",

@@ -8,7 +8,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 import typer
 
 from pagewise import _core
-from pagewise.commands.options import Json
+from pagewise.commands.options import Json, examples_folder
 from pagewise.errors import UsageError
 from pagewise.recipes import RECIPES
 from pagewise.studies import none_installed, studies
@@ -24,6 +24,7 @@ FAMILIES = (
     "devices",
     "recipes",
     "studies",
+    "examples",
 )
 
 
@@ -64,11 +65,15 @@ def run(
 ) -> None:
     """List everything that commands accept by name, such as formats, policies and devices.
 
-    If you name what to list, its options and examples are listed too.
+    If you name what to list, its options and examples are listed too. `list examples` has the paths
+    of the recordings that ship.
     """
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
-    catalog = {name: rows(name) for name in FAMILIES if family in (None, name)}
+    listed = [
+        name for name in FAMILIES if family == name or (family is None and name != "examples")
+    ]
+    catalog = {name: rows(name) for name in listed}
     if family == "studies" and not catalog[family]:
         raise none_installed()
     if json:
@@ -108,6 +113,11 @@ def rows(family: str) -> Sequence[Entry]:
         return [
             {"name": study.name, "summary": study.summary, "example": study.example}
             for study in studies()
+        ]
+    if family == "examples":
+        return [
+            {"name": path.parent.name, "summary": str(path)}
+            for path in sorted(examples_folder().glob("*/*.pgw.zst"))
         ]
     if family == "recipes":
         return [

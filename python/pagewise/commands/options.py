@@ -94,9 +94,9 @@ def epilog(examples: Sequence[str]) -> str:
 
 
 def examples_folder() -> Path:
-    """The recordings that ship with the source tree: ``examples`` here, or beside the package."""
+    """The recordings that ship: in the installed package, else in the source tree."""
     package = Path(pagewise.__file__).resolve().parent
-    for folder in (Path("examples"), package.parent.parent / "examples"):
+    for folder in (package / "examples", package.parent.parent / "examples", Path("examples")):
         if folder.is_dir():
             return folder
     raise UsageError(

@@ -1,0 +1,123 @@
+"""Bare Debian roots for tests of what users install, kept in build/roots once they are made."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+DIST = REPOSITORY / "dist"
+ROOTS = REPOSITORY / "build/roots"
+WHEELS = REPOSITORY / "build/wheels"
+SOURCES = Path("/etc/apt/sources.list.d/debian.sources")
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+HUNG_S = 800
+ENTERED = """\
+mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
+    exec chroot "$1" /usr/bin/env -i "$3" HOME=/root LANG=C.UTF-8 \\
+    PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels PIP_ROOT_USER_ACTION=ignore sh -c "$2"
+"""
+
+
+def built(pattern: str) -> Path:
+    """The file in dist that fits; skips the test if it is not built."""
+    found = sorted(DIST.glob(pattern))
+    if not found:
+        pytest.skip(f"dist/{pattern} is not built: make dist")
+    return found[-1]
+
+
+def refusal() -> str | None:
+    """Why no root can be made here; None if it can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if shutil.which("mmdebstrap") is None:
+        return "mmdebstrap is not installed: tools/dist_setup.sh"
+    return None
+
+
+@contextmanager
+def bare(suite: str, packages: tuple[str, ...], folder: Path) -> Iterator[Path]:
+    """A fresh root of Debian with only the essential packages and those named."""
+    archive = ROOTS / f"{'-'.join((suite, *packages))}.tar"
+    if not archive.exists():
+        ROOTS.mkdir(parents=True, exist_ok=True)
+        part = archive.with_name(f"part-{os.getpid()}.tar")
+        named = ["--include", ",".join(packages)] if packages else []
+        sources = [str(SOURCES)] if SOURCES.exists() and suite == "bookworm" else []
+        command = [
+            "mmdebstrap",
+            "--variant=minbase",
+            "--mode=root",
+            *named,
+            suite,
+            str(part),
+            *sources,
+        ]
+        made = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
+        if made.returncode != 0:
+            part.unlink(missing_ok=True)
+            pytest.skip(f"Debian's archive gives no {suite}: {made.stderr.splitlines()[-3:]}")
+        part.rename(archive)
+    root = folder / "root"
+    root.mkdir()
+    try:
+        subprocess.run(["tar", "-xf", archive, "-C", root], check=True, timeout=HUNG_S)
+        yield root
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def inside(root: Path, line: str, *, status: int = 0) -> str:
+    """What a line of shell prints in the root. The test fails if its status is another."""
+    command = ["unshare", "--mount", "sh", "-c", ENTERED, "sh", str(root), line, f"PATH={PATH}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
+    assert done.returncode == status, f"{line}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def with_wheels(root: Path, wheel: Path) -> None:
+    """Puts the wheel and all that it depends on into /wheels: the root installs without network."""
+    if (
+        not (WHEELS / ".done").exists()
+        or (WHEELS / ".done").stat().st_mtime < wheel.stat().st_mtime
+    ):
+        WHEELS.mkdir(parents=True, exist_ok=True)
+        own = ["pip", "setuptools", "wheel"]  # pipx keeps them for all environments
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(WHEELS)]
+        versions = ["--python-version", "3.11", "--only-binary=:all:"]
+        command = [*download, *versions, str(wheel), *own]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HUNG_S)
+        if done.returncode != 0:
+            pytest.skip(f"the registry gives no dependencies: {done.stderr.splitlines()[-3:]}")
+        (WHEELS / ".done").touch()
+    shutil.copytree(WHEELS, root / "wheels", ignore=shutil.ignore_patterns("pagewise*", ".done"))
+    shutil.copy(wheel, root / "wheels")
+
+
+def files(root: Path) -> set[str]:
+    """Every path in the root, except what the system writes in passing."""
+    passing = (
+        "proc",
+        "dev",
+        "tmp",
+        "wheels",
+        "root/.cache",
+        "var/cache",
+        "var/log",
+        "var/lib/dpkg",
+        "var/lib/apt",
+    )
+    found = set()
+    for folder, names, leaves in os.walk(root):
+        inner = os.path.relpath(folder, root)
+        names[:] = [name for name in names if os.path.normpath(f"{inner}/{name}") not in passing]
+        found |= {os.path.normpath(f"{inner}/{name}") for name in (*names, *leaves)}
+    return found
