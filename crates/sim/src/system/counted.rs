@@ -37,11 +37,6 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Whether the trace has counters of reclaim, in at least two samples.
-    pub fn has_reclaim(&self) -> bool {
-        self.before.is_some_and(|(_, sample)| sample.direct.is_some() || sample.kswapd.is_some())
-    }
-
     /// Whether the trace has counters of refaults, in at least two samples.
     pub fn has_refaults(&self) -> bool {
         self.before.is_some_and(|(_, sample)| sample.refaults.is_some())
@@ -92,7 +87,7 @@ impl Counted {
         let grown = |of: fn(&Sample) -> Option<u64>| {
             Some(of(&now)?.checked_sub(of(&before)?)?).filter(|&grown| grown > 0)
         };
-        let mut add = |spans: &mut Spans, pages: u64| {
+        let add = |spans: &mut Spans, pages: u64| {
             let mut amounts = Amounts::default();
             amounts.add(0, 0, pages.saturating_mul(PAGE_BYTES));
             spans.push(BusySpan { from_ns, to_ns, amounts, share: None });
@@ -140,7 +135,7 @@ mod tests {
         assert_eq!((direct.from_ns, direct.to_ns), (1_000_000_000, 2_000_000_000));
         let [kswapd] = found.kswapd.all() else { panic!("{found:?}") };
         assert_eq!((kswapd.from_ns, kswapd.amounts.sum().bytes), (2_000_000_000, 3 * PAGE_BYTES));
-        assert!(found.has_reclaim() && !found.has_refaults());
+        assert!(!found.has_refaults());
     }
 
     #[test]
@@ -152,6 +147,5 @@ mod tests {
         ]);
         assert_eq!(found.refaults.sum().bytes, 3 * PAGE_BYTES);
         assert!(counted(&[(1, &[("nr_free_pages", 1)]), (2, &[])]).before.is_none());
-        assert!(!counted(&[(1, &[("nr_free_pages", 1)])]).has_reclaim());
     }
 }
