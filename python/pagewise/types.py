@@ -1342,8 +1342,7 @@ class PressureInterval(TypedDict):
     """End of the interval."""
     busy_s: float | None
     """Time of all threads that had a part, summed; null if the interval is known by counters only,
-    as from /proc/vmstat.
-    """
+    as from /proc/vmstat."""
     bytes: int
     """Bytes read again, or that processes took meanwhile; by counters, the bytes reclaimed."""
     stalled_share: float | None
@@ -2221,8 +2220,7 @@ class TracePressure(TypedDict):
     """Time in which kswapd was awake, or ran if the trace does not say when it woke."""
     refault_bytes: int | None
     """Bytes that were read again after they had left memory: of the page cache by its events, or of
-    files and anonymous memory by the counters of /proc/vmstat.
-    """
+    files and anonymous memory by the counters of /proc/vmstat."""
     refault_wait_s: float | None
     """Time that threads waited for such bytes, summed."""
     thrashing_by: str | None

@@ -88,7 +88,7 @@ impl SystemReader for Reader {
 enum Counter<'line> {
     Meminfo(&'line [u8], u64),
     Vmstat(&'line [u8], u64),
-    /// Whether it is `full`, the average over 10 s in hundredths of a percent, and the sum in microseconds.
+    /// Whether the line is `full`, the average over 10 s in hundredths of a percent, and the sum in microseconds.
     Pressure(bool, Option<u16>, u64),
 }
 

@@ -26,11 +26,11 @@ pub(crate) struct LineDecoder {
 /// What became of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decoded {
-    /// It is an event.
+    /// The line is an event.
     Event,
-    /// Its event is none that is typed.
+    /// The event of the line is not typed.
     Other,
-    /// It lacks a field of its event, or has an impossible one.
+    /// The line lacks a field of its event, or has an impossible one.
     Incomplete,
 }
 

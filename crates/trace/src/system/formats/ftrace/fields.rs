@@ -17,11 +17,11 @@ pub(super) struct TextFields<'line> {
     event: &'line [u8],
     text: &'line [u8],
     keys: Keys<'line>,
-    shape: Shape<'line>,
+    shape: Printed<'line>,
 }
 
 /// Texts that are not pairs.
-enum Shape<'line> {
+enum Printed<'line> {
     /// Only pairs.
     Pairs,
     /// A block request.
@@ -56,36 +56,36 @@ impl<'line> TextFields<'line> {
             }
             b"damon_aggregated" if keys.get(b"start").is_none() => region(text),
             b"block_bio_queue" | b"block_rq_issue" | b"block_rq_complete" => {
-                Request::parse(text).map(Shape::Request)
+                Request::parse(text).map(Printed::Request)
             }
             _ => None,
         };
-        TextFields { event, text, keys, shape: shape.unwrap_or(Shape::Pairs) }
+        TextFields { event, text, keys, shape: shape.unwrap_or(Printed::Pairs) }
     }
 
     /// The text of a field that is printed other than as a pair of its own name.
     fn special(&self, name: &str) -> Option<&'line [u8]> {
         match (&self.shape, name) {
-            (Shape::Request(request), "rwbs") => Some(request.rwbs),
-            (Shape::Request(request), "comm") => {
+            (Printed::Request(request), "rwbs") => Some(request.rwbs),
+            (Printed::Request(request), "comm") => {
                 let open = memchr::memrchr(b'[', request.rest)?;
                 request.rest[open + 1..].strip_suffix(b"]")
             }
-            (Shape::Region([start, ..]), "start") => Some(*start),
-            (Shape::Region([_, end, ..]), "end") => Some(*end),
-            (Shape::Region([_, _, accesses, _]), "nr_accesses") => Some(*accesses),
-            (Shape::Region([.., age]), "age") => Some(*age).filter(|age| !age.is_empty()),
-            (Shape::Switch(prev, ..), "prev_comm") => Some(prev.comm),
-            (Shape::Switch(prev, ..), "prev_pid") => Some(prev.pid),
-            (Shape::Switch(prev, ..), "prev_prio") => Some(prev.priority),
-            (Shape::Switch(_, state, _), "prev_state") => Some(*state),
-            (Shape::Switch(.., next), "next_comm") => Some(next.comm),
-            (Shape::Switch(.., next), "next_pid") => Some(next.pid),
-            (Shape::Switch(.., next), "next_prio") => Some(next.priority),
-            (Shape::Wake(task, _), "comm") => Some(task.comm),
-            (Shape::Wake(task, _), "pid") => Some(task.pid),
-            (Shape::Wake(task, _), "prio") => Some(task.priority),
-            (Shape::Wake(_, cpu), "target_cpu") => *cpu,
+            (Printed::Region([start, ..]), "start") => Some(*start),
+            (Printed::Region([_, end, ..]), "end") => Some(*end),
+            (Printed::Region([_, _, accesses, _]), "nr_accesses") => Some(*accesses),
+            (Printed::Region([.., age]), "age") => Some(*age).filter(|age| !age.is_empty()),
+            (Printed::Switch(prev, ..), "prev_comm") => Some(prev.comm),
+            (Printed::Switch(prev, ..), "prev_pid") => Some(prev.pid),
+            (Printed::Switch(prev, ..), "prev_prio") => Some(prev.priority),
+            (Printed::Switch(_, state, _), "prev_state") => Some(*state),
+            (Printed::Switch(.., next), "next_comm") => Some(next.comm),
+            (Printed::Switch(.., next), "next_pid") => Some(next.pid),
+            (Printed::Switch(.., next), "next_prio") => Some(next.priority),
+            (Printed::Wake(task, _), "comm") => Some(task.comm),
+            (Printed::Wake(task, _), "pid") => Some(task.pid),
+            (Printed::Wake(task, _), "prio") => Some(task.priority),
+            (Printed::Wake(_, cpu), "target_cpu") => *cpu,
             _ => None,
         }
     }
@@ -164,9 +164,9 @@ impl Fields for TextFields<'_> {
             };
         }
         match (&self.shape, name) {
-            (Shape::Request(request), "dev") => device(request.device, b','),
-            (Shape::Request(request), "sector") => Some(request.sector as i64),
-            (Shape::Request(request), "nr_sector") => i64::try_from(request.sectors).ok(),
+            (Printed::Request(request), "dev") => device(request.device, b','),
+            (Printed::Request(request), "sector") => Some(request.sector as i64),
+            (Printed::Request(request), "nr_sector") => i64::try_from(request.sectors).ok(),
             (_, "reclaim_flags") => self.keys.get(b"flags").map(reclaim_flags),
             _ => match self.event {
                 b"mm_filemap_add_to_page_cache" | b"mm_filemap_delete_from_page_cache" => {
@@ -239,13 +239,13 @@ fn reclaim_flags(text: &[u8]) -> i64 {
 }
 
 /// `target_id=1 nr_regions=2 START-END: ACCESSES AGE`; the age is absent before Linux 6.
-fn region(text: &[u8]) -> Option<Shape<'_>> {
+fn region(text: &[u8]) -> Option<Printed<'_>> {
     let rest = skip_blanks(&text[memmem::find(text, b"nr_regions=")?..]);
     let rest = &rest[memchr::memchr(b' ', rest)? + 1..];
     let (range, counts) = (memchr::memchr(b':', rest)?, memchr::memchr(b'-', rest)?);
     let (start, end) = (rest.get(..counts)?, rest.get(counts + 1..range)?);
     let mut words = rest[range + 1..].split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    Some(Shape::Region([start, end, words.next()?, words.next().unwrap_or_default()]))
+    Some(Printed::Region([start, end, words.next()?, words.next().unwrap_or_default()]))
 }
 
 /// `COMM:PID [PRIORITY]` at the beginning of a text, and the rest. A command name may hold brackets and colons.
@@ -266,15 +266,15 @@ fn task(text: &[u8]) -> Option<(Task<'_>, &[u8])> {
     found
 }
 
-fn plugin_switch(text: &[u8]) -> Option<Shape<'_>> {
+fn plugin_switch(text: &[u8]) -> Option<Printed<'_>> {
     let (prev, rest) = task(text)?;
     let (state, rest) = crate::text::take_word(rest)?;
     let (next, _) = task(skip_blanks(rest).strip_prefix(b"==> ")?)?;
-    Some(Shape::Switch(prev, state, next))
+    Some(Printed::Switch(prev, state, next))
 }
 
-fn plugin_wake(text: &[u8]) -> Option<Shape<'_>> {
+fn plugin_wake(text: &[u8]) -> Option<Printed<'_>> {
     let (task, rest) = task(text)?;
     let cpu = memmem::find(rest, b"CPU:").map(|place| &rest[place + 4..]);
-    Some(Shape::Wake(task, cpu))
+    Some(Printed::Wake(task, cpu))
 }
