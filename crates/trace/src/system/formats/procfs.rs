@@ -27,7 +27,7 @@ const EXPECTED_TIME: Expected = Expected("a time before the first counters, as o
 pub fn sniff(head: &[u8]) -> Confidence {
     let lines = head_lines(head, 100);
     let times = lines.iter().filter(|line| time(line).is_some()).count();
-    let counters = lines.iter().filter(|line| counter(line).is_some()).count();
+    let counters = lines.iter().filter(|line| counter(without_path(line).1).is_some()).count();
     let marks = lines.iter().filter(|line| named_file(line).is_some()).count();
     let is_most = 10 * (times + counters + marks) >= 9 * lines.len();
     Confidence::Likely.when(times > 0 && counters >= 2 && is_most)
@@ -170,6 +170,14 @@ fn named_file(line: &[u8]) -> Option<&[u8]> {
     (path.starts_with(b"/proc/") && !path.contains(&b' ')).then_some(path)
 }
 
+/// The name of the file that `grep . FILE...` puts before each line, and the rest of the line.
+fn without_path(line: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    match line.starts_with(b"/proc/").then(|| memchr::memchr(b':', line)).flatten() {
+        Some(colon) => (Some(&line[..colon]), &line[colon + 1..]),
+        None => (None, line),
+    }
+}
+
 fn resource_of(path: &[u8]) -> Option<Resource> {
     Some(match path {
         b"/proc/pressure/cpu" => Resource::Cpu,
@@ -217,11 +225,7 @@ impl State {
         if line == b"ps-result:" {
             return Ok(());
         }
-        // `grep . FILE...` puts the name of the file before each line.
-        let (path, line) = match line.starts_with(b"/proc/").then(|| memchr::memchr(b':', line)) {
-            Some(Some(colon)) => (Some(&line[..colon]), &line[colon + 1..]),
-            _ => (None, line),
-        };
+        let (path, line) = without_path(line);
         let found = counter(line).ok_or(EXPECTED)?;
         let time_ns = self.time_ns.ok_or(EXPECTED_TIME)?;
         self.is_fresh = false;
