@@ -1,4 +1,5 @@
 # demo: analyzes the recordings in examples/.   check: the fast tests, lint and types.
+# docs: builds the documentation site in build/site; it opens without a network.
 # test: all tests except those in emulated guests; test-desk and test-live are its Python parts.
 # kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
 # test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
@@ -9,11 +10,12 @@
 # recordings: makes the launch runs of lab/matrix.toml, all recorded; needs root, takes hours, restartable.
 # traces: captures the traces of study page-size; installs their programs, takes 20 minutes.
 # studies: makes the pages of docs/studies again whose data are there.
+# release: checks, versions, notes and artifacts of VERSION=x; publishes nothing.
 # install, uninstall: the agent, its manual pages and units, as root.   clean: removes what was built.
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 45 minutes.
-.PHONY: demo test test-all test-rust test-desk test-live test-vm kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
+.PHONY: demo docs release test test-all test-rust test-desk test-live test-vm kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -24,8 +26,8 @@ SOURCES := $(shell find crates python/pagewise devices -type f \
 # The plugin that `pagewise capture` loads into QEMU. Building it does not need QEMU.
 PLUGIN := python/pagewise/capture/qemu_capture.so
 
-demo: build
-	.venv/bin/pagewise demo --report report.html
+demo:
+	@MAKE=$(MAKE) tools/demo.sh
 
 # Each test that cannot run here writes a line to this file; tools/skipped.sh counts them.
 SKIPPED := $(CURDIR)/build/skipped-tests.txt
@@ -79,6 +81,16 @@ check-python:
 	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal --ignore=tests/vm --ignore=tests/live
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
+
+docs: build .venv/.docs-extras
+	$(PYTHON) tools/docs.py
+
+.venv/.docs-extras: pyproject.toml | .venv/.built
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras docs
+	@touch $@ .venv/.built
+
+release: build
+	$(PYTHON) tools/release.py $(VERSION)
 
 lab-setup:
 	tools/lab_setup.sh
@@ -192,7 +204,7 @@ $(PLUGIN): $(wildcard capture/*.c capture/*.h)
 
 .venv/.test-extras: .venv/bin/maturin
 	tools/prerequisites.sh test
-	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras test,ray
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras test,ray,docs
 	@touch $@ .venv/.built
 
 clean:

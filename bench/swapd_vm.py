@@ -1,6 +1,6 @@
 """swapd in emulated guests: the instructions of a fault by carrier, and values under random load.
 
-    python bench/swapd_vm.py [costs] [values] [--rounds 3] [--minutes 60]
+    python bench/swapd_vm.py [costs] [values] [kills] [--rounds 3] [--minutes 60] [--kills 200]
 
 `costs`, the default: the guest's clock counts the instructions of its only processor, one per
 nanosecond, and skips idle time, so the load of this machine does not change the figures. A program
@@ -13,12 +13,18 @@ per area and round, and the medians relative to the swap file.
 through nbd on Linux 6.1 and through ublk on Linux 6.12, both guests at once. Each program checks
 every page that it visits again, and all its pages at the end. Prints the pages checked and the
 wrong ones, and what swapd served. The status is 1 if a value is wrong.
+
+`kills`: the same, for as long as it takes to kill --kills servers by SIGKILL, each a second after
+its predecessor's end was noticed. Prints also how long the takeovers took and what is left in the
+guest after the last server ended by SIGTERM. The status is 1 if a takeover is missing or something
+is left.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -121,13 +127,20 @@ mkdir /sys/fs/cgroup/small
 echo 48M >/sys/fs/cgroup/small/memory.high
 mkdir -p /run /tmp
 pagewise-agent swapd --size 256MiB --fast 32MiB --slow /disk/slow --policy adaptive \
-    --only-swap --verify --through $(cat /carrier) --json >/result/swapd.json 2>/tmp/swapd &
+    --only-swap --verify --through $(cat /carrier) --json >/result/swapd.json 2>/result/errors &
 swapd=$!
+# The server that serves now: the last that took over, or the first.
+server() {
+    taken=$(sed -n 's/.*killed; process \\([0-9]*\\) serves.*/\\1/p' /result/errors | tail -1)
+    echo ${taken:-$swapd}
+}
 until grep -q /dev/ /proc/swaps; do
     sleep 0.1
-    kill -0 $swapd || { cat /tmp/swapd; exit 1; }
+    kill -0 $swapd || { cat /result/errors; exit 1; }
 done
 end=$(($(cut -d. -f1 /proc/uptime) + $(cat /seconds)))
+kills=$(cat /kills)
+[ $kills = 0 ] || touch /tmp/killing
 
 # Visits pages until the time is over. Each question waits for the answer to the one before.
 load() {
@@ -138,7 +151,7 @@ load() {
     exec 3>/tmp/questions$1 4</tmp/answers$1
     read answer <&4
     visits=500$1
-    while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do
+    while [ -e /tmp/killing ] || [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do
         echo $visits >&3
         read answer <&4 || break
         echo $answer >>/result/answers$1
@@ -152,33 +165,55 @@ load() {
 }
 
 for number in 1 2 3 4; do load $number & loads="$loads $!"; done
+for kill in $(seq $kills); do
+    sleep 1
+    kill -9 $(server)
+    for wait in $(seq 600); do
+        [ $(grep -c 'was killed' /result/errors) -lt $kill ] || break
+        sleep 0.1
+    done
+done
+rm -f /tmp/killing
 wait $loads
 grep -E 'pswp|pgmajfault' /proc/vmstat >/result/vmstat
-kill -TERM $swapd
-wait $swapd || { cat /tmp/swapd; exit 1; }
+kill -TERM $(server)
+[ $kills != 0 ] || wait $swapd || { cat /result/errors; exit 1; }
+for wait in $(seq 600); do
+    grep -q schema /result/swapd.json && ! pidof pagewise-agent >/dev/null && break
+    sleep 0.1
+done
+{ grep /dev/ /proc/swaps; ls /run/pagewise; ls /sys/block | grep ublkb; pidof pagewise-agent; } \
+    >/result/left 2>/dev/null
+true
 """
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("parts", nargs="*", choices=["costs", "values", []])
+    parser.add_argument("parts", nargs="*", choices=["costs", "values", "kills", []])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--kills", type=int, default=200)
     arguments = parser.parse_args()
     parts = arguments.parts or ["costs"]
     if "costs" in parts:
         measure_costs(arguments.rounds)
-    return 0 if "values" not in parts or measure_values(arguments.minutes) else 1
+    is_right = [True]
+    if "values" in parts:
+        is_right.append(measure_values(arguments.minutes, 0))
+    if "kills" in parts:
+        is_right.append(measure_values(0, arguments.kills))
+    return int(not all(is_right))
 
 
-def measure_values(minutes: float) -> bool:
+def measure_values(minutes: float, kills: int) -> bool:
     """Whether no guest found a wrong value; prints what each one checked."""
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor() as pool:
-        folders = [Path(name) / carrier for carrier in LOADED]
-        return all(list(pool.map(load, LOADED, folders, [minutes] * len(LOADED))))
+        tasks = [pool.submit(load, each, Path(name) / each, minutes, kills) for each in LOADED]
+        return all([task.result() for task in tasks])
 
 
-def load(carrier: str, folder: Path, minutes: float) -> bool:
+def load(carrier: str, folder: Path, minutes: float, kills: int) -> bool:
     """Whether no program in the guest of this carrier found a wrong value."""
     machine = LOADED[carrier]
     if reason := guest.refusal(machine):
@@ -189,8 +224,10 @@ def load(carrier: str, folder: Path, minutes: float) -> bool:
         "bin/swapping": guest.compiled(folder / "swapping", VM / "swapping.c", "-static"),
         "carrier": carrier,
         "seconds": str(round(minutes * 60)),
+        "kills": str(kills),
     }
-    answer = guest.boot(machine, LOAD, files, folder, timeout_s=BOOT_S + round(minutes * 60))
+    wait_s = BOOT_S + round(minutes * 60) + 20 * kills
+    answer = guest.boot(machine, LOAD, files, folder, timeout_s=wait_s)
     if answer.status != 0:
         raise SystemExit(f"swapd_vm: the guest failed: {answer.output}")
     answers = "".join(path.read_text() for path in answer.results.glob("answers*"))
@@ -201,12 +238,26 @@ def load(carrier: str, folder: Path, minutes: float) -> bool:
     vmstat = (answer.results / "vmstat").read_text()
     counters = dict(line.split() for line in vmstat.splitlines())
     report = json.loads((answer.results / "swapd.json").read_text())
+    left = (answer.results / "left").read_text().split()
+    took_ms = takeovers((answer.results / "errors").read_text())
+    if kills:
+        middle, most = (median(took_ms), max(took_ms)) if took_ms else (0, 0)
+        print(
+            f"{carrier}: {kills} servers killed, {len(took_ms)} takeovers, median {middle:g} ms, "
+            f"at most {most} ms; left behind: {' '.join(left) or 'nothing'}"
+        )
     print(
         f"{carrier}: {checked:,} pages checked, {wrong} wrong, statuses {' '.join(statuses)}; "
         f"{minutes:g} minutes, {int(counters['pgmajfault']):,} major faults, "
         f"fast {report['fast']}, slow {report['slow']}, errors {report['errors']}"
     )
-    return wrong == 0 and statuses == ["0"] * 4 and not any(report["errors"].values())
+    is_whole = len(took_ms) == report["takeovers"] == kills and not left
+    return is_whole and wrong == 0 and statuses == ["0"] * 4 and not any(report["errors"].values())
+
+
+def takeovers(errors: str) -> list[int]:
+    """How long each takeover took, in milliseconds, by what the guard says on stderr."""
+    return [int(ms) for ms in re.findall(r"serves \S+ since (\d+) ms", errors)]
 
 
 def measure_costs(rounds: int) -> None:

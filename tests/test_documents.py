@@ -21,7 +21,9 @@ from pagewise.studies import studies
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
-TOURS = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+TOURS = [ROOT / "README.md", *TUTORIALS]
+PHONE = ROOT / "docs" / "tutorials" / "a-phones-trace.md"
 READERS_OWN = {"work.pgr", "busy.pgr", "before.perfetto-trace"}
 """Recordings that only the reader has."""
 ELSEWHERE = {"capture", "verify"}
@@ -29,9 +31,16 @@ ELSEWHERE = {"capture", "verify"}
 
 
 def lines(page: Path) -> Iterator[list[str]]:
-    """The words after `pagewise` of every command on its own line."""
-    for found in LINE.findall(page.read_text()):
-        yield shlex.split(found.replace("\\\n", " "), comments=True)
+    """The words after `pagewise` of every command on its own line.
+
+    In tutorials, `$` marks commands with output. The block of the README comes before its steps.
+    """
+    text = page.read_text()
+    if page in TUTORIALS:
+        text = text.replace("\n    $ pagewise ", "\n    pagewise ")
+    for found in LINE.findall(text):
+        words = shlex.split(found.replace("\\\n", " "), comments=True)
+        yield words[: words.index("|")] if "|" in words else words
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -98,6 +107,27 @@ def test_the_readme_shows_lines_of_the_real_output_and_marks_what_it_leaves_out(
         left_out, is_found, rest = rest.partition(f"{part}\n")
         assert is_found, f"no output of pagewise: {part}"
         assert bool(left_out) == (number > 0), f"not marked, or nothing left out: {left_out}"
+
+
+def test_the_tutorial_of_a_phones_trace_shows_the_real_output(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shown = re.findall(r"(?m)^    \$ pagewise (.*)\n((?:(?: {4}.*)?\n)+)", PHONE.read_text())
+    assert len(shown) == 4
+    for command, output in shown:
+        run = subprocess.run(
+            [sys.executable, "-m", "pagewise", *shlex.split(command)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert run.returncode == 0, run.stderr
+        # A terminal aligns and wraps what a pipe does not.
+        rest = " ".join(run.stdout.split())
+        parts = [" ".join(part.split()) for part in re.split(r"(?m)^ {4}\.\.\.$", output)]
+        for words in filter(None, parts):
+            _, is_found, rest = rest.partition(words)
+            assert is_found, f"{command} does not print: {words}"
 
 
 @pytest.mark.slow

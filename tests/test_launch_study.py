@@ -11,6 +11,7 @@ from run_folders import MIB, repeated, write_run
 from pagewise.errors import UsageError
 from pagewise.launch_runs import read_run
 from pagewise_studies import launch
+from pagewise_studies.repeats import in_words
 from pagewise_studies.text import markdown
 from pagewise_studies.verdict import FAILS, HOLDS, UNMEASURED
 
@@ -252,3 +253,9 @@ def test_an_application_of_a_need_reads_its_file_and_answers(tmp_path: Path) -> 
     assert [line.split()[0] for line in with_file] == ["ready", "done", "done"]
     assert with_file[1:] != without[1:], "the file is part of what a visit reads"
     assert with_file == asked(tmp_path, "app", "10", visits=2)
+
+
+def test_a_row_of_numbered_runs_is_named_by_its_ends() -> None:
+    assert in_words([f"ample-{number}" for number in range(30)]) == "ample-0 to ample-29"
+    names = ["ample", "run-1", "run-2", "run-4", "run-5", "run-6", "other-7"]
+    assert in_words(names) == "ample, run-1, run-2, run-4 to run-6, other-7"

@@ -149,7 +149,7 @@ def test_disks_are_devices(facts: dict[str, Any], device: str, words: str):
         ({"class": "unknown"}, "`pagewise devices`"),
     ],
 )
-def test_a_disk_that_does_not_tell_its_speed_needs_a_name(facts: dict[str, Any], candidate: str):
+def test_a_disk_of_unknown_speed_needs_a_name(facts: dict[str, Any], candidate: str):
     with pytest.raises(UsageError, match=r"^work\.pgr: --slow is needed: .*sda is") as caught:
         defaults(disk(**facts))
     assert candidate in str(caught.value.hint)

@@ -147,6 +147,16 @@ def test_our_targets_hold_or_fail_by_the_counts_of_swapd(
     assert found["TIERS hybrid writes"]["verdict"] == expected
 
 
+def test_runs_are_compared_with_those_of_the_same_seed(tmp_path: Path) -> None:
+    folders = [*served(tmp_path, "hierarchical", 100, 200), *served(tmp_path, "adaptive", 180, 90)]
+    for folder, seed in zip(folders, (1, 2, 2, 1), strict=True):
+        about = folder / "run.toml"
+        about.write_text(about.read_text().replace("[plan]\n", f"[plan]\nseed = {seed}\n"))
+    found = judged(folders, tmp_path)["TIERS adaptive"]
+    # By their start, one pair would have 1.8x.
+    assert (found["verdict"], found["ours"]) == (HOLDS, "0.90x")
+
+
 def test_the_checks_of_the_paper_need_sizes_and_its_baseline(tmp_path: Path) -> None:
     at_256 = [
         *served(tmp_path, "hierarchical", 100, 100),
@@ -177,7 +187,12 @@ def test_a_fast_tier_without_hits_and_a_single_run_carry_no_verdict(tmp_path: Pa
         *served(tmp_path, "adaptive", 80, 80, fast_reads=0),
     ]
     why = judged(idle, tmp_path)["TIERS adaptive"]["why"]
-    assert "the fast tier of adaptive-256-0 served no read" in why
+    assert "the fast tier of adaptive-256-0 served 0 % of the reads" in why
+    rare = [*idle[:2], *served(tmp_path / "rare", "adaptive", 2000, 2000)]
+    assert (
+        "% of the reads, so it shows no difference"
+        in judged(rare, tmp_path)["TIERS adaptive"]["why"]
+    )
     single = [idle[0], *served(tmp_path / "single", "adaptive", 80)]
     found = judged(single, tmp_path)["TIERS adaptive"]
     assert (found["verdict"], found["ours"]) == (UNMEASURED, "0.80x")

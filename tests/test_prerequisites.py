@@ -13,14 +13,19 @@ RECORDING = "clang pkg-config libelf-dev zlib1g-dev"
 
 
 def asked(
-    folder: Path, user: int, *, has_compiler: bool = True, has_bpf: bool = False
+    folder: Path,
+    user: int,
+    *,
+    has_compiler: bool = True,
+    has_bpf: bool = False,
+    cargo: str = "echo cargo 1.99.0",
 ) -> tuple[int, str, str]:
     """Exit status, arguments of apt-get, and messages, on a machine with these programs."""
     log = folder / "apt.log"
     stubs = {
         "id": f"echo {user}",
         "apt-get": f'echo "$*" >> {log}',
-        "cargo": "echo cargo 1.99.0",
+        "cargo": cargo,
         "python3": f'exec {sys.executable} "$@"',
     }
     if has_compiler:
@@ -63,3 +68,25 @@ def test_the_demo_does_not_require_the_packages_for_recording(tmp_path: Path) ->
 
 def test_nothing_is_installed_twice(tmp_path: Path) -> None:
     assert asked(tmp_path, 0, has_bpf=True)[:2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("cargo", "wanted"),
+    [
+        (
+            "echo 'error: rustup could not choose a version of cargo to run' >&2; exit 1",
+            ("rustup could not choose a version of cargo to run", "run: rustup default stable"),
+        ),
+        ("exit 1", ("it prints nothing", "rustup default stable")),
+        ("echo hello", ("`cargo --version` prints no version: hello",)),
+        ("echo cargo 1.87.0", ("this is cargo 1.87.0", "rustup update stable")),
+    ],
+)
+def test_a_cargo_without_a_useful_answer_is_named(
+    tmp_path: Path, cargo: str, wanted: tuple[str, ...]
+) -> None:
+    status, _, errors = asked(tmp_path, 1000, has_bpf=True, cargo=cargo)
+    assert status == 2
+    for text in wanted:
+        assert text in errors
+    assert "Illegal" not in errors and "integer" not in errors

@@ -34,3 +34,26 @@ def test_the_list_has_every_recipe_whole() -> None:
     for recipe in RECIPES:
         assert recipe.perfetto() in listed
         assert recipe.trace_cmd() in listed.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "events"),
+    [
+        (
+            "launches",
+            "sched_switch sched_waking sched_blocked_reason mm_vmscan_direct_reclaim_begin "
+            "mm_filemap_add_to_page_cache mm_filemap_delete_from_page_cache rss_stat "
+            "signal_generate",
+        ),
+        ("kills", "signal_generate mark_victim rss_stat oom_score_adj_update sched_process_exit"),
+        (
+            "pressure",
+            "mm_vmscan_direct_reclaim_begin mm_vmscan_kswapd_wake mm_filemap_add_to_page_cache "
+            "mm_filemap_delete_from_page_cache sched_switch",
+        ),
+    ],
+)
+def test_the_recipe_of_a_command_records_what_the_command_misses(name: str, events: str) -> None:
+    """The events of `The trace lacks`, except those that only old kernels have."""
+    (recipe,) = (recipe for recipe in RECIPES if recipe.name == name)
+    assert set(events.split()) <= {event.split("/")[1] for event in recipe.ftrace}

@@ -24,6 +24,7 @@ from pagewise_studies.verdict import Check, Reading, judge
 ROOT = Path(__file__).parents[1]
 GROW = ROOT / "examples" / "kills" / "grow.pgr"
 ARRAYS = ROOT / "examples" / "allocations" / "arrays.pgr"
+PHONE = ROOT / "examples" / "phone.perfetto-trace.gz"
 DEVICES = ("--fast", "zram-lz4", "--slow", "ufs-3.1")
 PAGES = 1200
 ADDRESSES = "address\n" + "".join(f"{page * 4096}\n" for page in range(PAGES)) * 30
@@ -74,6 +75,12 @@ COMMANDS = {
         *("--policy", "clock", "--read-ahead", "8"),
     ],
     "devices": ["devices"],
+    "launches": ["launches", str(PHONE)],
+    "launches, in two traces": ["launches", str(PHONE), str(PHONE)],
+    "launches-compared": ["launches", str(PHONE), str(PHONE)],
+    "kills": ["kills", str(PHONE)],
+    "trace-kills": ["kills", str(PHONE)],
+    "pressure": ["pressure", str(PHONE)],
 }
 
 
@@ -183,6 +190,12 @@ def test_schemas_types_and_tables_are_up_to_date() -> None:
     command = [sys.executable, str(ROOT / "tools" / "schemas.py"), "--check"]
     run = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("name", layouts.names())
+def test_a_schema_is_valid(name: str) -> None:
+    """Two structs of one result with a field of one name make it invalid; JSON shows only one."""
+    jsonschema.Draft202012Validator.check_schema(layouts.schema(name))
 
 
 def test_every_schema_is_listed_with_its_layout(capsys: pytest.CaptureFixture[str]) -> None:

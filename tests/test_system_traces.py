@@ -14,6 +14,7 @@ from perfetto_traces import BOOT_NS, Writer, event
 from phone_traces import EXAMPLE, LMKD, MS, SECOND, SYSTEM_SERVER, phone
 
 import pagewise
+from pagewise.commands.system_options import tell
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE = ROOT.parent / "shared/data/formats/perfetto/startup_part.perfetto-trace"
@@ -321,11 +322,20 @@ def test_a_number_that_is_used_again_is_another_process(tmp_path: Path) -> None:
     assert (launch["process"], launch["pid"]) == ("com.example.maps", 3000)
 
 
+def test_processes_beyond_the_limits_are_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    found = pagewise.pressure(EXAMPLE)
+    assert (found["untracked"], found["left_out"]) == (0, 0)
+    tell(found)
+    assert not capsys.readouterr().err
+    tell({**found, "untracked": 3000})
+    assert "note: 3,000 processes, threads or ranges of pages" in capsys.readouterr().err
+
+
 def test_other_files_are_refused_with_what_was_expected(tmp_path: Path) -> None:
     for command in ("launches", "kills", "pressure"):
         ended = run(command, str(written(tmp_path / "text", b"no trace at all\n")))
         assert ended.returncode != 0
-        assert "no system trace" in ended.stderr
+        assert "expected a system trace; formats are perfetto, tracedat" in ended.stderr
         assert "Traceback" not in ended.stderr
 
 

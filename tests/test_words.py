@@ -47,6 +47,7 @@ PHRASES = {
     r"\bthe desk's\b": "the Python tests, the machine of a developer",
     r"\bgoes the way\b": "does what ... does, takes the steps of",
     r"\bdevice alone\b": "device only, without a fast tier",
+    r"\btells? (none|kills)\b|\bdo(es)? not tell\b": "states, reports, shows, has",
 }
 SKIPPED = ("tests/golden/", "tests/test_words.py", "Cargo.lock", "lab/package-lock.json", "LICENSE")
 SUFFIXES = (

@@ -62,8 +62,19 @@ command -v cargo >/dev/null 2>&1 || {
     echo "pagewise needs Rust 1.88 or newer, which Debian 12 does not package; get it from https://rustup.rs" >&2
     exit 2
 }
-rust=$(cargo --version | sed 's/^cargo 1\.\([0-9]*\).*/\1/')
+# rustup installs a `cargo` that answers nothing useful until a toolchain is chosen.
+answer=$(cargo --version 2>&1) || {
+    echo "pagewise needs Rust 1.88 or newer. There is a cargo, but it fails:" >&2
+    echo "    ${answer:-it prints nothing}" >&2
+    echo "If it is that of rustup, run: rustup default stable" >&2
+    exit 2
+}
+rust=$(echo "$answer" | sed -n 's/^cargo 1\.\([0-9][0-9]*\).*/\1/p')
+[ -n "$rust" ] || {
+    echo "pagewise needs Rust 1.88 or newer; \`cargo --version\` prints no version: ${answer:-nothing}" >&2
+    exit 2
+}
 [ "$rust" -ge 88 ] || {
-    echo "pagewise needs Rust 1.88 or newer; this is $(cargo --version). Run: rustup update stable" >&2
+    echo "pagewise needs Rust 1.88 or newer; this is $answer. Run: rustup update stable" >&2
     exit 2
 }

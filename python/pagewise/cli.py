@@ -27,8 +27,8 @@ from pagewise.terminal import leave_pipes, say
 UNWRITABLE = 3
 
 
-def app_of(rows: Iterable[Row]) -> typer.Typer:
-    """The command line with these commands."""
+def app_of(rows: Iterable[Row], *, is_listing: bool = False) -> typer.Typer:
+    """The command line with these commands, or only a listing of their names and summaries."""
     app = typer.Typer(
         name="pagewise",
         cls=Group,
@@ -43,13 +43,19 @@ def app_of(rows: Iterable[Row]) -> typer.Typer:
         callback=options,
     )
     for row in rows:
-        if isinstance(row.run, typer.Typer):
+        if is_listing:
+            app.command(row.name, rich_help_panel=row.panel, help=row.summary)(nothing)
+        elif isinstance(row.run, typer.Typer):
             app.add_typer(row.run, name=row.name, rich_help_panel=row.panel)
         else:
             examples = epilog(row.examples)
             app.command(row.name, rich_help_panel=row.panel, epilog=examples)(row.run)
     dress(app)
     return app
+
+
+def nothing() -> None:
+    """Stands for a command in a listing."""
 
 
 def dress(commands: typer.Typer) -> None:
@@ -68,10 +74,28 @@ def print_version(is_asked: bool) -> None:
         raise typer.Exit
 
 
+def print_licenses(is_asked: bool) -> None:
+    """Prints the licences and exits, if requested."""
+    if is_asked:
+        from pagewise.licenses import text
+
+        print(text(), end="")
+        raise typer.Exit
+
+
 def options(
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version),
+    ] = False,
+    licenses: Annotated[
+        bool,
+        typer.Option(
+            "--licenses",
+            help="Print the licences of pagewise and of all that it contains.",
+            is_eager=True,
+            callback=print_licenses,
+        ),
     ] = False,
 ) -> None:
     """Takes the options before the name of a command."""
@@ -82,8 +106,9 @@ def run(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     # Loading all commands takes longer than most of them run.
     named = [row for row in COMMANDS if words[:1] == [row.name]]
+    is_listing = not any(row.name in words for row in COMMANDS)
     try:
-        app = app_of(named or COMMANDS)
+        app = app_of(named or COMMANDS, is_listing=is_listing)
         status = app(args=arguments, prog_name="pagewise", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0

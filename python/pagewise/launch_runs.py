@@ -35,7 +35,7 @@ class Visit:
     ``io_bytes`` is all storage I/O of the machine meanwhile, ``swap_bytes`` that to and from swap.
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
-    ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
+    ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run lacks them.
     ``free_before_bytes`` is the memory that was free for the launch, of the machine and within the
     budget; None in older runs with a budget. ``taken_bytes`` is by how much it fell until after the
     launch; in those runs, of the machine.

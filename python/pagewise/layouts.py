@@ -78,7 +78,9 @@ OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "devices-probe": ("probe",),
     "import": ("import", "import-references"),
     "info": ("info", "allocations", "references"),
+    "kills": ("trace-kills", "kills"),
     "killtrace": ("kills",),
+    "launches": ("launches", "launches-compared"),
     "misses": ("misses", "misses-of-traces"),
     "pagesize": ("page-size",),
     "pagesize-verify": ("pagesize-verify", "pagesize-guest"),
@@ -112,7 +114,7 @@ def printed(name: str) -> Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
-        "description": f"What `pagewise {name} --json` prints: {words}.",
+        "description": f"A result of `{name}`: {words}.",
         "anyOf": alternatives,
         "$defs": definitions,
     }

@@ -25,6 +25,8 @@ RECLAIM = (
 PAGE_CACHE = ("filemap/mm_filemap_add_to_page_cache", "filemap/mm_filemap_delete_from_page_cache")
 BLOCK = ("block/block_rq_issue", "block/block_rq_complete")
 KILLS = ("oom/mark_victim", "oom/oom_score_adj_update", "signal/signal_generate")
+SIZES = "kmem/rss_stat"
+"""Resident and swapped memory of processes, when it changes."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ RECIPES = (
     Recipe(
         "launches",
         "when apps were launched, and what the launches waited for",
-        (*SCHEDULING, *TASKS, *RECLAIM, *PAGE_CACHE, *BLOCK, *KILLS),
+        (*SCHEDULING, *TASKS, *RECLAIM, *PAGE_CACHE, *BLOCK, *KILLS, SIZES),
         'tracepoint:sched:sched_process_exec { printf("%d %s\\n", pid, str(args.filename)); }',
         atrace=("am", "wm", "dalvik", "view"),
         apps=("*",),
@@ -107,7 +109,7 @@ RECIPES = (
     Recipe(
         "kills",
         "which processes were killed, why, and how much memory was free",
-        (*TASKS, *KILLS, "kmem/rss_stat"),
+        (*TASKS, *KILLS, SIZES),
         'tracepoint:oom:mark_victim { time(); printf(" %d\\n", args.pid); }',
         atrace=("am",),
         apps=("lmkd", "system_server"),
@@ -118,7 +120,7 @@ RECIPES = (
     Recipe(
         "pressure",
         "when memory was reclaimed and who stalled for it",
-        (*SCHEDULING, *RECLAIM),
+        (*SCHEDULING, *RECLAIM, *PAGE_CACHE),
         "tracepoint:vmscan:mm_vmscan_direct_reclaim_begin { @[comm] = count(); }",
         has_processes=True,
         has_counters=True,

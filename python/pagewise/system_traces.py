@@ -12,21 +12,19 @@ from pagewise.bootstrap import ratio_interval
 from pagewise.errors import NothingRecorded
 from pagewise.ranges import Amount, Count
 from pagewise.recording import PathLike, Progress
-from pagewise.types import TraceKills, TraceLaunch, TraceLaunches, TracePressure
+from pagewise.types import (
+    TraceKills,
+    TraceLaunch,
+    TraceLaunches,
+    TraceLaunchParts,
+    TracePressure,
+)
 
 SEED = 1
 """The seed of the random numbers of intervals."""
 LAUNCHES_MIN = 2
 """The fewest launches on each side that have an interval."""
-PARTS = (
-    "kill_wait_s",
-    "direct_reclaim_s",
-    "kswapd_s",
-    "refault_s",
-    "swapin_s",
-    "cpu_s",
-    "rest_s",
-)
+PARTS = tuple(TraceLaunchParts.__annotations__)
 """The parts of a launch, which add up to its duration."""
 
 

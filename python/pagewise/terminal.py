@@ -17,32 +17,23 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, NoReturn, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
-from rich.console import Console, RenderableType
-from rich.text import Text
-
-from pagewise.recording import Progress
-from pagewise.table_layout import Column, layout
-from pagewise.table_layout import lines as lines_of
 from pagewise.wrapping import QUOTED, unbroken, wrapped
 from pagewise.wrapping import columns as beside
 
+# rich would take a third of the time in which a command starts, so it loads only to print on a
+# terminal.
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
     from pagewise.answers import Setting
+    from pagewise.recording import Progress
 
 
 WIDTH, HEIGHT = 80, 25
 """The size of a terminal that does not say it."""
-
-
-class QuietConsole(Console):
-    """A console that exits quietly when its reader is gone (``| head``)."""
-
-    def on_broken_pipe(self) -> NoReturn:
-        """Discards the rest of the output."""
-        leave_pipes()
-        raise SystemExit(0)
 
 
 def leave_pipes() -> None:
@@ -58,8 +49,10 @@ def leave_pipes() -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, highlighting or emoji; it obeys NO_COLOR."""
+    from rich.console import Console
+
     width = room(sys.stderr if stderr else sys.stdout)
-    return QuietConsole(
+    return Console(
         stderr=stderr,
         markup=False,
         highlight=False,
@@ -87,7 +80,7 @@ def room(stream: IO[str] | None = None) -> float:
 
 def show(*parts: Part) -> None:
     """Prints the parts to standard output."""
-    _print(console(), parts)
+    _print(sys.stdout, parts)
 
 
 def say(message: str, *, path: str | None = None) -> None:
@@ -95,35 +88,58 @@ def say(message: str, *, path: str | None = None) -> None:
     message = printable(message)
     if path and " " in path:
         message = message.replace(printable(path), unbroken(printable(path)))
-    _print(console(stderr=True), [Prose(message)])
+    _print(sys.stderr, [Prose(message)])
 
 
 def show_aside(*parts: Part) -> None:
     """Prints the parts to standard error, because standard output belongs to another program."""
-    _print(console(stderr=True), parts)
+    _print(sys.stderr, parts)
 
 
-def _print(output: Console, parts: Iterable[Part]) -> None:
-    """Prints the parts: verbatim text as it is, prose and tables at the width of a terminal."""
-    for part in parts:
-        if isinstance(part, str):
-            part = Prose(printable(part))
-        if isinstance(part, Verbatim):
-            print(part.text, file=output.file)
-        elif isinstance(part, Prose):
-            for line in wrapped(part.text, room(output.file)):
-                output.print(Text(line), soft_wrap=True)
-        elif isinstance(part, Table) and not output.file.isatty():
-            for line in part.lines():
-                print(line, file=output.file)
-        elif isinstance(part, Table) and not part.columns:
-            for fact in part.facts(room(output.file)):
-                output.print(fact, soft_wrap=True)
-        elif isinstance(part, Table):
-            for row in part.text(int(room(output.file))):
-                output.print(row, soft_wrap=True)
-        else:
-            output.print(part)
+def _print(stream: IO[str], parts: Iterable[Part]) -> None:
+    """Prints the parts: verbatim text as it is, prose and tables at the width of a terminal.
+
+    If the reader of the stream is gone (``| head``), discards the rest and exits with status 0.
+    """
+    lines = on_terminal if stream.isatty() else plain
+    try:
+        for part in parts:
+            lines(stream, Prose(printable(part)) if isinstance(part, str) else part)
+        stream.flush()
+    except BrokenPipeError:
+        leave_pipes()
+        raise SystemExit(0) from None
+
+
+def plain(stream: IO[str], part: Verbatim | Prose | Table) -> None:
+    """Prints a part to a pipe or a file: no line wraps, and tabs separate the cells of tables."""
+    if isinstance(part, Table):
+        for line in part.lines():
+            print(line, file=stream)
+    elif isinstance(part, Prose):
+        for line in wrapped(part.text, math.inf):
+            print(line, file=stream)
+    else:
+        print(part.text, file=stream)
+
+
+def on_terminal(stream: IO[str], part: Verbatim | Prose | Table) -> None:
+    """Prints a part at the width of the terminal."""
+    if isinstance(part, Verbatim):
+        print(part.text, file=stream)
+        return
+    from rich.text import Text
+
+    output, width = console(stderr=stream is sys.stderr), room(stream)
+    lines: Iterable[Text]
+    if isinstance(part, Prose):
+        lines = map(Text, wrapped(part.text, width))
+    elif part.columns:
+        lines = part.text(int(width))
+    else:
+        lines = part.facts(width)
+    for line in lines:
+        output.print(line, soft_wrap=True)
 
 
 def show_json(result: Mapping[str, object]) -> None:
@@ -178,15 +194,15 @@ def cell(text: object) -> str:
 class Table:
     """Rows of cells under headings; or, without headings, two columns: names and figures."""
 
-    columns: Sequence[str | Text]
-    """Headings; a `Text` may have several lines."""
+    columns: Sequence[str]
+    """Headings; only those of `Lines` may have several lines."""
     rows: Sequence[Sequence[str]]
     words: int
     """How many columns at the left are words; the others are figures."""
 
     def lines(self) -> Iterator[str]:
         """The rows with tabs between cells, headings first."""
-        headings = [str(heading).replace("\n", " ") for heading in self.columns]
+        headings = [heading.replace("\n", " ") for heading in self.columns]
         for row in filter(None, [headings, *self.rows]):
             yield "\t".join(cell(text).strip() for text in row)
 
@@ -195,12 +211,17 @@ class Table:
 
         In a table of names and texts no word is broken, since a name may be pasted.
         """
+        from rich.text import Text
+
+        from pagewise.table_layout import Column, layout
+        from pagewise.table_layout import lines as lines_of
+
         if self.words == len(self.columns) == 2:
             yield from self.names(width)
             return
         cells = zip(*self.rows, strict=True) if self.rows else [[]] * len(self.columns)
         columns = [
-            Column(str(heading) if isinstance(heading, Text) else cell(heading), texts, is_words)
+            Column(heading if isinstance(heading, Lines) else cell(heading), texts, is_words)
             for heading, texts, is_words in zip(
                 self.columns,
                 [[cell(text) for text in column] for column in cells],
@@ -216,7 +237,9 @@ class Table:
 
     def names(self, width: float) -> Iterator[Text]:
         """The lines of two columns of words: the heading, and names with texts beside them."""
-        heading = [str(text).replace("\n", " ") for text in self.columns]
+        from rich.text import Text
+
+        heading = [text.replace("\n", " ") for text in self.columns]
         rows = [(cell(name), quoted(text)) for name, text in [heading, *self.rows]]
         for number, (name, lines) in enumerate(beside(rows, width, commands=QUOTED)):
             for place, line in enumerate(lines):
@@ -225,10 +248,16 @@ class Table:
 
     def facts(self, width: float) -> Iterator[Text]:
         """The lines of a table without headings on a terminal: names, and figures beside them."""
+        from rich.text import Text
+
         rows = [(cell(name), quoted(text)) for name, text in self.rows]
         for name, lines in beside(rows, width):
             for number, line in enumerate(lines):
                 yield Text.assemble((name if number == 0 else "", "dim"), line)
+
+
+class Lines(str):
+    """A heading that may have several lines."""
 
 
 class Unbroken(str):
@@ -245,9 +274,7 @@ def facts(rows: Sequence[tuple[str, str]]) -> Table:
     return Table((), rows, words=2)
 
 
-def figures(
-    columns: Sequence[str | Text], rows: Sequence[Sequence[str]], *, words: int = 1
-) -> Table:
+def figures(columns: Sequence[str], rows: Sequence[Sequence[str]], *, words: int = 1) -> Table:
     """A table whose first ``words`` columns are words; the others are figures, aligned right."""
     return Table(columns, rows, words)
 
@@ -266,7 +293,7 @@ class Prose:
     text: str
 
 
-Part: TypeAlias = RenderableType | Verbatim | Prose | Table
+Part: TypeAlias = str | Verbatim | Prose | Table
 """The parts that `show` prints."""
 
 UNDO = "To undo:"

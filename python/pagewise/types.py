@@ -702,7 +702,7 @@ File = TypedDict(
 
 
 class FileReads(TypedDict):
-    """What was read of a file."""
+    """The pages of a file that a launch read."""
 
     device: str
     """Device of the file system as MAJOR:MINOR."""
@@ -881,7 +881,7 @@ class ImportReport(TypedDict):
 
 
 class Judged(TypedDict):
-    """An answer, and what it rests on."""
+    """A judgement of a kill, with its reason."""
 
     answer: bool | None
     """The answer; null if the trace cannot tell."""
@@ -1325,14 +1325,15 @@ class PressureCause(TypedDict):
     pid: int
     """Pid of the process; 0 if unknown."""
     time_s: float
-    """Time in direct reclaim, or waiting for pages that are read again, summed over its threads."""
+    """Time of the process in direct reclaim, or waiting for pages that are read again, summed over
+    its threads."""
     bytes: int
-    """Bytes that it read again; beside kswapd, bytes by which it made its memory and the page cache
-    larger."""
+    """Bytes that the process read again; in an interval of kswapd, bytes by which it made its
+    memory and the page cache larger."""
 
 
 class PressureInterval(TypedDict):
-    """A time of pressure. What is less than 100 ms apart is one interval."""
+    """An interval of pressure. What is less than 100 ms apart is one interval."""
 
     kind: Literal["direct-reclaim", "kswapd", "refaults", "thrashing"]
     """The kind of pressure."""
@@ -1340,11 +1341,10 @@ class PressureInterval(TypedDict):
     """Start of the interval."""
     end_s: float
     """End of the interval."""
-    busy_s: float | None
-    """Time of all threads that had a part, summed; null if the interval is known by counters only,
-    as from /proc/vmstat."""
+    busy_s: float
+    """Time of all threads that took part, summed."""
     bytes: int
-    """Bytes read again, or that processes took meanwhile; by counters, the bytes reclaimed."""
+    """Bytes read again, or that processes took meanwhile."""
     stalled_share: float | None
     """The largest share of time in which some task stalled for memory (PSI)."""
     processes: list[PressureCause]
@@ -2074,19 +2074,20 @@ class TraceKill(TypedDict):
     available_bytes: int | None
     """Available memory by the last sample before."""
     resident_bytes: int | None
-    """Resident memory of the victim by the last event before, or as the killer states it."""
+    """Resident memory of the victim by the last event before."""
     swapped_bytes: int | None
-    """Swapped memory of the victim by the last event before, or as the killer states it."""
+    """Swapped memory of the victim by the last event before."""
     death_s: float | None
-    """Until all of its threads ended."""
+    """Time from the kill until all threads of the process had ended."""
     came_back_after_s: float | None
-    """Until a process of that name was made, or the app was launched without one."""
+    """Time from the kill until a process of that name was made, or the app was launched without
+    one."""
     came_back_soon: bool
     """Whether the process came back within 60 s, so that the kill cost a cold start."""
     needless: Judged
-    """Whether memory was not short."""
+    """Whether memory was not short at the kill."""
     late: Judged
-    """Whether tasks had been stalled for long when it came."""
+    """Whether tasks had been stalled for long before the kill."""
     wrong_victim: Judged
     """Whether another process should have been killed."""
 
@@ -2107,12 +2108,14 @@ class TraceKills(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Kills beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     kills: list[TraceKill]
     """Kills in order of time."""
+    left_out: int
+    """Kills beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to judge every kill."""
     replay: ReplayOutcome | None
@@ -2149,9 +2152,9 @@ class TraceLaunchParts(TypedDict):
     sums over all threads of the process, so that the rest can be below 0."""
 
     kill_wait_s: float | None
-    """Kills, until the last thread of the victim ended."""
+    """From each kill to the end of the victim's last thread; overlaps count once."""
     direct_reclaim_s: float | None
-    """The process's own reclaim."""
+    """Direct reclaim by the process's threads."""
     kswapd_s: float | None
     """Processor time of kswapd."""
     refault_s: float | None
@@ -2180,8 +2183,8 @@ class TraceLaunches(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Launches beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     launches: list[TraceLaunch]
@@ -2190,6 +2193,8 @@ class TraceLaunches(TypedDict):
     """Launches that the trace begins and never ends."""
     cancelled: int
     """Launches that ended without the mark of success, so that the trace does not name the app."""
+    left_out: int
+    """Launches beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to answer in full."""
 
@@ -2210,8 +2215,8 @@ class TracePressure(TypedDict):
     """Number of events that were read."""
     disordered: int
     """Events that were read after later ones; times of these may be too short."""
-    left_out: int
-    """Intervals beyond those that are kept."""
+    untracked: int
+    """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
     direct_reclaim_s: float | None
@@ -2219,8 +2224,7 @@ class TracePressure(TypedDict):
     kswapd_s: float | None
     """Time in which kswapd was awake, or ran if the trace does not say when it woke."""
     refault_bytes: int | None
-    """Bytes that were read again after they had left memory: of the page cache by its events, or of
-    files and anonymous memory by the counters of /proc/vmstat."""
+    """Bytes of the page cache that were read again after they had left it."""
     refault_wait_s: float | None
     """Time that threads waited for such bytes, summed."""
     thrashing_by: str | None
@@ -2229,6 +2233,8 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    left_out: int
+    """Intervals beyond those that are kept."""
     lacks: list[str]
     """What the trace lacks to answer in full."""
 

@@ -24,7 +24,7 @@ from pagewise_studies import outcome
 from pagewise_studies.figure import Figure, Point, mean_point
 from pagewise_studies.launch_fit import UNLIMITED, needs
 from pagewise_studies.live_runs import emulated_files
-from pagewise_studies.repeats import Repeats, judged, repeats_of
+from pagewise_studies.repeats import Repeats, in_words, judged, repeats_of
 from pagewise_studies.table import Row, Table
 from pagewise_studies.thrash_phones import NO_LIMIT, series
 from pagewise_studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
@@ -417,7 +417,7 @@ def launches(by_run: Pairs, seed: int, unlimited: Sequence[LaunchRun]) -> Table:
     return Table(
         "launches",
         "Cold launches, by need",
-        f"Medians; *ample*, the baseline, is {', '.join(run.name for run in unlimited)}. "
+        f"Medians; *ample*, the baseline, is {in_words([run.name for run in unlimited])}. "
         f"{filler_note(by_run)}*Need*: "
         "how much memory the first launch adds to all apps without a limit. *Free "
         "memory falls by*: S2's measure of need, which also counts other load on the machine. "

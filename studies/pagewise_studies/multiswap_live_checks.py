@@ -1,7 +1,7 @@
 """The checks of S1 and of this project on live runs. Pairs of runs are the readings.
 
-The first run of a policy is compared with the first of another, the second with the second, and so
-on, by their start. Latencies are also a choice that S1 leaves open.
+Of the runs with the same seed, the first run of a policy is compared with the first of another, the
+second with the second, and so on, by their start. Latencies are also a choice that S1 leaves open.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-from pagewise.units import MIB, PAGE_BYTES, format_size
+from pagewise.launch_runs import LaunchRun
+from pagewise.units import MIB, PAGE_BYTES, format_percent, format_size
 from pagewise_studies.compare import Changes
 from pagewise_studies.live_runs import FEW, RUNS_MIN, faster_than_phones, ruled
 from pagewise_studies.multiswap_checks import CHECKS as OF_PAPER
-from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, LEVEL
+from pagewise_studies.multiswap_checks import GAIN_THRESHOLD, HIT_SHARE_MIN, LEVEL
 from pagewise_studies.runs import LATENCIES, Counts, Latencies
 from pagewise_studies.tiers import Live, TierRun
 from pagewise_studies.verdict import (
@@ -63,19 +64,38 @@ class Pair:
 
 
 def pairs(live: Live, ours: str, baseline: str) -> list[Pair]:
-    """The pairs of these policies; each size that both have is in every pair."""
-    by_size: list[dict[int, list[TierRun]]] = []
+    """The pairs of these policies with the same seed; each size that both have is in every pair."""
+    found: dict[tuple[str, int, object], list[TierRun]] = {}
     for policy in (ours, baseline):
-        found: dict[int, list[TierRun]] = {}
         for tier in live.of(policy):
-            found.setdefault(tier.fast_bytes, []).append(tier)
-        by_size.append(found)
-    sizes = sorted(by_size[0].keys() & by_size[1].keys())
-    count = min((len(found[size]) for found in by_size for size in sizes), default=0)
+            found.setdefault((policy, tier.fast_bytes, seed(tier.run)), []).append(tier)
+    of_ours, of_baseline = (
+        {key[1] for key in found if key[0] == each} for each in (ours, baseline)
+    )
+    sizes = sorted(of_ours & of_baseline)
+
+    def runs(policy: str, number: int, of_seed: object) -> tuple[TierRun, ...]:
+        return tuple(found[policy, size, of_seed][number] for size in sizes)
+
     return [
-        Pair(*(tuple(found[size][number] for size in sizes) for found in by_size))
-        for number in range(count)
+        Pair(runs(ours, number, of_seed), runs(baseline, number, of_seed))
+        for of_seed in dict.fromkeys(key[2] for key in found)
+        for number in range(
+            min(
+                (
+                    len(found.get((policy, size, of_seed), ()))
+                    for policy in (ours, baseline)
+                    for size in sizes
+                ),
+                default=0,
+            )
+        )
     ]
+
+
+def seed(run: LaunchRun) -> object:
+    """The seed of the visits; runs are compared with those that have the same."""
+    return run.plan.get("seed")
 
 
 def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool = False) -> str:
@@ -97,8 +117,12 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"needs {ours} and {baseline} at {sizes} sizes of the fast tier or more; the only size "
             f"of both is {format_size(largest)}"
         )
-    if idle := [tier for tier in runs if not tier.counts.fast_reads]:
-        return f"the fast tier of {idle[0].run.name} served no read, so it shows no difference"
+    if idle := [tier for tier in runs if fast_hit_share(tier.counts) < HIT_SHARE_MIN]:
+        share = format_percent(fast_hit_share(idle[0].counts))
+        return (
+            f"the fast tier of {idle[0].run.name} served {share} of the reads, so it shows no "
+            "difference"
+        )
     used = [tier.used_pages_max for tier in runs if tier.used_pages_max is not None]
     if whole and len(used) < len(runs):
         return "needs runs with tiers.record = true, to see how many pages were in swap"
@@ -108,6 +132,11 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"runs; the largest of both policies has {format_size(largest)}"
         )
     return FEW if len(found) < RUNS_MIN else ""
+
+
+def fast_hit_share(counts: Counts) -> float:
+    """The share of all reads that the fast tier served; 0 without reads."""
+    return counts.fast_reads / max(1, counts.fast_reads + counts.slow_reads)
 
 
 def verdicts(live: Live) -> list[Verdict]:
@@ -178,7 +207,7 @@ def _launches(live: Live) -> Iterator[Verdict]:
     for name, policy, other, absent, most in (
         ("launch", HYBRID, flash, f"the policy {FLASH}", 0.6),
         ("adaptive_flash", ADAPTIVE, flash, f"the policy {FLASH}", 0.6),
-        ("no_swap", HYBRID, live.kills, 'mode = "kill"', 1.5),
+        ("no_swap", HYBRID, live.kills, 'mode = "kill" or "minfree"', 1.5),
     ):
         check = CHECKS[name]
         judged = [tier.run for tier in live.of(policy)]
@@ -189,7 +218,7 @@ def _launches(live: Live) -> Iterator[Verdict]:
         readings = [
             Reading(choices, ratio <= most, ratio - 1 if check.unit == "change" else ratio)
             for ours, baseline in itertools.product(judged, other)
-            if ours.launches(2) and baseline.launches(2)
+            if seed(ours) == seed(baseline) and ours.launches(2) and baseline.launches(2)
             for summary, mean in SUMMARIES.items()
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]

@@ -31,6 +31,20 @@ class Repeats:
         return fmean(map(figure, self.each))
 
 
+def in_words(names: Sequence[str]) -> str:
+    """Names of runs in a row, numbered ones by the first and the last: ``a, run-0 to run-29``."""
+    groups: list[list[str]] = []
+    for name in names:
+        stem, _, number = name.rpartition("-")
+        if groups and number.isdecimal() and groups[-1][-1] == f"{stem}-{int(number) - 1}":
+            groups[-1].append(name)
+        else:
+            groups.append([name])
+    return ", ".join(
+        f"{group[0]} to {group[-1]}" if len(group) > 2 else ", ".join(group) for group in groups
+    )
+
+
 def estimate_of(figures: Sequence[float]) -> Estimate | None:
     """The mean of a figure over repeats, with its 95 % interval by Student's t distribution.
 

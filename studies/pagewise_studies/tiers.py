@@ -24,12 +24,14 @@ from pagewise.units import format_size
 from pagewise_studies.live_runs import read_comparable
 from pagewise_studies.runs import Counts
 
-TIERS, FILE, KILL = "tiers", "swap-file", "kill"
+TIERS, FILE = "tiers", "swap-file"
+KILLS = ("kill", "minfree")
+"""Modes without swap."""
 FREE = {
     *("mode", "tiers", "kill", "minfree", "balloon", "swap_size", "swappiness"),
-    *("zram_size", "compressor"),
+    *("zram_size", "compressor", "seed"),
 }
-"""Entries of a plan in which runs may differ whose swap is compared."""
+"""Entries of a plan in which runs may differ whose swap is compared; repeats have other seeds."""
 COUNTS, RECORDING, MOVES = "swapd.json", "swapd.pgr", "moves.csv"
 AGAIN = "run the plan again with `pagewise-agent launch`, or leave this folder out"
 FLAG_ZEROS, FLAG_DIRTY = 128, 1
@@ -107,7 +109,8 @@ def read_live(
 ) -> Live:
     """The runs in ``folders``, with their simulations."""
     runs = read_comparable(folders, FREE, allow_invalid=allow_invalid)
-    by_mode = {mode: [run for run in runs if run.mode == mode] for mode in (TIERS, FILE, KILL)}
+    modes = (TIERS, FILE, *KILLS)
+    by_mode = {mode: [run for run in runs if run.mode == mode] for mode in modes}
     if other := [run for run in runs if run.mode not in by_mode]:
         raise UsageError(
             f"{other[0].folder}: a run in mode {other[0].mode!r} has neither two tiers nor a swap "
@@ -129,24 +132,29 @@ def read_live(
             hint='give runs of a plan with mode = "tiers" (docs/launch-lab.md)',
         )
     traces = {
-        run.name: swapped(run, output, progress)
+        run.name: (run.plan.get("seed"), swapped(run, output, progress))
         for run in by_mode[FILE]
         if run.recording_path("swap")
     }
-    tiers = [tier_run(run, traces, output, progress) for run in by_mode[TIERS]]
+    tiers = []
+    for run in by_mode[TIERS]:
+        same = {
+            name: trace for name, (seed, trace) in traces.items() if seed == run.plan.get("seed")
+        }
+        tiers.append(tier_run(run, same, output, progress))
     by_policy = {tier.policy: tier for tier in tiers}
     for tier in tiers:
-        same = by_policy[tier.policy]
-        if tier.options != same.options:
+        last = by_policy[tier.policy]
+        if tier.options != last.options:
             differing = ", ".join(
-                sorted(map("=".join, tier.options.items() - same.options.items()))
+                sorted(map("=".join, tier.options.items() - last.options.items()))
             )
             raise UsageError(
-                f"{tier.run.folder} has {tier.policy} with {differing}, unlike {same.run.folder}",
+                f"{tier.run.folder} has {tier.policy} with {differing}, unlike {last.run.folder}",
                 path=str(tier.run.folder),
                 hint="give runs with the same tiers.options for each policy",
             )
-    return Live(tiers, by_mode[FILE], by_mode[KILL])
+    return Live(tiers, by_mode[FILE], [run for mode in KILLS for run in by_mode[mode]])
 
 
 def _tiers(run: LaunchRun) -> Mapping[str, object]:

@@ -165,3 +165,18 @@ def test_a_process_that_does_not_exist_is_refused() -> None:
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "--pid 4194304: there is no such process" in done.stderr
+
+
+UNUSED_USER = 3_999_999
+"""A user without processes."""
+
+
+def test_a_user_who_may_read_no_process_is_refused() -> None:
+    command = [AGENT, "pages", "--all", "--json"]
+    who: dict[str, Any] = {"user": UNUSED_USER, "group": UNUSED_USER, "extra_groups": []}
+    try:
+        done = subprocess.run(command, **who, capture_output=True, text=True, timeout=300)
+    except PermissionError:
+        pytest.skip("other users may not run the agent in this folder")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Permission denied" in done.stderr and "root may read all" in done.stderr

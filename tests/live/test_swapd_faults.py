@@ -489,6 +489,17 @@ def test_devices_replace_the_latencies_of_emulated_ones(folder: Path) -> None:
     assert found["slow_write_ns"] == card["write_ns"]["typical"]
 
 
+@alone
+def test_two_devices_without_a_tier_are_fast_and_slow(folder: Path) -> None:
+    recording = folder / "swapd.pgr"
+    more = ["--devices", "3/4us,90/40us", "--record", str(recording)]
+    answer = run(words(folder, "--policy", "adaptive", *more, *ENDS))
+    assert answer.returncode == 0, answer.stderr
+    found = latencies_of(recording)
+    assert (found["fast_read_ns"], found["fast_write_ns"]) == (3000, 4000)
+    assert (found["slow_read_ns"], found["slow_write_ns"]) == (90_000, 40_000)
+
+
 @pytest.mark.parametrize("option", ["--devices", "--emulate"])
 @pytest.mark.parametrize(
     ("named", "reason"),
@@ -496,7 +507,9 @@ def test_devices_replace_the_latencies_of_emulated_ones(folder: Path) -> None:
         ("slow=ufs-3", "no device is called 'ufs-3'; known are "),
         ("fast=dram,slow=90us", "no device is called '90us'; known are "),
         ("middle=dram", "expected fast=DEVICE or slow=DEVICE"),
-        ("dram", "expected fast=DEVICE or slow=DEVICE"),
+        ("dram", "or two devices, that of the fast tier first"),
+        ("dram,slow=pcm", "or two devices, that of the fast tier first"),
+        ("dram,pcm,dram", "or two devices, that of the fast tier first"),
         ("slow=dram,slow=pcm", "a tier has two devices: name one for each"),
     ],
 )

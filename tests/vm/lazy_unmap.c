@@ -291,11 +291,13 @@ static void pressure(const char *mib)
     CHECK(is_zero(again, 8 * MIB));
 }
 
-// Writes each request to the kernel's trace, beside the decisions that its tracepoints write.
+// Writes each request to the kernel's trace, beside the decisions that its tracepoints write. A third of
+// the blocks are touched to less than a half: the kernel does not keep these. The others are touched
+// whole, so that ranges in the pool have all their pages, which is what its limit counts.
 static void replay(void)
 {
-    enum { LIVE = 12, ROUNDS = 400 };
-    struct { char *at; size_t pages; } live[LIVE] = {0};
+    enum { LIVE = 12, ROUNDS = 800 };
+    struct { char *at; size_t pages, touched; } live[LIVE] = {0};
     unsigned long state = 88172645463325252UL;
     FILE *marker = fopen("/sys/kernel/tracing/trace_marker", "w");
     CHECK(marker != NULL);
@@ -304,15 +306,52 @@ static void replay(void)
         state ^= state << 13, state ^= state >> 7, state ^= state << 17;
         int place = (int)((state >> 8) % LIVE);
         if (live[place].at) {
-            fprintf(marker, "free %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+            fprintf(marker, "free %lx %zu %zu\n", (unsigned long)live[place].at, live[place].pages,
+                    live[place].touched);
             munmap(live[place].at, live[place].pages * PAGE);
             live[place].at = NULL;
             continue;
         }
-        live[place].pages = 16 + (state >> 24) % 240;
-        live[place].at = filled(live[place].pages * PAGE);
-        fprintf(marker, "map %lx %zu\n", (unsigned long)live[place].at, live[place].pages);
+        size_t pages = 16 + (state >> 24) % 240;
+        live[place].pages = pages;
+        live[place].touched = (state >> 40) % 3 ? pages : 1 + (state >> 44) % (pages / 2 - 1);
+        live[place].at = map(pages * PAGE);
+        for (size_t page = 0; page < live[place].touched; page++)
+            live[place].at[page * PAGE] = 1;
+        fprintf(marker, "map %lx %zu\n", (unsigned long)live[place].at, pages);
     }
+}
+
+// A range that was hardly touched is not kept, nor are the next seven of its size, touched or not.
+// Pages from the pool count as touched only if the program touched them.
+static void sparse(void)
+{
+    char *memory = map(MIB);
+    memory[0] = 1;
+    munmap(memory, MIB);
+    CHECK(held_kib() == 0);
+    munmap(filled(2 * MIB), 2 * MIB);
+    CHECK(held_kib() == 2048);
+    CHECK(prctl(SET_LAZY_UNMAP, 0, 0, 0, 0) == 0 && prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) == 0);
+    for (int passed = 0; passed < 7; passed++) {
+        munmap(filled(MIB), MIB);
+        CHECK(held_kib() == 0);
+    }
+    munmap(filled(MIB), MIB);
+    CHECK(held_kib() == 1024);
+    memory = map(MIB);
+    CHECK(held_kib() == 0);
+    memset(memory, 1, MIB / 2 - PAGE);
+    munmap(memory, MIB);
+    CHECK(held_kib() == 0);
+    for (int passed = 0; passed < 7; passed++)
+        munmap(filled(MIB), MIB);
+    munmap(filled(MIB), MIB);
+    CHECK(held_kib() == 1024);
+    memory = map(MIB);
+    memset(memory, 1, MIB / 2);
+    munmap(memory, MIB);
+    CHECK(held_kib() == 1024);
 }
 
 static void age(void)
@@ -347,7 +386,7 @@ int main(int count, char **words)
     static const struct { const char *name; void (*run)(void); } cases[] = {
         {"reuse", reuse}, {"off", off},     {"segv", segv},   {"hole", hole}, {"fixed", fixed},
         {"ranges", ranges}, {"forks", forks}, {"zeros", zeros}, {"age", age},   {"limits", limits},
-        {"replay", replay},
+        {"replay", replay}, {"sparse", sparse},
     };
     setvbuf(stdout, NULL, _IONBF, 0);
     if (count < 2 || prctl(SET_LAZY_UNMAP, 1, 0, 0, 0) != 0) {

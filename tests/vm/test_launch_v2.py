@@ -4,6 +4,7 @@ Each run must leave the guest as it was: the guest prints its state before and a
 """
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -13,10 +14,13 @@ import guest
 import polars
 import pytest
 
+import pagewise as pw
+
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 PAGEWISE = AGENT.with_name("pagewise")
-MACHINE = guest.Machine(modules=("zram", "lzo_rle"), kernel_arguments="psi=1")
+MACHINE = guest.Machine(modules=("zram", "lzo_rle", "fuse", "loop"), kernel_arguments="psi=1")
 MIB = 1 << 20
+BOOT_S = 900
 
 APPLICATION = """
 [applications.{name}]
@@ -44,6 +48,12 @@ PLANS = {
     "swap-file": plan("swap-file", ["first", "second"] * 2),
     "zram": plan("zram", ["first", "second"] * 2),
     "zram+file": plan("zram+file", ["first", "second"] * 2),
+    # relaunchd learns from the first warm visit, and predicts from the second on.
+    "tiers": plan(
+        "tiers",
+        ["first", "second"] * 3,
+        more='prefetch = true\ntiers = { policy = "adaptive", fast = "8MiB", through = "fuse" }\n',
+    ),
     # Three exceed the threshold of 38 MiB but not the limit, so the OOM killer does not act before.
     "kill": plan(
         "kill",
@@ -106,7 +116,7 @@ observe doctor pagewise-agent doctor --json
 observe record pagewise-agent record --for 2s --json -o /result/record.pgr
 observe record-all pagewise-agent record --swap --faults --files --block --kills --launches \
     --for 2s --json -o /result/record-all.pgr
-for name in swap-file zram zram+file kill minfree starved; do
+for name in swap-file zram zram+file tiers kill minfree starved; do
     observe $name pagewise-agent launch /plans/$name.toml -o /disk/$name --record --json
     cp -r /disk/$name /result/
 done
@@ -133,7 +143,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = PLANS | {"endless": endless, "storage": STORAGE}
     plans = {f"plans/{name}.toml": text for name, text in texts.items()}
     files = {**guest.with_libraries(AGENT), "bin/hold": hold, **plans}
-    answer = guest.boot(MACHINE, SCRIPT, files, folder)
+    answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=BOOT_S)
     assert answer.status == 0, answer.output
     return answer.results
 
@@ -182,6 +192,29 @@ def test_applications_swap_and_answer(results: Path, mode: str) -> None:
     # Every page is touched, so every page that is read is soon faulted in.
     pages_in = visits["swap_in_bytes"].sum() // 4096
     assert seen["swap_in_fault"] == pytest.approx(pages_in, rel=0.05)
+
+
+@pytest.mark.slow
+def test_applications_swap_to_two_tiers_and_relaunchd_follows_them(results: Path) -> None:
+    report = answered(results, "tiers")
+    assert (report["answered"], report["cold"]) == (6, 2)
+    folder = results / "tiers"
+    served = json.loads((folder / "swapd.json").read_text())
+    assert served["through"] == "fuse" and not any(served["errors"].values())
+    visits = polars.read_parquet(folder / "visits.parquet")
+    # The visits cover all but the pages that come back when the area is disabled.
+    for column, counts in (("fast_reads", "fast"), ("slow_reads", "slow")):
+        assert 0 < visits[column].sum() <= served[counts]["reads"], column
+    assert 0 < visits["slow_writes"].sum() <= served["slow"]["writes"]
+    again = pw.simulate_as_recorded(folder / "swapd.pgr")
+    assert again["identical"] and not again["is_cut"]
+
+    assert visits["prefetched_pages"].null_count() == 0
+    log = (folder / "relaunchd.log").read_text()
+    assert log.count("event=frozen ") == 6, log
+    wanted = [int(pages) for pages in re.findall(r"by=command .* wanted_pages=(\d+) ", log)]
+    # Each application is thawed twice.
+    assert wanted[:2] == [0, 0] and len(wanted) == 4 and min(wanted[2:]) > 2000, log
 
 
 @pytest.mark.slow

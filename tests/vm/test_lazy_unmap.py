@@ -21,7 +21,19 @@ MACHINE = guest.Machine(
     has_counted_clock=True,
 )
 BOOT_S = 600
-CASES = ("reuse", "off", "segv", "hole", "fixed", "ranges", "forks", "zeros", "age", "limits")
+CASES = (
+    "reuse",
+    "off",
+    "segv",
+    "hole",
+    "fixed",
+    "ranges",
+    "forks",
+    "zeros",
+    "age",
+    "limits",
+    "sparse",
+)
 BLOCKS = 400
 """Blocks of the churn program: enough that most come from the pool, few enough for a guest."""
 FREED_MIB, LIMIT_MIB = 64, 96
@@ -121,17 +133,18 @@ def traps(results: Path, name: str) -> int:
 def decisions(trace: str) -> str:
     """Requests and decisions in a trace, a line each: what, first page, pages.
 
-    Pages are counted from the lowest that occurs.
+    A line of `free` also has the number of pages that were touched. First pages are counted from
+    the lowest that occurs.
     """
     found = re.findall(
-        r"(?:mark_write: (map|free) (\w+) (\d+)"
+        r"(?:mark_write: (map|free) (\w+) ([\d ]+)"
         r"|lazy_unmap_(keep|take|discard): start=(\w+) end=(\w+))",
         trace,
     )
     rows = [
-        (request, int(address, 16) >> 12, int(pages))
+        (request, int(address, 16) >> 12, pages)
         if request
-        else (decision, int(start, 16) >> 12, int(end, 16) - int(start, 16) >> 12)
+        else (decision, int(start, 16) >> 12, str(int(end, 16) - int(start, 16) >> 12))
         for request, address, pages, decision, start, end in found
     ]
     lowest = min(first for _, first, _ in rows)

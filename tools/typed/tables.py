@@ -18,8 +18,9 @@ added, never renamed. A field marked * may be absent. `None` in Python is null i
 Of `pagewise-agent`, only `killtrace` is here ([kills](#kills)). The fields of its other commands
 stand on their pages: `record` and `doctor` in [recording.md](recording.md), `launch` in
 [launch-lab.md](launch-lab.md), `lazy --stats` in [lazy-unmapping.md](lazy-unmapping.md), `swapd` in
-[swapd-tiers.md](swapd-tiers.md#counts), `relaunchd` in [relaunchd.md](relaunchd.md#counters), and
-the socket of `killd` in [killd.md](killd.md#what-it-logs).
+[swapd-tiers.md](swapd-tiers.md#counts), `relaunchd` in [relaunchd.md](relaunchd.md#counters),
+`pages` in [zram.md](zram.md#figures-of-pages---json), and the socket of `killd` in
+[killd.md](killd.md#what-it-logs).
 
 A name tells its unit: `_s` are seconds, `_ns` nanoseconds, `_us` microseconds, `_bytes` bytes; a
 share is a number from 0 to 1. All other whole numbers are counts. `tools/schemas.py` writes this

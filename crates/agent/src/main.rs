@@ -12,9 +12,12 @@ mod unbroken;
 
 use std::env;
 use std::ffi::OsString;
+use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Error, FromArgMatches, Parser, Subcommand};
+
+use crate::exit::Exit;
 
 /// Record what a machine swaps, measure the phases of a kill, launch applications under a memory budget,
 /// keep a program's freed memory mapped, kill programs before memory runs out, bring back the memory of thawed
@@ -23,6 +26,11 @@ use clap::{CommandFactory, Error, FromArgMatches, Parser, Subcommand};
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
 struct Arguments {
+    /// Print the licences of pagewise-agent and of all that it contains.
+    // The field is for the help only: `main` answers before a subcommand is required.
+    #[arg(long)]
+    licenses: bool,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -43,8 +51,14 @@ enum Command {
     Completions(commands::completions::Arguments),
 }
 
-fn main() -> std::process::ExitCode {
+/// The licences of everything in this program; `tools/licenses.py` writes the file.
+const LICENSES: &str = include_str!("../licenses.txt");
+
+fn main() -> ExitCode {
     let words: Vec<OsString> = env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == "--licenses") {
+        return output::print(LICENSES.trim_end()).map_or_else(ended, |()| ExitCode::SUCCESS);
+    }
     let program = unbroken::examples(Arguments::command());
     let arguments = program.try_get_matches_from(&words).and_then(|matches| {
         Arguments::from_arg_matches(&matches)
@@ -67,10 +81,13 @@ fn main() -> std::process::ExitCode {
             commands::completions::run(&arguments, Arguments::command())
         }
     };
-    exit.unwrap_or_else(|exit| {
-        output::say(format_args!("pagewise-agent: {exit}"));
-        exit.status()
-    })
+    exit.unwrap_or_else(ended)
+}
+
+/// Says why the program ends, and returns its status.
+fn ended(exit: Exit) -> ExitCode {
+    output::say(format_args!("pagewise-agent: {exit}"));
+    exit.status()
 }
 
 /// Adds a tip to the error if the user named a program to run without `--` before it.

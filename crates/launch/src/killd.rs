@@ -1,5 +1,5 @@
-//! The killer of mode minfree: `pagewise-agent killd` for the group of the run. The adj of applications tells it
-//! how important they are; its log is RUNDIR/killd.log.
+//! The killer of mode minfree: `pagewise-agent killd` for the group of the run. It takes the importance of
+//! applications from their adj; its log is RUNDIR/killd.log.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -2,13 +2,13 @@
 //!
 //! `data/kernel-decisions.txt` has the requests of a program in a guest, and after each what the kernel
 //! decided: `take` before the `map` that the pool served, `keep` and `discard` after a `free`. Each line
-//! has the first page and the number of pages. `tests/vm/test_lazy_unmap.py` checks that the kernel
-//! still decides so. The limit was 4 MiB, and no range was discarded by age.
+//! has the first page and the number of pages, and `free` the number of pages that the program touched
+//! since `map`. `tests/vm/test_lazy_unmap.py` checks that the kernel still decides so. The limit was 4 MiB, and no range was discarded by age.
 //!
 //! The kernel merges ranges only if they have the same anon_vma. New memory has that of mapped memory
 //! beside it, or else a new one; the test follows these as numbers.
 
-use policy::retention::{Action, Entry, Retention, Rules, Span};
+use policy::retention::{Action, Admission, Entry, Retention, Rules, Span};
 use std::collections::BTreeMap;
 use types::{Bytes, Nanos};
 
@@ -29,6 +29,7 @@ type Ranges = BTreeMap<u32, (u32, usize)>;
 
 /// Free ranges, whose first page is also the index of their span, and mapped memory.
 struct Pool {
+    admission: Admission,
     retention: Retention,
     entries: Vec<Entry>,
     ranges: Ranges,
@@ -64,9 +65,13 @@ impl Pool {
         self.mapped.insert(first, (pages, anon_vma));
     }
 
-    /// Adds a freed range, merged with its neighbours; returns the ranges discarded then.
-    fn free(&mut self, mut first: u32, mut pages: u32) -> Vec<(u32, u32)> {
+    /// Adds a freed range, merged with its neighbours; returns the ranges discarded then. None: it is
+    /// unmapped as usual.
+    fn free(&mut self, mut first: u32, mut pages: u32, touched: u32) -> Option<Vec<(u32, u32)>> {
         let (_, anon_vma) = self.mapped.remove(&first).expect("it is mapped");
+        if !self.admission.looks(pages) || !self.admission.keeps(pages, touched) {
+            return None;
+        }
         let before = self.ranges.range(..first).next_back();
         let before = before.map(|(&other, &(length, other_vma))| (other, length, other_vma));
         let after = self.ranges.get(&(first + pages)).copied();
@@ -87,7 +92,7 @@ impl Pool {
             let Action::Discard(Span(oldest)) = action else { panic!("unexpected {action:?}") };
             discarded.extend(self.ranges.remove(&oldest).map(|(pages, _)| (oldest, pages)));
         }
-        discarded
+        Some(discarded)
     }
 
     fn remove(&mut self, first: u32) {
@@ -98,28 +103,30 @@ impl Pool {
 
 #[test]
 fn the_kernel_decides_as_the_rules_do() {
-    let lines: Vec<(&str, u32, u32)> = DECISIONS
+    let lines: Vec<(&str, u32, u32, u32)> = DECISIONS
         .lines()
         .map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
-            (words[0], words[1].parse().unwrap(), words[2].parse().unwrap())
+            let number = |word: usize| words.get(word).map_or(0, |text| text.parse().unwrap());
+            (words[0], number(1), number(2), number(3))
         })
         .collect();
     let mut pool = Pool {
+        admission: Admission::new(),
         retention: Retention::new(RULES),
         entries: vec![Entry::default(); 1 << 16],
         ranges: Ranges::new(),
         mapped: Ranges::new(),
         anon_vmas: 0,
     };
-    let (mut taken, mut discarded) = (0, 0);
+    let (mut taken, mut discarded, mut unmapped) = (0, 0, 0);
     let mut at = 0;
-    while let Some(&(what, first, pages)) = lines.get(at) {
+    while let Some(&(what, first, pages, touched)) = lines.get(at) {
         let place = format!("line {}: {what} {first} {pages}", at + 1);
         at += 1;
         match what {
             "take" => {
-                assert_eq!(lines.get(at), Some(&("map", first, pages)), "{place}");
+                assert_eq!(lines.get(at), Some(&("map", first, pages, 0)), "{place}");
                 let ranges = pool.ranges.clone();
                 assert_eq!(pool.take(pages), Some(first), "{place}: {ranges:?}");
                 taken += 1;
@@ -130,17 +137,20 @@ fn the_kernel_decides_as_the_rules_do() {
                 pool.map(first, pages);
             }
             "free" => {
-                assert_eq!(lines.get(at), Some(&("keep", first, pages)), "{place}");
-                at += 1;
+                let is_kept = lines.get(at) == Some(&("keep", first, pages, 0));
+                at += usize::from(is_kept);
                 let rest = lines[at..].iter().take_while(|(what, ..)| *what == "discard");
                 let kernel: Vec<(u32, u32)> =
-                    rest.map(|&(_, first, pages)| (first, pages)).collect();
-                assert_eq!(pool.free(first, pages), kernel, "{place}");
+                    rest.map(|&(_, first, pages, _)| (first, pages)).collect();
                 at += kernel.len();
                 discarded += kernel.len();
+                unmapped += usize::from(!is_kept);
+                let rules = pool.free(first, pages, touched);
+                assert_eq!(rules, is_kept.then_some(kernel), "{place}");
             }
             _ => panic!("{place}: unexpected"),
         }
     }
-    assert!(taken > 100 && discarded > 10, "{taken} taken, {discarded} discarded");
+    let seen = format!("{taken} taken, {discarded} discarded, {unmapped} not kept");
+    assert!(taken > 50 && discarded > 10 && unmapped > 50, "{seen}");
 }

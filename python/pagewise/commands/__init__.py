@@ -20,11 +20,13 @@ REFERENCE = "Reference"
 
 @dataclass(frozen=True)
 class Command:
-    """A command: its name, its module in this package, and its heading in the help."""
+    """A command: its name, its module in this package, and its heading and line in the help."""
 
     name: str
     module: str
     panel: str
+    summary: str
+    """The first paragraph of the help, which `pagewise --help` shows without loading the module."""
 
     @property
     def run(self) -> Callable[..., int | None] | typer.Typer:
@@ -43,25 +45,133 @@ class Command:
 
 
 COMMANDS = [
-    Command("demo", "demo", ANSWERS),
-    Command("import", "import_", RECORDINGS),
-    Command("capture", "capture", RECORDINGS),
-    Command("info", "info", RECORDINGS),
-    Command("slice", "slice_", RECORDINGS),
-    Command("analyze", "analyze", QUESTIONS),
-    Command("misses", "misses", QUESTIONS),
-    Command("curves", "curves", QUESTIONS),
-    Command("simulate", "simulate", QUESTIONS),
-    Command("sweep", "sweep", QUESTIONS),
-    Command("launches", "launches", QUESTIONS),
-    Command("kills", "kills", QUESTIONS),
-    Command("pressure", "pressure", QUESTIONS),
-    Command("replay-kills", "replay_kills", QUESTIONS),
-    Command("study", "study", ANSWERS),
-    Command("advise", "advise", ANSWERS),
-    Command("pagesize", "pagesize", ANSWERS),
-    Command("report", "report", ANSWERS),
-    Command("devices", "devices", REFERENCE),
-    Command("list", "list_", REFERENCE),
-    Command("schema", "schema", REFERENCE),
+    Command(
+        "demo",
+        "demo",
+        ANSWERS,
+        "Analyze the recordings in examples/, recommend a swap architecture, and write a report.",
+    ),
+    Command(
+        "import",
+        "import_",
+        RECORDINGS,
+        "Convert recordings of any known format to one trace file.",
+    ),
+    Command(
+        "capture",
+        "capture",
+        RECORDINGS,
+        "Run a program and record its memory references: instructions, reads and writes.",
+    ),
+    Command(
+        "info",
+        "info",
+        RECORDINGS,
+        "Show what a recording holds, what is absent or lost, and which analyses that rules out.",
+    ),
+    Command(
+        "slice",
+        "slice_",
+        RECORDINGS,
+        "Copy the events between two times of a trace to a new trace.",
+    ),
+    Command(
+        "analyze",
+        "analyze",
+        QUESTIONS,
+        "Show how skewed the accesses are, how many pages are used once, and what memory would "
+        "help.",
+    ),
+    Command(
+        "misses",
+        "misses",
+        QUESTIONS,
+        "Count the exact misses of eviction policies at given memory sizes.",
+    ),
+    Command(
+        "curves",
+        "curves",
+        QUESTIONS,
+        "Count TLB misses and page faults for every page size, exactly, in one pass.",
+    ),
+    Command(
+        "simulate",
+        "simulate",
+        QUESTIONS,
+        "Replay a recording on two tiers of swap, and count reads, writes, time and wear.",
+    ),
+    Command(
+        "sweep",
+        "sweep",
+        QUESTIONS,
+        "Run all combinations of traces, architectures or policies, options, sizes, devices and "
+        "seeds.",
+    ),
+    Command(
+        "launches",
+        "launches",
+        QUESTIONS,
+        "Show when apps were launched, and what each launch waited for.",
+    ),
+    Command(
+        "kills",
+        "kills",
+        QUESTIONS,
+        "Show which processes were killed in a system trace, why, and who came back soon.",
+    ),
+    Command(
+        "pressure",
+        "pressure",
+        QUESTIONS,
+        "Show intervals of reclaim, refaults and thrashing in a system trace, with their causes.",
+    ),
+    Command(
+        "replay-kills",
+        "replay_kills",
+        QUESTIONS,
+        "Show which processes kill policies would have killed in a recording, when and why.",
+    ),
+    Command(
+        "study",
+        "study",
+        ANSWERS,
+        "Repeat a paper's experiment, and show which of its claims hold, and why.",
+    ),
+    Command(
+        "advise",
+        "advise",
+        ANSWERS,
+        "Print the settings to use, the evidence for them, and how to undo them.",
+    ),
+    Command(
+        "pagesize",
+        "pagesize",
+        ANSWERS,
+        "Choose the page size of a program, and check whether the program runs with it. "
+        "Without a command name, runs choose.",
+    ),
+    Command(
+        "report",
+        "report",
+        ANSWERS,
+        "Write any mix of results as one HTML file, which needs no network to open.",
+    ),
+    Command(
+        "devices",
+        "devices",
+        REFERENCE,
+        "List the devices that --fast and --slow accept, or measure your own disk.",
+    ),
+    Command(
+        "list",
+        "list_",
+        REFERENCE,
+        "List everything that commands accept by name, such as formats, policies and devices.",
+    ),
+    Command(
+        "schema",
+        "schema",
+        REFERENCE,
+        "Print the JSON Schema of a result: every field with its type, range and meaning.",
+    ),
 ]

@@ -28,7 +28,7 @@ from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, 
 from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
 from pagewise.units import format_count, format_seconds, parse_share
 
-EXAMPLES = ("pagewise info trace.parquet",)
+EXAMPLES = ("pagewise info trace.parquet", "pagewise info phone.perfetto-trace")
 SHOWN = 8
 GAPS_SHOWN = 20
 """How many names a line lists."""

@@ -103,15 +103,26 @@ def row(launch: TraceLaunch) -> list[str]:
 
 
 def main_threads(slowest: Sequence[TraceLaunch]) -> list[Part]:
-    """What the first thread of the slowest launch did."""
+    """What the first thread of the slowest launch did.
+
+    The sum of its times is shorter than a launch that made the process.
+    """
     launch = slowest[0]
     main = launch["main_thread"]
     if main is None:
         return []
+    lived_s = sum(
+        (
+            main["running_s"],
+            main["runnable_s"] or 0,
+            main["uninterruptible_s"],
+            main["sleeping_s"],
+        )
+    )
     return [
         "",
-        f"The first thread of {cell(launch['process'])} ran "
-        f"{format_seconds(main['running_s'])}, was ready without a CPU "
+        f"The first thread of {cell(launch['process'])}, {format_seconds(lived_s)} of the launch: "
+        f"it ran {format_seconds(main['running_s'])}, was ready without a CPU "
         f"{format_seconds(main['runnable_s'])}, waited uninterruptibly "
         f"{format_seconds(main['uninterruptible_s'])} "
         f"({format_seconds(main['io_s'])} of it for I/O), slept "

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
 from pagewise.questions import OF_OBJECTS
 from pagewise.report.inputs import recording_name
-from pagewise.terminal import Part, figures, show, show_json, watched
+from pagewise.terminal import Lines, Part, figures, show, show_json, watched
 from pagewise.types import Misses
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
@@ -138,7 +137,7 @@ def share(result: Misses, policy: str, size: str, *, is_hits: bool) -> str:
 
 def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Part:
     """The rows under their headings."""
-    return figures([first, *(Text(heading(policy)) for policy in policies)], rows)
+    return figures([first, *(Lines(heading(policy)) for policy in policies)], rows)
 
 
 def heading(policy: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,8 +12,10 @@ import pagewise
 from pagewise.errors import UsageError
 from pagewise.recording import Trace, read
 from pagewise.terminal import say
-from pagewise.types import Loss
 from pagewise.units import format_count
+
+if TYPE_CHECKING:
+    from pagewise.types import Loss
 
 TracePath: TypeAlias = Annotated[
     str,

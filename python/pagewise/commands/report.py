@@ -20,8 +20,9 @@ def run(
         list[str],
         typer.Argument(
             metavar="RESULT",
-            help="Any mix of --json outputs of analyze, misses, simulate, study and advise, "
-            "results of sweep, and recordings.",
+            help="Any mix of recordings, tables of sweep, and --json outputs of analyze, misses, "
+            "simulate, advise swap, pagesize, replay-kills, launches, kills, pressure and study, "
+            "and of `pagewise-agent killtrace`.",
             show_default=False,
         ),
     ],

@@ -20,7 +20,8 @@ SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of a whole system, such as one of Perfetto, plain or packed.",
+        help="A trace of Perfetto or trace-cmd (trace.dat); .gz and .zst are decompressed; - is "
+        "standard input.",
         show_default=False,
     ),
 ]
@@ -74,11 +75,17 @@ def answer(
 
 
 def tell(result: TraceLaunches | TraceKills | TracePressure) -> None:
-    """Prints to standard error what the trace lost."""
+    """Prints to standard error what the trace lost, and where the answer may be incomplete."""
     tell_losses(result["losses"], result["trace"])
     if result["disordered"]:
         count = format_count(result["disordered"])
         say(f"note: {count} events come after later ones, so some times may be too short")
+    if result["untracked"]:
+        count = format_count(result["untracked"])
+        say(
+            f"note: {count} processes, threads or ranges of pages are beyond the limits, so some "
+            "names, waits and refaults may be missing"
+        )
 
 
 def show_lacks(lacks: Sequence[str]) -> None:

@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 from pagewise import _core, units
 from pagewise.answers import ReportResult
 from pagewise.errors import UsageError
+from pagewise.licenses import parts
 from pagewise.recording import PathLike, Progress
 from pagewise.report.inputs import Inputs, gather, listed, recording_name
 from pagewise.report.kinds import accessed, title_of
@@ -117,6 +118,7 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         title=title,
         subtitle=subtitle(inputs),
         version=_core.version(),
+        licenses=parts(),
         verdict=verdict(inputs, {panel.identifier for panel in panels}),
         panels=panels,
         policy=Markup(content_policy([echarts, script])),

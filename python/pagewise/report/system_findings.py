@@ -17,11 +17,11 @@ def of_system_traces(inputs: Inputs) -> Iterator[Finding]:
     launches = [each for found in inputs.launches.values() for each in found["launches"]]
     if launches:
         slowest = max(launches, key=lambda launch: launch["duration_s"])
-        durations = [launch["duration_s"] for launch in launches]
+        quickest = format_seconds(min(launch["duration_s"] for launch in launches))
         yield Finding(
             format_seconds(slowest["duration_s"]),
             f"is the slowest launch, of {slowest['process']}.",
-            f"{format_launches(len(launches))}, from {format_seconds(min(durations))}",
+            f"The quickest of {format_launches(len(launches))} took {quickest}",
             PANEL,
         )
     kills = [each for found in inputs.trace_kills.values() for each in found["kills"]]
@@ -29,7 +29,7 @@ def of_system_traces(inputs: Inputs) -> Iterator[Finding]:
         soon = sum(kill["came_back_soon"] for kill in kills)
         yield Finding(
             format_counted(len(kills), "kill"),
-            f"of processes, of which {format_count(soon)} came back within 60 s.",
+            f"in all; after {format_count(soon)} of them, the process came back within 60 s.",
             "Each is judged in the table of kills",
             PANEL,
         )
@@ -39,7 +39,7 @@ def of_system_traces(inputs: Inputs) -> Iterator[Finding]:
         yield Finding(
             format_size(again),
             "of files were read again after they had left memory.",
-            "Memory was short for them",
+            "The page cache had no room for them",
             PANEL,
         )
 

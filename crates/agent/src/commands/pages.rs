@@ -27,6 +27,7 @@ const IDLE_BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
 /// Sample the anonymous memory of processes, and measure how zram would compress it.
 #[derive(Args)]
+#[command(override_usage = "pagewise-agent pages [OPTIONS] <--pid <PID>...|--all>")]
 #[command(after_help = "\
 pages reads a random sample of the pages and prints only sizes and times. Page
 contents go nowhere but into zram devices of its own, which it removes at the
@@ -41,19 +42,8 @@ Examples:
   pagewise-agent pages --all --json > pages.json
   pagewise-agent pages --pid 4711 --algorithms lz4,zstd")]
 pub struct Arguments {
-    /// Sample these processes.
-    #[arg(
-        long,
-        value_name = "PID",
-        num_args = 1..,
-        value_delimiter = ',',
-        required_unless_present_any = ["all", "hold_device"],
-        conflicts_with = "all"
-    )]
-    pid: Vec<u32>,
-    /// Sample all processes that may be read.
-    #[arg(long)]
-    all: bool,
+    #[command(flatten)]
+    processes: Processes,
     /// The algorithms to measure; by default lz4, zstd, and lzo-rle if a zram device can be added.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = parse_algorithm)]
     algorithms: Vec<String>,
@@ -73,8 +63,32 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     /// Add a zram device, print its number, and remove it at the end of standard input.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, exclusive = true)]
     hold_device: bool,
+}
+
+/// The processes to sample. Not `required`: the guard of a device names none.
+#[derive(Args)]
+#[group(multiple = false)]
+struct Processes {
+    /// Sample these processes.
+    #[arg(long, value_name = "PID", num_args = 1.., value_delimiter = ',')]
+    pid: Vec<u32>,
+    /// Sample all processes that may be read.
+    #[arg(long)]
+    all: bool,
+}
+
+impl Processes {
+    fn check(&self) -> Result<(), Exit> {
+        match self.all || !self.pid.is_empty() {
+            true => Ok(()),
+            false => Err(Exit::Usage(
+                "no processes to sample: use --pid PID, or --all for all that may be read"
+                    .to_owned(),
+            )),
+        }
+    }
 }
 
 fn parse_algorithm(text: &str) -> Result<String, String> {
@@ -98,11 +112,12 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
         pages::hold(&root)?;
         return Ok(ExitCode::SUCCESS);
     }
+    arguments.processes.check()?;
     let interrupt = Interrupt::listen()?;
     let machine = Machine::this(&root)?;
     let page_bytes = machine.page_bytes as usize;
     let classes = SizeClasses::of_kernel(&root, &machine.kernel, page_bytes, unpacked)?;
-    let subjects = subjects(&root, arguments)?;
+    let subjects = subjects(&root, &arguments.processes)?;
     let mut codecs = codecs(&root, arguments, page_bytes)?;
     let processes = held_process::open_processes(&root)?;
     let mut sampler = Sampler {
@@ -115,12 +130,8 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     let sampled = sample(&mut sampler, subjects, arguments, page_bytes)?;
     // The devices are removed before the report: a failed write must not leave any.
     drop(codecs);
-    if let ([absent, ..], []) = (&sampled.absent[..], &sampled.processes[..])
-        && !arguments.all
-        && !interrupt.came()
-    {
-        let NotSampled { pid, name, why } = absent;
-        return Err(Exit::Refused(format!("process {pid} ({name}) {why}; try as root")));
+    if sampled.processes.is_empty() && !interrupt.came() {
+        return Err(nothing_sampled(&sampled.absent));
     }
     let pool = Pool { page_bytes: machine.page_bytes, classes: &classes };
     let idle = idle(&root);
@@ -141,6 +152,21 @@ pub fn run(arguments: &Arguments) -> ExitOutcome {
     Ok(if interrupt.came() { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
+/// Why there is no sample at all.
+fn nothing_sampled(absent: &[NotSampled]) -> Exit {
+    if let Some(refused) = absent.iter().find(|each| each.is_refused) {
+        let others = match absent.len() {
+            1 => String::new(),
+            count => format!("none of {count} processes was sampled, such as "),
+        };
+        return Exit::Refused(format!("{others}{refused}; root may read all, so try as root"));
+    }
+    match absent.first() {
+        Some(first) => Exit::Refused(format!("no process was sampled: {first}")),
+        None => Exit::Refused("no process has memory of its own to sample".to_owned()),
+    }
+}
+
 /// Why idle pages are not counted apart.
 fn idle(root: &Root) -> String {
     match root.exists(IDLE_BITMAP) {
@@ -158,17 +184,17 @@ fn unpacked(packed: &[u8]) -> Option<String> {
 }
 
 /// The processes to sample, the largest first.
-fn subjects(root: &Root, arguments: &Arguments) -> Result<Vec<Subject>, Exit> {
-    let numbers = if arguments.all { process::all(root)? } else { arguments.pid.clone() };
+fn subjects(root: &Root, processes: &Processes) -> Result<Vec<Subject>, Exit> {
+    let numbers = if processes.all { process::all(root)? } else { processes.pid.clone() };
     let mut found = Vec::new();
     for pid in numbers {
         let state = process::state(root, pid);
-        if !arguments.all && state.is_none() {
+        if !processes.all && state.is_none() {
             return Err(Exit::Usage(format!(
                 "--pid {pid}: there is no such process, or it has no memory of its own"
             )));
         }
-        let Some(state) = state.filter(|_| !arguments.all || pid != std::process::id()) else {
+        let Some(state) = state.filter(|_| !processes.all || pid != std::process::id()) else {
             continue;
         };
         // Before Linux 4.5 the kernel does not report it.
@@ -221,7 +247,7 @@ fn sample(
         left = left.saturating_sub(own).max(1);
         if (sampler.is_interrupted)() || cpu_left.is_zero() {
             let why = if cpu_left.is_zero() { "the CPU limit was reached" } else { "interrupted" };
-            sampled.absent.push(NotSampled::new(&subject, why.to_owned()));
+            sampled.absent.push(NotSampled::left_out(&subject, why));
             continue;
         }
         let wanted = (u128::from(pages_max) * u128::from(own) / u128::from(total)) as u64;
@@ -233,6 +259,13 @@ fn sample(
         }
     }
     Ok(sampled)
+}
+
+fn processes_of(count: usize) -> String {
+    match count {
+        1 => "1 process".to_owned(),
+        _ => format!("{count} processes"),
+    }
 }
 
 /// A size in whole KiB or larger units.
@@ -310,9 +343,13 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
         ))?;
     }
     if !absent.is_empty() {
-        let NotSampled { pid, name, why } = &absent[0];
-        let count = absent.len();
-        print(format_args!("{count} processes were not sampled, such as {pid} ({name}): {why}"))?;
+        let refused = absent.iter().find(|each| each.is_refused);
+        let example = refused.unwrap_or(&absent[0]);
+        let hint = refused.map_or("", |_| "; root may read all");
+        print(format_args!(
+            "Not sampled: {}, such as {example}{hint}",
+            processes_of(absent.len())
+        ))?;
     }
     if !all.is_complete {
         print(
@@ -321,4 +358,66 @@ fn show(sampled: &Sampled, report: &Report<'_>) -> Result<(), Exit> {
     }
     print(format_args!("Idle pages are not shown apart: {}.", report.idle))?;
     print(format_args!("{} read in {:.2} s of CPU time", size(all.sampled as f64), report.cpu_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn subject(pid: u32, name: &str) -> Subject {
+        Subject { pid, name: name.to_owned(), anonymous: 4096 }
+    }
+
+    fn refused(pid: u32, name: &str) -> NotSampled {
+        let error = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        NotSampled::failed(&subject(pid, name), "cannot be opened", &error)
+    }
+
+    fn status_and_words(exit: &Exit) -> (ExitCode, String) {
+        (exit.status(), exit.to_string())
+    }
+
+    #[test]
+    fn no_readable_process_is_an_error_that_names_root() {
+        let left_out = NotSampled::left_out(&subject(1, "init"), "the CPU limit was reached");
+        let (status, words) =
+            status_and_words(&nothing_sampled(&[left_out, refused(7, ") Z (\n")]));
+        assert_eq!(status, ExitCode::from(3));
+        assert!(words.contains("none of 2 processes was sampled, such as process 7 () Z (\\n): "));
+        assert!(words.ends_with("; root may read all, so try as root"), "{words}");
+        let (_, words) = status_and_words(&nothing_sampled(&[refused(7, "sh")]));
+        assert!(words.starts_with("process 7 (sh): cannot be opened: "), "{words}");
+    }
+
+    #[test]
+    fn a_reached_limit_does_not_ask_for_root() {
+        let left_out = NotSampled::left_out(&subject(1, "init"), "the CPU limit was reached");
+        let (_, words) = status_and_words(&nothing_sampled(&[left_out]));
+        assert_eq!(words, "no process was sampled: process 1 (init): the CPU limit was reached");
+    }
+
+    #[test]
+    fn without_processes_the_error_names_both_options() {
+        let parsed = |words: &[&str]| {
+            Command::try_parse_from(["pages"].iter().chain(words)).map(|found| found.arguments)
+        };
+        let Ok(none) = parsed(&[]) else { panic!("refused by the parser") };
+        let (status, words) = status_and_words(&none.processes.check().unwrap_err());
+        assert_eq!(status, ExitCode::from(2));
+        assert!(words.contains("--pid PID") && words.contains("--all"), "{words}");
+        assert!(parsed(&["--all", "--pid=1"]).is_err());
+        assert!(parsed(&["--all", "--hold-device"]).is_err());
+        assert!(parsed(&["--hold-device"]).is_ok_and(|found| found.hold_device));
+        let Ok(many) = parsed(&["--pid", "1,2", "3"]) else { panic!("refused") };
+        assert!(many.processes.check().is_ok());
+        assert_eq!(many.processes.pid, [1, 2, 3]);
+    }
 }

@@ -130,10 +130,11 @@ pub struct Arguments {
     /// Make a tier as slow as a device: fast=DEVICE, slow=DEVICE or both, separated by a comma. DEVICE is a name
     /// of `pagewise devices`, or READ/WRITE such as 90/40us.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
-    emulate: Vec<(Tier, Device)>,
-    /// The devices whose latencies the policy weighs; default: those emulated, or measured at the start.
+    emulate: Vec<NamedDevice>,
+    /// The devices whose latencies the policy weighs, also as FASTDEVICE,SLOWDEVICE; default: those emulated, or
+    /// measured at the start.
     #[arg(long, value_name = "TIER=DEVICE", value_delimiter = ',', value_parser = parse_device)]
-    devices: Vec<(Tier, Device)>,
+    devices: Vec<NamedDevice>,
     /// Answer with the counts so far, as one JSON object, at this socket.
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -200,26 +201,42 @@ enum Tier {
     Slow,
 }
 
-fn parse_device(text: &str) -> Result<(Tier, Device), String> {
-    let tier = |name| match name {
-        "fast" => Some(Tier::Fast),
-        "slow" => Some(Tier::Slow),
-        _ => None,
-    };
-    let parts = text.split_once('=').and_then(|(name, device)| Some((tier(name)?, device)));
-    let (tier, device) = parts.ok_or("expected fast=DEVICE or slow=DEVICE")?;
-    Ok((tier, Device::resolve(device).map_err(|error| error.to_string())?))
+/// A device of `--devices` or `--emulate`.
+#[derive(Clone)]
+struct NamedDevice {
+    /// Without one, the fast tier's device comes first and the slow tier's second.
+    tier: Option<Tier>,
+    device: Device,
 }
 
-fn by_tier(named: &[(Tier, Device)]) -> Result<TierDevices, Exit> {
-    let mut devices = TierDevices::default();
-    for (tier, device) in named {
-        let place = match tier {
-            Tier::Fast => &mut devices.fast,
-            Tier::Slow => &mut devices.slow,
+fn parse_device(text: &str) -> Result<NamedDevice, String> {
+    let (tier, device) = match text.split_once('=') {
+        None => (None, text),
+        Some(("fast", device)) => (Some(Tier::Fast), device),
+        Some(("slow", device)) => (Some(Tier::Slow), device),
+        Some(_) => return Err("expected fast=DEVICE or slow=DEVICE".to_owned()),
+    };
+    Ok(NamedDevice { tier, device: Device::resolve(device).map_err(|error| error.to_string())? })
+}
+
+fn by_tier(named: &[NamedDevice]) -> Result<TierDevices, Exit> {
+    let usage = |text: &str| Err(Exit::Usage(text.to_owned()));
+    if named.iter().any(|each| each.tier.is_none()) {
+        return match named {
+            [
+                NamedDevice { tier: None, device: fast },
+                NamedDevice { tier: None, device: slow },
+            ] => Ok(TierDevices { fast: Some(fast.clone()), slow: Some(slow.clone()) }),
+            _ => usage(
+                "expected fast=DEVICE, slow=DEVICE, or two devices, that of the fast tier first",
+            ),
         };
+    }
+    let mut devices = TierDevices::default();
+    for NamedDevice { tier, device } in named {
+        let place = if *tier == Some(Tier::Fast) { &mut devices.fast } else { &mut devices.slow };
         if place.replace(device.clone()).is_some() {
-            return Err(Exit::Usage("a tier has two devices: name one for each".to_owned()));
+            return usage("a tier has two devices: name one for each");
         }
     }
     Ok(devices)

@@ -69,20 +69,19 @@ impl Sampler<'_> {
         pages: &mut PageBuffers,
     ) -> Result<Result<ProcessPages, NotSampled>, Exit> {
         let started = processor_time();
-        let absent = |what: &str, why: &dyn std::fmt::Display| {
-            Ok(Err(NotSampled::new(subject, format!("{what}: {why}"))))
-        };
+        let absent =
+            |what: &str, error: std::io::Error| Ok(Err(NotSampled::failed(subject, what, &error)));
         let space = match AddressSpace::open(self.processes, subject.pid) {
             Ok(space) => space,
-            Err(error) => return absent("cannot be opened", &error),
+            Err(error) => return absent("cannot be opened", error.into()),
         };
         let found = match space.written() {
             Ok(found) => found,
-            Err(error) => return absent("its pages cannot be listed", &error),
+            Err(error) => return absent("its pages cannot be listed", error.into()),
         };
         let contents = match space.contents() {
             Ok(contents) => contents,
-            Err(error) => return absent("its memory cannot be read", &error),
+            Err(error) => return absent("its memory cannot be read", error.into()),
         };
         let resident = count(&found.resident);
         let mut stream = Stream::named(self.seed, &format!("pages {}", subject.pid));

@@ -1,6 +1,7 @@
 //! The result of `pages`: of each process and of all, as JSON.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Map, Value, json};
 
@@ -66,12 +67,27 @@ pub struct NotSampled {
     pub name: String,
     /// The reason.
     pub why: String,
+    /// Whether this program lacks the right to read the process.
+    pub is_refused: bool,
 }
 
 impl NotSampled {
-    /// The process, and why it was not sampled.
-    pub fn new(subject: &Subject, why: String) -> NotSampled {
-        NotSampled { pid: subject.pid, name: subject.name.clone(), why }
+    /// A process that was left out, such as for the lack of time.
+    pub fn left_out(subject: &Subject, why: &str) -> NotSampled {
+        let Subject { pid, name, .. } = subject.clone();
+        NotSampled { pid, name, why: why.to_owned(), is_refused: false }
+    }
+
+    /// A process of which `what` failed with this error of the operating system.
+    pub fn failed(subject: &Subject, what: &str, error: &std::io::Error) -> NotSampled {
+        let is_refused = error.kind() == std::io::ErrorKind::PermissionDenied;
+        NotSampled { is_refused, ..NotSampled::left_out(subject, &format!("{what}: {error}")) }
+    }
+}
+
+impl fmt::Display for NotSampled {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "process {} ({}): {}", self.pid, self.name.escape_debug(), self.why)
     }
 }
 

@@ -9,10 +9,12 @@
 //! in an array of [`Entry`] that the driver owns; an entry of all zero bytes is empty. A span
 //! beyond the array's end is not retained.
 
+mod admission;
 mod ages;
 mod foresight;
 mod rules;
 
+pub use admission::Admission;
 pub use ages::Entry;
 pub use foresight::{Foresight, Stretch};
 pub use rules::{

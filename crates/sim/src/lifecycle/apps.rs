@@ -29,7 +29,7 @@ struct Placed {
 
 /// Adjacent pages that are touched together.
 #[derive(Clone, Copy)]
-struct Run {
+struct PageRun {
     first: u32,
     is_anonymous: bool,
 }
@@ -121,7 +121,7 @@ impl Layout {
         let runs_of = |region: &Region, usage, is_whole: bool, stream: &mut Stream| {
             if is_whole { (0..region.runs).collect() } else { region.used_runs(usage, stream) }
         };
-        let run = |region: &Region, run, is_anonymous| Run {
+        let run = |region: &Region, run, is_anonymous| PageRun {
             first: region.pages(run).start,
             is_anonymous,
         };
@@ -137,12 +137,12 @@ impl Layout {
             _ => placed.linked.clone(),
         };
         let services = services.into_iter().map(|number| run(&self.services, number, true));
-        let memory: Vec<Run> = services
+        let memory: Vec<PageRun> = services
             .chain(heap.into_iter().map(|number| run(&placed.heap, number, true)))
             .collect();
-        let linked: Vec<Run> =
-            linked.into_iter().map(|first| Run { first, is_anonymous: false }).collect();
-        let files: Vec<Run> =
+        let linked: Vec<PageRun> =
+            linked.into_iter().map(|first| PageRun { first, is_anonymous: false }).collect();
+        let files: Vec<PageRun> =
             files.into_iter().map(|number| run(&placed.files, number, false)).collect();
         let again = if is_cold { &placed.cold_again } else { &placed.warm_again };
         let runs = if again.is_empty() {
@@ -150,12 +150,12 @@ impl Layout {
         } else {
             let used = [linked, files].concat();
             let order = touch_order(used.len() as u32, again);
-            evenly(&memory, &order.iter().map(|&run| used[run as usize]).collect::<Vec<Run>>())
+            evenly(&memory, &order.iter().map(|&run| used[run as usize]).collect::<Vec<PageRun>>())
         };
         self.touches_of(&runs)
     }
 
-    fn touches_of(&mut self, runs: &[Run]) -> Vec<Touch> {
+    fn touches_of(&mut self, runs: &[PageRun]) -> Vec<Touch> {
         let mut touched = Vec::with_capacity(runs.len() * RUN_PAGES as usize);
         for run in runs {
             touched.extend((run.first..run.first + RUN_PAGES).map(|page| {
@@ -168,7 +168,7 @@ impl Layout {
 }
 
 /// The runs of memory and files together, each in their order and spread evenly over the whole.
-fn evenly(memory: &[Run], files: &[Run]) -> Vec<Run> {
+fn evenly(memory: &[PageRun], files: &[PageRun]) -> Vec<PageRun> {
     let mut all = Vec::with_capacity(memory.len() + files.len());
     let (mut left, mut files_left) = (memory.iter(), files.iter());
     while all.len() < memory.len() + files.len() {

@@ -49,7 +49,7 @@ impl Analyzer {
                 duration_s: seconds(end_ns.saturating_sub(begin_ns).max(0)),
                 events: self.events,
                 disordered: self.disordered,
-                left_out: self.tasks.left_out() + self.evicted.left_out(),
+                untracked: self.tasks.left_out() + self.evicted.left_out(),
             },
             launches: answers.launches(),
             kills: Kills { replay, ..answers.kills() },
@@ -190,7 +190,7 @@ impl Writer<'_> {
     }
 
     /// The time of a launch in which a victim died: from its kill to the end of its last thread. `None` if the
-    /// trace does not tell kills, or when a victim ended.
+    /// trace does not show kills, or the end of a victim.
     fn kill_wait(&self, launch: &Launched) -> Option<f64> {
         if !self.found.kills.has_sources() {
             return None;
@@ -441,7 +441,7 @@ fn file_reads(&(device, inode, bytes, refault_bytes): &(u32, u64, u64, u64)) -> 
     FileReads { device, inode, bytes, refault_bytes }
 }
 
-/// What a trace lacks of what an answer needs.
+/// The events that an answer needs and the trace lacks.
 fn lacking(wanted: &[(bool, &str)]) -> Vec<String> {
     wanted.iter().filter(|(has, _)| !has).map(|&(_, what)| what.to_owned()).collect()
 }

@@ -1,7 +1,7 @@
 //! Kills in the lines of Android's log: of lmkd (`Kill 'NAME' (PID), ...`, and `killinfo` in the event log) and of
 //! ActivityManager (`Killing PID:NAME/... (adj N): REASON`, and `am_kill`).
 
-/// A kill as a line of the log tells it.
+/// A kill as a line of the log states it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoggedKill {
     /// What the line is, as results name it.
@@ -24,7 +24,7 @@ pub struct LoggedKill {
     pub swapped_bytes: Option<u64>,
 }
 
-/// The kill of a line; `None` if the line tells none.
+/// The kill of a line; `None` if the line reports none.
 pub fn logged_kill(tag: &[u8], message: &[u8]) -> Option<LoggedKill> {
     match tag {
         b"lowmemorykiller" | b"lmkd" => of_lmkd(message),

@@ -82,7 +82,7 @@ pub struct Killed {
     pub reason: Option<String>,
     /// Who killed.
     pub killer: KilledBy,
-    /// What tells the kill.
+    /// The marks and events that report the kill.
     pub sources: Vec<&'static str>,
     /// Free memory as the killer states it.
     pub free_bytes: Option<u64>,
@@ -121,7 +121,7 @@ impl KillFinder {
         self.left_out
     }
 
-    /// Whether the trace has anything that tells kills, so that their absence means something.
+    /// Whether the trace has marks or events of kills, so that their absence means something.
     pub fn has_sources(&self) -> bool {
         self.has_sources
     }

@@ -144,7 +144,8 @@ impl MemoryState {
     }
 }
 
-/// The share of the time between two samples, from 0 to 1; `None` if the samples do not tell.
+/// The share of the time between two samples, from 0 to 1; `None` if a sample lacks the
+/// sum, or no time lies between them.
 pub fn share(
     before: &StallSample,
     after: &StallSample,

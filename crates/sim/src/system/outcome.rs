@@ -17,7 +17,7 @@ pub struct Answers {
     pub pressure: PressureFound,
 }
 
-/// What was read of a trace.
+/// The length of a trace, and the number of its events.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TraceAbout")]
 pub struct About {
@@ -31,7 +31,7 @@ pub struct About {
     /// Events that were read after later ones; times of these may be too short.
     pub disordered: u64,
     /// Processes, threads and ranges of pages beyond the limits, which are not distinguished.
-    pub left_out: u64,
+    pub untracked: u64,
 }
 
 /// The launches of a trace.
@@ -57,16 +57,16 @@ pub struct TraceLaunch {
     pub process: String,
     /// Pid of the app's process; null if no process of that name was found.
     pub pid: Option<u32>,
-    /// `cold`, `warm` or `hot`; null if neither Android nor the process tells.
+    /// `cold`, `warm` or `hot`; null if neither Android states it nor the process shows it.
     pub class: Option<String>,
     /// Whether Android stated the class; otherwise a launch is cold if its process was made meanwhile.
     pub is_class_stated: bool,
     /// Start of the launch.
     pub start_s: f64,
-    /// From the start of the launch to its end, which is the first frame.
+    /// Time from the start of the launch to its end, which is the first frame.
     #[schemars(range(min = 0))]
     pub duration_s: f64,
-    /// From the start of the launch until the app says that it is fully drawn.
+    /// Time from the start of the launch until the app reports that it is fully drawn.
     pub fully_drawn_s: Option<f64>,
     /// The parts, which add up to `duration_s`.
     pub parts: Parts,
@@ -93,9 +93,9 @@ pub struct TraceLaunch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "TraceLaunchParts")]
 pub struct Parts {
-    /// Kills, until the last thread of the victim ended.
+    /// From each kill to the end of the victim's last thread; overlaps count once.
     pub kill_wait_s: Option<f64>,
-    /// The process's own reclaim.
+    /// Direct reclaim by the process's threads.
     pub direct_reclaim_s: Option<f64>,
     /// Processor time of kswapd.
     pub kswapd_s: Option<f64>,
@@ -129,7 +129,7 @@ pub struct ThreadTimes {
     pub direct_reclaim_s: Option<f64>,
 }
 
-/// What was read of a file.
+/// The pages of a file that a launch read.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct FileReads {
     /// Device of the file system as MAJOR:MINOR.
@@ -183,21 +183,21 @@ pub struct TraceKill {
     pub resident_bytes: Option<u64>,
     /// Swapped memory of the victim by the last event before, or as the killer states it.
     pub swapped_bytes: Option<u64>,
-    /// Until all of its threads ended.
+    /// Time from the kill until all threads of the process had ended.
     pub death_s: Option<f64>,
-    /// Until a process of that name was made, or the app was launched without one.
+    /// Time from the kill until a process of that name was made, or the app was launched without one.
     pub came_back_after_s: Option<f64>,
     /// Whether the process came back within 60 s, so that the kill cost a cold start.
     pub came_back_soon: bool,
-    /// Whether memory was not short.
+    /// Whether memory was not short at the kill.
     pub needless: Judged,
-    /// Whether tasks had been stalled for long when it came.
+    /// Whether tasks had been stalled for long before the kill.
     pub late: Judged,
     /// Whether another process should have been killed.
     pub wrong_victim: Judged,
 }
 
-/// An answer, and what it rests on.
+/// A judgement of a kill, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Judged {
     /// The answer; null if the trace cannot tell.
@@ -235,7 +235,7 @@ pub struct PressureFound {
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "PressureKind")]
 pub enum IntervalKind {
-    /// Threads that allocate reclaim by themselves.
+    /// Threads that allocate memory reclaim pages themselves (direct reclaim).
     DirectReclaim,
     /// kswapd reclaims.
     Kswapd,
@@ -245,7 +245,7 @@ pub enum IntervalKind {
     Thrashing,
 }
 
-/// A time of pressure. What is less than 100 ms apart is one interval.
+/// An interval of pressure. What is less than 100 ms apart is one interval.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PressureInterval")]
 pub struct Interval {
@@ -257,6 +257,7 @@ pub struct Interval {
     pub end_s: f64,
     /// Time of all threads that had a part, summed; null if the interval is known by counters only, as from
     /// /proc/vmstat.
+    #[schemars(range(min = 0))]
     pub busy_s: Option<f64>,
     /// Bytes read again, or that processes took meanwhile; by counters, the bytes reclaimed.
     pub bytes: u64,
@@ -274,9 +275,10 @@ pub struct Cause {
     pub process: String,
     /// Pid of the process; 0 if unknown.
     pub pid: u32,
-    /// Time in direct reclaim, or waiting for pages that are read again, summed over its threads.
+    /// Time of the process in direct reclaim, or waiting for pages that are read again, summed over its threads.
     #[schemars(range(min = 0))]
     pub time_s: f64,
-    /// Bytes that it read again; beside kswapd, bytes by which it made its memory and the page cache larger.
+    /// Bytes that the process read again; in an interval of kswapd, bytes by which it made its memory and the
+    /// page cache larger.
     pub bytes: u64,
 }

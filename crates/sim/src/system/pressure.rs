@@ -53,7 +53,7 @@ pub struct PressureFinder {
 }
 
 impl PressureFinder {
-    /// Whether samples of pressure tell thrashing.
+    /// Whether thrashing is found by samples of pressure.
     pub fn has_stalls(&self) -> bool {
         self.has_stalls
     }

@@ -129,9 +129,15 @@ impl FuseCarrier {
     ) -> Result<FuseCarrier, Error> {
         let channel = Channel::adopt(channel);
         let carrier = FuseCarrier::over(channel, Arc::new(mount), file, device)?;
-        let asked = carrier.channel.ask_again();
-        asked.map_err(|error| Error::refused("take over a FUSE connection", error))?;
-        Ok(carrier)
+        match carrier.channel.ask_again() {
+            Ok(()) => Ok(carrier),
+            Err(Errno::INVAL) => Err(Error::Refused(
+                "cannot take over a FUSE connection: before Linux 6.9 the kernel does not send open requests to a \
+                 successor, so the pages of the area are lost and their programs get SIGBUS; use --through nbd there"
+                    .to_owned(),
+            )),
+            Err(error) => Err(Error::refused("take over a FUSE connection", error)),
+        }
     }
 
     /// What a successor needs for [`FuseCarrier::adopt`]: the channel and the mount.

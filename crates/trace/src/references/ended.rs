@@ -1,4 +1,4 @@
-//! How a trace of references ends, as results tell it: signals by name, and what is missing in words.
+//! How a trace of references ends, as results state it: signals by name, and what is missing in words.
 
 use schemars::JsonSchema;
 use serde::Serialize;

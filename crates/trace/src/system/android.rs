@@ -124,7 +124,7 @@ pub const fn lmkd_reason(reason: i32) -> &'static str {
     }
 }
 
-/// The counter by which earlier versions of lmkd tell the pid of the victim, and 0 when it is killed.
+/// The counter in which earlier versions of lmkd report the pid of the victim, and 0 when it is killed.
 pub const LMKD_KILL_COUNTER: &[u8] = b"kill_one_process";
 
 /// Beginnings of names that analyses need. `Names` keeps room for them in the largest traces.

@@ -55,7 +55,7 @@ impl Default for Ftrace {
 pub struct Bundle {
     cpu: u32,
     clock: u32,
-    /// Added to every time, for clocks whose difference the bundle tells.
+    /// Added to every time, for clocks whose difference the bundle states.
     offset_ns: i64,
     compact: Compact,
     is_of_events: bool,

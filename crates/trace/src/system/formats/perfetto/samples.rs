@@ -172,7 +172,7 @@ fn pressure(message: &[u8]) -> Option<Kind> {
     Some(Kind::Pressure { resource, is_full, total_us, average10: None })
 }
 
-/// Tags of lines that tell of kills; `Names` keeps room for these.
+/// Tags of lines that report kills; `Names` keeps room for these.
 const NEEDED_TAGS: [&[u8]; 10] = [
     b"lowmemorykiller",
     b"lmkd",

@@ -1,0 +1,112 @@
+"""`make release`: what it refuses, and what it writes; nothing here releases anything."""
+
+import datetime
+import json
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tools"))
+import release  # noqa: E402 - a script of tools/
+import sbom  # noqa: E402 - a script of tools/
+
+CHANGELOG = "# Changelog\n\n## 0.2.0 - unreleased\n\n- new\n\n## 0.1.0 - 2026-01-01\n\n- old\n"
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small repository with a version and a changelog, in place of this one."""
+    for name in release.VERSIONED:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "CHANGELOG.md").write_text(CHANGELOG)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], [*identity, "commit", "-qm", "first"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True, timeout=300)
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("0.2", "not MAJOR.MINOR.PATCH"),
+        ("0.0.9", "older than"),
+        ("0.3.0", "no section `## 0.3.0 - unreleased`"),
+        ("0.1.0", "no section `## 0.1.0 - unreleased`"),
+    ],
+)
+def test_a_version_that_does_not_fit_is_refused(tree: Path, version: str, why: str) -> None:
+    with pytest.raises(release.Refused, match=why):
+        release.release(version, is_dry=True)
+
+
+def test_a_tree_with_changes_or_the_tag_is_refused(tree: Path) -> None:
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "tag", "v0.2.0"],
+        cwd=tree,
+        check=True,
+        timeout=300,
+    )
+    with pytest.raises(release.Refused, match="tagged already"):
+        release.release("0.2.0", is_dry=True)
+    (tree / "new").write_text("")
+    with pytest.raises(release.Refused, match=r"not clean:\n\?\? new"):
+        release.release("0.2.0", is_dry=True)
+
+
+def test_a_dry_run_writes_notes_and_changes_no_tracked_file(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[tuple[str, ...]] = []
+    monkeypatch.setattr(release, "run", lambda *words: commands.append(words))
+    release.release("0.2.0", is_dry=True)
+    assert (tree / "build/release/NOTES.md").read_text() == "- new\n"
+    assert all(words[1].startswith("tools/") for words in commands if words[0] == sys.executable)
+    assert not [words for words in commands if words[0] in ("make", "git")]
+    status = subprocess.run(
+        ["git", "diff", "--stat"], cwd=tree, capture_output=True, text=True, timeout=300
+    )
+    assert status.stdout == ""
+
+
+def test_the_version_is_set_in_every_manifest_and_the_changelog() -> None:
+    for name in release.VERSIONED:
+        text = (ROOT / name).read_text()
+        changed = release.with_version(text, "7.8.9")
+        lines = [pair for pair in zip(text.splitlines(), changed.splitlines(), strict=True)]
+        assert [new for old, new in lines if old != new] == ['version = "7.8.9"'], name
+    assert tomllib.loads((ROOT / "studies/pyproject.toml").read_text())["project"]["version"] == (
+        release.current_version()
+    )
+    assert "## 0.2.0 - 2026-12-01\n" in release.dated(
+        CHANGELOG, "0.2.0", datetime.date(2026, 12, 1)
+    )
+
+
+def test_an_audit_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert [line.split(":")[1] for line in release.audited()] == [
+        " not installed, so known vulnerabilities were not looked up"
+    ] * 2
+
+
+@pytest.mark.parametrize("program", ["pagewise", "pagewise-agent"])
+def test_the_list_of_parts_has_a_checksum_and_a_licence_for_each_crate(program: str) -> None:
+    try:
+        bill = sbom.bill_of(program)
+    except RuntimeError as error:
+        pytest.skip(str(error))
+    assert json.loads(json.dumps(bill)) == bill and bill["bomFormat"] == "CycloneDX"
+    crates = [part for part in bill["components"] if "purl" in part]
+    assert len(crates) > 40
+    assert all(part["licenses"] and len(part["hashes"][0]["content"]) == 64 for part in crates)
+    references = [part["bom-ref"] for part in bill["components"]]
+    assert len(references) == len(set(references))
+    names = {part["name"] for part in bill["components"]}
+    assert {"parquet", "zstd"} <= names and "syn" not in names
