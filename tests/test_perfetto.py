@@ -52,7 +52,7 @@ def test_a_written_trace_has_the_counts_of_the_bindings(tmp_path: Path) -> None:
         system = result["header"]["system"]
         times = 2 if name == "joined" else 1
         assert system["sessions"] == times
-        for fact in ("launch", "lmkd_kill", "process", "meminfo", "vmstat", "pressure", "log_line"):
+        for fact in ("launch", "lmkd_kill", "process", "meminfo", "vmstat", "pressure", "log_kill"):
             assert system["facts"][fact] == times, (name, fact)
         assert system["generic_events"] == {"mm_vmscan_lru_shrink_inactive": times}
         assert result["header"]["losses"] == []

@@ -1343,10 +1343,11 @@ class PressureInterval(TypedDict):
     """Start of the interval."""
     end_s: float
     """End of the interval."""
-    busy_s: float
-    """Time of all threads that took part, summed."""
+    busy_s: float | None
+    """Time of all threads that had a part, summed; null if the interval is known by counters only,
+    as from /proc/vmstat."""
     bytes: int
-    """Bytes read again, or that processes took meanwhile."""
+    """Bytes read again, or that processes took meanwhile; by counters, the bytes reclaimed."""
     stalled_share: float | None
     """The largest share of time in which some task stalled for memory (PSI)."""
     processes: list[PressureCause]
@@ -2076,9 +2077,9 @@ class TraceKill(TypedDict):
     available_bytes: int | None
     """Available memory by the last sample before."""
     resident_bytes: int | None
-    """Resident memory of the victim by the last event before."""
+    """Resident memory of the victim by the last event before, or as the killer states it."""
     swapped_bytes: int | None
-    """Swapped memory of the victim by the last event before."""
+    """Swapped memory of the victim by the last event before, or as the killer states it."""
     death_s: float | None
     """Time from the kill until all threads of the process had ended."""
     came_back_after_s: float | None
@@ -2226,7 +2227,8 @@ class TracePressure(TypedDict):
     kswapd_s: float | None
     """Time in which kswapd was awake, or ran if the trace does not say when it woke."""
     refault_bytes: int | None
-    """Bytes of the page cache that were read again after they had left it."""
+    """Bytes that were read again after they had left memory: of the page cache by its events, or of
+    files and anonymous memory by the counters of /proc/vmstat."""
     refault_wait_s: float | None
     """Time that threads waited for such bytes, summed."""
     thrashing_by: str | None

@@ -305,6 +305,18 @@ impl Ledger {
         Ok(())
     }
 
+    /// Adds bad lines that another ledger counted, of which it kept the first ones.
+    pub fn add_rejects(&mut self, count: u64, first: &[Reject]) {
+        self.rejected += count;
+        let room = REJECTS_KEPT.saturating_sub(self.rejects.len());
+        self.rejects.extend(first.iter().take(room).cloned());
+    }
+
+    /// Whether a bad line is an error.
+    pub fn is_strict(&self) -> bool {
+        self.is_strict
+    }
+
     /// Counts a valid record that is no access.
     pub fn skip(&mut self, why: &'static str) {
         *self.skipped.entry(why).or_default() += 1;

@@ -3,6 +3,7 @@
 
 use trace::system::{CounterSource, Event, Fault, Kind, Names, RssMember};
 
+use super::counted::Counted;
 use super::evicted::Evicted;
 use super::kills::KillFinder;
 use super::launches::LaunchFinder;
@@ -43,6 +44,7 @@ pub struct Analyzer {
     pub(super) kills: KillFinder,
     pub(super) pressure: PressureFinder,
     pub(super) evicted: Evicted,
+    pub(super) counted: Counted,
     pub(super) replay: TraceReplay,
     pub(super) facts: Facts,
     /// The first event by the kernel, and the first of all.
@@ -68,6 +70,7 @@ impl Analyzer {
         self.reads(event);
         self.swap(event, change);
         self.reclaim(event);
+        self.counted.take(event, names);
         if let Some((sample, before)) = self.memory.take(event, names) {
             self.pressure.sample(sample, before);
         }

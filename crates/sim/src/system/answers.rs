@@ -12,7 +12,7 @@ use super::outcome::{
     About, Answers, Cause, FileReads, Interval, IntervalKind, Kills, Launches, Parts,
     PressureFound, ThreadTimes, TraceKill, TraceLaunch,
 };
-use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT};
+use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT, Spans};
 use super::split::Times;
 use super::tasks::ProcessIndex;
 
@@ -32,6 +32,7 @@ impl Analyzer {
         let end_ns = self.last_ns.unwrap_or(0);
         let tasks = &self.tasks;
         self.pressure.end(end_ns, |tid| tasks.of_thread(tid));
+        self.counted.end_sample();
         let replay = std::mem::take(&mut self.replay).finish();
         let begin_ns = self.begin_ns.or(self.first_ns).unwrap_or(0);
         // The command name of an app is a part of its package.
@@ -226,7 +227,7 @@ impl Writer<'_> {
         let found = self.found;
         let returns = Returns::new(found, self.names);
         let evidence =
-            KillEvidence { memory: &found.memory, direct_reclaim: &found.pressure.direct_reclaim };
+            KillEvidence { memory: &found.memory, direct_reclaim: self.direct_reclaim() };
         let now = found.memory.now();
         let has_sizes = found.tasks.all().any(|(_, process)| process.resident_bytes().is_some());
         let has_adj = found.tasks.all().any(|(_, process)| process.adj.is_some());
@@ -285,12 +286,15 @@ impl Writer<'_> {
         let (found, facts) = (self.found, self.found.facts);
         let pressure = &found.pressure;
         let thrashing = pressure.thrashing();
+        let counted = &found.counted;
         let has_kswapd = facts.has_reclaim || found.schedule.has_switches();
         let has_refaults = facts.has_reads && facts.has_evictions;
+        let kswapd = if has_kswapd { pressure.kswapd() } else { &counted.kswapd };
+        let refaulted = if has_refaults { &pressure.refaults } else { &counted.refaults };
         let kinds = [
-            (IntervalKind::DirectReclaim, pressure.direct_reclaim.all()),
-            (IntervalKind::Kswapd, pressure.kswapd().all()),
-            (IntervalKind::Refaults, pressure.refaults.all()),
+            (IntervalKind::DirectReclaim, self.direct_reclaim().all()),
+            (IntervalKind::Kswapd, kswapd.all()),
+            (IntervalKind::Refaults, refaulted.all()),
             (IntervalKind::Thrashing, &thrashing),
         ];
         let mut intervals: Vec<Interval> = kinds
@@ -299,8 +303,11 @@ impl Writer<'_> {
             .collect();
         intervals.sort_by(|first, second| first.start_s.total_cmp(&second.start_s));
         let wanted = [
-            (facts.has_reclaim, "vmscan events (direct reclaim, kswapd)"),
-            (has_refaults, "page-cache events, added and deleted (refaults)"),
+            (facts.has_reclaim, "vmscan events (direct reclaim and kswapd, how long and by whom)"),
+            (
+                has_refaults || counted.has_refaults(),
+                "page-cache events, added and deleted, or samples of /proc/vmstat (refaults)",
+            ),
             (pressure.has_stalls(), "samples of memory pressure (PSI)"),
             (found.schedule.has_switches(), "sched_switch (waits for pages)"),
         ];
@@ -310,20 +317,30 @@ impl Writer<'_> {
                 (false, true) => Some("refault-waits"),
                 (false, false) => None,
             };
-        let refaults = pressure.refaults.sum().bytes;
+        let refaults = refaulted.sum().bytes;
         PressureFound {
             direct_reclaim_s: facts
                 .has_reclaim
                 .then(|| seconds(pressure.direct_reclaim.sum().time_ns)),
             kswapd_s: has_kswapd.then(|| seconds(pressure.kswapd().sum().time_ns)),
-            refault_bytes: has_refaults.then_some(refaults),
+            refault_bytes: (has_refaults || counted.has_refaults()).then_some(refaults),
             refault_wait_s: (has_refaults && found.schedule.has_switches())
                 .then(|| seconds(pressure.waits().sum().time_ns)),
             thrashing_by: thrashing_by.map(str::to_owned),
             intervals,
             processes: self.causes(&pressure.totals, CAUSES_KEPT),
-            left_out: pressure.left_out(),
+            left_out: pressure.left_out() + counted.left_out(),
             lacks: lacking(&wanted),
+        }
+    }
+
+    /// Intervals of direct reclaim: by events, or if the trace has none, by counters.
+    fn direct_reclaim(&self) -> &Spans {
+        let found = self.found;
+        if found.facts.has_reclaim {
+            &found.pressure.direct_reclaim
+        } else {
+            &found.counted.direct_reclaim
         }
     }
 
@@ -333,10 +350,21 @@ impl Writer<'_> {
             kind,
             start_s: self.at(span.from_ns),
             end_s: self.at(span.to_ns),
-            busy_s: seconds(sum.time_ns),
+            busy_s: (sum.time_ns > 0 || self.has_times(kind)).then(|| seconds(sum.time_ns)),
             bytes: sum.bytes,
             stalled_share: span.share,
             processes: self.causes(&span.amounts, PROCESSES_KEPT),
+        }
+    }
+
+    /// Whether intervals of a kind are from events, whose times are known, and not from counters.
+    fn has_times(&self, kind: IntervalKind) -> bool {
+        let (facts, schedule) = (self.found.facts, &self.found.schedule);
+        match kind {
+            IntervalKind::DirectReclaim => facts.has_reclaim,
+            IntervalKind::Kswapd => facts.has_reclaim || schedule.has_switches(),
+            IntervalKind::Refaults => facts.has_reads && facts.has_evictions,
+            IntervalKind::Thrashing => facts.has_reclaim || schedule.has_switches(),
         }
     }
 

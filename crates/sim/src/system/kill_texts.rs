@@ -18,6 +18,10 @@ pub struct LoggedKill {
     pub reason_number: Option<i32>,
     /// Free memory.
     pub free_bytes: Option<u64>,
+    /// Resident memory of the process.
+    pub resident_bytes: Option<u64>,
+    /// Swapped memory of the process.
+    pub swapped_bytes: Option<u64>,
 }
 
 /// The kill of a line; `None` if the line reports none.
@@ -50,6 +54,8 @@ fn of_lmkd(message: &[u8]) -> Option<LoggedKill> {
         name: name.to_vec(),
         adj: adj.and_then(|adj| i32::try_from(adj).ok()),
         reason: reason.to_vec(),
+        resident_bytes: after(rest, b" to free ").and_then(kib),
+        swapped_bytes: after(rest, b"kB rss, ").and_then(kib),
         ..LoggedKill::default()
     })
 }
@@ -60,7 +66,7 @@ fn of_killinfo(message: &[u8]) -> Option<LoggedKill> {
     let mut fields = message.split(|&byte| byte == b',').map(number);
     let mut next = || fields.next().flatten();
     let pid = u32::try_from(next()?).ok()?;
-    let (_uid, adj, _least, _size) = (next()?, next()?, next()?, next()?);
+    let (_uid, adj, _least, size) = (next()?, next()?, next()?, next()?);
     let reason = next().and_then(|reason| i32::try_from(reason).ok());
     let free = next().and_then(|free| u64::try_from(free).ok());
     Some(LoggedKill {
@@ -69,6 +75,7 @@ fn of_killinfo(message: &[u8]) -> Option<LoggedKill> {
         adj: i32::try_from(adj).ok(),
         reason_number: reason,
         free_bytes: free.map(|free| free.saturating_mul(1024)),
+        resident_bytes: u64::try_from(size).ok().map(|size| size.saturating_mul(1024)),
         ..LoggedKill::default()
     })
 }
@@ -109,6 +116,50 @@ fn of_activity_manager(message: &[u8]) -> Option<LoggedKill> {
     })
 }
 
+/// The death of a process as ActivityManager notices it: `Process NAME (pid PID) has died[: STATE]`, and
+/// am_proc_died with user, pid, name, adj and state. Without a mark of a kill, something else killed it, or it
+/// ended by itself.
+pub fn logged_death(tag: &[u8], message: &[u8]) -> Option<LoggedKill> {
+    if tag == b"am_proc_died" {
+        let mut fields = message.split(|&byte| byte == b',').skip(1);
+        let mut next = || fields.next();
+        return Some(LoggedKill {
+            source: "am_proc_died",
+            pid: u32::try_from(number(next()?)?).ok()?,
+            name: next()?.to_vec(),
+            adj: next().and_then(number).and_then(|adj| i32::try_from(adj).ok()),
+            ..LoggedKill::default()
+        });
+    }
+    let rest = message.strip_prefix(b"Process ").filter(|_| tag == b"ActivityManager")?;
+    let end = memchr::memmem::rfind(rest, b") has died")?;
+    let open = memchr::memmem::rfind(&rest[..end], b" (pid ")?;
+    Some(LoggedKill {
+        source: "died-log",
+        pid: u32::try_from(number(&rest[open + 6..end])?).ok()?,
+        name: rest[..open].to_vec(),
+        ..LoggedKill::default()
+    })
+}
+
+/// The process that crashed by itself, as the log has it: am_crash begins with its pid, and AndroidRuntime writes
+/// `Process: NAME, PID: PID`.
+pub fn logged_crash(tag: &[u8], message: &[u8]) -> Option<u32> {
+    let pid = match tag {
+        b"am_crash" => number(message)?,
+        b"AndroidRuntime" if message.starts_with(b"Process: ") => {
+            number(after(message, b", PID: ")?)?
+        }
+        _ => return None,
+    };
+    u32::try_from(pid).ok()
+}
+
+/// The number of KiB at the beginning of a text, in bytes.
+fn kib(text: &[u8]) -> Option<u64> {
+    Some(u64::try_from(number(text)?).ok()?.saturating_mul(1024))
+}
+
 /// The place of `word` in `text`.
 fn memmem(text: &[u8], word: &[u8]) -> Option<usize> {
     memchr::memmem::find(text, word)
@@ -142,6 +193,10 @@ mod tests {
         .unwrap();
         assert_eq!((found.pid, &found.name[..], found.adj), (4242, &b"com.a"[..], Some(905)));
         assert_eq!(found.reason, b"low watermark is breached and swap is low");
+        assert_eq!(
+            (found.resident_bytes, found.swapped_bytes),
+            (Some(51200 << 10), Some(100 << 10))
+        );
         let old = logged_kill(b"lowmemorykiller", b"Killing 'com.b' (17), adj 906").unwrap();
         assert_eq!((old.pid, old.adj, old.reason.len()), (17, Some(906), 0));
         let event = logged_kill(b"killinfo", b"4242,10124,905,900,51200,8,2048,1,2").unwrap();
@@ -153,6 +208,28 @@ mod tests {
         let line = logged_kill(b"ActivityManager", line).unwrap();
         assert_eq!((line.pid, &line.name[..]), (99, &b"com.d:remote"[..]));
         assert_eq!((line.adj, &line.reason[..]), (Some(935), &b"empty #17"[..]));
+    }
+
+    #[test]
+    fn deaths_and_crashes_are_read() {
+        let line = b"Process com.a:remote (pid 12236) has died: cch CRE";
+        let death = logged_death(b"ActivityManager", line).unwrap();
+        assert_eq!((death.pid, &death.name[..]), (12236, &b"com.a:remote"[..]));
+        let death = logged_death(b"am_proc_died", b"0,5,com.a,900,17").unwrap();
+        assert_eq!((death.pid, &death.name[..], death.adj), (5, &b"com.a"[..], Some(900)));
+        let odd = b"Process a (pid 1) has died (pid 7) has died";
+        assert_eq!(logged_death(b"ActivityManager", odd).unwrap().pid, 7);
+        for (tag, message) in [
+            (&b"ActivityManager"[..], &b"Process a (pid x) has died"[..]),
+            (b"ActivityManager", b"Process ) has died"),
+            (b"am_proc_died", b"0"),
+            (b"other", b"Process a (pid 1) has died"),
+        ] {
+            assert_eq!(logged_death(tag, message), None, "{message:?}");
+        }
+        assert_eq!(logged_crash(b"am_crash", b"4242,0,com.a,0,java.lang.Error"), Some(4242));
+        assert_eq!(logged_crash(b"AndroidRuntime", b"Process: com.a, PID: 17"), Some(17));
+        assert_eq!(logged_crash(b"AndroidRuntime", b"FATAL EXCEPTION: main"), None);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Kills of processes: from lmkd's markers, from the kernel's events, and from lines of the log. One kill has
 //! several of these, which become one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use trace::system::android::{self, LMKD_KILL_COUNTER, lmkd_kill, lmkd_reason};
 use trace::system::{Event, Kind, Name, Names};
 
-use super::kill_texts::{LoggedKill, logged_kill};
+use super::kill_texts::{LoggedKill, logged_crash, logged_death, logged_kill};
 use super::memory::Meminfo;
 use super::tasks::{ProcessIndex, Tasks};
 
@@ -15,6 +15,12 @@ const KILLS_MAX: usize = 4096;
 
 /// Events of one process within this time are one kill.
 const SAME_KILL_NS: i64 = 1_000_000_000;
+
+/// The death of a process this long after its kill, as the log has it, is of that kill.
+const DEATH_NS: i64 = 60_000_000_000;
+
+/// Crashes that are remembered.
+const CRASHES_MAX: usize = 4096;
 
 /// The number of SIGKILL.
 const SIGKILL: u32 = 9;
@@ -98,6 +104,8 @@ pub struct KillFinder {
     kills: Vec<Killed>,
     /// The last kill of each pid.
     by_pid: HashMap<u32, usize>,
+    /// Processes that crashed by themselves.
+    crashed: HashSet<u32>,
     left_out: u64,
     has_sources: bool,
 }
@@ -154,8 +162,16 @@ impl KillFinder {
                 self.signal(event, tid, comm, names, tasks, memory)
             }
             Kind::Log { tag, message, .. } => {
-                let kill = logged_kill(names.bytes_of(tag), names.bytes_of(message))?;
-                self.line(event.time_ns, kill, tasks, memory)
+                let (tag, message) = (names.bytes_of(tag), names.bytes_of(message));
+                if let Some(pid) = logged_crash(tag, message)
+                    && self.crashed.len() < CRASHES_MAX
+                {
+                    self.crashed.insert(pid);
+                }
+                if let Some(kill) = logged_kill(tag, message) {
+                    return self.line(event.time_ns, kill, tasks, memory);
+                }
+                self.death(event.time_ns, logged_death(tag, message)?, tasks, memory)
             }
             _ => {
                 let (_, name) = android::mark(&event.kind)?;
@@ -200,6 +216,7 @@ impl KillFinder {
     ) -> Option<usize> {
         let killer = match line.source {
             "lmkd-log" | "killinfo" => KilledBy::Lmkd,
+            "died-log" | "am_proc_died" => KilledBy::Sender(String::new()),
             _ => KilledBy::SystemServer,
         };
         let (number, found) = self.at(time_ns, line.pid, killer, line.source, tasks, memory)?;
@@ -208,6 +225,8 @@ impl KillFinder {
         }
         found.adj = line.adj.or(found.adj);
         found.free_bytes = found.free_bytes.or(line.free_bytes);
+        found.resident_bytes = found.resident_bytes.or(line.resident_bytes);
+        found.swapped_bytes = found.swapped_bytes.or(line.swapped_bytes);
         let stated = line.reason_number.map(|number| lmkd_reason(number).to_owned());
         let in_words =
             (!line.reason.is_empty()).then(|| String::from_utf8_lossy(&line.reason).into_owned());
@@ -215,6 +234,28 @@ impl KillFinder {
             found.reason = stated.or(in_words);
         }
         self.is_new(number)
+    }
+
+    /// A death in the log: of a kill before, of a crash, or else a kill by an unknown killer.
+    fn death(
+        &mut self,
+        time_ns: i64,
+        death: LoggedKill,
+        tasks: &Tasks,
+        memory: Meminfo,
+    ) -> Option<usize> {
+        if self.crashed.remove(&death.pid) {
+            return None;
+        }
+        let known = self.by_pid.get(&death.pid).map(|&number| &mut self.kills[number]);
+        if let Some(kill) = known.filter(|kill| time_ns.saturating_sub(kill.time_ns) <= DEATH_NS) {
+            if !kill.sources.contains(&death.source) {
+                kill.sources.push(death.source);
+            }
+            kill.adj = kill.adj.or(death.adj);
+            return None;
+        }
+        self.line(time_ns, death, tasks, memory)
     }
 
     fn is_new(&self, number: usize) -> Option<usize> {

@@ -6,6 +6,7 @@
 
 mod analyzer;
 mod answers;
+mod counted;
 mod evicted;
 mod judge;
 mod kill_texts;

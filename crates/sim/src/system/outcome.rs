@@ -179,9 +179,9 @@ pub struct TraceKill {
     pub free_bytes: Option<u64>,
     /// Available memory by the last sample before.
     pub available_bytes: Option<u64>,
-    /// Resident memory of the victim by the last event before.
+    /// Resident memory of the victim by the last event before, or as the killer states it.
     pub resident_bytes: Option<u64>,
-    /// Swapped memory of the victim by the last event before.
+    /// Swapped memory of the victim by the last event before, or as the killer states it.
     pub swapped_bytes: Option<u64>,
     /// Time from the kill until all threads of the process had ended.
     pub death_s: Option<f64>,
@@ -213,7 +213,8 @@ pub struct PressureFound {
     pub direct_reclaim_s: Option<f64>,
     /// Time in which kswapd was awake, or ran if the trace does not say when it woke.
     pub kswapd_s: Option<f64>,
-    /// Bytes of the page cache that were read again after they had left it.
+    /// Bytes that were read again after they had left memory: of the page cache by its events, or of files and
+    /// anonymous memory by the counters of /proc/vmstat.
     pub refault_bytes: Option<u64>,
     /// Time that threads waited for such bytes, summed.
     pub refault_wait_s: Option<f64>,
@@ -254,10 +255,11 @@ pub struct Interval {
     pub start_s: f64,
     /// End of the interval.
     pub end_s: f64,
-    /// Time of all threads that took part, summed.
+    /// Time of all threads that had a part, summed; null if the interval is known by counters only, as from
+    /// /proc/vmstat.
     #[schemars(range(min = 0))]
-    pub busy_s: f64,
-    /// Bytes read again, or that processes took meanwhile.
+    pub busy_s: Option<f64>,
+    /// Bytes read again, or that processes took meanwhile; by counters, the bytes reclaimed.
     pub bytes: u64,
     /// The largest share of time in which some task stalled for memory (PSI).
     pub stalled_share: Option<f64>,

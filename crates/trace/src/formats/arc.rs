@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     summary: "text of the ARC paper's traces (.lis): runs of blocks",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

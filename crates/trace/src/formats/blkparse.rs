@@ -17,6 +17,7 @@ pub const FORMAT: Format = Format {
     summary: "text of blkparse(1): block requests",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     summary: "binary per-CPU files of blktrace(8): block requests",
     has_columns: false,
     has_parts: true,
+    has_accesses: true,
     sniff,
     open,
 };

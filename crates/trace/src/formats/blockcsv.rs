@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     summary: "CSV with a header line: block requests or object accesses",
     has_columns: true,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

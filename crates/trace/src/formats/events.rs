@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     summary: "our CSV of page-outs, page-ins, evictions, requests and exits",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

@@ -1,83 +1,65 @@
-//! `ftrace`: the text of tracefs, of `trace-cmd report`, and of systrace HTML.
+//! `ftrace`: the text of tracefs, of `trace-cmd report`, of `perf script`, and of systrace HTML
+//! ([`crate::system::formats::ftrace`]).
 //!
-//! A line is `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: ARGUMENTS`; the group id and the flags (four,
-//! five or more letters) may be absent (trace_print_context in kernel/trace/trace_output.c). Only
-//! block requests become accesses; every event is counted by name. In HTML, the trace lies inside
-//! `<script class="trace-data">`; scripts of this class with a list of processes are skipped.
+//! Block requests are read here without a detour over events, for speed; with `--as swap`, and if the file has no
+//! requests but pages of files, it is read as a system trace.
 
-use memchr::memmem;
 use types::ProcessId;
 
-use super::requests::{EXPECTED_LENGTH, operation_of_rwbs, sectors_to_bytes};
+use super::requests::{EXPECTED_LENGTH, sectors_to_bytes};
+use super::system_records;
 use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{Operation, Record, RecordReader, Stage, Traits};
-use crate::sniff::{Confidence, head_lines};
-use crate::text::{SECOND_NS, skip_blanks, take_decimal, take_time, take_word};
+use crate::record::{Record, RecordReader, Stage, Traits};
+use crate::system::formats::ftrace::{
+    self, DROPPED, Decoded, EXPECTED_LINE, LineDecoder, LineHeader, Note, OVERWRITTEN, Place,
+    Request, note, split_header,
+};
+use crate::system::{Contents, Event, Facts, Tally};
+use crate::text::skip_blanks;
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
     name: "ftrace",
-    summary: "tracefs text, trace-cmd report text and systrace HTML: block requests",
+    summary: "text of tracefs, trace-cmd report and perf script, systrace HTML: block requests, \
+              pages of files, kernel events",
     has_columns: false,
     has_parts: false,
-    sniff,
+    has_accesses: true,
+    sniff: ftrace::sniff,
     open,
 };
 
-/// Marks in the first bytes of the HTML pages of systrace and its successors. The trace itself follows
-/// after megabytes of scripts.
-const PAGE_MARKS: [&[u8]; 4] =
-    [b"class=\"trace-data\"", b"Android System Trace", b"trace-viewer", b"systrace"];
-
-fn sniff(head: &[u8]) -> Confidence {
-    if is_html(head) {
-        let is_marked = PAGE_MARKS.iter().any(|mark| memmem::find(head, mark).is_some());
-        return Confidence::Likely.when(is_marked);
+fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
+    if system_records::is_of_pages(&mut input, options, ftrace::open)? {
+        return system_records::of_pages(input, ftrace::open);
     }
-    if head.starts_with(b"# tracer:") {
-        return Confidence::Certain;
-    }
-    let lines = head_lines(head, 100);
-    let good = lines.iter().filter(|line| split_header(line).is_some()).count();
-    Confidence::Likely.when(good > 0 && good * 2 >= lines.len())
-}
-
-fn is_html(head: &[u8]) -> bool {
-    let head = head.trim_ascii_start();
-    head.get(..9).is_some_and(|start| start.eq_ignore_ascii_case(b"<!doctype"))
-        || head.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"<html"))
-}
-
-fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
-    let place = if is_html(input.held()) { Place::Page } else { Place::Trace };
-    let parser = Ftrace { place, process_last: None };
+    let parser = Ftrace {
+        place: Place::of(input.held()),
+        process_last: None,
+        decoder: LineDecoder::default(),
+        events: Vec::new(),
+        facts: Facts::default(),
+        requests: 0,
+        completions: 0,
+    };
     Ok(Box::new(TextReader::new(Lines::new(input), parser)))
 }
-
-/// What the lines at the current position of the file contain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Lines of the trace, to the end of the file.
-    Trace,
-    /// HTML around the trace.
-    Page,
-    /// Lines of the trace until the script ends.
-    Script,
-    /// The list of processes, which systrace puts into a separate script, until that script ends.
-    ProcessList,
-}
-
-/// The line above systrace's list of processes.
-const PROCESS_LIST: &[u8] = b"PROCESS DUMP";
 
 struct Ftrace {
     place: Place,
     /// Pid, comm and process of the last line.
     process_last: Option<(u32, Vec<u8>, ProcessId)>,
+    decoder: LineDecoder,
+    /// Events of a line that is no block request.
+    events: Vec<Event>,
+    facts: Facts,
+    /// Requests and completions of the current lines, which are not in `facts` yet.
+    requests: u64,
+    completions: u64,
 }
 
 impl LineParser for Ftrace {
@@ -87,7 +69,7 @@ impl LineParser for Ftrace {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
-        if self.place != Place::Trace && self.is_page(line) {
+        if !matches!(self.place.follow(line), Some(Place::Trace | Place::Script)) {
             return Ok(());
         }
         let Some(header) = split_header(line) else {
@@ -95,6 +77,7 @@ impl LineParser for Ftrace {
         };
         ledger.see(header.event, 1);
         let Some(stage) = stage_of(header.event) else {
+            self.other_event(&header, ledger);
             return Ok(());
         };
         let request = Request::parse(header.arguments)
@@ -108,7 +91,21 @@ impl LineParser for Ftrace {
             stage,
             ..Record::new(request.operation, request.sector)
         });
+        match stage {
+            Stage::Complete => self.completions += 1,
+            _ => self.requests += 1,
+        }
         Ok(())
+    }
+
+    fn end_block(&mut self, ledger: &mut Ledger) {
+        self.facts.add_count("block_request", std::mem::take(&mut self.requests));
+        self.facts.add_count("block_complete", std::mem::take(&mut self.completions));
+        let contents = Contents::new(&Tally::default(), self.facts.take_counts());
+        match &mut ledger.system {
+            Some(known) => known.join(contents),
+            none => *none = Some(contents),
+        }
     }
 
     fn traits(&self) -> Traits {
@@ -117,22 +114,14 @@ impl LineParser for Ftrace {
 }
 
 impl Ftrace {
-    /// Follows the HTML around the trace; true if this line belongs to it.
-    fn is_page(&mut self, line: &[u8]) -> bool {
-        if matches!(self.place, Place::Script | Place::ProcessList) {
-            if memmem::find(line, b"</script").is_some() && split_header(line).is_none() {
-                self.place = Place::Page;
-            } else if line.trim_ascii() == PROCESS_LIST {
-                self.place = Place::ProcessList;
-            }
-            return self.place != Place::Script;
+    /// Counts what the event of a line says.
+    fn other_event(&mut self, header: &LineHeader<'_>, ledger: &mut Ledger) {
+        if self.decoder.decode(header, &mut self.events) == Decoded::Incomplete {
+            ledger.lose(ftrace::INCOMPLETE, 1);
         }
-        if line.trim_ascii_start().starts_with(b"<script")
-            && memmem::find(line, b"class=\"trace-data\"").is_some()
-        {
-            self.place = Place::Script;
+        for event in self.events.drain(..) {
+            self.facts.add(&event, self.decoder.names());
         }
-        true
     }
 
     fn process(&mut self, header: &LineHeader<'_>, ledger: &mut Ledger) -> ProcessId {
@@ -156,42 +145,14 @@ impl Ftrace {
     }
 }
 
-/// A line that records no event: a comment, a note of losses, or a bad one.
+/// A line that records no event.
 fn other_line(line: &[u8], ledger: &mut Ledger) -> Result<(), Expected> {
-    let line = line.trim_ascii();
-    if let Some(counts) = line.strip_prefix(b"# entries-in-buffer/entries-written:") {
-        let counts = take_decimal(skip_blanks(counts));
-        if let Some((held, [b'/', written @ ..])) = counts
-            && let Some((written, _)) = take_decimal(written)
-        {
-            ledger.lose("events overwritten in the ring buffer", written.saturating_sub(held));
-        }
-        return Ok(());
+    match note(line).ok_or(EXPECTED_LINE)? {
+        Note::Comment => {}
+        Note::Overwritten(count) => ledger.lose(OVERWRITTEN, count),
+        Note::Dropped(count) => ledger.lose(DROPPED, count),
     }
-    if let Some(count) = loss_of(line) {
-        ledger.lose("events that the kernel dropped", count);
-        return Ok(());
-    }
-    let is_note = line.is_empty()
-        || line.starts_with(b"#")
-        || line.starts_with(b"version = ")
-        || line.starts_with(b"cpus=")
-        || (line.starts_with(b"CPU ") && line.ends_with(b" is empty"))
-        || line == b"TRACE:"
-        // The JSON in the second trace-data script of systrace.
-        || line.starts_with(b"{\"traceEvents\"");
-    if is_note { Ok(()) } else { Err(EXPECTED_LINE) }
-}
-
-const EXPECTED_LINE: Expected = Expected("`COMM-PID [CPU] FLAGS TIME: EVENT: ...`");
-
-/// The count in `CPU:3 [LOST 12 EVENTS]` (tracefs) or `CPU:3 [12 EVENTS DROPPED]` (trace-cmd).
-fn loss_of(line: &[u8]) -> Option<u64> {
-    let (_, rest) = take_decimal(line.strip_prefix(b"CPU:")?)?;
-    let rest = rest.strip_prefix(b" [")?;
-    let rest = rest.strip_prefix(b"LOST ").unwrap_or(rest);
-    let (count, rest) = take_decimal(rest)?;
-    rest.starts_with(b" EVENTS").then_some(count)
+    Ok(())
 }
 
 /// The stage of a request that an event records.
@@ -205,167 +166,12 @@ fn stage_of(event: &[u8]) -> Option<Stage> {
     }
 }
 
-/// The part of a line before the event's arguments.
-#[derive(Debug, PartialEq, Eq)]
-struct LineHeader<'line> {
-    /// Command name with its leading blanks.
-    comm: &'line [u8],
-    pid: u32,
-    tgid: Option<u32>,
-    time_ns: i64,
-    event: &'line [u8],
-    arguments: &'line [u8],
-}
-
-/// Width of the command name in an untrimmed line, and its maximum length.
-const COMM_WIDTH: usize = 16;
-
-/// Splits a line at the dash before its pid. A command may contain dashes, digits, brackets and even text
-/// that looks like a header. But it has at most 16 bytes, and the last header that begins within them is
-/// the line's own.
-fn split_header(line: &[u8]) -> Option<LineHeader<'_>> {
-    if line.get(COMM_WIDTH) == Some(&b'-')
-        && let Some(header) = header_at(line, COMM_WIDTH)
-    {
-        return Some(header);
-    }
-    let within = &line[..line.len().min(COMM_WIDTH)];
-    let mut ends = memchr::memrchr_iter(b'-', within);
-    ends.find_map(|dash| header_at(line, dash)).or_else(|| {
-        // A line with more indentation than the kernel writes.
-        let after = line.get(COMM_WIDTH..line.len().min(4 * COMM_WIDTH))?;
-        memchr::memchr_iter(b'-', after).find_map(|dash| header_at(line, COMM_WIDTH + dash))
-    })
-}
-
-#[inline]
-fn header_at(line: &[u8], dash: usize) -> Option<LineHeader<'_>> {
-    let (pid, rest) = take_decimal(&line[dash + 1..])?;
-    let mut rest = skip_blanks(rest);
-    let mut tgid = None;
-    if let [b'(', group @ ..] = rest {
-        let close = memchr::memchr(b')', group.get(..16).unwrap_or(group))?;
-        tgid = take_decimal(skip_blanks(&group[..close])).map(|(tgid, _)| tgid);
-        rest = skip_blanks(&group[close + 1..]);
-    }
-    let (_, rest) = take_decimal(rest.strip_prefix(b"[")?)?;
-    let rest = skip_blanks(rest.strip_prefix(b"]")?);
-    let (time_ns, rest) = match take_time(rest, SECOND_NS) {
-        Some((time_ns, rest)) if rest.starts_with(b":") => (time_ns, rest),
-        // Flags: letters, dots, digits and signs without a blank.
-        _ => take_time(skip_blanks(take_word(rest)?.1), SECOND_NS)?,
-    };
-    let rest = skip_blanks(rest.strip_prefix(b":")?);
-    let colon = memchr::memchr2(b':', b' ', rest)?;
-    if colon == 0 || rest[colon] != b':' {
-        return None;
-    }
-    Some(LineHeader {
-        comm: &line[..dash],
-        pid: u32::try_from(pid).ok()?,
-        tgid: tgid.and_then(|tgid| u32::try_from(tgid).ok()),
-        time_ns,
-        event: &rest[..colon],
-        arguments: &rest[colon + 1..],
-    })
-}
-
-/// The arguments of a block event.
-struct Request<'line> {
-    device: &'line [u8],
-    operation: Operation,
-    sector: u64,
-    sectors: u64,
-}
-
-impl Request<'_> {
-    /// Reads `8,0 W 4096 () 1234 + 8 ...`; the byte count and the command are absent from
-    /// block_bio_queue, and the byte count from block_rq_complete.
-    #[inline]
-    fn parse(arguments: &[u8]) -> Option<Request<'_>> {
-        let numbers = skip_blanks(arguments);
-        let (_, minor) = take_decimal(numbers)?;
-        let (_, rest) = take_decimal(minor.strip_prefix(b",")?)?;
-        let device = &numbers[..numbers.len() - rest.len()];
-        if !matches!(rest, [b' ' | b'\t', ..]) {
-            return None;
-        }
-        let (rwbs, rest) = take_word(rest)?;
-        let operation = operation_of_rwbs(rwbs)?;
-        let mut rest = skip_blanks(rest);
-        let (mut sector, after) = match take_decimal(rest) {
-            Some((number, after)) => (Some(number), skip_blanks(after)),
-            None => (None, rest),
-        };
-        rest = after;
-        if let [b'(', command @ ..] = rest {
-            // Most requests have no command and need no search.
-            let end = if command.starts_with(b")") { 0 } else { memchr::memchr(b')', command)? };
-            rest = skip_blanks(&command[end + 1..]);
-            let (number, after) = take_decimal(rest)?;
-            sector = Some(number);
-            rest = skip_blanks(after);
-        }
-        let (sectors, _) = take_decimal(skip_blanks(rest.strip_prefix(b"+")?))?;
-        Some(Request { device, operation, sector: sector?, sectors })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::formats::tests::read_text;
-
-    fn header(line: &str) -> (String, u32, Option<u32>, i64, String) {
-        let header = split_header(line.as_bytes()).unwrap_or_else(|| panic!("no header: {line}"));
-        (
-            String::from_utf8_lossy(skip_blanks(header.comm)).into(),
-            header.pid,
-            header.tgid,
-            header.time_ns,
-            String::from_utf8_lossy(header.event).into(),
-        )
-    }
-
-    #[test]
-    fn every_layout_of_the_header_is_read() {
-        let expected = |comm: &str, tgid| (comm.to_owned(), 7, tgid, 1_500_000_000, "e".to_owned());
-        assert_eq!(
-            header("             cat-7       [001] .....  1.500000: e: x"),
-            expected("cat", None)
-        );
-        assert_eq!(
-            header("             cat-7       [001] d..1  1.500000: e: x"),
-            expected("cat", None)
-        );
-        assert_eq!(
-            header("             cat-7       [001] dNh3...  1.5: e: x"),
-            expected("cat", None)
-        );
-        assert_eq!(
-            header("             cat-7     [001]     1.500000: e:   x"),
-            expected("cat", None)
-        );
-        assert_eq!(
-            header("   cat-7       (  99) [001] d..1  1.500000: e: x"),
-            expected("cat", Some(99))
-        );
-        assert_eq!(
-            header("   cat-7       (-----) [001] d..1  1.500000: e: x"),
-            expected("cat", None)
-        );
-        assert_eq!(header("cat-7 [001] 1.500000: e:"), expected("cat", None));
-        assert_eq!(header("           <...>-7     [001] ....  1.5: e: x"), expected("<...>", None));
-    }
-
-    #[test]
-    fn hostile_names_are_read_as_names() {
-        for comm in ["\") Z (\"", "a-1 [0] 1.1: x:", "-1", "a b-2", "[1] 2.2: e:", "- 5 -", "()"] {
-            let line = format!("{comm:>16}-7       [001] .....  1.500000: e: a-9 [2] 3.3: f: y");
-            assert_eq!(header(&line).0, comm.trim_start(), "{line}");
-            assert_eq!(header(&line).1, 7);
-        }
-    }
+    use crate::record::Operation;
+    use crate::sniff::Confidence;
 
     #[test]
     fn block_events_become_requests() {
@@ -376,7 +182,7 @@ mod tests {
 CPU:1 [LOST 4 EVENTS]
  cat-7     [001] .....  1.000003: block_bio_queue: 8,1 WS 16 + 24 [cat]
  cat-7     [001] .....  1.000004: block_rq_issue: 8,1 N 0 (12 01 00) 18446744073709551615 + 0 [x]
- cat-7     [001] .....  1.000005: sched_switch: a ==> b
+ cat-7     [001] .....  1.000005: sched_switch: a:1 [120] R ==> b:2 [120]
  cat-7     [001] .....  1.000006: block_rq_issue: 8,1 broken
 nonsense
 ";
@@ -404,8 +210,8 @@ nonsense
 
     #[test]
     fn a_page_without_a_trace_is_not_recognised() {
-        assert_eq!(sniff(b"<!DOCTYPE html><title>Not found</title>"), Confidence::No);
-        assert_eq!(sniff(b"<html><title>Android System Trace</title>"), Confidence::Likely);
+        assert_eq!(ftrace::sniff(b"<!DOCTYPE html><title>Not found</title>"), Confidence::No);
+        assert_eq!(ftrace::sniff(b"<html><title>Android System Trace</title>"), Confidence::Likely);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub const FORMAT: Format = Format {
     summary: "text with one object id a line, numeric or not",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

@@ -10,10 +10,12 @@ mod csv_hint;
 mod events;
 mod ftrace;
 mod ids;
+mod logcat;
 mod msr;
 mod oracle;
 mod perfetto;
 mod pgw;
+mod procfs;
 mod recording;
 mod requests;
 mod swap_events;
@@ -99,6 +101,8 @@ pub struct Format {
     pub has_columns: bool,
     /// Whether a recording consists of several files that differ in the number at the end of their names.
     pub has_parts: bool,
+    /// Whether a recording has accesses to import; a log has none, and `info` reads it for what it tells.
+    pub has_accesses: bool,
     /// Judges by the first bytes how surely a recording has this format.
     pub sniff: Sniff,
     /// Opens a reader on an input at its beginning.
@@ -129,6 +133,8 @@ pub const CATALOG: &[Format] = &[
     ftrace::FORMAT,
     perfetto::FORMAT,
     tracedat::FORMAT,
+    logcat::FORMAT,
+    procfs::FORMAT,
     blkparse::FORMAT,
     msr::FORMAT,
     vscsi::FORMAT,

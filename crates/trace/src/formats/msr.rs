@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
     summary: "CSV of the Microsoft Research Cambridge block traces",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     summary: "libCacheSim oracleGeneral: object requests without operations",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

@@ -14,6 +14,7 @@ pub const FORMAT: Format = Format {
     summary: "traces of Perfetto: block requests, pages of files, kernel events",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff: perfetto::sniff,
     open,
 };

@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     summary: "the layout of an early recorder, as in examples/: swap by owner and address",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

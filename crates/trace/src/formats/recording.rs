@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     summary: "what pagewise-agent records on a device, by owner and address",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

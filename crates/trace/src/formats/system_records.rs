@@ -7,13 +7,13 @@ use types::{EventFlags, ProcessId};
 
 use super::ReadOptions;
 use super::requests::{believed, device_name, sectors_to_bytes};
-use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Stage, Traits};
 use crate::system::{
     BlockRequest, BlockStage, Contents, Event, Facts, Kind, Name, Sorted, SystemReader, Tally,
 };
+use crate::{Error, ErrorKind, Position};
 
 /// Records per call of `read`, and one event's more.
 const RECORDS_PER_READ: usize = 1 << 14;
@@ -26,32 +26,39 @@ const THREADS_MAX: usize = 1 << 20;
 
 type Open = fn(Input) -> Result<Box<dyn SystemReader>, Error>;
 
-/// Opens the records of a system trace; `open_ahead` opens a reader to look at the beginning. Without a mapping, the file's events decide: requests make it a block
-/// trace, and otherwise pages of files a swap trace.
+/// Opens the records of a system trace; `open_ahead` opens a reader to look at the beginning. Without a mapping,
+/// the file's events decide: requests make it a block trace, and otherwise pages of files a swap trace.
 pub(super) fn open(
     mut input: Input,
     options: &ReadOptions,
     open: Open,
     open_ahead: Open,
 ) -> Result<Box<dyn RecordReader>, Error> {
-    let is_of_pages = match options.mapping {
-        Some(Mapping::Block | Mapping::Objects) => false,
-        mapping => {
-            let ahead = input.again()?;
-            let found = look_ahead(ahead, open_ahead, mapping == Some(Mapping::Swap));
-            found.has_pages && (mapping.is_some() || !found.has_requests)
-        }
+    let is_of_pages = is_of_pages(&mut input, options, open_ahead)?;
+    Ok(Box::new(SystemRecords::new(open(input)?, is_of_pages)))
+}
+
+/// Opens the pages of files of a system trace.
+pub(super) fn of_pages(input: Input, open: Open) -> Result<Box<dyn RecordReader>, Error> {
+    Ok(Box::new(SystemRecords::new(open(input)?, true)))
+}
+
+/// Whether the mapping, or else the beginning of the file, asks for pages of files, not for requests.
+///
+/// # Errors
+/// If the input cannot be read twice.
+pub(super) fn is_of_pages(
+    input: &mut Input,
+    options: &ReadOptions,
+    open_ahead: Open,
+) -> Result<bool, Error> {
+    let mapping = match options.mapping {
+        Some(Mapping::Block | Mapping::Objects) => return Ok(false),
+        mapping => mapping,
     };
-    Ok(Box::new(SystemRecords {
-        reader: Sorted::new(open(input)?),
-        is_of_pages,
-        events: Vec::new(),
-        taken: 0,
-        is_read: false,
-        tally: Tally::default(),
-        facts: Facts::default(),
-        threads: HashMap::new(),
-    }))
+    let ahead = input.again()?;
+    let found = look_ahead(ahead, open_ahead, mapping == Some(Mapping::Swap));
+    Ok(found.has_pages && (mapping.is_some() || !found.has_requests))
 }
 
 /// What the beginning of a file has.
@@ -107,6 +114,7 @@ impl RecordReader for SystemRecords {
             self.events.clear();
             self.taken = 0;
             self.is_read = !self.reader.read(&mut self.events, &mut self.tally)?;
+            self.refuse_rejects(ledger)?;
         }
         let full = records.len() + RECORDS_PER_READ;
         while let Some(&event) = self.events.get(self.taken)
@@ -125,6 +133,19 @@ impl RecordReader for SystemRecords {
 }
 
 impl SystemRecords {
+    fn new(reader: Box<dyn SystemReader>, is_of_pages: bool) -> SystemRecords {
+        SystemRecords {
+            reader: Sorted::new(reader),
+            is_of_pages,
+            events: Vec::new(),
+            taken: 0,
+            is_read: false,
+            tally: Tally::default(),
+            facts: Facts::default(),
+            threads: HashMap::new(),
+        }
+    }
+
     fn take(&mut self, event: &Event, records: &mut Vec<Record>, ledger: &mut Ledger) {
         match event.kind {
             Kind::Thread { tid, pid, .. } => self.know(tid, pid, Name::NONE),
@@ -212,9 +233,21 @@ impl SystemRecords {
         }
     }
 
+    /// Returns the first line that could not be read as an error if the ledger is strict.
+    fn refuse_rejects(&self, ledger: &Ledger) -> Result<(), Error> {
+        let (_, [first, ..]) = self.reader.rejects() else { return Ok(()) };
+        if !ledger.is_strict() {
+            return Ok(());
+        }
+        let message = format!("expected {}, found `{}`", first.expected, first.found);
+        Err(Error::new(ErrorKind::Corrupt, &first.file, message).at(Position::Line(first.line)))
+    }
+
     /// Moves the counts into the ledger, at the end of the file.
     fn finish(&mut self, ledger: &mut Ledger) {
         let tally = std::mem::take(&mut self.tally);
+        let (rejected, rejects) = self.reader.rejects();
+        ledger.add_rejects(rejected, rejects);
         for (event, count) in tally.events() {
             ledger.see(event.as_bytes(), count);
         }

@@ -14,6 +14,7 @@ pub const FORMAT: Format = Format {
     summary: "trace.dat files of trace-cmd: block requests, pages of files, kernel events",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff: tracedat::sniff,
     open,
 };

@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     summary: "VMware vscsiStats binary (CloudPhysics): block requests",
     has_columns: false,
     has_parts: false,
+    has_accesses: true,
     sniff,
     open,
 };

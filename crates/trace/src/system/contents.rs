@@ -155,7 +155,7 @@ const QUESTIONS: [Row; 11] = [
     Row {
         question: "which processes were killed, and why",
         needs: &[(
-            &["lmkd_kill", "lowmemory_kill", "oom_kill"],
+            &["lmkd_kill", "lowmemory_kill", "oom_kill", "log_kill"],
             "atrace_apps: \"lmkd\", ftrace_events: \"oom/mark_victim\" and \
              \"oom/oom_score_adj_update\"",
         )],

@@ -143,6 +143,21 @@ pub enum Kind {
     CompactionBegin,
     /// The compaction ends (mm_compaction_end).
     CompactionEnd,
+    /// What DAMON found of a region of memory in one aggregation interval (damon_aggregated).
+    Region {
+        /// Number of the target: an address space or, of physical addresses, 0.
+        target: u64,
+        /// First address.
+        start: u64,
+        /// Address after the last.
+        end: u64,
+        /// Samples of the interval that found an access.
+        accesses: u32,
+        /// Aggregation intervals for which the region has been alike; `None` before Linux 6.
+        age: Option<u32>,
+        /// Number of regions of the target in this interval.
+        regions: u32,
+    },
     /// The kernel's OOM killer chose a victim (mark_victim).
     OomVictim {
         /// Process that is killed.

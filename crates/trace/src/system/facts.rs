@@ -24,6 +24,13 @@ impl Facts {
         }
     }
 
+    /// Counts events of one kind that are counted elsewhere.
+    pub fn add_count(&mut self, fact: &'static str, count: u64) {
+        if count > 0 {
+            *self.counts.entry(fact).or_insert(0) += count;
+        }
+    }
+
     /// Moves the counts out, by what the events say; only those that occur.
     pub fn take_counts(&mut self) -> BTreeMap<String, u64> {
         std::mem::take(&mut self.counts)
@@ -54,6 +61,7 @@ fn fact(kind: &Kind, names: &Names) -> Option<&'static str> {
         Kind::DirectReclaimBegin { .. } => "direct_reclaim",
         Kind::KswapdWake { .. } => "kswapd",
         Kind::CompactionBegin => "compaction",
+        Kind::Region { .. } => "region",
         Kind::OomVictim { .. } => "oom_kill",
         Kind::LowMemoryKill { .. } => "lowmemory_kill",
         Kind::OomScoreAdj { .. } => "oom_score_adj",
@@ -64,7 +72,7 @@ fn fact(kind: &Kind, names: &Names) -> Option<&'static str> {
         Kind::SystemCounter { source: CounterSource::Meminfo, .. } => "meminfo",
         Kind::SystemCounter { source: CounterSource::Vmstat, .. } => "vmstat",
         Kind::Pressure { .. } => "pressure",
-        Kind::Log { .. } => "log_line",
+        Kind::Log { tag, message, .. } => log_line(names.bytes_of(*tag), names.bytes_of(*message)),
         Kind::AsyncBegin { name, .. } if launch(names.bytes_of(*name)).is_some() => "launch",
         Kind::SliceBegin { name, .. } | Kind::Instant { name, .. } => {
             lmkd_kill(names.bytes_of(*name)).map(|_| "lmkd_kill")?
@@ -76,4 +84,15 @@ fn fact(kind: &Kind, names: &Names) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The fact that a line of the log counts as: a kill as lmkd or ActivityManager reports it, or any other line.
+fn log_line(tag: &[u8], message: &[u8]) -> &'static str {
+    let is_kill = match tag {
+        b"am_kill" | b"killinfo" => true,
+        b"ActivityManager" => message.starts_with(b"Killing "),
+        b"lowmemorykiller" | b"lmkd" => message.starts_with(b"Kill"),
+        _ => false,
+    };
+    if is_kill { "log_kill" } else { "log_line" }
 }

@@ -1,4 +1,4 @@
-//! System traces: recordings of a whole system by Perfetto, trace-cmd or atrace, as typed events.
+//! System traces: recordings of a whole system by Perfetto, trace-cmd, perf or atrace, as typed events.
 //!
 //! A reader of [`formats`] turns a file into [`Event`]s, in the file's order; [`Sorted`] puts them into the
 //! order of time. [`kernel`] decodes the kernel's events and the markers of userspace, so that every format

@@ -1,7 +1,7 @@
 //! The interface of every reader of system traces.
 
 use super::{Event, Names, Tally};
-use crate::Error;
+use crate::{Error, Reject};
 
 /// Reads the events of a system trace.
 pub trait SystemReader: Send {
@@ -16,6 +16,11 @@ pub trait SystemReader: Send {
 
     /// The texts that the events name. Names of earlier events stay valid.
     fn names(&self) -> &Names;
+
+    /// The number of lines that could not be read so far, and the first of them; binary formats have none.
+    fn rejects(&self) -> (u64, &[Reject]) {
+        (0, &[])
+    }
 }
 
 impl<R: SystemReader + ?Sized> SystemReader for Box<R> {
@@ -25,5 +30,9 @@ impl<R: SystemReader + ?Sized> SystemReader for Box<R> {
 
     fn names(&self) -> &Names {
         (**self).names()
+    }
+
+    fn rejects(&self) -> (u64, &[Reject]) {
+        (**self).rejects()
     }
 }

@@ -5,7 +5,7 @@
 //! older half on. A file of at most [`SORTED_EVENTS`] events is therefore sorted as a whole.
 
 use super::{Event, Names, SystemReader, Tally};
-use crate::Error;
+use crate::{Error, Reject};
 
 /// Events that are held by default: 64 MiB, and half as much again while they are sorted.
 pub const SORTED_EVENTS: usize = 1 << 20;
@@ -82,6 +82,10 @@ impl<R: SystemReader> SystemReader for Sorted<R> {
 
     fn names(&self) -> &Names {
         self.reader.names()
+    }
+
+    fn rejects(&self) -> (u64, &[Reject]) {
+        self.reader.rejects()
     }
 }
 

@@ -1,6 +1,10 @@
 //! Formats of system traces: a file and a catalog row for each.
 
+pub(crate) mod ftrace;
+pub(crate) mod logcat;
 pub(crate) mod perfetto;
+mod processes;
+pub(crate) mod procfs;
 pub(crate) mod tracedat;
 
 use crate::input::Input;
@@ -21,7 +25,8 @@ pub struct Format {
 }
 
 /// Every format. If two formats are equally sure, the first is chosen.
-pub const CATALOG: &[Format] = &[perfetto::FORMAT, tracedat::FORMAT];
+pub const CATALOG: &[Format] =
+    &[perfetto::FORMAT, tracedat::FORMAT, ftrace::FORMAT, logcat::FORMAT, procfs::FORMAT];
 
 /// The format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {

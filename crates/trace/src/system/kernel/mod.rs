@@ -81,6 +81,7 @@ pub fn decoder(event: &str) -> Option<Decoder> {
                 comm: text(fields, "comm", names),
             })
         },
+        "damon_aggregated" => region,
         "print" | "tracing_mark_write" => |fields, context, names| match fields.text("buf") {
             Some(text) => marker(text, context, names),
             None => vendor_marker(fields, names),
@@ -308,6 +309,19 @@ fn rss(fields: &dyn Fields, _: Context, _: &mut Names) -> Option<Kind> {
         is_current: fields.number("curr").map(|current| current != 0),
         member,
         bytes: fields.number("size")?,
+    })
+}
+
+/// A region of DAMON; a region without addresses is none.
+fn region(fields: &dyn Fields, _: Context, _: &mut Names) -> Option<Kind> {
+    let (start, end) = (fields.number("start")? as u64, fields.number("end")? as u64);
+    (start < end).then_some(Kind::Region {
+        target: fields.number("target_id")? as u64,
+        start,
+        end,
+        accesses: number(fields, "nr_accesses")?,
+        age: number(fields, "age"),
+        regions: number(fields, "nr_regions")?,
     })
 }
 
