@@ -201,6 +201,8 @@ fn make_file(path: &Path, bytes: u64, tier: Tier) -> Result<OwnedFd, Error> {
     })?;
     let mut incomplete = Incomplete(Some(path));
     let kind = fstatfs(&file).map_err(|error| refused(path, &error))?.f_type;
+    #[allow(clippy::useless_conversion, reason = "the type has 32 bits on 32-bit ARM")]
+    let kind = i64::from(kind);
     if IN_MEMORY.contains(&kind) {
         return Err(refused(
             path,
