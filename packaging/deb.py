@@ -28,6 +28,8 @@ from textwrap import wrap
 ROOT = Path(__file__).resolve().parents[1]
 WHEEL_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 MAINTAINER = "pagewise developers <noreply@pagewise.example>"
+EXPECTED = ("embedded-library", "statically-linked-binary")
+"""What lintian calls errors of a program without shared libraries."""
 PYTHON = "usr/lib/pagewise/python"
 PROGRAM = f"""\
 #!/usr/bin/python3 -I
@@ -123,6 +125,10 @@ def agent(tree: Path, program: Path, libraries: Path) -> None:
         placed(own / library.name, library.read_bytes(), 0o644)
     for unit in sorted((ROOT / "packaging").glob("*.service")):
         placed(tree / "lib/systemd/system" / unit.name, unit.read_bytes(), 0o644)
+    # The program also runs where no library is (docs/install.md), so it contains its own.
+    overrides = [f"pagewise-agent: {tag} *[usr/lib/pagewise/pagewise-agent]" for tag in EXPECTED]
+    text = "\n".join([*overrides, ""])
+    placed(tree / "usr/share/lintian/overrides/pagewise-agent", text.encode(), 0o644)
     etc = tree / "etc/pagewise.d"
     for name, target in (
         ("killd.toml", etc / "killd.toml"),

@@ -27,7 +27,7 @@ def test_pipx_installs_the_wheel_and_takes_it_away(wheel: Path, tmp_path: Path) 
         versions = json.loads(inside(root, f"{bin}/pagewise --version --json"))
         assert versions["front"] == {"name": "pagewise-memory", "version": versions["core"]}
         assert versions["agent"]["version"] == versions["core"]
-        assert "granted" in inside(root, f"{bin}/pagewise-agent doctor || true")
+        assert "tracefs" in inside(root, f"{bin}/pagewise-agent doctor || true")
         inside(root, f"{bin}/pagewise-agent lazy -- true")
         examples = json.loads(inside(root, f"{bin}/pagewise list examples --json"))["examples"]
         recording = next(row["summary"] for row in examples if row["name"] == "phone-1g-long")

@@ -76,5 +76,6 @@ def test_a_static_agent_is_one_small_file(machine: str) -> None:
     ).stdout
     assert "INTERP" not in headers and "NEEDED" not in headers
     content = program.read_bytes()
-    assert b"record_swap" in content or b"recorder_bpf" in content, "no BPF programs in it"
+    if machine != "armv7":
+        assert b"record_swap" in content or b"recorder_bpf" in content, "no BPF programs in it"
     assert str(Path(__file__).parents[2]).encode() not in content
