@@ -11,6 +11,8 @@ trap 'rm -rf "$work"' EXIT
 .venv/bin/python -m wheel unpack --dest "$work" "$wheel" >/dev/null
 tree=$(echo "$work"/*-*)
 data=$tree/$(basename "$tree").data
+# The bill of materials names our crates by the folder they were built in.
+sed -i "s|path+file://$PWD/|path+file:///pagewise/|g" "$tree"/*.dist-info/sboms/*.json
 install -D -m 755 "$agent" "$data/scripts/pagewise-agent"
 install -D -m 644 -t "$data/data/lib" "$libraries"/libpagewise_*.so
 # Manual pages do not depend on the processor: an agent that runs here writes them.
