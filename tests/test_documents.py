@@ -151,8 +151,11 @@ def test_the_commands_of_a_tutorial_run(page: Path, tmp_path: Path) -> None:
             )
         assert run.returncode == 0, (words, run.stderr)
         assert (tmp_path / output).stat().st_size > 0, words
-        # The phone's flash is slower than the recorded disk, and a warning may say so.
-        diagnostics = [line for line in run.stderr.splitlines() if "keep up" not in line]
+        # The phone's flash is slower than the recorded disk, and the demo's phone is small.
+        expected = ("cannot keep up", "the advice takes at most")
+        diagnostics = [
+            line for line in run.stderr.splitlines() if not any(words in line for words in expected)
+        ]
         assert not any("warning" in line for line in diagnostics), (words, run.stderr)
 
 

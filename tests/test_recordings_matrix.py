@@ -63,6 +63,7 @@ def test_a_kind_of_swap_becomes_its_mode() -> None:
         "fast": "32MiB",
         "emulate": {"slow": "emmc-5.1"},
     }
+    assert runs["hybrid:128MiB:promote_at=swapout"]["tiers"]["options"] == {"promote_at": "swapout"}
     assert runs["hybrid:32MiB"]["storage"] == {"files": "emmc-5.1"}
     assert "storage" not in runs["swap-file"] and "budget" not in runs["no-limit"]
 

@@ -92,7 +92,7 @@ class PlannedRun:
     @property
     def name(self) -> str:
         """The name of its folder, such as ``hybrid-32MiB-40-0``."""
-        swap = self.swap.replace(":", "-")
+        swap = self.swap.replace(":", "-").replace("=", "-")
         share = "" if self.budget is None else f"-{self.budget * 100:g}"
         return f"{swap}{share}-{self.repeat}"
 
@@ -107,7 +107,8 @@ class PlannedRun:
     def plan(self, footprint_bytes: int | None) -> dict[str, Any]:
         """The plan as a dictionary; ``footprint_bytes`` is needed if the run has a budget."""
         plan = tomllib.loads((PLANS / f"{self.row.plan}.toml").read_text())
-        kind, _, argument = self.swap.partition(":")
+        kind, _, rest = self.swap.partition(":")
+        argument, _, option = rest.partition(":")
         for name in ("mode", "swap_size", "swappiness", "kill", "minfree"):
             plan.pop(name, None)
         if self.budget is not None or kind == "no-limit":
@@ -144,6 +145,9 @@ class PlannedRun:
                 raise ValueError(f"{self.row.name}: no way to swap is called {self.swap!r}")
             case _:
                 tiers: dict[str, Any] = {"policy": kind, "fast": argument or "4KiB"}
+                if option:
+                    name, _, value = option.partition("=")
+                    tiers["options"] = {name: value}
                 if is_emulated:
                     tiers["emulate"] = {"slow": self.row.storage}
                 plan |= {"mode": "tiers", "tiers": tiers, **SWAPPED}

@@ -37,6 +37,8 @@ const PRIORITY: i32 = 0;
 const POLL: Duration = Duration::from_micros(100);
 /// A step that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
+/// Requests that were sent before the server ended have come by then.
+const LAST_REQUEST_AFTER: Duration = Duration::from_secs(1);
 /// Accesses that take longer had a page to fetch.
 const FAULT_US: f64 = 5.0;
 
@@ -75,9 +77,11 @@ impl Server {
                 serve(&mut carrier, &mut memory, &seen)?;
                 polling::is_readable(carrier.descriptor(), Duration::from_millis(20));
             }
-            let mut unanswered = 0;
-            while unanswered < left && polling::is_readable(carrier.descriptor(), HANGS_AFTER) {
+            let (mut unanswered, mut patience) = (0, HANGS_AFTER);
+            while unanswered < left && polling::is_readable(carrier.descriptor(), patience) {
                 unanswered += usize::from(carrier.next()?.is_some());
+                // A program that waits for a page sends no further request.
+                patience = LAST_REQUEST_AFTER;
             }
             Ok((memory, unanswered))
         });
