@@ -2,6 +2,7 @@
 
 Of the runs with the same seed, the first run of a policy is compared with the first of another, the
 second with the second, and so on, by their start. Latencies are also a choice that S1 leaves open.
+Runs whose fast tier served at least 1 % of the reads stand for their policy, if it has such runs.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def pairs(live: Live, ours: str, baseline: str) -> list[Pair]:
     """The pairs of these policies with the same seed; each size that both have is in every pair."""
     found: dict[tuple[str, int, object], list[TierRun]] = {}
     for policy in (ours, baseline):
-        for tier in live.of(policy):
+        for tier in exercised(live, policy):
             found.setdefault((policy, tier.fast_bytes, seed(tier.run)), []).append(tier)
     of_ours, of_baseline = (
         {key[1] for key in found if key[0] == each} for each in (ours, baseline)
@@ -117,12 +118,8 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"needs {ours} and {baseline} at {sizes} sizes of the fast tier or more; the only size "
             f"of both is {format_size(largest)}"
         )
-    if idle := [tier for tier in runs if fast_hit_share(tier.counts) < HIT_SHARE_MIN]:
-        share = format_percent(fast_hit_share(idle[0].counts))
-        return (
-            f"the fast tier of {idle[0].run.name} served {share} of the reads, so it shows no "
-            "difference"
-        )
+    if idle := _idle(runs):
+        return idle
     used = [tier.used_pages_max for tier in runs if tier.used_pages_max is not None]
     if whole and len(used) < len(runs):
         return "needs runs with tiers.record = true, to see how many pages were in swap"
@@ -132,6 +129,23 @@ def missing(live: Live, ours: str, baseline: str, *, sizes: int = 1, whole: bool
             f"runs; the largest of both policies has {format_size(largest)}"
         )
     return FEW if len(found) < RUNS_MIN else ""
+
+
+def exercised(live: Live, policy: str) -> list[TierRun]:
+    """The runs with this policy whose fast tier served at least 1 % of reads; all if none did."""
+    runs = live.of(policy)
+    return [tier for tier in runs if fast_hit_share(tier.counts) >= HIT_SHARE_MIN] or runs
+
+
+def _idle(runs: Sequence[TierRun]) -> str:
+    """Names a run whose fast tier served under 1 % of the reads; empty if there is none."""
+    for tier in runs:
+        if (share := fast_hit_share(tier.counts)) < HIT_SHARE_MIN:
+            return (
+                f"the fast tier of {tier.run.name} served {format_percent(share)} of the reads, so "
+                "it shows no difference"
+            )
+    return ""
 
 
 def fast_hit_share(counts: Counts) -> float:
@@ -146,7 +160,7 @@ def verdicts(live: Live) -> list[Verdict]:
 
 def _data(live: Live, *policies: str) -> str:
     """The runs with these policies, or every run if a policy has none."""
-    found = [live.of(policy) for policy in policies]
+    found = [exercised(live, policy) for policy in policies]
     runs = [tier.run for of in found for tier in of] if all(found) else live.runs
     return ", ".join(run.name for run in runs)
 
@@ -210,7 +224,8 @@ def _launches(live: Live) -> Iterator[Verdict]:
         ("no_swap", HYBRID, live.kills, 'mode = "kill" or "minfree"', 1.5),
     ):
         check = CHECKS[name]
-        judged = [tier.run for tier in live.of(policy)]
+        tiers = exercised(live, policy)
+        judged = [tier.run for tier in tiers]
         lacking = f"the policy {policy}" if not judged else "" if other else absent
         why = f"needs runs with {lacking}" if lacking else faster
         why = why or (FEW if min(len(judged), len(other)) < RUNS_MIN else "")
@@ -223,17 +238,20 @@ def _launches(live: Live) -> Iterator[Verdict]:
             for ratio in [mean(ours.launches(2)) / mean(baseline.launches(2))]
             for choices in [(("ours", ours.name), ("other", baseline.name), ("summary", summary))]
         ]
-        yield ruled(check, data, readings, why or ("" if readings else UNANSWERED))
+        unanswered = "" if readings else UNANSWERED
+        yield ruled(check, data, readings, why or unanswered or _idle(tiers))
     yield _adaptive_launch(live, faster)
 
 
 def _adaptive_launch(live: Live, faster: str) -> Verdict:
     check = CHECKS["adaptive_launch"]
-    policies = dict.fromkeys(tier.policy for tier in live.tiers)
+    by_kind: dict[str, list[TierRun]] = {}
+    for tier in live.tiers:
+        by_kind.setdefault(tier.kind, []).append(tier)
     launched = {
-        policy: times
-        for policy in policies
-        for times in [[second for tier in live.of(policy) for second in tier.run.launches(2)]]
+        kind: times
+        for kind, tiers in by_kind.items()
+        for times in [[second for tier in tiers for second in tier.run.launches(2)]]
         if times
     }
     ours = launched.pop(ADAPTIVE, None)
@@ -241,7 +259,7 @@ def _adaptive_launch(live: Live, faster: str) -> Verdict:
     if not ours or not launched:
         why = f"needs runs with {ADAPTIVE} and other policies, with launches after the first round"
         return unmeasured(check, data, why)
-    is_single = min(len(live.of(policy)) for policy in policies) < RUNS_MIN
+    is_single = min(map(len, by_kind.values())) < RUNS_MIN
     readings = [
         Reading((("summary", summary),), ratio <= 1.05, ratio)
         for summary, mean in SUMMARIES.items()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pagewise import _core
@@ -69,11 +69,18 @@ class TierRun:
     predicted: Mapping[str, Counts] | None = None
     """By the name of the recorded run."""
     occupancy: Sequence[Occupancy] = ()
+    variant: str = ""
+    """The options in which runs of this policy differ, such as ``promote_at=swapout``."""
+
+    @property
+    def kind(self) -> str:
+        """The policy and its variant."""
+        return f"{self.policy} {self.variant}".rstrip()
 
     @property
     def label(self) -> str:
-        """The policy and the size of the fast tier."""
-        return f"{self.policy}, {format_size(self.fast_bytes)}"
+        """The policy, its variant and the size of the fast tier."""
+        return f"{self.kind}, {format_size(self.fast_bytes)}"
 
     @property
     def used_pages_max(self) -> int | None:
@@ -142,19 +149,22 @@ def read_live(
             name: trace for name, (seed, trace) in traces.items() if seed == run.plan.get("seed")
         }
         tiers.append(tier_run(run, same, output, progress))
-    by_policy = {tier.policy: tier for tier in tiers}
+    return Live(
+        with_variants(tiers), by_mode[FILE], [run for mode in KILLS for run in by_mode[mode]]
+    )
+
+
+def with_variants(tiers: Sequence[TierRun]) -> list[TierRun]:
+    """The runs with the options in which those of the same policy differ."""
+    common: dict[str, set[tuple[str, str]]] = {}
     for tier in tiers:
-        last = by_policy[tier.policy]
-        if tier.options != last.options:
-            differing = ", ".join(
-                sorted(map("=".join, tier.options.items() - last.options.items()))
-            )
-            raise UsageError(
-                f"{tier.run.folder} has {tier.policy} with {differing}, unlike {last.run.folder}",
-                path=str(tier.run.folder),
-                hint="give runs with the same tiers.options for each policy",
-            )
-    return Live(tiers, by_mode[FILE], [run for mode in KILLS for run in by_mode[mode]])
+        own = set(tier.options.items())
+        common[tier.policy] = common.get(tier.policy, own) & own
+    return [
+        replace(tier, variant=" ".join(sorted(map("=".join, own - common[tier.policy]))))
+        for tier in tiers
+        for own in [set(tier.options.items())]
+    ]
 
 
 def _tiers(run: LaunchRun) -> Mapping[str, object]:

@@ -38,7 +38,7 @@ def _row(tier: TierRun) -> Row:
     predicted = [_over(slow, counts) for counts in (tier.predicted or {}).values()]
     return {
         "run": tier.run.name,
-        "policy": tier.policy,
+        "policy": tier.kind,
         "fast tier, MiB": tier.fast_bytes / MIB,
         "emulates": emulated(tier.run),
         "fast reads": tier.counts.fast_reads,
