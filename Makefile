@@ -2,7 +2,7 @@
 # docs: builds the documentation site in build/site; it opens without a network.
 # test: all tests except those in emulated guests; test-desk and test-live are its Python parts.
 # kernel: builds Linux 6.12 with the patches of kernel/ in build/kernel, from Debian's source.
-# test-vm: the tests in emulated guests.   test-all: test and test-vm, as CI runs them.
+# test-vm: the tests in emulated guests.   test-dist: those of the site and of dist/.   test-all: all, as CI runs them.
 # build: puts the commands in .venv/bin/.   bench: compares with other tools.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: compares lazy unmapping with other allocators on real programs; needs root, takes 15 minutes.
 # tiers: measures swapd and relaunchd, also on emulated eMMC, and studies the runs; needs root, takes about 57 minutes.
@@ -16,7 +16,7 @@
 # kills: kills processes, three repeats, and studies how long that takes; needs root and a quiet machine, takes ten minutes.
 # launches: launches a filler of five sizes in ample and in short memory, and studies that; needs root, takes half an hour.
 # lab-setup: installs real applications.   lab: launches nine of them in a phone's memory, and studies that; needs root, takes 45 minutes.
-.PHONY: demo docs release test test-all test-rust test-desk test-live test-vm kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
+.PHONY: demo docs release test test-all test-rust test-desk test-live test-vm test-dist kernel check check-rust check-python build install uninstall bench bench-lazy bench-programs fuzz kills tiers recordings studies lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -43,14 +43,14 @@ test: .venv/.test-extras build
 test-all: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live
+	@$(MAKE) --no-print-directory --keep-going --output-sync=line --jobs=2 test-vm test-desk test-live test-dist
 	@tools/skipped.sh $(SKIPPED)
 
 test-rust:
 	cargo test --release --quiet --workspace --lib --bins --tests $(AGENT_FEATURES) -- --include-ignored
 
 test-desk:
-	$(PYTHON) -m pytest -q -n 2 --dist loadfile --ignore=tests/vm --ignore=tests/live
+	$(PYTHON) -m pytest -q -n 2 --dist loadfile --ignore=tests/vm --ignore=tests/live --ignore=tests/dist
 
 # Tests that change this machine run one after the other.
 test-live:
@@ -59,6 +59,10 @@ test-live:
 # Guests are emulated, each on one processor, so they run beside all other tests.
 test-vm: .venv/.test-extras build
 	$(PYTHON) -m pytest -q tests/vm
+
+# The site, and what is in dist.
+test-dist: .venv/.test-extras build
+	$(PYTHON) -m pytest -q tests/dist
 
 # A kernel with lazy unmapping, for guests; see docs/kernel.md.
 kernel:
@@ -79,7 +83,7 @@ check-python:
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal --ignore=tests/vm --ignore=tests/live
+	$(PYTHON) -m pytest -m "not slow" -q -n 2 --dist worksteal --ignore=tests/vm --ignore=tests/live --ignore=tests/dist
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 
