@@ -172,4 +172,9 @@ fn archives_and_files_of_other_tools_get_a_hint() {
     assert!(error.to_string().contains("unpack it first"), "{error}");
     let mut noise = Input::from_bytes("n", vec![0x80, 0x01, 0x02, 0x00]).unwrap();
     assert!(recognise(&mut noise).unwrap_err().to_string().contains("blockcsv"));
+    for (version, age) in [(1, "earlier"), (4, "newer")] {
+        let file = [&b"pgwrec\x00"[..], &[version], &[0; 60]].concat();
+        let error = recognise(&mut Input::from_bytes("r.pgr", file).unwrap()).unwrap_err();
+        assert!(error.to_string().contains(age), "{error}");
+    }
 }
