@@ -29,7 +29,10 @@ def lacking() -> str | None:
     return None if AGENT.exists() and LIBRARY.exists() else "needs the preload library: make build"
 
 
-pytestmark = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(lacking() is not None, reason=str(lacking())),
+]
 
 
 @pytest.fixture(scope="module")
