@@ -277,6 +277,12 @@ def test_runs_with_hits_stand_for_a_policy_that_ran_with_several_options(tmp_pat
     named = {row[table["columns"].index("policy")] for row in table["rows"]}
     assert named == {"hierarchical", "hybrid promote_at=fault", "hybrid promote_at=swapout"}
 
+    # A repeat without hits is not left out, for it may be the one that differs.
+    counts = (used[0] / "swapd.json").read_text()
+    (used[0] / "swapd.json").write_text(counts.replace('"reads": 10,', '"reads": 0,', 1))
+    partly = judged([*others, *idle, *used], tmp_path)["TIERS hybrid writes"]
+    assert "shows no difference" in partly["why"]
+
 
 def test_runs_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
     (run,) = served(tmp_path, "hybrid", 1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from unittest import SkipTest
 
 from pagewise.errors import Missing
 from pagewise.guests import debian
@@ -23,6 +25,7 @@ from pagewise.guests.boot import (
 from pagewise.guests.debian import package
 
 __all__ = [
+    "AGENT",
     "Answer",
     "GuestFailed",
     "GuestHung",
@@ -31,6 +34,7 @@ __all__ = [
     "boot",
     "compiled",
     "image",
+    "need_agent",
     "own_start",
     "package",
     "refusal",
@@ -38,6 +42,15 @@ __all__ = [
 ]
 
 debian.CACHE = Path(__file__).parents[2] / "build" / "vm"
+AGENT = Path(sys.executable).with_name("pagewise-agent")
+
+
+def need_agent(machine: Machine) -> None:
+    """Skips the test if the agent is not built, or if the machine cannot be booted here."""
+    if not AGENT.exists():
+        raise SkipTest("no pagewise-agent beside this Python: make build")
+    if reason := refusal(machine):
+        raise SkipTest(reason)
 
 
 def refusal(machine: Machine) -> str | None:

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 SOURCE = Path(__file__).parents[2] / "tools" / "victim.c"
 KERNELS = {
     "6.1": guest.Machine(),
@@ -106,10 +105,7 @@ class Left:
 @pytest.fixture(scope="module", params=KERNELS)
 def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Left:
     machine = KERNELS[request.param]
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if missing := guest.refusal(machine):
-        pytest.skip(missing)
+    guest.need_agent(machine)
     folder = tmp_path_factory.mktemp("guest")
     victim = guest.compiled(folder / "victim", SOURCE, "-static", "-pthread")
     files = {**guest.with_libraries(AGENT), "bin/victim": victim}

@@ -6,7 +6,6 @@ Each run must leave the guest as it was: the guest prints its state before and a
 import json
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import pytest
 
 import pagewise as pw
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 PAGEWISE = AGENT.with_name("pagewise")
 MACHINE = guest.Machine(modules=("zram", "lzo_rle", "fuse", "loop"), kernel_arguments="psi=1")
 MIB = 1 << 20
@@ -133,10 +132,7 @@ cp -r /disk/storage /result/
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The results of the commands in one guest."""
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if missing := guest.refusal(MACHINE):
-        pytest.skip(missing)
+    guest.need_agent(MACHINE)
     folder = tmp_path_factory.mktemp("guest")
     hold = guest.compiled(folder / "hold", Path(__file__).with_name("hold.c"), "-static")
     endless = plan("swap-file", ["first", "second"], more="rounds = 1000\n")

@@ -7,7 +7,6 @@ entry. The application checks every page that it visits.
 
 import functools
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from carriers import GROUP, swapping
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 PAGES_OF_MIB = 256
 PROGRAM_MIB, SHORT_MIB, KEEP_FREE_MIB = 32, 20, 8
 PAGES = PROGRAM_MIB * PAGES_OF_MIB
@@ -119,10 +118,7 @@ def results(request: pytest.FixtureRequest, booted: Callable[[str], Path]) -> Pa
 
 def boot(kernel: str, folder: Path) -> Path:
     machine = KERNELS[kernel]
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(machine):
-        pytest.skip(reason)
+    guest.need_agent(machine)
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files: dict[str, Path | str] = {
         **guest.with_libraries(AGENT),

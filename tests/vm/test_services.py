@@ -5,14 +5,13 @@ In a guest, systemd of a bare Debian 12 is the first process of a PID namespace,
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import guest
 import pytest
 
 ROOT = Path(__file__).parents[2]
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 PACKAGING = ROOT / "packaging"
 SYSTEM = ROOT / "build/roots/bookworm-systemd.tar"
 PACKAGES = "systemd,libelf1,zlib1g,procps"
@@ -81,10 +80,7 @@ unshare -p -f -m sh -c 'mount -t proc proc /disk/proc &&
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the services left in the guest."""
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if missing := guest.refusal(MACHINE):
-        pytest.skip(missing)
+    guest.need_agent(MACHINE)
     if shutil.which("mmdebstrap") is None:
         pytest.skip("mmdebstrap is not installed: tools/dist_setup.sh")
     folder = tmp_path_factory.mktemp("guest")

@@ -5,7 +5,6 @@ it runs in a chroot on the guest's disk, because the initramfs has no room for a
 """
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from pagewise.advice.stock_linux import Place
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 MIB = 1 << 20
 # Cloud kernels have no zswap; in this kernel the checksum that ext4 needs is a module.
 MACHINE = guest.Machine(
@@ -94,10 +93,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tools = [shutil.which(name) for name in TOOLS]
     if missing := [name for name, path in zip(TOOLS, tools, strict=True) if path is None]:
         pytest.skip(f"{' and '.join(missing)} missing")
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(MACHINE):
-        pytest.skip(reason)
+    guest.need_agent(MACHINE)
     files: dict[str, Path | str] = {"settings/state": STATE}
     for program in [AGENT, *map(Path, filter(None, tools))]:
         files |= guest.with_libraries(program)

@@ -10,7 +10,6 @@ import functools
 import json
 import re
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from carriers import Left, swapping
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 MKFS = Path("/usr/sbin/mkfs.ext4")
 MIB = 1 << 20
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 96, 24, 128, 16
@@ -147,10 +146,7 @@ def left(request: pytest.FixtureRequest, booted: Callable[[str], Path]) -> Left:
 
 def boot(kernel: str, folder: Path) -> Path:
     machine = KERNELS[kernel]
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(machine):
-        pytest.skip(reason)
+    guest.need_agent(machine)
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files = {
         **guest.with_libraries(AGENT),

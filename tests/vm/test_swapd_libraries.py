@@ -10,7 +10,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from carriers import Left
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 PROGRAMS = [name for name in ("bash", "perl", "git", "curl") if shutil.which(name)]
 ROUNDS, KILLS, FAST_MIB = 4, 5, 32
 IMAGE_MIB = 64
@@ -117,12 +116,9 @@ def left(request: pytest.FixtureRequest, booted: Callable[[], Path]) -> Left:
 
 
 def boot(folder: Path) -> Path:
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
+    guest.need_agent(MACHINE)
     if not PROGRAMS:
         pytest.skip("none of the programs is on this machine")
-    if reason := guest.refusal(MACHINE):
-        pytest.skip(reason)
     tree, image = folder / "tree", folder / "libraries"
     (tree / "dev").mkdir(parents=True)
     for program in PROGRAMS:

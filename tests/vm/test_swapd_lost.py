@@ -7,7 +7,6 @@ nothing in its way.
 
 import json
 import signal
-import sys
 from pathlib import Path
 
 import guest
@@ -16,7 +15,7 @@ from carriers import GROUP
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 48, 16, 64, 8
 BOOT_S = 900
 MACHINE = guest.Machine(modules=("fuse", "loop"))
@@ -80,10 +79,7 @@ $swapd --json -- true >$results/again || exit 1
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(MACHINE):
-        pytest.skip(reason)
+    guest.need_agent(MACHINE)
     folder = tmp_path_factory.mktemp("guest")
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files: dict[str, Path | str] = {**guest.with_libraries(AGENT), "bin/swapping": program}

@@ -4,7 +4,6 @@ There root may lower an `oom_score_adj`, which a container refuses.
 """
 
 import re
-import sys
 from pathlib import Path
 
 import guest
@@ -12,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 BOOT_S = 300
 # A killed server has a successor through FUSE only from Linux 6.9 on.
 MACHINE = guest.Machine(suite="bookworm-backports", modules=("fuse", "loop"))
@@ -73,10 +72,7 @@ while grep -q /dev/loop /proc/swaps; do sleep 0.1; done
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(MACHINE):
-        pytest.skip(reason)
+    guest.need_agent(MACHINE)
     files = {**guest.with_libraries(AGENT), "killd.toml": SETTINGS}
     folder = tmp_path_factory.mktemp("guest")
     answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=BOOT_S)

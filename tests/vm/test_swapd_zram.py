@@ -7,7 +7,6 @@ events. A killed swapd leaves an area that works on. At the end the kernel refus
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import guest
@@ -16,7 +15,7 @@ from carriers import swapping
 
 pytestmark = pytest.mark.slow
 
-AGENT = Path(sys.executable).with_name("pagewise-agent")
+AGENT = guest.AGENT
 MIB = 1 << 20
 PROGRAM_MIB, GROUP_MIB, AREA_MIB, FAST_MIB = 96, 24, 128, 16
 ROUNDS, VISITS, IDLE_S = 3, 3000, 10
@@ -131,10 +130,7 @@ left >$results/unchanged
 
 def boot(machine: guest.Machine, script: str, folder: Path) -> Path:
     """The results of a guest that runs a script."""
-    if not AGENT.exists():
-        pytest.skip("no pagewise-agent beside this Python: make build")
-    if reason := guest.refusal(machine):
-        pytest.skip(reason)
+    guest.need_agent(machine)
     program = guest.compiled(folder / "swapping", Path(__file__).with_name("swapping.c"), "-static")
     files = {**guest.with_libraries(AGENT), "bin/swapping": program}
     answer = guest.boot(machine, script, files, folder, timeout_s=BOOT_S)
