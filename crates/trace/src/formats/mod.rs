@@ -172,13 +172,12 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
 }
 
 /// Marks of common files that are no recordings, each with what to do.
-const FOREIGN_MARKS: [(&[u8], &str); 6] = [
+const FOREIGN_MARKS: [(&[u8], &str); 5] = [
     (MAGIC, "a trace of memory references, not of pages"),
     (
         b"pgwrec\x00\x01",
         "a recording of an earlier pagewise: import it with that, or record it again",
     ),
-    (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"\xfd7zXZ", "an xz file: unpack it first"),
     (b"BZh", "a bzip2 file: unpack it first"),
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
