@@ -440,6 +440,7 @@ def phone() -> list[dict[str, Any]]:
     """What a system trace answers, with a hostile name and with much that is unknown."""
     about = {"trace": "phone.perfetto-trace", "begin_ns": 5, "duration_s": 20.0, "events": 9}
     about |= {"disordered": 0, "left_out": 0, "losses": [], "lacks": ["PSI"]}
+    about |= {"repeated_packets": 0, "rejected": 0, "rejects": []}
     parts: dict[str, float | None] = dict.fromkeys(
         ("kill_wait_s", "direct_reclaim_s", "kswapd_s", "refault_s", "swapin_s", "cpu_s")
     )

@@ -835,6 +835,8 @@ class ImportReferences(TypedDict):
     """Data written, or modified by one instruction."""
     steps: int
     """Steps: references that the filter did not absorb."""
+    threads: NotRequired[int | None]
+    """Threads whose references were read; absent if the format does not name threads."""
     rejected: int
     """Lines that could not be read."""
     rejects: list[Reject]
@@ -1983,6 +1985,9 @@ class SystemContents(TypedDict):
     """Fields of messages that pagewise does not know."""
     skipped_bytes: int
     """Bytes of the file that are not read: of parts that are cut, damaged or too large."""
+    repeated_packets: int
+    """Packets that the file has twice, as when a trace is joined with itself; their events count
+    twice."""
     clock_problems: dict[str, int]
     """Times that are out of order, or on a clock that the trace does not relate to others."""
 
@@ -1995,8 +2000,8 @@ class SystemQuestion(TypedDict):
     is_answered: bool
     """Whether the trace has what the answer needs."""
     switch_on: list[str]
-    """What to switch on in the next trace, as lines of a Perfetto config; empty if it is
-    answered."""
+    """What to switch on in the next trace of this format, as a line of a Perfetto config or a
+    command; empty if it is answered."""
 
 
 class ThreadTimes(TypedDict):
@@ -2058,7 +2063,8 @@ class TraceKill(TypedDict):
     """A process that was killed."""
 
     time_s: float
-    """Time of the kill."""
+    """Time of the kill; below 0 if it was before the first event that the kernel recorded, as in a
+    log that goes further back."""
     process: str
     """Name of the process; empty if unknown."""
     pid: int
@@ -2115,6 +2121,13 @@ class TraceKills(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     kills: list[TraceKill]
     """Kills in order of time."""
     left_out: int
@@ -2190,6 +2203,13 @@ class TraceLaunches(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     launches: list[TraceLaunch]
     """Launches in order of their start."""
     unfinished: int
@@ -2222,6 +2242,13 @@ class TracePressure(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     direct_reclaim_s: float | None
     """Time that threads spent in direct reclaim, summed."""
     kswapd_s: float | None

@@ -160,7 +160,8 @@ pub struct Kills {
 /// A process that was killed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceKill {
-    /// Time of the kill.
+    /// Time of the kill; below 0 if it was before the first event that the kernel recorded, as in a log that goes
+    /// further back.
     pub time_s: f64,
     /// Name of the process; empty if unknown.
     pub process: String,

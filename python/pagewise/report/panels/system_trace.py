@@ -80,7 +80,10 @@ def panel(inputs: Inputs) -> Panel | None:
         *inputs.trace_kills.values(),
         *inputs.pressure.values(),
     ]
-    time = Axis("time", "seconds", low=0, high=max(each["duration_s"] for each in results) or 1)
+    # A log may name kills from before the first kernel event.
+    killed = [kill["time_s"] for each in inputs.trace_kills.values() for kill in each["kills"]]
+    high = max(each["duration_s"] for each in results) or 1
+    time = Axis("time", "seconds", low=min([0, *killed]), high=high)
     charts = []
     if inputs.launches:
         charts.append(
