@@ -479,10 +479,12 @@ def phone() -> list[dict[str, Any]]:
         "stalled_share": None,
         "processes": [cause],
     }
+    warm = {"target": 0, "first": 4096, "last": 8191, "accesses": [0.0, None, 2.5]}
+    heat = {"start_s": 1.0, "bin_s": 0.5, "regions": 9, "ranges": [warm]}
     return [
         {"schema": "pagewise.launches/1", **about, "launches": [launch]},
         {"schema": "pagewise.trace-kills/1", **about, "kills": [kill]},
-        {"schema": "pagewise.pressure/1", **about, "intervals": [interval]},
+        {"schema": "pagewise.pressure/1", **about, "intervals": [interval], "heat": heat},
     ]
 
 

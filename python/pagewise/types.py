@@ -818,6 +818,20 @@ class Header(TypedDict):
     """The part of the original trace that this trace holds; `None` if it is no slice."""
 
 
+class HeatRange(TypedDict):
+    """A range of addresses and the accesses to it."""
+
+    target: int
+    """Number of the target, as DAMON prints it: an address space, or physical memory."""
+    first: int
+    """First address."""
+    last: int
+    """Last address."""
+    accesses: list[float | None]
+    """For each bin of time, the samples of an aggregation interval that found an access, on average
+    over bytes and intervals; null if no region was there."""
+
+
 class ImportReferences(TypedDict):
     """What the import of memory references did."""
 
@@ -1556,6 +1570,19 @@ class ReferencesEnding(TypedDict):
     """Name of the signal that ended a captured program, unless the capture ended it."""
 
 
+class RegionHeat(TypedDict):
+    """Accesses that DAMON found, by time and address."""
+
+    start_s: float
+    """Start of the first bin of time."""
+    bin_s: float
+    """Length of a bin of time: a power of two in nanoseconds."""
+    regions: int
+    """Number of regions that were read."""
+    ranges: list[HeatRange]
+    """Ranges of addresses that a region covers, in order; at most 128. All have the same length."""
+
+
 class Reject(TypedDict):
     """A line of a text recording that could not be read."""
 
@@ -2264,6 +2291,8 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    heat: RegionHeat | None
+    """Accesses that DAMON found, by time and address; null without its regions."""
     left_out: int
     """Intervals beyond those that are kept."""
     lacks: list[str]

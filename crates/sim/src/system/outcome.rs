@@ -225,6 +225,8 @@ pub struct PressureFound {
     pub intervals: Vec<Interval>,
     /// The processes with the most direct reclaim and refaults in all.
     pub processes: Vec<Cause>,
+    /// Accesses that DAMON found, by time and address; null without its regions.
+    pub heat: Option<RegionHeat>,
     /// Intervals beyond those that are kept.
     pub left_out: u64,
     /// What the trace lacks to answer in full.
@@ -266,6 +268,34 @@ pub struct Interval {
     pub stalled_share: Option<f64>,
     /// The processes with the largest parts.
     pub processes: Vec<Cause>,
+}
+
+/// Accesses that DAMON found, by time and address.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RegionHeat {
+    /// Start of the first bin of time.
+    pub start_s: f64,
+    /// Length of a bin of time: a power of two in nanoseconds.
+    #[schemars(range(min = 0))]
+    pub bin_s: f64,
+    /// Number of regions that were read.
+    pub regions: u64,
+    /// Ranges of addresses that a region covers, in order; at most 128. All have the same length.
+    pub ranges: Vec<HeatRange>,
+}
+
+/// A range of addresses and the accesses to it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HeatRange {
+    /// Number of the target, as DAMON prints it: an address space, or physical memory.
+    pub target: u64,
+    /// First address.
+    pub first: u64,
+    /// Last address.
+    pub last: u64,
+    /// For each bin of time, the samples of an aggregation interval that found an access, on average over bytes and
+    /// intervals; null if no region was there.
+    pub accesses: Vec<Option<f64>>,
 }
 
 /// A process's part of an interval.
