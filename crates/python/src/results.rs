@@ -175,7 +175,7 @@ pub struct ReplayKills {
     pub is_cut: bool,
 }
 
-/// What of a system trace could not be read, or counts twice.
+/// The parts of a system trace that could not be read, or that count twice.
 #[derive(Serialize, JsonSchema)]
 pub struct TraceReading {
     /// What the trace lost.

@@ -36,7 +36,7 @@ impl Meter {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Makes the hash of a whole file anew, if it was requested, without counting its bytes.
+    /// Computes the hash of a whole file, if it was requested, without counting its bytes. It replaces the hash so far.
     ///
     /// # Errors
     /// If the file cannot be read.

@@ -1,5 +1,5 @@
 //! The questions that a system trace answers by what it has, and what to switch on for the others, in the words of
-//! whoever records a trace of that format.
+//! the program that records a trace of that format.
 
 use schemars::JsonSchema;
 use serde::Serialize;

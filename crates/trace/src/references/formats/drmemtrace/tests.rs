@@ -1,6 +1,7 @@
 //! Entries as drraw2trace writes them, made by hand.
 
 use ReferenceKind::{Instruction, Read, Write};
+use proptest::prelude::*;
 
 use super::*;
 use crate::ErrorKind;
@@ -175,4 +176,24 @@ fn only_a_header_with_a_known_version_is_recognised() {
     let other = [entry(entry::HEADER, 0, 4), entry(entry::READ, 8, 4)].concat();
     assert_eq!(sniff(&other), Confidence::No);
     assert_eq!(sniff(b"\x19"), Confidence::No);
+}
+
+proptest! {
+    /// Any entries are read or refused, an entry gives at most a bundle of references, and what is read before
+    /// damage does not depend on what follows.
+    #[test]
+    fn arbitrary_entries_are_read_or_refused(
+        entries in proptest::collection::vec((0u16..52, 0u16..40, any::<u64>()), 0..60),
+    ) {
+        let whole = file(&entries);
+        let mut reader = open(Input::from_bytes("sample", whole).unwrap()).unwrap();
+        let (mut references, mut ledger) = (Vec::new(), Ledger::new(false));
+        while let Ok(true) = reader.read(&mut references, &mut ledger) {}
+        prop_assert!(references.len() <= BUNDLE_MAX * entries.len());
+        let (mut before, mut ledger) = (Vec::new(), Ledger::new(false));
+        let half = file(&entries[..entries.len() / 2]);
+        let mut reader = open(Input::from_bytes("sample", half).unwrap()).unwrap();
+        while let Ok(true) = reader.read(&mut before, &mut ledger) {}
+        prop_assert_eq!(&references[..before.len()], &before[..]);
+    }
 }
