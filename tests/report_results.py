@@ -479,7 +479,12 @@ def phone() -> list[dict[str, Any]]:
         "stalled_share": None,
         "processes": [cause],
     }
-    warm = {"target": 0, "first": 4096, "last": 8191, "accesses": [0.0, None, 2.5]}
+    warm = {
+        "target": "18446623435582458880",
+        "first": "1000",
+        "last": "1fff",
+        "accesses": [0.0, None, 2.5],
+    }
     heat = {"start_s": 1.0, "bin_s": 0.5, "regions": 9, "ranges": [warm]}
     return [
         {"schema": "pagewise.launches/1", **about, "launches": [launch]},

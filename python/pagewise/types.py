@@ -821,12 +821,13 @@ class Header(TypedDict):
 class HeatRange(TypedDict):
     """A range of addresses and the accesses to it."""
 
-    target: int
-    """Number of the target, as DAMON prints it: an address space, or physical memory."""
-    first: int
-    """First address."""
-    last: int
-    """Last address."""
+    target: str
+    """Number of the target, as DAMON prints it: an address space, or physical memory. It may need
+    all 64 bits, so that it is text."""
+    first: str
+    """First address, in hexadecimal."""
+    last: str
+    """Last address, in hexadecimal."""
     accesses: list[float | None]
     """For each bin of time, the samples of an aggregation interval that found an access, on average
     over bytes and intervals; null if no region was there."""

@@ -36,7 +36,7 @@ def heat_map(heat: RegionHeat) -> list[Part]:
             target = rows[0]["target"]
             lines.append(f"target {target}")
         text = "".join(levels(rows, most))
-        lines.append(Verbatim(f"{rows[0]['first']:12x} {text}".rstrip()))
+        lines.append(Verbatim(f"{rows[0]['first']:>12} {text}".rstrip()))
     return lines
 
 
@@ -45,7 +45,7 @@ def grouped(ranges: Sequence[HeatRange]) -> list[list[HeatRange]]:
     runs: list[list[HeatRange]] = []
     for row in ranges:
         last = runs[-1][-1] if runs else None
-        if last and (last["target"], last["last"] + 1) == (row["target"], row["first"]):
+        if last and last["target"] == row["target"] and are_adjacent(last, row):
             runs[-1].append(row)
         else:
             runs.append([row])
@@ -57,6 +57,11 @@ def grouped(ranges: Sequence[HeatRange]) -> list[list[HeatRange]]:
         if sum(-(-len(run) // size) for run in runs) <= ROWS_SHOWN:
             break
     return [run[place : place + size] for run in runs for place in range(0, len(run), size)]
+
+
+def are_adjacent(before: HeatRange, after: HeatRange) -> bool:
+    """Whether no address is between the two."""
+    return int(before["last"], 16) + 1 == int(after["first"], 16)
 
 
 def levels(rows: Sequence[HeatRange], most: float) -> Iterator[str]:

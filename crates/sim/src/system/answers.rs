@@ -285,9 +285,9 @@ impl Writer<'_> {
     fn heat(&self) -> Option<RegionHeat> {
         let heat = &self.found.heat;
         let ranges = heat.rows().map(|(target, first, last, cells)| HeatRange {
-            target,
-            first,
-            last,
+            target: target.to_string(),
+            first: format!("{first:x}"),
+            last: format!("{last:x}"),
             accesses: cells.iter().map(|cell| cell.accesses()).collect(),
         });
         Some(RegionHeat {

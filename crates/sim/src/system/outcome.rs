@@ -287,12 +287,13 @@ pub struct RegionHeat {
 /// A range of addresses and the accesses to it.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct HeatRange {
-    /// Number of the target, as DAMON prints it: an address space, or physical memory.
-    pub target: u64,
-    /// First address.
-    pub first: u64,
-    /// Last address.
-    pub last: u64,
+    /// Number of the target, as DAMON prints it: an address space, or physical memory. It may need all 64 bits, so
+    /// that it is text.
+    pub target: String,
+    /// First address, in hexadecimal.
+    pub first: String,
+    /// Last address, in hexadecimal.
+    pub last: String,
     /// For each bin of time, the samples of an aggregation interval that found an access, on average over bytes and
     /// intervals; null if no region was there.
     pub accesses: Vec<Option<f64>>,

@@ -197,9 +197,7 @@ def heat_series(heat: RegionHeat | None) -> list[Series]:
             share = value / most if most else 0
             name = next(name for limit, name in HEAT if share <= limit)
             points[name].append((heat["start_s"] + (place + 0.5) * heat["bin_s"], number))
-            labels[name].append(
-                f"{row['first']:x}-{row['last']:x}: {value:.3g} samples an interval"
-            )
+            labels[name].append(f"{row['first']}-{row['last']}: {value:.3g} samples an interval")
     return [Series(name, points[name], labels[name]) for _, name in HEAT if points[name]]
 
 
