@@ -818,6 +818,21 @@ class Header(TypedDict):
     """The part of the original trace that this trace holds; `None` if it is no slice."""
 
 
+class HeatRange(TypedDict):
+    """A range of addresses and the accesses to it."""
+
+    target: str
+    """Number of the target, as DAMON prints it: an address space, or physical memory. It may need
+    all 64 bits, so that it is text."""
+    first: str
+    """First address, in hexadecimal."""
+    last: str
+    """Last address, in hexadecimal."""
+    accesses: list[float | None]
+    """For each bin of time, the samples of an aggregation interval that found an access, on average
+    over bytes and intervals; null if no region was there."""
+
+
 class ImportReferences(TypedDict):
     """What the import of memory references did."""
 
@@ -835,6 +850,8 @@ class ImportReferences(TypedDict):
     """Data written, or modified by one instruction."""
     steps: int
     """Steps: references that the filter did not absorb."""
+    threads: NotRequired[int | None]
+    """Threads whose references were read; absent if the format does not name threads."""
     rejected: int
     """Lines that could not be read."""
     rejects: list[Reject]
@@ -1554,6 +1571,19 @@ class ReferencesEnding(TypedDict):
     """Name of the signal that ended a captured program, unless the capture ended it."""
 
 
+class RegionHeat(TypedDict):
+    """Accesses that DAMON found, by time and address."""
+
+    start_s: float
+    """Start of the first bin of time."""
+    bin_s: float
+    """Length of a bin of time: a power of two in nanoseconds."""
+    regions: int
+    """Number of regions that were read."""
+    ranges: list[HeatRange]
+    """Ranges of addresses that a region covers, in order; at most 128. All have the same length."""
+
+
 class Reject(TypedDict):
     """A line of a text recording that could not be read."""
 
@@ -1983,6 +2013,9 @@ class SystemContents(TypedDict):
     """Fields of messages that pagewise does not know."""
     skipped_bytes: int
     """Bytes of the file that are not read: of parts that are cut, damaged or too large."""
+    repeated_packets: int
+    """Packets that the file has twice, as when a trace is joined with itself; their events count
+    twice."""
     clock_problems: dict[str, int]
     """Times that are out of order, or on a clock that the trace does not relate to others."""
 
@@ -1995,8 +2028,8 @@ class SystemQuestion(TypedDict):
     is_answered: bool
     """Whether the trace has what the answer needs."""
     switch_on: list[str]
-    """What to switch on in the next trace, as lines of a Perfetto config; empty if it is
-    answered."""
+    """What to switch on in the next trace of this format, as a line of a Perfetto config or a
+    command; empty if it is answered."""
 
 
 class ThreadTimes(TypedDict):
@@ -2058,7 +2091,8 @@ class TraceKill(TypedDict):
     """A process that was killed."""
 
     time_s: float
-    """Time of the kill."""
+    """Time of the kill; below 0 if it was before the first event that the kernel recorded, as in a
+    log that goes further back."""
     process: str
     """Name of the process; empty if unknown."""
     pid: int
@@ -2115,6 +2149,13 @@ class TraceKills(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     kills: list[TraceKill]
     """Kills in order of time."""
     left_out: int
@@ -2190,6 +2231,13 @@ class TraceLaunches(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     launches: list[TraceLaunch]
     """Launches in order of their start."""
     unfinished: int
@@ -2222,6 +2270,13 @@ class TracePressure(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     direct_reclaim_s: float | None
     """Time that threads spent in direct reclaim, summed."""
     kswapd_s: float | None
@@ -2237,6 +2292,8 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    heat: RegionHeat | None
+    """Accesses that DAMON found, by time and address; null without its regions."""
     left_out: int
     """Intervals beyond those that are kept."""
     lacks: list[str]

@@ -16,6 +16,7 @@ mod ledger;
 mod lines;
 mod mapping;
 mod merge;
+mod meter;
 mod open;
 pub mod pipeline;
 mod processes;
@@ -41,6 +42,7 @@ mod varint;
 mod whole;
 mod zeros;
 mod zeros_counted;
+mod zip;
 
 pub use error::{Error, ErrorKind, Position};
 pub use files::{FILE_PAGE_BITS, File};

@@ -190,6 +190,8 @@ def system(result: Events) -> list[tuple[str, str]]:
     if unknown := contents["unknown_fields"]:
         fields = [f"{row['message']} {row['number']}" for row in unknown]
         rows.append(("unknown fields", shortened(fields, len(fields))))
+    if repeated := contents["repeated_packets"]:
+        rows.append(("repeated", f"{format_count(repeated)} packets: was a file joined twice?"))
     clock = contents["clock_problems"].items()
     return rows + [("clock", f"{format_count(count)} {what}") for what, count in clock]
 

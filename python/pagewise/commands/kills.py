@@ -37,6 +37,10 @@ def summary(found: TraceKills) -> list[Part]:
     ]
     if found["left_out"]:
         lines.append(f"{format_count(found['left_out'])} further kills are left out")
+    if early := sum(kill["time_s"] < 0 for kill in every):
+        lines.append(
+            f"{format_counted(early, 'kill')} before the first kernel event: times below 0"
+        )
     if not every:
         return lines
     shown = every[:ROWS_SHOWN]

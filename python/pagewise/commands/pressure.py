@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
@@ -31,6 +32,12 @@ def run(
 
 
 def summary(found: TracePressure) -> list[Part]:
+    """Sums, the longest intervals, and what DAMON found."""
+    heat = found["heat"]
+    return [*intervals(found), *(heat_map(heat) if heat else [])]
+
+
+def intervals(found: TracePressure) -> list[Part]:
     """Sums, and the longest intervals."""
     refaults = found["refault_bytes"]
     lines: list[Part] = [

@@ -9,19 +9,20 @@ from typing import Annotated, Protocol, TypeAlias, TypeVar
 import typer
 
 from pagewise.commands.options import tell_losses
+from pagewise.commands.recordings import reject_lines
 from pagewise.errors import UsageError
 from pagewise.recording import Progress
 from pagewise.storage import refuse_unwritable
 from pagewise.terminal import Part, say, show, show_json, watched
 from pagewise.types import TraceKills, TraceLaunches, TracePressure
-from pagewise.units import format_count, format_size
+from pagewise.units import format_count, format_counted, format_size
 
 SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of Perfetto or trace-cmd (trace.dat); .gz and .zst are decompressed; - is "
-        "standard input.",
+        help="A trace of Perfetto or trace-cmd (trace.dat); .gz, .zst and .zip are decompressed; - "
+        "is standard input.",
         show_default=False,
     ),
 ]
@@ -76,7 +77,17 @@ def answer(
 
 def tell(result: TraceLaunches | TraceKills | TracePressure) -> None:
     """Prints to standard error what the trace lost, and where the answer may be incomplete."""
+    for line in reject_lines(result["rejects"]):
+        say(line)
+    if result["rejected"]:
+        say(f"note: {format_counted(result['rejected'], 'line')} could not be read")
     tell_losses(result["losses"], result["trace"])
+    if result["repeated_packets"]:
+        count = format_count(result["repeated_packets"])
+        say(
+            f"note: {count} packets are in the file twice, as if a trace was joined with itself; "
+            "what they say counts twice"
+        )
     if result["disordered"]:
         count = format_count(result["disordered"])
         say(f"note: {count} events come after later ones, so some times may be too short")

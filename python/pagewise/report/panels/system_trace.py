@@ -17,7 +17,7 @@ from pagewise.report.model import (
     View,
 )
 from pagewise.report.system_findings import format_launches
-from pagewise.types import Judged, TraceKill, TraceLaunch
+from pagewise.types import Judged, RegionHeat, TraceKill, TraceLaunch
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 GROUP = "system-trace"
@@ -37,6 +37,13 @@ KINDS = {
     "direct-reclaim": 1,
 }
 """Kinds of pressure, and the height at which each is drawn."""
+HEAT = (
+    (0, "no access"),
+    (0.25, "up to a quarter of the most"),
+    (0.5, "up to a half"),
+    (1, "more than a half"),
+)
+"""Largest share of the most accesses, and the name of the series."""
 LAUNCH_COLUMNS = (
     Column("trace", "trace"),
     Column("process", "app"),
@@ -80,7 +87,10 @@ def panel(inputs: Inputs) -> Panel | None:
         *inputs.trace_kills.values(),
         *inputs.pressure.values(),
     ]
-    time = Axis("time", "seconds", low=0, high=max(each["duration_s"] for each in results) or 1)
+    # A log may name kills from before the first kernel event.
+    killed = [kill["time_s"] for each in inputs.trace_kills.values() for kill in each["kills"]]
+    high = max(each["duration_s"] for each in results) or 1
+    time = Axis("time", "seconds", low=min([0, *killed]), high=high)
     charts = []
     if inputs.launches:
         charts.append(
@@ -114,6 +124,19 @@ def panel(inputs: Inputs) -> Panel | None:
                 time,
                 Axis("kind", "count", low=0, high=5),
                 [View(name, pressure_series(inputs, name)) for name in names],
+                group=GROUP,
+            )
+        )
+    watched = {name: found["heat"] for name, found in inputs.pressure.items() if found.get("heat")}
+    if watched:
+        charts.append(
+            Chart(
+                "system-trace-heat",
+                "Accesses that DAMON found, by time and range of addresses",
+                time,
+                Axis("range", "count", low=0),
+                [View(name, heat_series(watched.get(name))) for name in names],
+                "scatter",
                 group=GROUP,
             )
         )
@@ -159,6 +182,23 @@ def named(kill: TraceKill) -> str:
     """A kill in a few words."""
     process = kill["process"] or f"pid {kill['pid']}"
     return f"{process} (adj {kill['adj']}): {kill['reason'] or kill['killer']}"
+
+
+def heat_series(heat: RegionHeat | None) -> list[Series]:
+    """Ranges of addresses by how often DAMON found an access, as shares of the most."""
+    ranges = heat["ranges"] if heat else []
+    most = max((value for row in ranges for value in row["accesses"] if value), default=0)
+    points: dict[str, list[Point]] = {name: [] for _, name in HEAT}
+    labels: dict[str, list[str]] = {name: [] for _, name in HEAT}
+    for number, row in enumerate(ranges):
+        for place, value in enumerate(row["accesses"]):
+            if heat is None or value is None:
+                continue
+            share = value / most if most else 0
+            name = next(name for limit, name in HEAT if share <= limit)
+            points[name].append((heat["start_s"] + (place + 0.5) * heat["bin_s"], number))
+            labels[name].append(f"{row['first']}-{row['last']}: {value:.3g} samples an interval")
+    return [Series(name, points[name], labels[name]) for _, name in HEAT if points[name]]
 
 
 def pressure_series(inputs: Inputs, name: str) -> list[Series]:
