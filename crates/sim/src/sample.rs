@@ -1,0 +1,97 @@
+//! What a result says of the sample that it was computed from, and how its errors are found.
+//!
+//! The pages of a sample fall into disjoint groups by other bits of their hash. Each group is a spatial sample
+//! of its own, at a part of the rate, so the spread of the groups' estimates shows how far an estimate of the
+//! whole sample may be from the truth (random groups: Wolter, Introduction to Variance Estimation, 2007).
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use trace::Source;
+use trace::sampled::{SAMPLE_GROUPS, Sampled};
+use types::PageId;
+
+/// The 97.5 % quantile of Student's t for one degree of freedom less than there are groups.
+const STUDENT_T: f64 = 2.365;
+const _: () = assert!(SAMPLE_GROUPS == 8, "STUDENT_T is for 7 degrees of freedom");
+
+/// The pages that were looked at instead of all pages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Sample {
+    /// Share of all pages whose hash is in the sample.
+    #[schemars(range(min = 0, max = 1))]
+    pub rate: f64,
+    /// Pages in the sample.
+    pub pages: u64,
+    /// Their accesses.
+    pub accesses: u64,
+}
+
+/// Half of the width of a 95 % confidence interval around `whole`, an estimate from a sample at `rate`, by the
+/// spread of the estimates of its groups. 0 if every page is in the sample.
+pub(crate) fn half_width(rate: f64, whole: f64, groups: impl Iterator<Item = f64>) -> f64 {
+    let count = SAMPLE_GROUPS as f64;
+    let squares: f64 = groups.map(|estimate| (estimate - whole).powi(2)).sum();
+    // The last factor is the correction for a finite population.
+    STUDENT_T * (squares / (count * (count - 1.0)) * (1.0 - rate)).sqrt()
+}
+
+/// Half of the width of a confidence interval of a share.
+pub(crate) fn half_width_of_share(rate: f64, whole: f64, groups: impl Iterator<Item = f64>) -> f64 {
+    half_width(rate, whole, groups).min(1.0)
+}
+
+/// The rate of each group of a sample at `rate`.
+pub(crate) fn group_rate(rate: f64) -> f64 {
+    rate / SAMPLE_GROUPS as f64
+}
+
+/// Splits the accesses of a sample among its groups, and numbers the pages of each group from 0.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// Group, and number in the group, of each page of the sample.
+    places: Vec<(u8, u32)>,
+    pages: [u32; SAMPLE_GROUPS],
+    batches: [Vec<PageId>; SAMPLE_GROUPS],
+}
+
+impl Groups {
+    /// The accesses of each group in `batch`, which `sampled` has just returned, with a bound on the numbers
+    /// of the group's pages.
+    pub(crate) fn split(
+        &mut self,
+        batch: &[PageId],
+        sampled: &Sampled,
+    ) -> impl Iterator<Item = (&[PageId], usize)> {
+        for number in self.places.len() as u32..sampled.header().pages.unwrap_or(0) {
+            let group = sampled.group(PageId(number));
+            self.places.push((group as u8, self.pages[group]));
+            self.pages[group] += 1;
+        }
+        self.batches.iter_mut().for_each(Vec::clear);
+        for page in batch {
+            let (group, number) = self.places[page.index()];
+            self.batches[group as usize].push(PageId(number));
+        }
+        let bounds = self.pages.iter().map(|&pages| pages as usize);
+        self.batches.iter().map(Vec::as_slice).zip(bounds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_that_agree_leave_no_error() {
+        assert_eq!(half_width(0.5, 0.25, [0.25; SAMPLE_GROUPS].into_iter()), 0.0);
+    }
+
+    #[test]
+    fn the_error_is_that_of_a_mean_of_groups() {
+        // Four groups at 1 and four at 3 around 2: a variance of 8 / 7, of the mean 1 / 7.
+        let groups = [1.0, 3.0, 1.0, 3.0, 1.0, 3.0, 1.0, 3.0];
+        let found = half_width(0.0, 2.0, groups.into_iter());
+        assert!((found - 2.365 / 7_f64.sqrt()).abs() < 1e-12, "{found}");
+        assert_eq!(half_width(1.0, 2.0, groups.into_iter()), 0.0);
+    }
+}
