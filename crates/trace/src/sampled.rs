@@ -33,12 +33,12 @@ pub enum SampleSize {
 
 /// The pages of a sample: those whose hash is below the threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold(u64);
+pub struct SampleThreshold(u64);
 
-impl Threshold {
+impl SampleThreshold {
     /// The threshold for a share of the pages; at least the smallest possible one.
-    pub fn of_rate(rate: f64) -> Threshold {
-        Threshold(((rate * WHOLE as f64) as u64).clamp(1, WHOLE))
+    pub fn of_rate(rate: f64) -> SampleThreshold {
+        SampleThreshold(((rate * WHOLE as f64) as u64).clamp(1, WHOLE))
     }
 
     /// The largest threshold that admits at most `pages_max` of the pages of `source`, which is read to its
@@ -50,7 +50,7 @@ impl Threshold {
         source: &mut dyn Source,
         pages_max: u64,
         progress: &dyn Progress,
-    ) -> Result<Threshold, Error> {
+    ) -> Result<SampleThreshold, Error> {
         let mut smallest = Smallest::new(pages_max);
         if let Some(pages @ 1..) = source.header().pages {
             (0..pages).for_each(|page| smallest.see(mixed(page.into())));
@@ -106,8 +106,8 @@ impl Smallest {
         }
     }
 
-    fn threshold(&self) -> Threshold {
-        Threshold(self.bound.map_or(WHOLE, |bound| (bound >> GROUP_BITS).max(1)))
+    fn threshold(&self) -> SampleThreshold {
+        SampleThreshold(self.bound.map_or(WHOLE, |bound| (bound >> GROUP_BITS).max(1)))
     }
 }
 
@@ -118,7 +118,7 @@ impl Smallest {
 pub struct Sampled {
     source: Box<dyn Source>,
     header: Header,
-    threshold: Threshold,
+    threshold: SampleThreshold,
     is_numbered: bool,
     renumber: Renumber,
     rows: Rows,
@@ -132,7 +132,7 @@ pub struct Sampled {
 
 impl Sampled {
     /// The sample of `source`, which must not have been read yet, below `threshold`.
-    pub fn new(mut source: Box<dyn Source>, threshold: Threshold) -> Sampled {
+    pub fn new(mut source: Box<dyn Source>, threshold: SampleThreshold) -> Sampled {
         let is_numbered = matches!(source.header().pages, Some(1..));
         source.omit_numbering_and_count();
         let header = Header { pages: Some(0), ..source.header().clone() };
@@ -153,7 +153,7 @@ impl Sampled {
     }
 
     /// The threshold of the sample.
-    pub fn threshold(&self) -> Threshold {
+    pub fn threshold(&self) -> SampleThreshold {
         self.threshold
     }
 

@@ -6,7 +6,7 @@ use super::processes::{ProcessAnalysis, ProcessRow};
 use super::skew::{SingleAccess, Skew, Spectrum};
 use super::swap_traffic::SwapTraffic;
 use super::traffic::Traffic;
-use crate::sample::{Sample, half_width, half_width_of_share};
+use crate::sample::{Sample, basis, half_width, half_width_of_share};
 use crate::shares::Share;
 use crate::stack::Stack;
 use crate::swap::ZeroPages;
@@ -43,8 +43,8 @@ pub struct AnalysisError {
 /// What a sample at `rate` says of a trace with `accesses`.
 pub(super) struct Estimate {
     pub(super) rate: f64,
-    /// Accesses that a sample at this rate has on average.
-    pub(super) expected: f64,
+    /// Accesses that shares are of: see [`basis`].
+    pub(super) basis: f64,
     pub(super) spectrum: Spectrum,
     /// Misses of LRU in the sample by number of frames.
     misses: Vec<u64>,
@@ -52,24 +52,22 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Expects `rate` times `accesses` in the sample. Busy pages, which miss rarely, are nearly all of the
-    /// difference to what was found, so it counts as accesses of the busiest pages that hit at every size
-    /// (SHARDS-adj: Waldspurger et al. 2015).
+    /// From the accesses of the whole trace, and those of each page of the sample.
     pub(super) fn new(
         rate: f64,
         accesses: u64,
-        by_page: impl Iterator<Item = u32>,
+        by_page: impl Iterator<Item = u32> + Clone,
         stack: &Stack,
     ) -> Estimate {
-        let expected = rate * accesses as f64;
+        let basis = basis(rate, accesses, by_page.clone());
         let mut misses = vec![stack.accesses()];
         let mut left = stack.accesses();
         for hits in stack.by_distance() {
             left -= hits;
             misses.push(left);
         }
-        let spectrum = Spectrum::new(by_page).expecting(expected.round() as u64);
-        Estimate { rate, expected, spectrum, misses, pages: stack.pages() }
+        let spectrum = Spectrum::new(by_page).expecting(basis.round() as u64);
+        Estimate { rate, basis, spectrum, misses, pages: stack.pages() }
     }
 
     pub(super) fn pages(&self) -> f64 {
@@ -88,11 +86,11 @@ impl Estimate {
     }
 
     pub(super) fn reaccess_share(&self) -> f64 {
-        if self.expected > 0.0 { 1.0 - self.share(self.pages as f64) } else { 0.0 }
+        if self.basis > 0.0 { 1.0 - self.share(self.pages as f64) } else { 0.0 }
     }
 
     fn share(&self, accesses: f64) -> f64 {
-        if self.expected > 0.0 { (accesses / self.expected).min(1.0) } else { 0.0 }
+        if self.basis > 0.0 { (accesses / self.basis).min(1.0) } else { 0.0 }
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn miss_ratio_curve(stack: &Stack) -> Vec<(u64, f64)> {
     miss_ratio_curve_of(stack, stack.accesses() as f64)
 }
 
-/// The same points, with the misses as shares of `accesses`, which must be above 0 if there are any.
+/// The points of [`miss_ratio_curve`] with misses as shares of `accesses`, which must be above 0 if there are any.
 pub(super) fn miss_ratio_curve_of(stack: &Stack, accesses: f64) -> Vec<(u64, f64)> {
     if stack.accesses() == 0 {
         return Vec::new();

@@ -47,7 +47,7 @@ pub fn analyze_sampled(
         Estimate::new(group_rate(rate), accesses, by_page, &counted.stack)
     };
     let groups = counted.map(of_group);
-    let curve = miss_ratio_curve_of(&observer.stack, whole.expected);
+    let curve = miss_ratio_curve_of(&observer.stack, whole.basis);
     let factor = 1.0 / rate;
     let scaled = |frames: u64| (frames as f64 * factor).round() as u64;
     let curve: Vec<_> = curve.into_iter().map(|(frames, ratio)| (scaled(frames), ratio)).collect();
@@ -76,14 +76,14 @@ struct Counted {
     stack: Stack,
 }
 
-/// The distances of the sample times 1 / rate. The accesses that are expected but not in the sample count as
-/// those with the smallest distance, as in the miss ratios.
+/// The distances of the sample times 1 / rate. Accesses of the basis that are not in the sample count as those
+/// with the smallest distance, as in the miss ratios.
 fn reuse_distance(stack: &Stack, whole: &Estimate) -> Histogram {
     let mut histogram = Histogram::default();
     for (distance, &count) in stack.by_distance().iter().enumerate() {
         histogram.add((distance as f64 / whole.rate).round() as u64, count);
     }
-    let beyond = whole.expected.round() as i64 - stack.accesses() as i64;
+    let beyond = whole.basis.round() as i64 - stack.accesses() as i64;
     let nearest = &mut histogram.counts_mut()[0];
     *nearest = nearest.saturating_add_signed(beyond);
     histogram

@@ -6,12 +6,12 @@ use super::counts::{MissCounts, MissSample, PolicyMisses};
 use super::{Counting, choose_all, without_repeats};
 use crate::Error;
 use crate::accesses::Batch;
-use crate::sample::{Groups, Sample, group_rate, half_width_of_share};
+use crate::sample::{Groups, Sample, basis, group_rate, half_width_of_share};
 use policy::eviction::Choice;
 use std::collections::BTreeMap;
 use trace::Source;
 use trace::sampled::{SAMPLE_GROUPS, Sampled};
-use types::Progress;
+use types::{PageId, Progress};
 
 /// Scaled sizes below this are between two whole numbers of frames; larger ones are rounded.
 const FRACTIONS_BELOW: f64 = 64.0;
@@ -38,22 +38,35 @@ pub fn run_sampled(
         .map(|_| Counting::new(&choices, &group_frames, 0))
         .collect::<Result<Vec<_>, _>>()?;
     let (mut groups, mut pages) = (Groups::default(), Vec::new());
+    let mut by_page: Vec<u32> = Vec::new();
     while source.next_accesses(&mut pages)? {
         let done = source.events_read();
         progress.advance(done, source.header().events.max(done))?;
         let bound = source.header().pages.unwrap_or(0) as usize;
         whole.add(&Batch { pages: &pages, bound });
+        by_page.resize(bound, 0);
+        for page in &pages {
+            let accesses = &mut by_page[page.index()];
+            *accesses = accesses.saturating_add(1);
+        }
         for (counting, (pages, bound)) in of_groups.iter_mut().zip(groups.split(&pages, source)) {
             counting.add(&Batch { pages, bound });
         }
     }
     let requests = source.accesses_read();
-    let whole = Estimate { rate, requests, counts: whole.finish(progress)? };
+    let base = basis(rate, requests, by_page.iter().copied());
+    let whole = Estimate { rate, requests, basis: base, counts: whole.finish(progress)? };
+    let mut by_group: [Vec<u32>; SAMPLE_GROUPS] = Default::default();
+    for (page, accesses) in (0..).map(PageId).zip(by_page) {
+        by_group[source.group(page)].push(accesses);
+    }
+    let rate = group_rate(rate);
     let of_groups = of_groups
         .into_iter()
-        .map(|counting| {
-            let counts = counting.finish(progress)?;
-            Ok(Estimate { rate: group_rate(rate), requests, counts })
+        .zip(by_group)
+        .map(|(counting, by_page)| {
+            let basis = basis(rate, requests, by_page.into_iter());
+            Ok(Estimate { rate, requests, basis, counts: counting.finish(progress)? })
         })
         .collect::<Result<Vec<_>, Error>>()?;
     Ok(combined(&whole, &of_groups, &choices, &frames))
@@ -83,15 +96,15 @@ fn place(frames: u32, rate: f64) -> (u32, u32, f64) {
 struct Estimate {
     rate: f64,
     requests: u64,
+    /// Accesses of the sample that miss ratios are of.
+    basis: f64,
     counts: MissCounts,
 }
 
 impl Estimate {
-    /// Misses per request. Requests that are expected but not in the sample are those of busy pages, and
-    /// count as hits (SHARDS-adj).
+    /// Misses per request.
     fn miss_ratio(&self, policy: &str, frames: u32) -> f64 {
-        let expected = self.rate * self.requests as f64;
-        if frames == 0 || expected == 0.0 {
+        if frames == 0 || self.basis == 0.0 {
             return 1.0;
         }
         let misses = |frames| {
@@ -100,7 +113,7 @@ impl Estimate {
         };
         let (below, above, part) = place(frames, self.rate);
         let misses = misses(below) * (1.0 - part) + misses(above) * part;
-        (misses / expected).min(1.0)
+        (misses / self.basis).min(1.0)
     }
 }
 
