@@ -34,7 +34,7 @@ STEPS = 13
 TIMED = {
     "analyze within 2 GB": "pagewise.analyze(path, memory_limit='2GB')",
     "analyze sampled": "pagewise.analyze(path, sample=sample)",
-    "read all columns": "[None for _ in pagewise.read(path).events()]",
+    "read (info)": "pagewise.info(path)",
     "analyze exact": "pagewise.analyze(path)",
     "misses sampled": "pagewise.misses(path, policy='lru', frames=frames, sample=sample)",
     "misses exact": "pagewise.misses(path, policy='lru', frames=frames)",

@@ -61,7 +61,7 @@ impl RecordingArguments {
     }
 
     /// Opens it for work that takes `bytes_per_page` of memory for each page. With a limit of memory, pages are
-    /// numbered on disk if necessary, for which the recording is read twice more.
+    /// numbered on disk if necessary, for which the recording is read twice.
     ///
     /// # Errors
     /// Errors of [`Self::open`]; `Usage` if the work would take more than `memory_limit` bytes.

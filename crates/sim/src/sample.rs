@@ -26,30 +26,33 @@ pub struct Sample {
     pub accesses: u64,
 }
 
-/// Pages with more than this share of the expected accesses of a sample are busy.
-const BUSY_SHARE: f64 = 0.01;
+/// Greatest squared coefficient of variation of the accesses per page at which shares are of the accesses found.
+/// A ratio is the better estimator while the denominator varies little (Cochran, Sampling Techniques, 1977, section
+/// 6.6). The six recordings in `examples/` have from 0.1 to 1.3.
+const VARIATION_MAX: f64 = 2.0;
 /// A difference of more than this many standard deviations is not by chance.
 const DEVIATIONS: f64 = 3.0;
 
 /// The number of accesses that counts of a sample at `rate` are shares of, from the accesses of the trace and of
 /// each page of the sample.
 ///
-/// These are the accesses found, unless they differ from those expected (`rate` times `accesses`) by more than
-/// the choice of pages explains. Then busy pages are in the sample that stand for few others, or are missing
-/// from it. Those miss rarely, so the number is the expected one, which leaves their misses as they are
-/// (SHARDS-adj: Waldspurger et al. 2015). On recordings of swap, where no page is busy, the accesses found give
-/// less than half of the error (`bench/samples.py`).
+/// These are the accesses found, if the pages of the sample have similar numbers of accesses and the accesses found
+/// differ from those expected (`rate` times `accesses`) by no more than the choice of pages explains. Otherwise
+/// busy pages are in the sample that stand for few others, or are missing from it. Those miss rarely, so the number
+/// is the expected one, which leaves their misses as they are (SHARDS-adj: Waldspurger et al. 2015). On recordings
+/// of swap the accesses found give less than half of the error (`bench/samples.py`).
 pub(crate) fn basis(rate: f64, accesses: u64, by_page: impl Iterator<Item = u32>) -> f64 {
     let expected = rate * accesses as f64;
-    let (mut found, mut squares) = (0.0, 0.0);
-    for count in by_page.map(f64::from) {
+    let (mut pages, mut found, mut squares) = (0.0, 0.0, 0.0);
+    for count in by_page.filter(|&count| count > 0).map(f64::from) {
+        pages += 1.0;
         found += count;
-        if count <= BUSY_SHARE * expected {
-            squares += count * count;
-        }
+        squares += count * count;
     }
     let deviation = (squares * (1.0 - rate)).sqrt();
-    if (found - expected).abs() <= DEVIATIONS * deviation { found } else { expected }
+    let is_even = squares * pages <= (1.0 + VARIATION_MAX) * found * found;
+    let is_chance = (found - expected).abs() <= DEVIATIONS * deviation;
+    if is_even && is_chance { found } else { expected }
 }
 
 /// Half of the width of a 95 % confidence interval around `whole`, an estimate from a sample at `rate`, by the

@@ -35,19 +35,19 @@ fn numbered(pages: Vec<u32>) -> Vec<u32> {
     pages.into_iter().map(&mut number).collect()
 }
 
-/// The accesses found, if they are within three standard deviations of those expected, which are those of pages
-/// with at most 1 % of the accesses expected.
+/// The accesses found, if they are within three standard deviations of those expected, and the variance of the
+/// accesses per page is at most twice their squared mean.
 fn naive_basis(rate: f64, accesses: usize, kept: &[u32]) -> f64 {
     let expected = rate * accesses as f64;
-    let mut variance = 0.0;
-    for page in kept.iter().collect::<BTreeSet<_>>() {
-        let count = kept.iter().filter(|&each| each == page).count() as f64;
-        if count / expected <= 0.01 {
-            variance += count.powi(2) * (1.0 - rate);
-        }
-    }
+    let distinct: BTreeSet<u32> = kept.iter().copied().collect();
+    let count = |page| kept.iter().filter(|&&each| each == page).count() as f64;
+    let counts: Vec<f64> = distinct.into_iter().map(count).collect();
+    let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
+    let spread: f64 = counts.iter().map(|count| (count - mean).powi(2)).sum();
+    let is_even = spread <= 2.0 * mean * mean * counts.len() as f64;
+    let variance = counts.iter().map(|count| count.powi(2) * (1.0 - rate)).sum::<f64>();
     let found = kept.len() as f64;
-    if (found - expected).powi(2) <= 9.0 * variance { found } else { expected }
+    if is_even && (found - expected).powi(2) <= 9.0 * variance { found } else { expected }
 }
 
 /// Misses of LRU, by a list of pages from the newest to the oldest.
