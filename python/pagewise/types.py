@@ -289,7 +289,7 @@ class AnalysisSample(TypedDict):
     pages: int
     """Pages in the sample."""
     accesses: int
-    """Their accesses."""
+    """Accesses of the pages in the sample."""
     error: AnalysisError
     """Half of the width of the 95 % confidence interval of each estimate."""
 
@@ -1139,7 +1139,7 @@ class MissSample(TypedDict):
     pages: int
     """Pages in the sample."""
     accesses: int
-    """Their accesses."""
+    """Accesses of the pages in the sample."""
     error: dict[str, dict[str, float]]
     """Half of the width of the 95 % confidence interval of each miss ratio: an object {policy:
     {frames: share of requests}}."""
