@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pagewise.comparisons import StudyResult as StudyResult
     from pagewise.comparisons import SweepResult as SweepResult
     from pagewise.comparisons import SweepTable as SweepTable
+    from pagewise.fleet import Fleet as Fleet
     from pagewise.installed import Versions as Versions
     from pagewise.measurements import Applied as Applied
     from pagewise.measurements import CaptureResult as CaptureResult
@@ -40,6 +41,7 @@ _HOMES = {
     "StudyResult": "pagewise.comparisons",
     "SweepResult": "pagewise.comparisons",
     "SweepTable": "pagewise.comparisons",
+    "Fleet": "pagewise.fleet",
     "Versions": "pagewise.installed",
     "Applied": "pagewise.measurements",
     "CaptureResult": "pagewise.measurements",
@@ -250,12 +252,46 @@ class Analysis(TypedDict):
     """Accesses over time by process name, if asked for; none without a clock."""
     not_recorded: list[str]
     """Facts that the recording lacks, and the figures that this rules out."""
+    sample: NotRequired[AnalysisSample | None]
+    """The sample, if only some of the pages were looked at: all figures but `accesses` are then
+    estimates."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
     """The path of the recording."""
     at_4_kib: NotRequired[AnalyzedAt4KiB | None]
     """Figures of the recorded pages of 4 KiB; absent unless larger pages were asked for."""
+
+
+class AnalysisError(TypedDict):
+    """Half of the width of 95 % confidence intervals, by field of the analysis."""
+
+    pages: float
+    """Of the number of pages."""
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+    reaccess_share: float
+    """Of the share of accesses to pages that were accessed before."""
+    miss_ratio_curve: list[list[float]]
+    """(frames, half of the width) at each point of the miss-ratio curve."""
+
+
+class AnalysisSample(TypedDict):
+    """The sample behind an analysis, and how far its estimates may be from the truth."""
+
+    rate: float
+    """Share of all pages whose hash is in the sample."""
+    pages: int
+    """Pages in the sample."""
+    accesses: int
+    """Accesses of the pages in the sample."""
+    error: AnalysisError
+    """Half of the width of the 95 % confidence interval of each estimate."""
 
 
 class AnalyzedAt4KiB(TypedDict):
@@ -1112,6 +1148,20 @@ class MinorFaults(TypedDict):
     """Faults in mapped files and shared memory."""
 
 
+class MissSample(TypedDict):
+    """The sample behind miss counts, and how far the estimates may be from the truth."""
+
+    rate: float
+    """Share of all pages whose hash is in the sample."""
+    pages: int
+    """Pages in the sample."""
+    accesses: int
+    """Accesses of the pages in the sample."""
+    error: dict[str, dict[str, float]]
+    """Half of the width of the 95 % confidence interval of each miss ratio: an object {policy:
+    {frames: share of requests}}."""
+
+
 class Misses(TypedDict):
     """Exact misses of eviction policies in memories of given sizes."""
 
@@ -1123,6 +1173,8 @@ class Misses(TypedDict):
     """Distinct pages accessed."""
     misses: dict[str, dict[str, int]]
     """Counts in the order asked for; in JSON an object {policy: {frames: misses}}."""
+    sample: NotRequired[MissSample | None]
+    """The sample, if only some of the pages were looked at: misses and pages are then estimates."""
     kind: Literal["swap", "block", "objects"]
     """What the accesses are: of swapped pages, of blocks of a disk, or of objects of a cache."""
     losses: list[Loss]

@@ -3,6 +3,7 @@
 pub mod allocations;
 mod binary;
 mod checksum;
+pub mod disk_numbering;
 mod error;
 mod files;
 pub mod formats;
@@ -27,6 +28,7 @@ pub mod renumber;
 pub mod replay;
 mod row_extents;
 mod rows;
+pub mod sampled;
 mod seal;
 mod shortage;
 mod sniff;

@@ -11,6 +11,7 @@ import typer
 from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.columns import FORMAT, what_to_try
+from pagewise.commands.fleets import show_fleet
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
@@ -21,8 +22,9 @@ from pagewise.commands.recordings import (
     reject_lines,
 )
 from pagewise.errors import UnreadableInput
+from pagewise.fleet import Figures, figures_of_info, is_many
 from pagewise.questions import OF_OBJECTS, info
-from pagewise.recording import Trace
+from pagewise.recording import Trace, read
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
 from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
@@ -53,8 +55,17 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a recording holds, what is absent or lost, and which analyses that rules out."""
+    """Show what a recording holds, what is absent or lost, and which analyses that rules out.
+
+    For a folder or a pattern in quotes, show how the figures are spread over its recordings.
+    """
     limit = None if loss_limit is None else parse_share(loss_limit)
+    if is_many(trace):
+
+        def figures_of(path: str) -> Figures:
+            return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
+
+        return show_fleet("info", [trace], figures_of, json=json)
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
         result = info(source, progress=progress)
