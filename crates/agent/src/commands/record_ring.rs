@@ -153,6 +153,15 @@ impl RingStop for RingEnding {
 
     fn report(&mut self, news: &News) {
         match news {
+            News::Started(unspared) => {
+                if let Some(why) = unspared {
+                    say(format_args!(
+                        "warning: the kernel's OOM killer may choose the recorder, with all it has \
+                         in memory: oom_score_adj cannot be set: {why}"
+                    ));
+                }
+                say("recording into memory; SIGUSR1 writes a file, Ctrl-C ends");
+            }
             News::Begun(path, cause) => {
                 say(format_args!("{}: begun because of {}", path.display(), in_words(cause)));
             }
@@ -177,13 +186,8 @@ impl KeptFiles {
     /// A line about all files.
     pub fn summary(&self) -> String {
         let KeptFiles { files, count, not_kept } = self;
-        match not_kept {
-            0 => format!("{count} files kept, {} of them still there", files.len()),
-            _ => format!(
-                "{count} files kept, {} of them still there; {not_kept} not kept",
-                files.len()
-            ),
-        }
+        let removed = count - files.len() as u64;
+        format!("files: {} kept, {removed} older removed, {not_kept} not written", files.len())
     }
 
     /// The files that were not removed, oldest first.
@@ -326,7 +330,7 @@ mod tests {
         assert_eq!(line_of(&file("/a")), expected);
         let mut kept = KeptFiles { files: [file("/a"), file("/b")].into(), count: 3, not_kept: 2 };
         kept.files.retain(|file| file.path != Path::new("/a"));
-        assert_eq!(kept.summary(), "3 files kept, 1 of them still there; 2 not kept");
+        assert_eq!(kept.summary(), "files: 1 kept, 2 older removed, 2 not written");
         let files = kept.files();
         assert_eq!(files.as_array().unwrap().len(), 1);
         assert_eq!((&files[0]["path"], &files[0]["before_s"]), (&json!("/b"), &json!(600.0)));

@@ -55,13 +55,15 @@ pub trait RingStop: Stop {
     /// Whether the user has asked to keep the events since the last call.
     fn asks_to_keep(&mut self) -> bool;
 
-    /// Called when a file begins, is complete or removed, or could not be written.
+    /// Called once when the ring begins, and then when a file begins, is complete or removed, or could not be written.
     fn report(&mut self, news: &News);
 }
 
 /// What happens to kept files.
 #[derive(Clone, Debug)]
 pub enum News {
+    /// All events are enabled. With a reason if the kernel's OOM killer does not spare the recorder.
+    Started(Option<String>),
     /// A file was begun because of this.
     Begun(PathBuf, Cause),
     /// A file is complete.
@@ -185,7 +187,7 @@ impl Session<'_, '_> {
         let (root, options) = (self.root, self.options);
         self.begin_segment()?;
         session::start(stop, &options.command)?;
-        spare(root);
+        stop.report(&News::Started(spare(root).err().map(|error| error.to_string())));
         let group = options.filter.group.as_ref();
         let noted = options.noted.as_ref().or(group);
         let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
@@ -403,7 +405,9 @@ impl Session<'_, '_> {
 }
 
 /// Asks the kernel's OOM killer to spare the recorder, which takes bounded memory and has the answer to what happens.
-/// Without the right to do so, it goes on as before.
-fn spare(root: &Root) {
-    let _ = std::fs::write(root.path("/proc/self/oom_score_adj"), "-1000");
+///
+/// # Errors
+/// The operating system refuses: it needs CAP_SYS_RESOURCE.
+fn spare(root: &Root) -> std::io::Result<()> {
+    std::fs::write(root.path("/proc/self/oom_score_adj"), "-1000")
 }

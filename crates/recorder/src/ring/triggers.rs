@@ -27,6 +27,10 @@ pub struct Threshold {
     pub basis_points: u32,
 }
 
+/// The names of causes.
+const KILL: &str = "kill";
+const OOM_KILL: &str = "oom-kill";
+const PSI: &str = "psi";
 /// The name of the cause if the user asked.
 pub const SIGNAL: &str = "signal";
 
@@ -46,9 +50,9 @@ impl FromStr for Trigger {
 
     fn from_str(text: &str) -> Result<Trigger, String> {
         match text {
-            "kill" => return Ok(Trigger::Kill),
-            "oom-kill" => return Ok(Trigger::OomKill),
-            "signal" => return Ok(Trigger::Signal),
+            KILL => return Ok(Trigger::Kill),
+            OOM_KILL => return Ok(Trigger::OomKill),
+            SIGNAL => return Ok(Trigger::Signal),
             _ => {}
         }
         let expected = || "expected kill, oom-kill, psi=some:20% or signal".to_owned();
@@ -97,17 +101,22 @@ impl Triggers {
     pub fn see_events(&mut self, records: &[Record]) {
         let (wants_all, wants_kernels) =
             (self.wanted.contains(&Trigger::Kill), self.wanted.contains(&Trigger::OomKill));
-        if self.cause.is_some() || !(wants_all || wants_kernels) {
+        if !(wants_all || wants_kernels) {
             return;
         }
-        let is_wanted = |record: &&Record| {
-            record.kind == kind::KILL && (wants_all || record.flags & flag::OOM_KILL != 0)
-        };
-        self.cause = records.iter().find(is_wanted).map(|record| Cause {
-            trigger: if record.flags & flag::OOM_KILL != 0 { "oom-kill" } else { "kill" },
-            time_ns: record.time_ns,
-            process: Some(record.process),
-        });
+        for record in records.iter().filter(|record| record.kind == kind::KILL) {
+            let is_of_kernel = record.flags & flag::OOM_KILL != 0;
+            let trigger = if is_of_kernel { OOM_KILL } else { KILL };
+            let (time_ns, process) = (record.time_ns, Some(record.process));
+            match &mut self.cause {
+                None if wants_all || is_of_kernel => {
+                    self.cause = Some(Cause { trigger, time_ns, process });
+                }
+                // The kernel sends the signal before it reports its choice (__oom_kill_process in mm/oom_kill.c).
+                Some(cause) if is_of_kernel && cause.process == process => cause.trigger = OOM_KILL,
+                _ => {}
+            }
+        }
     }
 
     /// Whether the pressure of memory is needed.
@@ -121,7 +130,7 @@ impl Triggers {
             let Trigger::Pressure(threshold) = trigger else { continue };
             let is_reached = threshold.is_reached(pressure);
             if is_reached && !*was_reached {
-                self.cause.get_or_insert(Cause { trigger: "psi", time_ns, process: None });
+                self.cause.get_or_insert(Cause { trigger: PSI, time_ns, process: None });
             }
             *was_reached = is_reached;
         }
@@ -195,6 +204,11 @@ mod tests {
         assert_eq!(cause(&[Trigger::OomKill]), Some(("oom-kill", Some(3), 103)));
         assert_eq!(cause(&[Trigger::OomKill, Trigger::Kill]), Some(("kill", Some(2), 102)));
         assert_eq!(cause(&[Trigger::Signal]), None);
+        let of_one = [record(kind::KILL, 5, 0), record(kind::KILL, 5, flag::OOM_KILL)];
+        let mut triggers = Triggers::new(&[Trigger::Kill]);
+        triggers.see_events(&of_one);
+        let expected = Cause { trigger: OOM_KILL, time_ns: 105, process: Some(5) };
+        assert_eq!(triggers.take(), Some(expected));
     }
 
     #[test]
