@@ -118,6 +118,10 @@ def test_a_kill_in_a_group_is_kept_with_what_came_before(tmp_path: Path) -> None
     assert kept["before_s"] * 5 <= result["moments"] * 2
     found = info(path)
     assert found["events"]["oom_kill"] == 1
+    shown = subprocess.run(
+        [AGENT.with_name("pagewise"), "info", path], capture_output=True, text=True, timeout=120
+    )
+    assert f"oom-kill of process {grows.pid}" in shown.stdout
     about = found["header"]["recorder"]
     assert about["kept"]["process"] == grows.pid
     assert about["kept"]["trigger"] == "oom-kill"

@@ -263,8 +263,9 @@ def kept(result: Events) -> list[tuple[str, str]]:
     process = part["process"]
     whose = "" if process is None else f" of process {process}"
     before_s = (part["trigger_ns"] - part["begins_ns"]) / 1e9
-    words = f"{format_seconds(before_s)} after the beginning, of a ring of"
-    return [("kept for", f"{part['trigger']}{whose}, {words} {format_seconds(part['ring_ns'] / 1e9)}")]
+    when = f"{format_seconds(before_s)} after the beginning"
+    ring = format_seconds(part["ring_ns"] / 1e9)
+    return [("kept for", f"{part['trigger']}{whose}, {when}, of a ring of {ring}")]
 
 
 def processes_in_words(result: Events, named: list[str]) -> str:

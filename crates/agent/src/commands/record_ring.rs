@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use recorder::Stop;
-use recorder::ring::{Cause, KeptFile, News, RingOptions, RingStop, Trigger};
+use recorder::ring::{Cause, KeptFile, News, RingOptions, RingStop, RingTrigger};
 use serde_json::json;
 use signal_hook::consts::SIGUSR1;
 use signal_hook::flag;
@@ -47,7 +47,7 @@ pub struct RingArguments {
         default_value = "kill",
         requires = "length"
     )]
-    keep_on: Vec<Trigger>,
+    keep_on: Vec<RingTrigger>,
     /// How long a file goes on after the last trigger, but in all no longer than --ring.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_time, requires = "length")]
     after: Duration,
@@ -68,7 +68,8 @@ pub struct RingArguments {
 impl RingArguments {
     /// Whether there is a ring, and kills make it write a file.
     pub fn waits_for_kills(&self) -> bool {
-        let is_of_kills = |trigger: &Trigger| matches!(trigger, Trigger::Kill | Trigger::OomKill);
+        let is_of_kills =
+            |trigger: &RingTrigger| matches!(trigger, RingTrigger::Kill | RingTrigger::OomKill);
         self.length.is_some() && self.keep_on.iter().any(is_of_kills)
     }
 
@@ -274,7 +275,7 @@ mod tests {
         let found = options("--ring 10min").unwrap().unwrap();
         assert_eq!((found.length.as_secs(), found.after.as_secs()), (600, 30));
         assert_eq!((found.bytes, found.files_max, found.free_bytes), (64 << 20, 8, 256 << 20));
-        assert_eq!(found.triggers, [Trigger::Kill]);
+        assert_eq!(found.triggers, [RingTrigger::Kill]);
         let found = options("--ring 20s --keep-on oom-kill,psi=full:5% --keep 1").unwrap().unwrap();
         assert_eq!((found.triggers.len(), found.files_max, found.after.as_secs()), (2, 1, 20));
     }

@@ -25,7 +25,7 @@ use crate::{Error, bpf, sampler};
 use folder::Folder;
 use triggers::Triggers;
 
-pub use triggers::{Cause, Threshold, Trigger};
+pub use triggers::{Cause, PressureShare, RingTrigger};
 
 /// Bytes that are copied between two looks at the buffer: at 20 looks a second, 40 MB a second.
 const COPY_BYTES: usize = 2 << 20;
@@ -41,7 +41,7 @@ pub struct RingOptions {
     /// The most bytes of memory for events.
     pub bytes: usize,
     /// What makes the ring keep its events.
-    pub triggers: Vec<Trigger>,
+    pub triggers: Vec<RingTrigger>,
     /// How long a kept file goes on after the last trigger, but in all no longer than `length`.
     pub after: Duration,
     /// The most files of this run. After a new one, the oldest is removed.

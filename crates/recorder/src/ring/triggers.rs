@@ -7,20 +7,20 @@ use trace::recording::{Record, flag, kind};
 
 /// A reason to keep the events of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub enum RingTrigger {
     /// A process gets SIGKILL from anybody.
     Kill,
     /// The kernel's OOM killer chooses a process.
     OomKill,
     /// Tasks stall for memory.
-    Pressure(Threshold),
+    Pressure(PressureShare),
     /// The user asks for it by a signal, which always counts.
     Signal,
 }
 
 /// A share of the last ten seconds, as PSI reports it (`avg10`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threshold {
+pub struct PressureShare {
     /// Whether every task stalls (`full`), or some task (`some`).
     pub is_full: bool,
     /// The share, in hundredths of a percent.
@@ -45,14 +45,14 @@ pub struct Cause {
     pub process: Option<u32>,
 }
 
-impl FromStr for Trigger {
+impl FromStr for RingTrigger {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Trigger, String> {
+    fn from_str(text: &str) -> Result<RingTrigger, String> {
         match text {
-            KILL => return Ok(Trigger::Kill),
-            OOM_KILL => return Ok(Trigger::OomKill),
-            SIGNAL => return Ok(Trigger::Signal),
+            KILL => return Ok(RingTrigger::Kill),
+            OOM_KILL => return Ok(RingTrigger::OomKill),
+            SIGNAL => return Ok(RingTrigger::Signal),
             _ => {}
         }
         let expected = || "expected kill, oom-kill, psi=some:20% or signal".to_owned();
@@ -67,14 +67,14 @@ impl FromStr for Trigger {
         match share {
             Some(percent) if percent > 0.0 && percent <= 100.0 => {
                 let basis_points = (percent * 100.0).round().max(1.0) as u32;
-                Ok(Trigger::Pressure(Threshold { is_full, basis_points }))
+                Ok(RingTrigger::Pressure(PressureShare { is_full, basis_points }))
             }
             _ => Err("expected a share above 0% and up to 100%, such as psi=some:20%".to_owned()),
         }
     }
 }
 
-impl Threshold {
+impl PressureShare {
     fn is_reached(self, pressure: &Pressure) -> bool {
         let Pressure { some_basis_points, full_basis_points, .. } = *pressure;
         let share = if self.is_full { full_basis_points } else { some_basis_points };
@@ -84,7 +84,7 @@ impl Threshold {
 
 /// Watches for triggers. Pressure triggers once, until it was below the threshold again.
 pub struct Triggers {
-    wanted: Vec<Trigger>,
+    wanted: Vec<RingTrigger>,
     /// Whether each of `wanted` is a threshold that was reached at the last look.
     were_reached: Vec<bool>,
     /// The first cause since the last call of `take`.
@@ -93,14 +93,14 @@ pub struct Triggers {
 
 impl Triggers {
     /// Watches for these triggers.
-    pub fn new(wanted: &[Trigger]) -> Triggers {
+    pub fn new(wanted: &[RingTrigger]) -> Triggers {
         Triggers { wanted: wanted.to_vec(), were_reached: vec![false; wanted.len()], cause: None }
     }
 
     /// Looks for kills in events.
     pub fn see_events(&mut self, records: &[Record]) {
         let (wants_all, wants_kernels) =
-            (self.wanted.contains(&Trigger::Kill), self.wanted.contains(&Trigger::OomKill));
+            (self.wanted.contains(&RingTrigger::Kill), self.wanted.contains(&RingTrigger::OomKill));
         if !(wants_all || wants_kernels) {
             return;
         }
@@ -121,13 +121,13 @@ impl Triggers {
 
     /// Whether the pressure of memory is needed.
     pub fn wants_pressure(&self) -> bool {
-        self.wanted.iter().any(|trigger| matches!(trigger, Trigger::Pressure(_)))
+        self.wanted.iter().any(|trigger| matches!(trigger, RingTrigger::Pressure(_)))
     }
 
     /// Looks at the pressure of memory.
     pub fn see_pressure(&mut self, time_ns: u64, pressure: &Pressure) {
         for (trigger, was_reached) in self.wanted.iter().zip(&mut self.were_reached) {
-            let Trigger::Pressure(threshold) = trigger else { continue };
+            let RingTrigger::Pressure(threshold) = trigger else { continue };
             let is_reached = threshold.is_reached(pressure);
             if is_reached && !*was_reached {
                 self.cause.get_or_insert(Cause { trigger: PSI, time_ns, process: None });
@@ -153,25 +153,26 @@ mod tests {
 
     #[test]
     fn triggers_are_parsed_and_others_are_refused() {
-        let threshold =
-            |is_full, basis_points| Ok(Trigger::Pressure(Threshold { is_full, basis_points }));
+        let threshold = |is_full, basis_points| {
+            Ok(RingTrigger::Pressure(PressureShare { is_full, basis_points }))
+        };
         for (text, expected) in [
-            ("kill", Ok(Trigger::Kill)),
-            ("oom-kill", Ok(Trigger::OomKill)),
-            ("signal", Ok(Trigger::Signal)),
+            ("kill", Ok(RingTrigger::Kill)),
+            ("oom-kill", Ok(RingTrigger::OomKill)),
+            ("signal", Ok(RingTrigger::Signal)),
             ("psi=some:20%", threshold(false, 2000)),
             ("psi=full:0.5%", threshold(true, 50)),
             ("psi=full:100%", threshold(true, 10_000)),
         ] {
-            assert_eq!(text.parse::<Trigger>(), expected, "{text}");
+            assert_eq!(text.parse::<RingTrigger>(), expected, "{text}");
         }
         for text in
             ["", "kills", "psi", "psi=", "psi=20%", "psi=all:20%", "psi=some:20", "psi=some:0%"]
         {
-            assert!(text.parse::<Trigger>().unwrap_err().contains("expected"), "{text}");
+            assert!(text.parse::<RingTrigger>().unwrap_err().contains("expected"), "{text}");
         }
         for text in ["psi=some:100.1%", "psi=some:-1%", "psi=some:NaN%", "psi=some:inf%"] {
-            assert!(text.parse::<Trigger>().unwrap_err().contains("100%"), "{text}");
+            assert!(text.parse::<RingTrigger>().unwrap_err().contains("100%"), "{text}");
         }
     }
 
@@ -190,7 +191,7 @@ mod tests {
             record(kind::KILL, 2, 0),
             record(kind::KILL, 3, flag::OOM_KILL),
         ];
-        let cause = |wanted: &[Trigger]| {
+        let cause = |wanted: &[RingTrigger]| {
             let mut triggers = Triggers::new(wanted);
             triggers.see_events(&events[..1]);
             assert_eq!(triggers.take(), None);
@@ -200,12 +201,12 @@ mod tests {
             assert_eq!(triggers.take(), None);
             cause
         };
-        assert_eq!(cause(&[Trigger::Kill]), Some(("kill", Some(2), 102)));
-        assert_eq!(cause(&[Trigger::OomKill]), Some(("oom-kill", Some(3), 103)));
-        assert_eq!(cause(&[Trigger::OomKill, Trigger::Kill]), Some(("kill", Some(2), 102)));
-        assert_eq!(cause(&[Trigger::Signal]), None);
+        assert_eq!(cause(&[RingTrigger::Kill]), Some(("kill", Some(2), 102)));
+        assert_eq!(cause(&[RingTrigger::OomKill]), Some(("oom-kill", Some(3), 103)));
+        assert_eq!(cause(&[RingTrigger::OomKill, RingTrigger::Kill]), Some(("kill", Some(2), 102)));
+        assert_eq!(cause(&[RingTrigger::Signal]), None);
         let of_one = [record(kind::KILL, 5, 0), record(kind::KILL, 5, flag::OOM_KILL)];
-        let mut triggers = Triggers::new(&[Trigger::Kill]);
+        let mut triggers = Triggers::new(&[RingTrigger::Kill]);
         triggers.see_events(&of_one);
         let expected = Cause { trigger: OOM_KILL, time_ns: 105, process: Some(5) };
         assert_eq!(triggers.take(), Some(expected));
@@ -215,7 +216,7 @@ mod tests {
     fn pressure_triggers_again_only_after_it_was_low() {
         let wanted = ["psi=some:20%", "psi=full:5%"].map(|text| text.parse().unwrap());
         let mut triggers = Triggers::new(&wanted);
-        assert!(triggers.wants_pressure() && !Triggers::new(&[Trigger::Kill]).wants_pressure());
+        assert!(triggers.wants_pressure() && !Triggers::new(&[RingTrigger::Kill]).wants_pressure());
         let mut found = Vec::new();
         for (time_ns, some_basis_points, full_basis_points) in
             [(1, 1999, 0), (2, 2000, 0), (3, 9000, 0), (4, 9000, 500), (5, 0, 0), (6, 2000, 0)]

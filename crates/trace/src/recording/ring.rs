@@ -97,7 +97,7 @@ impl<W: Write> Ring<W> {
         }
     }
 
-    /// Whether it is time to begin a segment.
+    /// Whether the last segment is old or large enough, so that the next should begin.
     pub fn is_due(&self, time_ns: u64) -> bool {
         self.segments.back().is_none_or(|segment| {
             let age_ns = time_ns.saturating_sub(segment.begins.time_ns);
