@@ -102,6 +102,8 @@ class About(TypedDict):
     """Swap areas, disks and kernel features of the machine; absent in earlier recordings."""
     tiers: NotRequired[ServedTiers | None]
     """The tiers of the swap server that made the recording."""
+    kept: NotRequired[KeptPart | None]
+    """Why `record --ring` kept the recording, and from when on."""
 
 
 class Allocations(TypedDict):
@@ -942,6 +944,22 @@ class Judged(TypedDict):
     """The answer; null if the trace cannot tell."""
     why: str
     """The figures behind the answer, or what the trace lacks."""
+
+
+class KeptPart(TypedDict):
+    """The last minutes of events, which `record --ring` kept because something happened."""
+
+    begins_ns: int
+    """CLOCK_MONOTONIC when the kept part begins, in nanoseconds."""
+    trigger_ns: int
+    """CLOCK_MONOTONIC of what happened, in nanoseconds."""
+    trigger: str
+    """What happened: `kill`, `oom-kill`, `psi` or `signal`."""
+    process: int | None
+    """The killed process, if it was a kill."""
+    ring_ns: int
+    """The time that the ring holds, in nanoseconds. The kept part is shorter if the ring was not
+    full, if it has more bytes than allowed, or if an earlier file has what came before."""
 
 
 class Kill(TypedDict):

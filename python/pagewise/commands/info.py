@@ -165,6 +165,7 @@ def summary(result: Events) -> list[tuple[str, str]]:
         ),
         ("duration", format_seconds(result["duration_s"])),
         *idle(result),
+        *kept(result),
         *kills(result),
         ("processes", processes_in_words(result, named)),
         ("devices", shortened(header["devices"], len(header["devices"])) or "not recorded"),
@@ -264,6 +265,20 @@ def kills(result: Events) -> list[tuple[str, str]]:
         ("kills", f"{format_count(seen.get('kill', 0))}, {by_kernel} of them by the kernel"),
         ("moments", format_count(moments)),
     ]
+
+
+def kept(result: Events) -> list[tuple[str, str]]:
+    """Why ``record --ring`` kept the recording; nothing for other recordings."""
+    recorder = result["header"].get("recorder")
+    part = recorder.get("kept") if recorder else None
+    if not part:
+        return []
+    process = part["process"]
+    whose = "" if process is None else f" of process {process}"
+    before_s = (part["trigger_ns"] - part["begins_ns"]) / 1e9
+    when = f"{format_seconds(before_s)} after the beginning"
+    ring = format_seconds(part["ring_ns"] / 1e9)
+    return [("kept for", f"{part['trigger']}{whose}, {when}, of a ring of {ring}")]
 
 
 def processes_in_words(result: Events, named: list[str]) -> str:
