@@ -50,10 +50,10 @@ class Ring:
     def says(self, text: str, times: int = 1) -> None:
         """Waits until the recorder has printed a text this number of times; fails if it ends."""
 
-        def has_said() -> bool:
+        def has_message() -> bool:
             return self.messages.read_text().count(text) >= times or self.process.poll() is not None
 
-        assert within(60, has_said), self.messages.read_text()
+        assert within(60, has_message), self.messages.read_text()
         assert self.process.poll() is None, self.messages.read_text()
 
     def ask(self) -> None:

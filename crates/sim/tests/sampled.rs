@@ -168,7 +168,7 @@ fn numbered_large(pages: Vec<u32>, bound: u32) -> Vec<u32> {
 #[test]
 fn nine_of_ten_exact_figures_are_within_the_errors_of_a_sample() {
     let (mut within, mut all, mut distance) = (0, 0, 0.0);
-    // Figures of one trace are right or wrong together, so many traces are needed.
+    // Figures of one trace are right or wrong together, so it takes many traces.
     for seed in 0..40 {
         let pages = mixture(seed, 15_000, 100_000);
         let frames = [500, 1500, 4000, 8000, 12_000];

@@ -149,7 +149,7 @@ impl<W: Write> Ring<W> {
         self.bytes
     }
 
-    /// Names of files that were forgotten for want of room.
+    /// Names of files that were forgotten because the table was full.
     pub fn names_forgotten(&self) -> u64 {
         self.names.forgotten()
     }

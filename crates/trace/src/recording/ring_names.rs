@@ -71,7 +71,7 @@ impl RingNames {
         all
     }
 
-    /// Names that were forgotten for want of room.
+    /// Names that were forgotten because the table was full.
     pub(super) fn forgotten(&self) -> u64 {
         self.forgotten
     }
