@@ -8,6 +8,7 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    Timeline,
     answer,
 )
 from pagewise.system_traces import pressure
@@ -25,10 +26,14 @@ CAUSES_SHOWN = 2
 
 
 def run(
-    trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
+    trace: SystemTrace,
+    report: Report = None,
+    timeline: Timeline = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
-    answer(pressure, summary, trace, report, force=force, json=json)
+    answer(pressure, summary, trace, report, timeline, force=force, json=json)
 
 
 def summary(found: TracePressure) -> list[Part]:
