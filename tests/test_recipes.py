@@ -56,6 +56,7 @@ def test_the_log_and_proc_are_recipes_where_a_command_reads_them() -> None:
         (
             "launches",
             "sched_switch sched_waking sched_blocked_reason mm_vmscan_direct_reclaim_begin "
+            "mm_vmscan_memcg_reclaim_begin mm_vmscan_memcg_reclaim_end "
             "mm_filemap_add_to_page_cache mm_filemap_delete_from_page_cache rss_stat "
             "signal_generate",
         ),

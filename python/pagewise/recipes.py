@@ -17,6 +17,8 @@ TASKS = (
 RECLAIM = (
     "vmscan/mm_vmscan_direct_reclaim_begin",
     "vmscan/mm_vmscan_direct_reclaim_end",
+    "vmscan/mm_vmscan_memcg_reclaim_begin",
+    "vmscan/mm_vmscan_memcg_reclaim_end",
     "vmscan/mm_vmscan_kswapd_wake",
     "vmscan/mm_vmscan_kswapd_sleep",
     "compaction/mm_compaction_begin",
