@@ -197,6 +197,23 @@ def test_parts_that_a_trace_lacks_are_null(tmp_path: Path) -> None:
     assert "sched_waking" in lacks
 
 
+def test_waits_for_io_are_whole_beside_the_time_of_swap_ins(tmp_path: Path) -> None:
+    """A swap-in from zram is no wait for I/O, and mm_event_record does not say where pages were."""
+    made = phone(2)
+    for number in range(4):
+        times = {"type": 5, "count": 100, "avg_lat": 2500, "max_lat": 9000}
+        made.emit(10 * SECOND + (100 + number) * MS, 1, 5020, "mm_event_record", **times)
+    data = made.bytes()
+    facts = phone_oracle.read(data)
+    launches = pagewise.launches(written(tmp_path / "trace", data))["launches"]
+    for launch, known in zip(launches, facts.launches, strict=True):
+        sides = phone_oracle.answer(facts, known)["times"].values()
+        parts = launch["parts"]
+        assert near(parts["refault_s"], sum(side["io"] for side in sides))
+        assert parts["swapin_s"] == (1 if launch["process"] == "com.example.browser" else 0)
+        assert sum(part or 0 for part in parts.values()) == pytest.approx(launch["duration_s"])
+
+
 def test_launches_of_earlier_versions_are_cold_if_the_process_is_new(tmp_path: Path) -> None:
     made = phone(4)
     made.events = [

@@ -252,9 +252,11 @@ class LaunchParts(TypedDict):
     kswapd_s: float | None
     """Processor time of kswapd."""
     refault_s: float | None
-    """Waits for storage without those for swap: mostly file pages that are read again."""
+    """Waits for storage: mostly file pages that are read again, and pages from a swap area on a
+    disk."""
     swapin_s: float | None
-    """Pages read back from swap."""
+    """Swap-ins, as the kernel's delay accounting counts them: since Linux 5.17 without the wait for
+    a disk."""
     cpu_s: float | None
     """The application's processor time, and its waits for a processor."""
     rest_s: float

@@ -2272,9 +2272,9 @@ class TraceLaunchParts(TypedDict):
     kswapd_s: float | None
     """Processor time of kswapd."""
     refault_s: float | None
-    """Waits for I/O without those for swap: mostly file pages that are read."""
+    """Waits for I/O: mostly file pages that are read, and pages from a swap area on a disk."""
     swapin_s: float | None
-    """Pages read back from swap."""
+    """Faults that read a page back from swap; those from a disk wait for I/O, too."""
     cpu_s: float | None
     """The process's processor time, and its waits for a processor."""
     rest_s: float

@@ -201,10 +201,12 @@ SPLIT: tuple[tuple[str, tuple[Wait, ...]], ...] = (
     ("swapin_s", ("swap_in_s",)),
     ("cpu_s", ("processor_s", "ready_s")),
 )
-"""The parts of a slowdown, each the sum of these columns of a run. Swap-ins are taken out of the
-waits for storage: what is left beyond those in ample memory are pages of files that are read again.
-The kernel's own delay by refaults (``refault_s`` of a visit) has only pages that were active when
-they left memory."""
+"""The parts of a slowdown, each the sum of these columns of a run.
+
+``swap_in_s`` is no part of ``storage_s``. Until Linux 5.16 the kernel counted a wait in one of the
+two. Since then it counts only the submission of a read as a swap-in, and the wait for the page as a
+wait for storage (``swap_read_folio`` in mm/page_io.c). The kernel's own delay by refaults
+(``refault_s`` of a visit) has only pages that were active when they left memory."""
 
 
 def split(pair: Pair) -> StudyLaunch:
@@ -219,8 +221,6 @@ def split(pair: Pair) -> StudyLaunch:
         ]
         known = [value for value in more if value is not None]
         measured[part] = sum(known) if len(known) == len(more) else None
-    if measured["refault_s"] is not None and measured["swapin_s"] is not None:
-        measured["refault_s"] -= measured["swapin_s"]
     explained = sum(value for value in measured.values() if value is not None)
     free = [visit.free_before_bytes for visit in pair.short]
     known_free = [value for value in free if value is not None]
@@ -268,9 +268,10 @@ def splits(by_run: Pairs) -> Table:
     return Table(
         "splits",
         "What makes launches in short memory slower, in parts that add up",
-        "Means, beyond those in ample memory. *Files read again*: waits for storage without those "
-        "for swap. In ample memory, too, a launch reads its files once. The waits can have "
-        "other causes, too: *file refaults a launch* above counts the pages that were read again. "
+        "Means, beyond those in ample memory. *Files read again*: waits for storage; with a swap "
+        "area on a disk, also for pages from swap. In ample memory, too, a launch reads its files "
+        "once. The waits can have other causes, too: *file refaults a launch* above counts the "
+        "pages that were read again. "
         "*Processor*: the app's processor time and its waits for a processor. *Rest*: what is left "
         "of *slower by*. It can be below 0, because waits and processor time are sums over all "
         "threads, direct reclaim is also processor time, and kills and kswapd run beside the "
@@ -338,7 +339,7 @@ PARTS = {
     "refault_s": "refaults of active pages",
     "swap_in_s": "swap-ins",
 }
-"""What the threads of an app do in sequence; ``storage_s`` includes refaults and swap-ins."""
+"""What the threads of an app do in sequence; ``storage_s`` includes refaults."""
 
 
 def figure_parts(by_run: Pairs) -> Iterator[Figure]:
@@ -380,10 +381,8 @@ def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     found = {words: value for words, value in waited.items() if value is not None}
     if storage is None or len(found) < len(waited):
         return []
-    # Refaults and swap-ins also wait for storage.
-    found["other reads of files"] = max(
-        0.0, storage - found[PARTS["refault_s"]] - found["swap-ins"]
-    )
+    # Refaults also wait for storage.
+    found["other reads of files"] = max(0.0, storage - found[PARTS["refault_s"]])
     rest = fmean(_seconds(visits)) - sum(found.values())
     return [*found.items(), ("unexplained", max(0.0, rest))]
 
@@ -469,8 +468,8 @@ def waits(by_run: Pairs) -> Table:
         "waits",
         "What launches in short memory wait for, seconds more than in ample memory",
         "Means. The columns may overlap: threads of the app wait in parallel, refaults of active "
-        "pages and swap-ins also wait for storage, and kills run in parallel with the launch. The "
-        "kernel does not count refaults of pages that were inactive when they left memory. "
+        "pages also wait for storage, and kills run in parallel with the launch. The kernel does "
+        "not count refaults of pages that were inactive when they left memory. "
         "kswapd and the last two columns are of the whole machine. A cell is empty if the run did "
         "not record it.",
         rows,

@@ -131,16 +131,14 @@ impl Writer<'_> {
         let times = part.main.plus(part.others);
         let given = |is_given: bool, time_ns: i64| (is_given && is_known).then(|| seconds(time_ns));
         let has_io = schedule.has_reasons() && schedule.has_switches();
-        let swapin_s = given(facts.has_faults, part.swap_in_ns);
-        let io_s = given(has_io, times.io_ns);
-        let refault_s = io_s.map(|io| io - swapin_s.unwrap_or(0.0));
         let ran_ns = times.running_ns.saturating_add(times.runnable_ns);
         let mut parts = Parts {
             kill_wait_s: self.kill_wait(launch),
             direct_reclaim_s: given(facts.has_reclaim, times.reclaim_ns),
             kswapd_s: schedule.has_switches().then(|| seconds(launch.kswapd_ns)),
-            refault_s,
-            swapin_s,
+            // Swap-ins are not taken out: in zram they are processor time, and no wait for I/O.
+            refault_s: given(has_io, times.io_ns),
+            swapin_s: given(facts.has_faults, part.swap_in_ns),
             cpu_s: given(schedule.has_switches() && schedule.has_wakes(), ran_ns),
             rest_s: 0.0,
         };

@@ -99,9 +99,9 @@ pub struct Parts {
     pub direct_reclaim_s: Option<f64>,
     /// Processor time of kswapd.
     pub kswapd_s: Option<f64>,
-    /// Waits for I/O without those for swap: mostly file pages that are read.
+    /// Waits for I/O: mostly file pages that are read, and pages from a swap area on a disk.
     pub refault_s: Option<f64>,
-    /// Pages read back from swap.
+    /// Faults that read a page back from swap; those from a disk wait for I/O, too.
     pub swapin_s: Option<f64>,
     /// The process's processor time, and its waits for a processor.
     pub cpu_s: Option<f64>,
