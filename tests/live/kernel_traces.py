@@ -21,7 +21,7 @@ LINE = re.compile(
 STATES = {"R": 0, "S": 1, "D": 2, "T": 4, "t": 8, "X": 16, "Z": 32, "P": 64, "I": 1026}
 MEMBERS = {"MM_FILEPAGES": 0, "MM_ANONPAGES": 1, "MM_SWAPENTS": 2, "MM_SHMEMPAGES": 3}
 SLEEPS_FOR_IO = {"io_schedule", "io_schedule_timeout", "mutex_lock_io"}
-"""The functions in which a thread counts as waiting for I/O (``in_iowait``, kernel/sched/core.c)."""
+"""The functions in which a thread counts as waiting for I/O (``in_iowait`` of the kernel)."""
 SWAP_FAULT = 5
 """Swap-ins in ``mm_event_record`` (include/linux/mm_event.h, Android's kernels 4.9 to 4.19)."""
 BUNDLE_EVENTS = 10_000
@@ -209,12 +209,16 @@ class Android:
             self.reclaiming.discard(tid)
         elif name in FAULTS:
             self.faults[tid] = entry.time_ns
-        elif name == "rss_stat" and (given["type"], given["curr"]) == ("MM_SWAPENTS", "1"):
-            # A thread that reclaims may write pages of its own process to swap.
-            if tid in self.faults and tid not in self.reclaiming:
-                took_us = (entry.time_ns - self.faults.pop(tid)) // 1000
-                times = {"avg_lat": took_us, "max_lat": took_us}
-                add(bundle, entry, "mm_event_record", type=SWAP_FAULT, count=1, **times)
+        elif name == "rss_stat" and self.ends_swap_in(tid, given):
+            took_us = (entry.time_ns - self.faults.pop(tid)) // 1000
+            times = {"avg_lat": took_us, "max_lat": took_us}
+            add(bundle, entry, "mm_event_record", type=SWAP_FAULT, count=1, **times)
+
+    def ends_swap_in(self, tid: int, given: dict[str, str]) -> bool:
+        """Whether a change of resident memory is the swap-in of a fault. A thread that reclaims may
+        write pages of its own process to swap."""
+        is_swap = given["type"] == "MM_SWAPENTS" and given["curr"] == "1"
+        return is_swap and tid in self.faults and tid not in self.reclaiming
 
 
 def perfetto(

@@ -5,6 +5,7 @@ Root: the lab sets up a swap file and cgroups, the test an instance of tracefs; 
 """
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -28,10 +29,15 @@ REFUSAL = refusal("memory-cgroup", "freezer", "swapon", "record --swap", "record
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 APPS = ("first", "second")
+# Linux 6.12 and later remove a thread of the usual policy that sleeps from its queue only later,
+# and note the begin of its wait for I/O for the thread that runs then (delayacct_blkio_start in
+# kernel/sched/sched.h). So on a busy machine storage_s has waits that are too long, or none. A
+# real-time thread leaves its queue at once.
+POLICY = ("chrt", "--rr", "1")
 HELD_MIB = 64
 FILE_MIB = 16
 # Holds memory without huge pages, so that a swap-in is of one page. At each visit it reads a file
-# that is not in the page cache, and writes to each page.
+# that is not in the page cache, writes to each page, and computes.
 PROGRAM = f"""
 import contextlib, mmap, os, sys
 held = mmap.mmap(-1, {HELD_MIB} << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -46,6 +52,7 @@ for line in sys.stdin:
     os.close(file)
     for place in range(0, len(held), 4096):
         held[place] = held[place] % 255 + 1
+    sum(range(20_000_000))
     print("done", flush=True)
 """
 # The events of the recipe, and those from which the events that only Android's kernels have are
@@ -64,16 +71,17 @@ FLOORS_S = {
     "direct_reclaim_s": 0.002,
     # The lab reads it a few milliseconds before the visit and after it.
     "kswapd_s": 0.01,
-    # Between sched_switch and the kernel's own clock reading, with a stack taken in between, in
-    # each of some thousand waits.
+    # If a thread wakes on another CPU, the wait ends for the kernel some microseconds before
+    # sched_wakeup, and a launch has some thousand waits.
     "refault_s": 0.005,
     # processor_s: user and system time, each in ticks of 10 ms rounded down, at the begin and the
-    # end. What the application runs between its answer and the lab's reading is in it, too.
-    "cpu_s": 0.03,
+    # end.
+    "cpu_s": 0.02,
 }
 """Differences that the resolution of a part explains, in seconds."""
 SWAP_IN_FLOOR_S = 0.01
-"""The same for swap-ins: both probes run in the same faults, and one includes the other's time."""
+"""The difference in swap-ins, in seconds, that the two probes of a fault explain: the time of one
+counts in the other."""
 
 
 def plan_in(folder: Path) -> Path:
@@ -94,7 +102,7 @@ def plan_in(folder: Path) -> Path:
         program.symlink_to(Path(sys.executable).resolve())
         lines += [
             f"[applications.{app}]",
-            f"command = {json.dumps([str(program), '-c', PROGRAM, str(file)])}",
+            f"command = {json.dumps([*POLICY, str(program), '-c', PROGRAM, str(file)])}",
             'interface = "line"',
             'ready = "ready"',
             'request = "visit {round}"',
@@ -161,6 +169,8 @@ def differs(found: float, expected: float, floor: float, more: float = 0) -> boo
 def test_launches_of_the_lab_are_the_same_in_a_trace(tmp_path: Path) -> None:
     if not is_free():
         pytest.skip("another launch is running on this machine")
+    if not shutil.which(POLICY[0]):
+        pytest.skip(f"{POLICY[0]} is missing")
     plan, folder = plan_in(tmp_path), tmp_path / "run"
     boot_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.monotonic_ns()
     stolen = stolen_s()
@@ -224,6 +234,7 @@ def test_launches_of_the_lab_are_the_same_in_a_trace(tmp_path: Path) -> None:
         compare(f"{name} swapped-in pages", pages, own.height, 100)
         # The kernel's delay by swap-ins is a part of the fault (docs/launch-lab.md).
         if visit["swap_in_s"] is not None:
+            print(f"{name} swap_in_s {visit['swap_in_s']:.4f} by the lab")
             assert visit["swap_in_s"] <= parts["swapin_s"] * (1 + SHARE) + SWAP_IN_FLOOR_S
     assert not wrong, "\n".join(wrong)
     # Each part was compared in most visits, and each mechanism acted.
