@@ -98,7 +98,12 @@ impl Application {
             for (score, range) in scores.ranked(choices.learning) {
                 let out = common(&[range], near(&found.swapped, range));
                 let cut = out.into_iter().flat_map(|range| self.places.cut(*key, range));
-                wanted.extend(cut.map(|(stride, range)| Wanted { score, stride, key: *key, range }));
+                wanted.extend(cut.map(|(stride, range)| Wanted {
+                    score,
+                    stride,
+                    key: *key,
+                    range,
+                }));
             }
         }
         begin.wanted_pages = wanted.iter().map(|wanted| wanted.range.pages()).sum();
@@ -365,10 +370,7 @@ mod tests {
             .chain((0..640).map(|page| (FIRST, page)))
             .collect();
         application.learn_order(&uses, CHOICES);
-        let after = [
-            (FIRST, found(&[], &[(0, 640)])),
-            (second, found(&[(0, 320)], &[(320, 640)])),
-        ];
+        let after = [(FIRST, found(&[], &[(0, 640)])), (second, found(&[(0, 320)], &[(320, 640)]))];
         application.end(&after, CHOICES).unwrap();
         let begin = application.begin(&out(), ALL, CHOICES);
         // Its last block has a place like the first of the other process.

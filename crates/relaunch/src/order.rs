@@ -96,7 +96,7 @@ impl Places {
         found
     }
 
-    /// The same pages in the order of use: a process may come several times.
+    /// Sorts ranges by the order of use: an address space may come several times.
     pub(crate) fn ordered(&self, ranges: &Ranges) -> Ranges {
         let mut pieces: Vec<(Stride, Key, PageRange)> = Vec::new();
         for (key, ranges) in ranges {

@@ -147,9 +147,9 @@ impl Uses {
         let mine = state.asked;
         drop(state);
         self.shared.asked.notify_all();
-        drop(self.shared.wait(SETTLE_WITHIN, |state| {
-            state.answered < mine && state.ended.is_none()
-        }));
+        drop(
+            self.shared.wait(SETTLE_WITHIN, |state| state.answered < mine && state.ended.is_none()),
+        );
     }
 
     /// Faults that were lost so far.
@@ -312,11 +312,11 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let mut notes = Notes::default();
-        let one = [(7, Key(1))];
-        notes.watch(&[], &one, true, 0);
+        let only = [(7, Key(1))];
+        notes.watch(&[], &only, true, 0);
         (0..PAGES_MAX as u64 + 5).for_each(|page| notes.note(swap_in(1, 7, page)));
         assert_eq!(notes.count, PAGES_MAX);
-        let taken = notes.take(&one);
+        let taken = notes.take(&only);
         assert_eq!((taken.len(), taken[0], notes.count), (PAGES_MAX, (Key(1), 0), 0));
     }
 
@@ -334,11 +334,11 @@ mod tests {
     #[test]
     fn all_faults_before_a_request_are_noted_and_the_thread_ends() {
         let uses = Uses::start(counting).unwrap();
-        let one = [(7, Key(1))];
-        uses.watch(&[], &one, true);
+        let only = [(7, Key(1))];
+        uses.watch(&[], &only, true);
         uses.settle();
         uses.settle();
-        let taken = uses.take(&one);
+        let taken = uses.take(&only);
         assert!(taken.len() >= 2 && uses.lost() >= 2, "{taken:?}");
         let pages: Vec<u64> = taken.iter().map(|(_, page)| *page).collect();
         assert!(pages.is_sorted() && taken.iter().all(|(key, _)| *key == Key(1)));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_fails_later_holds_nobody_up() {
+    fn a_source_that_fails_later_ends_the_waits() {
         let uses = Uses::start(|take| {
             take(Drained { swap_ins: &[], lost: 0, source: "test" });
             Err("gone".to_owned())

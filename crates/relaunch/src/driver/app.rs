@@ -236,12 +236,7 @@ impl App {
     }
 
     /// Learns from the visit, and queues what to reclaim.
-    pub(super) fn end_visit(
-        &mut self,
-        root: &Root,
-        config: &Config,
-        uses: Option<&Uses>,
-    ) -> Ended {
+    pub(super) fn end_visit(&mut self, root: &Root, config: &Config, uses: Option<&Uses>) -> Ended {
         let numbers = self.numbers(root);
         let look = self.members.look(&numbers);
         let (ordered_pages, lost_faults) = self.learn_order(config, uses);
