@@ -7,10 +7,10 @@ Needs root, FUSE, loop devices, gcc and memory cgroups of version 1, on a machin
 swap area. `faults` runs one program on each area in turn: 400 MiB touched at random in a group of
 100 MiB. It prints the median and the 99th percentile of its major faults, divided by those of the
 swap file of the same round. `idle` prints the processor time of a swapd without requests, over
-30 s. `values` runs four such programs for --minutes on swapd and counts wrong values. `kills` does
-the same until as many servers were killed by SIGKILL as --kills says; each successor must serve
-within a second. With --on-disk, `values` and `kills` put the fast tier into a file of the same
-disk and encrypt both tiers; with --compress, they compress it.
+30 s. `values` runs a program of four threads for --minutes on swapd and counts wrong pages. `kills`
+runs four programs until as many servers were killed by SIGKILL as --kills says; each successor
+must serve within a second. With --on-disk, `values` and `kills` put the fast tier into a file of
+the same disk and encrypt both tiers; with --compress, they compress it.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ PREFERRED = 0x8000 | 32767
 HANGS_AFTER_S = 600
 MIB = 1 << 20
 FAULTS = Path(__file__).parent / "faults.c"
+VALUES = Path(__file__).parent / "values.c"
+THREADS = 4
 AREA_MIB = 1024
 HELD_MIB = 400
 LIMIT_MIB = 100
@@ -79,6 +81,14 @@ class Times(TypedDict):
     p50: int
     p99: int
     p999: int
+
+
+class Compared(TypedDict):
+    """What bench/values.c prints."""
+
+    wrong: int
+    compared: int
+    faults: int
 
 
 @contextlib.contextmanager
@@ -149,10 +159,10 @@ def group(limit_mib: int) -> Iterator[Path]:
         removed(folder)
 
 
-def started(program: Path, inside: Path, accesses: int, seed: int) -> subprocess.Popen[str]:
-    """The program of bench/faults.c in a group."""
+def started(program: Path, inside: Path, *numbers: int) -> subprocess.Popen[str]:
+    """A program with its arguments in a group."""
     script = 'echo $$ > "$1/cgroup.procs"; shift; exec "$@"'
-    words = [program, str(HELD_MIB), str(accesses), str(seed)]
+    words = [program, *map(str, numbers)]
     return subprocess.Popen(
         ["sh", "-c", script, "sh", inside, *words], stdout=subprocess.PIPE, text=True
     )
@@ -161,7 +171,7 @@ def started(program: Path, inside: Path, accesses: int, seed: int) -> subprocess
 def times(program: Path, seed: int) -> Times:
     """One run of the program on the area in use."""
     with group(LIMIT_MIB) as inside:
-        process = started(program, inside, ACCESSES, seed)
+        process = started(program, inside, HELD_MIB, ACCESSES, seed)
         output, _ = process.communicate(timeout=HANGS_AFTER_S)
     found: Times = json.loads(output)
     assert found["faults"] > ACCESSES // 4, f"the area was hardly used: {found}"
@@ -230,7 +240,9 @@ def measure_kills(folder: Path, program: Path, kills: int, more: Sequence[str]) 
     serving, killed, runs, wrong, waits = server.pid, 0, 0, 0, []
     while killed < kills:
         with group(4 * LIMIT_MIB) as inside:
-            programs = [started(program, inside, ACCESSES * 3, runs + each) for each in range(4)]
+            programs = [
+                started(program, inside, HELD_MIB, ACCESSES * 3, runs + each) for each in range(4)
+            ]
             while killed < kills and any(each.poll() is None for each in programs):
                 successor = guard_of(serving)
                 time.sleep(draw.uniform(0.05, 0.5))
@@ -259,23 +271,36 @@ def measure_kills(folder: Path, program: Path, kills: int, more: Sequence[str]) 
     return wrong == 0 and not left and max(waits) <= 1
 
 
-def measure_values(folder: Path, program: Path, minutes: float, more: Sequence[str]) -> bool:
-    """Runs four programs on swapd, again and again; returns whether every value was right."""
+def measure_values(folder: Path, minutes: float, more: Sequence[str]) -> bool:
+    """Four threads of one process compare their pages, with a new process every minute; returns
+    whether every page was right."""
+    program = folder / "values"
+    subprocess.run(
+        ["gcc", "-O2", "-Wall", "-pthread", "-o", program, VALUES],
+        check=True,
+        timeout=HANGS_AFTER_S,
+    )
     over = time.monotonic() + minutes * 60
-    wrong = runs = faults = 0
+    found: list[Compared] = []
     words = ["--fast", "128MiB", "--policy", "adaptive", "--verify", *more]
     with swapd(folder, *words, mib=2 * AREA_MIB):
         while time.monotonic() < over:
+            seconds = max(1, min(60, round(over - time.monotonic())))
+            numbers = [4 * HELD_MIB, THREADS, seconds, len(found)]
             with group(4 * LIMIT_MIB) as inside:
-                programs = [
-                    started(program, inside, ACCESSES * 3, runs + each) for each in range(4)
-                ]
-                outputs = [process.communicate(timeout=HANGS_AFTER_S)[0] for process in programs]
-            found: list[Times] = [json.loads(output) for output in outputs]
-            wrong += sum(run["wrong"] for run in found)
-            faults += sum(run["faults"] for run in found)
-            runs += 4
-    print(f"values: {wrong} wrong in {runs} runs, {faults} major faults, {minutes:g} minutes")
+                process = started(program, inside, *numbers)
+                output, _ = process.communicate(timeout=HANGS_AFTER_S)
+            if not output:
+                print(f"values: the program ended with status {process.returncode}")
+                return False
+            found.append(json.loads(output))
+    wrong, compared, faults = (
+        sum(each[name] for each in found) for name in ("wrong", "compared", "faults")
+    )
+    print(
+        f"values: {wrong} wrong of {compared} pages, compared whole by {THREADS} threads of one "
+        f"process; {len(found)} processes, {faults} major faults, {minutes:g} minutes"
+    )
     return wrong == 0 and faults > 0
 
 
@@ -305,7 +330,7 @@ def main() -> int:
         if "idle" in parts:
             reached.append(measure_idle(folder))
         if "values" in parts:
-            reached.append(measure_values(folder, program, arguments.minutes, more))
+            reached.append(measure_values(folder, arguments.minutes, more))
         if "kills" in parts:
             reached.append(measure_kills(folder, program, arguments.kills, more))
     return 0 if all(reached) else 1

@@ -440,6 +440,7 @@ def phone() -> list[dict[str, Any]]:
     """What a system trace answers, with a hostile name and with much that is unknown."""
     about = {"trace": "phone.perfetto-trace", "begin_ns": 5, "duration_s": 20.0, "events": 9}
     about |= {"disordered": 0, "left_out": 0, "losses": [], "lacks": ["PSI"]}
+    about |= {"repeated_packets": 0, "rejected": 0, "rejects": []}
     parts: dict[str, float | None] = dict.fromkeys(
         ("kill_wait_s", "direct_reclaim_s", "kswapd_s", "refault_s", "swapin_s", "cpu_s")
     )
@@ -478,10 +479,17 @@ def phone() -> list[dict[str, Any]]:
         "stalled_share": None,
         "processes": [cause],
     }
+    warm = {
+        "target": "18446623435582458880",
+        "first": "1000",
+        "last": "1fff",
+        "accesses": [0.0, None, 2.5],
+    }
+    heat = {"start_s": 1.0, "bin_s": 0.5, "regions": 9, "ranges": [warm]}
     return [
         {"schema": "pagewise.launches/1", **about, "launches": [launch]},
         {"schema": "pagewise.trace-kills/1", **about, "kills": [kill]},
-        {"schema": "pagewise.pressure/1", **about, "intervals": [interval]},
+        {"schema": "pagewise.pressure/1", **about, "intervals": [interval], "heat": heat},
     ]
 
 

@@ -24,7 +24,10 @@ LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 TOURS = [ROOT / "README.md", *TUTORIALS]
 PHONE = ROOT / "docs" / "tutorials" / "a-phones-trace.md"
-READERS_OWN = {"work.pgr", "busy.pgr", "before.perfetto-trace"}
+READERS_OWN = {
+    *("work.pgr", "busy.pgr", "before.perfetto-trace"),
+    "kept/20261129T021421Z-kill.pgr",
+}
 """Recordings that only the reader has."""
 ELSEWHERE = {"capture", "verify"}
 """Commands that need an emulator or change the machine; their own tests run them."""

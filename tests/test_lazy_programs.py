@@ -20,6 +20,7 @@ from programs.selftest import selftest
 from programs.summary import is_held, refusal
 
 REPEATS = 3
+PEAK_PAIRS = 5
 QUICK = {name: program for name, program in PROGRAMS.items() if program.is_quick}
 
 
@@ -73,13 +74,23 @@ def test_a_program_has_the_same_outcome_with_the_library(name: str, place: Path)
             differences = same_as_any_stock(program, ours, stock, place)
             assert differences is None, f"{mode}:\n{differences}"
         if not is_held(stock.peak_bytes, ours.peak_bytes):
-            peaks = [middle_peak(program, name, place) for name in (STOCK, mode)]
-            assert is_held(*peaks), f"{mode}: {peaks[1]} bytes, stock {peaks[0]}"
+            peaks = peaks_in_turn(program, mode, place)
+            held = sum(is_held(stock_bytes, bytes) for stock_bytes, bytes in peaks)
+            assert held > PEAK_PAIRS // 2, f"{mode}: bytes without the library and with it: {peaks}"
 
 
-def middle_peak(program: Program, mode: str, place: Path) -> int:
-    """The median peak of some runs, since the peak of threads differs from run to run."""
-    return sorted(run(program, MODES[mode], place).peak_bytes for _ in range(REPEATS))[REPEATS // 2]
+def peaks_in_turn(program: Program, mode: str, place: Path) -> list[tuple[int, int]]:
+    """Peaks in bytes without the library and with it, in pairs of runs.
+
+    The peak of threads depends on how many run at once, which changes with the load of the machine.
+    """
+    return [
+        (
+            run(program, MODES[STOCK], place).peak_bytes,
+            run(program, MODES[mode], place).peak_bytes,
+        )
+        for _ in range(PEAK_PAIRS)
+    ]
 
 
 def same_as_any_stock(program: Program, ours: Ran, stock: Ran, place: Path) -> str | None:

@@ -34,6 +34,20 @@ def test_the_list_has_every_recipe_whole() -> None:
     for recipe in RECIPES:
         assert recipe.perfetto() in listed
         assert recipe.trace_cmd() in listed.splitlines()
+        assert recipe.tracefs() in listed.splitlines()
+        for line in (recipe.logcat(), recipe.procfs()):
+            assert line is None or line in listed.splitlines()
+
+
+def test_the_log_and_proc_are_recipes_where_a_command_reads_them() -> None:
+    """``pressure`` reads counters, ``kills`` and ``launches`` the log (docs/system-traces.md)."""
+    logged = {recipe.name for recipe in RECIPES if recipe.logcat()}
+    counted = {recipe.name for recipe in RECIPES if recipe.procfs()}
+    assert logged == {"launches", "kills"}
+    assert counted == {"launches", "kills", "pressure"}
+    for recipe in RECIPES:
+        events = recipe.tracefs().split(" > set_event")[0].split("echo ")[-1].split()
+        assert events == recipe.events() and all(event.count(":") == 1 for event in events)
 
 
 @pytest.mark.parametrize(

@@ -331,6 +331,47 @@ def test_processes_beyond_the_limits_are_noted(capsys: pytest.CaptureFixture[str
     assert "note: 3,000 processes, threads or ranges of pages" in capsys.readouterr().err
 
 
+def test_bad_lines_are_shown_and_counted(tmp_path: Path) -> None:
+    log = (ROOT / "fuzz/seeds/logcat/small").read_text()
+    path = written(tmp_path / "log", f"{log}no line of a log\n".encode())
+    whole = pagewise.kills(written(tmp_path / "whole", log.encode()))
+    for command in ("launches", "kills", "pressure"):
+        done = run(command, str(path))
+        line = log.count("\n") + 1
+        assert f"{path}:{line}: expected " in done.stderr and "no line of a log" in done.stderr
+        assert "note: 1 line could not be read" in done.stderr
+    found = pagewise.kills(path)
+    assert found["rejected"] == len(found["rejects"]) == 1
+    assert (whole["rejected"], whole["rejects"]) == (0, [])
+    assert found["kills"] == whole["kills"]
+
+
+def test_a_trace_that_is_joined_with_itself_is_noted(tmp_path: Path) -> None:
+    once = phone(3).bytes()
+    assert pagewise.launches(written(tmp_path / "once", once))["repeated_packets"] == 0
+    twice = written(tmp_path / "twice", once + once)
+    assert pagewise.launches(twice)["repeated_packets"] > 0
+    for command in ("launches", "kills", "pressure"):
+        assert "packets are in the file twice" in run(command, str(twice)).stderr
+    assert "was a file joined twice?" in run("info", str(twice)).stdout
+
+
+def test_a_kill_from_before_the_first_kernel_event_has_a_time_below_0(tmp_path: Path) -> None:
+    made = phone_traces.Phone(1, seconds=5)
+    made.process(LMKD, "lmkd", adj=-1000, rss_kb=4000)
+    made.kill(2 * SECOND, 3000, "om.example.mail", 8, 905)
+    reason = "to free 5kB rss, 0kB swap; reason: low watermark is breached"
+    message = f"Kill 'com.example.old' (77), uid 10001, oom_score_adj 905 {reason}"
+    phone_traces.log_line(made, -3 * SECOND, "lowmemorykiller", message)
+    path = written(tmp_path / "trace", made.bytes())
+    early, later = pagewise.kills(path)["kills"]
+    assert early["process"] == "com.example.old" and -3.1 < early["time_s"] <= -3
+    assert later["time_s"] > 0
+    assert "1 kill before the first kernel event: times below 0" in run("kills", str(path)).stdout
+    report = tmp_path / "r.html"
+    assert run("kills", str(path), "--report", str(report)).returncode == 0
+
+
 def test_other_files_are_refused_with_what_was_expected(tmp_path: Path) -> None:
     for command in ("launches", "kills", "pressure"):
         ended = run(command, str(written(tmp_path / "text", b"no trace at all\n")))

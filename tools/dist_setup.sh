@@ -18,6 +18,8 @@ need git git
 need mmdebstrap mmdebstrap
 need qemu-aarch64-static qemu-user-static
 need lintian lintian
+need podman podman
+need crun crun
 [ -x /usr/sbin/sshd ] || packages="$packages openssh-server"
 [ -x /bin/busybox ] || packages="$packages busybox-static"
 # The package list is meant to be split into words.

@@ -134,6 +134,9 @@ def analyze(
     *,
     top_processes: int | None = None,
     page_bytes: int | None = None,
+    sample_rate: float | None = None,
+    sample_pages: int | None = None,
+    memory_limit: int | None = None,
     progress: _Progress | None = None,
 ) -> types.Analysis: ...
 def misses(
@@ -144,6 +147,9 @@ def misses(
     *,
     policies: Sequence[str],
     frames: Sequence[int],
+    sample_rate: float | None = None,
+    sample_pages: int | None = None,
+    memory_limit: int | None = None,
     progress: _Progress | None = None,
 ) -> types.Misses: ...
 def reference_curves(

@@ -17,6 +17,7 @@ from pagewise.answers import (
 )
 from pagewise.comparisons import BenchLazy, StudyResult, SweepResult, SweepTable
 from pagewise.errors import UsageError
+from pagewise.fleet import Fleet
 from pagewise.installed import Versions
 from pagewise.measurements import Applied, CaptureResult, CheckResult, GuestTrial, Probed
 from pagewise.system_traces import LaunchesCompared
@@ -59,6 +60,7 @@ LAYOUTS: Mapping[str, type] = {
     "pagewise.pagesize-guest/1": GuestTrial,
     "pagewise.pagesize-check/1": CheckResult,
     "pagewise.pagesize-apply/1": Applied,
+    "pagewise.fleet/1": Fleet,
     "pagewise.curves/1": CurvesResult,
     "pagewise.launches-compared/1": LaunchesCompared,
     "pagewise.sweep/1": SweepResult,
@@ -79,11 +81,12 @@ OF_COMMANDS: Mapping[str, tuple[str, ...]] = {
     "advise-zram": ("advice-zram",),
     "devices-probe": ("probe",),
     "import": ("import", "import-references"),
-    "info": ("info", "allocations", "references"),
+    "analyze": ("analyze", "fleet"),
+    "info": ("info", "allocations", "references", "fleet"),
     "kills": ("trace-kills", "kills"),
     "killtrace": ("kills",),
     "launches": ("launches", "launches-compared"),
-    "misses": ("misses", "misses-of-traces"),
+    "misses": ("misses", "misses-of-traces", "fleet"),
     "pagesize": ("page-size",),
     "pagesize-verify": ("pagesize-verify", "pagesize-guest"),
     "simulate": ("simulate", "as-recorded"),

@@ -22,6 +22,12 @@ from pagewise.larger_pages import (
 )
 from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
+from pagewise.samples import (
+    SampleSize,
+    parse_memory_limit,
+    parse_sample,
+    refuse_second_reading,
+)
 from pagewise.types import (
     Allocations,
     Analysis,
@@ -65,6 +71,8 @@ def analyze(
     by: str | None = None,
     top: int = TOP_PROCESSES,
     page_size: int | str | None = None,
+    sample: float | str | None = None,
+    memory_limit: int | str | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
     """Skew, single accesses, reuse, and the exact LRU miss-ratio curve over every size.
@@ -73,21 +81,40 @@ def analyze(
     ``top_processes`` the ``top`` busiest, with one row for kernel threads and one for the rest. It
     also adds ``traffic``, reads and writes over time by name of process. Source: S0 Fig. 1;
     Mattson's stack distances. ``page_size`` (``"16KiB"``) groups accesses into larger pages;
-    ``at_4_kib`` then has figures of the recorded ones.
+    ``at_4_kib`` then has figures of the recorded ones. ``sample`` looks only at a share of the
+    pages (``"1%"``) or at most a number of them (``"32k"``), chosen by a hash: all figures but
+    ``accesses`` are then estimates, and ``sample`` of the result has their errors.
+    ``memory_limit`` (``"2GiB"``) bounds the memory of an exact analysis: pages are numbered on disk
+    if necessary, and a recording that needs more is refused.
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
     if top < 1:
         raise UsageError(f"a table of {top} processes is not possible", hint="use 1 or more")
     source = read(trace)
+    size = parse_sample(sample)
+    refuse_second_reading(source, size)
     page_bytes = None if page_size is None else parse_page_size(page_size)
+    if size and page_bytes not in (None, PAGE_BYTES):
+        raise UsageError(
+            "a sample has pages as recorded, not larger ones",
+            hint="use only one of --sample and --page-size",
+        )
+    limit = parse_memory_limit(source, memory_limit, size)
+    if limit is not None and page_bytes not in (None, PAGE_BYTES):
+        raise UsageError(
+            "larger pages have no limit of memory",
+            hint="use only one of --memory-limit and --page-size",
+        )
     if page_bytes is not None and page_bytes > PAGE_BYTES:
         refuse_what_is_read_once(source)
     result = _core.analyze(
         *source.arguments(),
         top_processes=None if by is None else top,
         page_bytes=page_bytes,
+        memory_limit=limit,
         progress=progress,
+        **size,
     )
     result["trace"] = source.path  # which need not be UTF-8
     return result
@@ -99,6 +126,8 @@ def misses(  # type: ignore[overload-overlap]  # a path is a sequence of texts, 
     *,
     policy: str | Sequence[str],
     frames: int | str | Sequence[int | str],
+    sample: float | str | None = None,
+    memory_limit: int | str | None = None,
     progress: Progress | None = None,
 ) -> Misses: ...
 @overload
@@ -107,6 +136,8 @@ def misses(
     *,
     policy: str | Sequence[str],
     frames: int | str | Sequence[int | str],
+    sample: float | str | None = None,
+    memory_limit: int | str | None = None,
     progress: Progress | None = None,
 ) -> MissesOfTraces: ...
 def misses(
@@ -114,28 +145,33 @@ def misses(
     *,
     policy: str | Sequence[str],
     frames: int | str | Sequence[int | str],
+    sample: float | str | None = None,
+    memory_limit: int | str | None = None,
     progress: Progress | None = None,
 ) -> Misses | MissesOfTraces:
-    """Exact miss counts of eviction policies.
+    """Exact miss counts of eviction policies, or with ``sample`` estimates.
 
     ``policy``: names of ``pagewise list policies``, with options as in ``"lru-k:k=3"``. ``frames``:
     pages of memory (``1000``), or a size (``"64MiB"``). ``misses`` of the result is {policy:
     {frames: count}}. For a list of traces ``traces`` has such a result for each. Traces of objects
     and traces of 4 KiB pages are refused together, since a frame of one is not as large as a frame
-    of the other.
+    of the other. ``sample`` replays only a share of the pages (``"1%"``) or at most a number of
+    them (``"32k"``) in memories that are smaller by as much; ``sample`` of the result has the
+    errors of the miss ratios. ``memory_limit`` (``"2GiB"``) is as in :func:`analyze`.
     """
     names = policies_in(policy)
     if isinstance(frames, str):
         frames = frames.split(",")
     sizes = list(frames) if isinstance(frames, Iterable) else [frames]
     counts = [parse_frames(size) for size in sizes]
+    size_of_sample = parse_sample(sample)
     if isinstance(trace, (str, os.PathLike, Trace)):
-        counted = _misses(read(trace), names, counts, progress)
+        counted = _misses(read(trace), names, counts, size_of_sample, memory_limit, progress)
         refuse_bytes_of_objects(counted, sizes)
         return counted
     each: list[Misses] = []
     for source in trace:
-        counted = _misses(read(source), names, counts, progress)
+        counted = _misses(read(source), names, counts, size_of_sample, memory_limit, progress)
         refuse_bytes_of_objects(counted, sizes)
         refuse_other_units([*each[:1], counted])
         each.append(counted)
@@ -173,10 +209,22 @@ def refuse_bytes_of_objects(result: Misses, sizes: Sequence[int | str]) -> None:
 
 
 def _misses(
-    source: Trace, policies: list[str], frames: list[int], progress: Progress | None
+    source: Trace,
+    policies: list[str],
+    frames: list[int],
+    size: SampleSize,
+    memory_limit: int | str | None,
+    progress: Progress | None,
 ) -> Misses:
-    arguments = source.arguments()
-    result = _core.misses(*arguments, policies=policies, frames=frames, progress=progress)
+    refuse_second_reading(source, size)
+    result = _core.misses(
+        *source.arguments(),
+        policies=policies,
+        frames=frames,
+        memory_limit=parse_memory_limit(source, memory_limit, size),
+        progress=progress,
+        **size,
+    )
     result["trace"] = source.path
     return result
 

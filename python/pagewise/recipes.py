@@ -1,4 +1,4 @@
-"""Recipes of recordings: what to switch on in Perfetto, trace-cmd and bpftrace, by question."""
+"""Recipes of recordings: what to switch on in each recorder, by question."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Recipe:
     name: str
     summary: str
     ftrace: tuple[str, ...]
-    """Kernel events, as group/event; `trace_cmd` leaves out those of Android's kernels only."""
+    """Kernel events, as group/event; `events` leaves out those of Android's kernels only."""
     bpftrace: str
     """A program that answers the question by itself, in short."""
     atrace: tuple[str, ...] = ()
@@ -49,6 +49,8 @@ class Recipe:
     """Whether meminfo, vmstat and PSI are sampled."""
     has_log: bool = False
     """Whether Android's log is recorded."""
+    has_answer_in_log: bool = False
+    """Whether Android's log, which needs no recorder, answers a part of the question."""
 
     def perfetto(self) -> str:
         """The configuration for `perfetto --txt -c CONFIG -o TRACE`."""
@@ -75,10 +77,32 @@ class Recipe:
 
     def trace_cmd(self) -> str:
         """The command that records the kernel events with trace-cmd."""
+        options = " ".join(f"-e {event}" for event in self.events())
+        return f"trace-cmd record -C boot {options} sleep {SECONDS}"
+
+    def tracefs(self) -> str:
+        """The commands that record the kernel events as text, with a shell only."""
+        return (
+            f"cd /sys/kernel/tracing; echo boot > trace_clock; echo {' '.join(self.events())} > "
+            f"set_event; timeout {SECONDS} cat trace_pipe > /tmp/trace.txt; echo > set_event"
+        )
+
+    def logcat(self) -> str | None:
+        """The command that saves Android's log; None if the log does not answer the question."""
+        return "adb logcat -b all -d -v threadtime > log.txt" if self.has_answer_in_log else None
+
+    def procfs(self) -> str | None:
+        """The loop that records counters of /proc; None if the question needs none."""
+        if not self.has_counters:
+            return None
+        files = "/proc/vmstat /proc/meminfo /proc/pressure/memory"
+        return f"while sleep 1; do date +%s; cat {files}; done > proc.txt"
+
+    def events(self) -> list[str]:
+        """The kernel events as group:event, without those of Android's kernels only."""
         of_android = ("sched_blocked_reason", "oom_score_adj_update")
         events = [event for event in self.ftrace if not event.endswith(of_android)]
-        options = " ".join(f"-e {event.replace('/', ':')}" for event in events)
-        return f"trace-cmd record -C boot {options} sleep {SECONDS}"
+        return [event.replace("/", ":") for event in events]
 
 
 def source(name: str, message: str, settings: list[str]) -> list[str]:
@@ -105,6 +129,7 @@ RECIPES = (
         atrace=("am", "wm", "dalvik", "view"),
         apps=("*",),
         has_counters=True,
+        has_answer_in_log=True,
     ),
     Recipe(
         "kills",
@@ -116,6 +141,7 @@ RECIPES = (
         has_processes=True,
         has_counters=True,
         has_log=True,
+        has_answer_in_log=True,
     ),
     Recipe(
         "pressure",

@@ -38,8 +38,9 @@ def import_references(
 ) -> ImportReferences:
     """Imports a foreign file of references (``-`` is standard input) as a reference trace.
 
-    ``format``: ``lackey``, ``refs3`` or ``addresses``; by default, by content. ``strict``: fail at
-    a line that cannot be read, instead of counting it. ``force``: replace ``output``.
+    ``format``: ``drmemtrace``, ``lackey``, ``refs3`` or ``addresses``; by default, by content.
+    ``strict``: fail at a line that cannot be read, instead of counting it. ``force``: replace
+    ``output``.
 
     Returns counts of references, instructions, reads, writes, steps and rejected lines. Raises
     UnreadableInput, UsageError; ``output`` is written completely or not at all.

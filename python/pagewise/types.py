@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pagewise.comparisons import StudyResult as StudyResult
     from pagewise.comparisons import SweepResult as SweepResult
     from pagewise.comparisons import SweepTable as SweepTable
+    from pagewise.fleet import Fleet as Fleet
     from pagewise.installed import Versions as Versions
     from pagewise.measurements import Applied as Applied
     from pagewise.measurements import CaptureResult as CaptureResult
@@ -40,6 +41,7 @@ _HOMES = {
     "StudyResult": "pagewise.comparisons",
     "SweepResult": "pagewise.comparisons",
     "SweepTable": "pagewise.comparisons",
+    "Fleet": "pagewise.fleet",
     "Versions": "pagewise.installed",
     "Applied": "pagewise.measurements",
     "CaptureResult": "pagewise.measurements",
@@ -100,6 +102,8 @@ class About(TypedDict):
     """Swap areas, disks and kernel features of the machine; absent in earlier recordings."""
     tiers: NotRequired[ServedTiers | None]
     """The tiers of the swap server that made the recording."""
+    kept: NotRequired[KeptPart | None]
+    """Why `record --ring` kept the recording, and from when on."""
 
 
 class Allocations(TypedDict):
@@ -250,12 +254,46 @@ class Analysis(TypedDict):
     """Accesses over time by process name, if asked for; none without a clock."""
     not_recorded: list[str]
     """Facts that the recording lacks, and the figures that this rules out."""
+    sample: NotRequired[AnalysisSample | None]
+    """The sample, if only some of the pages were looked at: all figures but `accesses` are then
+    estimates."""
     losses: list[Loss]
     """What the recording lost."""
     trace: str
     """The path of the recording."""
     at_4_kib: NotRequired[AnalyzedAt4KiB | None]
     """Figures of the recorded pages of 4 KiB; absent unless larger pages were asked for."""
+
+
+class AnalysisError(TypedDict):
+    """Half of the width of 95 % confidence intervals, by field of the analysis."""
+
+    pages: float
+    """Of the number of pages."""
+    top_share: dict[str, float]
+    """Share of accesses of the busiest 1, 5, 10, 25 and 50 % of pages; in JSON an object by share
+    of pages ("0.01" ... "0.5")."""
+    pages_for_80_percent: float
+    """Smallest share of pages that receives 80 % of accesses."""
+    single_access: SingleAccess
+    """Pages with exactly one access."""
+    reaccess_share: float
+    """Of the share of accesses to pages that were accessed before."""
+    miss_ratio_curve: list[list[float]]
+    """(frames, half of the width) at each point of the miss-ratio curve."""
+
+
+class AnalysisSample(TypedDict):
+    """The sample behind an analysis, and how far its estimates may be from the truth."""
+
+    rate: float
+    """Share of all pages whose hash is in the sample."""
+    pages: int
+    """Pages in the sample."""
+    accesses: int
+    """Accesses of the pages in the sample."""
+    error: AnalysisError
+    """Half of the width of the 95 % confidence interval of each estimate."""
 
 
 class AnalyzedAt4KiB(TypedDict):
@@ -818,6 +856,21 @@ class Header(TypedDict):
     """The part of the original trace that this trace holds; `None` if it is no slice."""
 
 
+class HeatRange(TypedDict):
+    """A range of addresses and the accesses to it."""
+
+    target: str
+    """Number of the target, as DAMON prints it: an address space, or physical memory. It may need
+    all 64 bits, so that it is text."""
+    first: str
+    """First address, in hexadecimal."""
+    last: str
+    """Last address, in hexadecimal."""
+    accesses: list[float | None]
+    """For each bin of time, the samples of an aggregation interval that found an access, on average
+    over bytes and intervals; null if no region was there."""
+
+
 class ImportReferences(TypedDict):
     """What the import of memory references did."""
 
@@ -835,6 +888,8 @@ class ImportReferences(TypedDict):
     """Data written, or modified by one instruction."""
     steps: int
     """Steps: references that the filter did not absorb."""
+    threads: NotRequired[int | None]
+    """Threads whose references were read; absent if the format does not name threads."""
     rejected: int
     """Lines that could not be read."""
     rejects: list[Reject]
@@ -889,6 +944,22 @@ class Judged(TypedDict):
     """The answer; null if the trace cannot tell."""
     why: str
     """The figures behind the answer, or what the trace lacks."""
+
+
+class KeptPart(TypedDict):
+    """The last minutes of events, which `record --ring` kept because something happened."""
+
+    begins_ns: int
+    """CLOCK_MONOTONIC when the kept part begins, in nanoseconds."""
+    trigger_ns: int
+    """CLOCK_MONOTONIC of what happened, in nanoseconds."""
+    trigger: str
+    """What happened: `kill`, `oom-kill`, `psi` or `signal`."""
+    process: int | None
+    """The killed process, if it was a kill."""
+    ring_ns: int
+    """The time that the ring holds, in nanoseconds. The kept part is shorter if the ring was not
+    full, if it has more bytes than allowed, or if an earlier file has what came before."""
 
 
 class Kill(TypedDict):
@@ -1095,6 +1166,20 @@ class MinorFaults(TypedDict):
     """Faults in mapped files and shared memory."""
 
 
+class MissSample(TypedDict):
+    """The sample behind miss counts, and how far the estimates may be from the truth."""
+
+    rate: float
+    """Share of all pages whose hash is in the sample."""
+    pages: int
+    """Pages in the sample."""
+    accesses: int
+    """Accesses of the pages in the sample."""
+    error: dict[str, dict[str, float]]
+    """Half of the width of the 95 % confidence interval of each miss ratio: an object {policy:
+    {frames: share of requests}}."""
+
+
 class Misses(TypedDict):
     """Exact misses of eviction policies in memories of given sizes."""
 
@@ -1106,6 +1191,8 @@ class Misses(TypedDict):
     """Distinct pages accessed."""
     misses: dict[str, dict[str, int]]
     """Counts in the order asked for; in JSON an object {policy: {frames: misses}}."""
+    sample: NotRequired[MissSample | None]
+    """The sample, if only some of the pages were looked at: misses and pages are then estimates."""
     kind: Literal["swap", "block", "objects"]
     """What the accesses are: of swapped pages, of blocks of a disk, or of objects of a cache."""
     losses: list[Loss]
@@ -1554,6 +1641,19 @@ class ReferencesEnding(TypedDict):
     """Name of the signal that ended a captured program, unless the capture ended it."""
 
 
+class RegionHeat(TypedDict):
+    """Accesses that DAMON found, by time and address."""
+
+    start_s: float
+    """Start of the first bin of time."""
+    bin_s: float
+    """Length of a bin of time: a power of two in nanoseconds."""
+    regions: int
+    """Number of regions that were read."""
+    ranges: list[HeatRange]
+    """Ranges of addresses that a region covers, in order; at most 128. All have the same length."""
+
+
 class Reject(TypedDict):
     """A line of a text recording that could not be read."""
 
@@ -1983,6 +2083,9 @@ class SystemContents(TypedDict):
     """Fields of messages that pagewise does not know."""
     skipped_bytes: int
     """Bytes of the file that are not read: of parts that are cut, damaged or too large."""
+    repeated_packets: int
+    """Packets that the file has twice, as when a trace is joined with itself; their events count
+    twice."""
     clock_problems: dict[str, int]
     """Times that are out of order, or on a clock that the trace does not relate to others."""
 
@@ -1995,8 +2098,8 @@ class SystemQuestion(TypedDict):
     is_answered: bool
     """Whether the trace has what the answer needs."""
     switch_on: list[str]
-    """What to switch on in the next trace, as lines of a Perfetto config; empty if it is
-    answered."""
+    """What to switch on in the next trace of this format, as a line of a Perfetto config or a
+    command; empty if it is answered."""
 
 
 class ThreadTimes(TypedDict):
@@ -2058,7 +2161,8 @@ class TraceKill(TypedDict):
     """A process that was killed."""
 
     time_s: float
-    """Time of the kill."""
+    """Time of the kill; below 0 if it was before the first event that the kernel recorded, as in a
+    log that goes further back."""
     process: str
     """Name of the process; empty if unknown."""
     pid: int
@@ -2115,6 +2219,13 @@ class TraceKills(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     kills: list[TraceKill]
     """Kills in order of time."""
     left_out: int
@@ -2190,6 +2301,13 @@ class TraceLaunches(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     launches: list[TraceLaunch]
     """Launches in order of their start."""
     unfinished: int
@@ -2222,6 +2340,13 @@ class TracePressure(TypedDict):
     """Processes, threads and ranges of pages beyond the limits, which are not distinguished."""
     losses: list[Loss]
     """What the trace lost."""
+    repeated_packets: int
+    """Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself;
+    what they say counts twice. Copies of the first 65,536 packets are found."""
+    rejected: int
+    """Lines that could not be read."""
+    rejects: list[Reject]
+    """The first of the unreadable lines."""
     direct_reclaim_s: float | None
     """Time that threads spent in direct reclaim, summed."""
     kswapd_s: float | None
@@ -2237,6 +2362,8 @@ class TracePressure(TypedDict):
     """Intervals in order of their start."""
     processes: list[PressureCause]
     """The processes with the most direct reclaim and refaults in all."""
+    heat: RegionHeat | None
+    """Accesses that DAMON found, by time and address; null without its regions."""
     left_out: int
     """Intervals beyond those that are kept."""
     lacks: list[str]

@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use policy::eviction::{Build, Choice};
 use pyo3::prelude::*;
+use trace::{Header, Source};
 use types::PAGE_BYTES;
 
 use crate::answers::{Answer, with_options};
 use crate::errors::{detached, usage};
-use crate::opening::RecordingArguments;
+use crate::opening::{RecordingArguments, sample_size};
 use crate::results::{self, Analysis, DescribedPolicy, Misses, PolicyRow};
 
 /// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded. With
 /// `top_processes`, the result also has this number of processes. For larger pages the recording is read
-/// twice.
+/// twice. `sample_rate` or `sample_pages` ask for estimates from a sample, of pages as recorded; `memory_limit`
+/// in bytes bounds the memory.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, page_bytes=None, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, page_bytes=None, sample_rate=None, sample_pages=None, memory_limit=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn analyze(
     py: Python<'_>,
@@ -25,12 +27,25 @@ pub fn analyze(
     columns: Vec<(String, String)>,
     top_processes: Option<usize>,
     page_bytes: Option<u64>,
+    sample_rate: Option<f64>,
+    sample_pages: Option<u64>,
+    memory_limit: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Analysis>> {
     let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
+    let sample = sample_size(py, sample_rate, sample_pages)?;
     let answer = detached(py, progress, |progress| {
-        let analyzed = |page_bytes: Option<u64>, top_processes| {
-            let source = recording.open()?;
+        if let Some(size) = sample {
+            let mut source = recording.sampled(size, progress)?;
+            let analysis = sim::analysis::analyze_sampled(&mut source, top_processes, progress)?;
+            let losses = source.header().losses.clone();
+            let trace = results::named(recording.path());
+            return Ok(Analysis { analysis, losses, trace, at_4_kib: None });
+        }
+        let analyzed = |page_bytes: Option<u64>, top_processes: Option<usize>| {
+            let by_process = top_processes.is_some();
+            let bytes = |header: &Header| sim::analysis::bytes_per_page(header, by_process);
+            let source = recording.within(memory_limit, bytes, progress)?;
             let page_bytes = page_bytes.unwrap_or(source.header().page_bytes);
             let mut source = recording.grouped(source, page_bytes)?;
             let analysis = sim::analysis::analyze(&mut *source, top_processes, progress)?;
@@ -49,9 +64,10 @@ pub fn analyze(
     Ok(Answer(answer))
 }
 
-/// Exact misses of each policy with each number of frames.
+/// Misses of each policy with each number of frames: exact, or with `sample_rate` or `sample_pages` estimated.
+/// `memory_limit` in bytes bounds the memory of exact counts.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, policies, frames, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, *, policies, frames, sample_rate=None, sample_pages=None, memory_limit=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn misses(
     py: Python<'_>,
@@ -61,9 +77,13 @@ pub fn misses(
     columns: Vec<(String, String)>,
     policies: Vec<String>,
     frames: Vec<u64>,
+    sample_rate: Option<f64>,
+    sample_pages: Option<u64>,
+    memory_limit: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<Misses>> {
     let recording = RecordingArguments::new(py, path, format, mapping, columns)?;
+    let sample = sample_size(py, sample_rate, sample_pages)?;
     let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
     let frames: Vec<u32> = frames
         .into_iter()
@@ -73,10 +93,23 @@ pub fn misses(
         })
         .collect::<PyResult<_>>()?;
     let answer = detached(py, progress, |progress| {
-        let mut source = recording.open()?;
-        let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
-        let header = source.header();
-        let (kind, losses) = (header.kind, header.losses.clone());
+        let counted = |header: &Header, counts| (header.kind, header.losses.clone(), counts);
+        let (kind, losses, counts) = match sample {
+            Some(size) => {
+                let mut source = recording.sampled(size, progress)?;
+                let counts = sim::misses::run_sampled(&mut source, &policies, &frames, progress)?;
+                counted(source.header(), counts)
+            }
+            None => {
+                let bytes = match memory_limit {
+                    Some(_) => sim::misses::bytes_per_page(&policies, &frames)?,
+                    None => 0,
+                };
+                let mut source = recording.within(memory_limit, |_| bytes, progress)?;
+                let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
+                counted(source.header(), counts)
+            }
+        };
         let trace = results::named(recording.path());
         Ok::<_, sim::Error>(Misses { counts, kind, losses, trace })
     })?;

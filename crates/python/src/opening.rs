@@ -3,10 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
+use trace::disk_numbering::DiskNumbered;
 use trace::import::ImportOptions;
-use trace::{Error, Mapping, Role, Source};
+use trace::sampled::{SampleSize, SampleThreshold, Sampled};
+use trace::{Error, ErrorKind, Header, Mapping, Role, Source};
+use types::Progress;
 
 use crate::errors::usage;
+
+/// Memory that the process takes without any page: the interpreter, libraries, and buffers of readers.
+const BASE_BYTES: u64 = 128 << 20;
 
 /// The arguments of a `pagewise.recording.Trace`.
 pub struct RecordingArguments {
@@ -54,6 +60,59 @@ impl RecordingArguments {
         trace::grouped::with_pages_of(source, page_bytes, &self.path)
     }
 
+    /// Opens it for work that takes `bytes_per_page` of memory for each page. With a limit of memory, pages are
+    /// numbered on disk if necessary, for which the recording is read twice.
+    ///
+    /// # Errors
+    /// Errors of [`Self::open`]; `Usage` if the work would take more than `memory_limit` bytes.
+    pub fn within(
+        &self,
+        memory_limit: Option<u64>,
+        bytes_per_page: impl FnOnce(&Header) -> u64,
+        progress: &dyn Progress,
+    ) -> Result<Box<dyn Source>, Error> {
+        let source = self.open()?;
+        let Some(limit) = memory_limit else { return Ok(source) };
+        let table_bytes = usize::try_from(limit / 4).unwrap_or(usize::MAX);
+        let (source, bytes_numbered): (Box<dyn Source>, u64) = match source.header().pages {
+            Some(1..) => (source, 0),
+            _ => {
+                drop(source);
+                let open = || self.open();
+                let numbered = DiskNumbered::new(&self.path, &open, table_bytes, progress)?;
+                (Box::new(numbered), 4)
+            }
+        };
+        let pages = u64::from(source.header().pages.unwrap_or(0));
+        let bytes = bytes_numbered + bytes_per_page(source.header());
+        let needed = BASE_BYTES.saturating_add(pages.saturating_mul(bytes));
+        if needed > limit {
+            let why = format!(
+                "{pages} pages take up to {} MiB of memory, and the limit is {} MiB; give a larger \
+                 --memory-limit, or use --sample instead",
+                needed.div_ceil(1 << 20),
+                limit >> 20
+            );
+            return Err(Error::new(ErrorKind::Usage, &self.path, why));
+        }
+        Ok(source)
+    }
+
+    /// Opens a sample of its pages. For at most a number of pages it is read twice, unless it is a trace file
+    /// with page numbers.
+    ///
+    /// # Errors
+    /// Errors of [`Self::open`].
+    pub fn sampled(&self, size: SampleSize, progress: &dyn Progress) -> Result<Sampled, Error> {
+        let threshold = match size {
+            SampleSize::Rate(rate) => SampleThreshold::of_rate(rate),
+            SampleSize::Pages(pages) => {
+                SampleThreshold::of_pages(&mut *self.open()?, pages, progress)?
+            }
+        };
+        Ok(Sampled::new(self.open()?, threshold))
+    }
+
     /// Opens a recording of any kind.
     ///
     /// # Errors
@@ -79,6 +138,23 @@ pub fn options(
         .map(|(name, column)| Ok((named(py, "role", &Role::ALL, &name)?, column)))
         .collect::<PyResult<_>>()?;
     Ok(ImportOptions { format, mapping, columns, ..ImportOptions::default() })
+}
+
+/// The size of a sample from the two numbers that Python uses, of which at most one is given.
+///
+/// # Errors
+/// `UsageError` for a rate that is not above 0 and at most 1, for no pages, and for both numbers.
+pub fn sample_size(
+    py: Python<'_>,
+    rate: Option<f64>,
+    pages: Option<u64>,
+) -> PyResult<Option<SampleSize>> {
+    match (rate, pages) {
+        (None, None) => Ok(None),
+        (Some(rate), None) if rate > 0.0 && rate <= 1.0 => Ok(Some(SampleSize::Rate(rate))),
+        (None, Some(pages @ 1..)) => Ok(Some(SampleSize::Pages(pages))),
+        _ => Err(usage(py, "a sample has either a rate from 0 to 1 or at least 1 page")),
+    }
 }
 
 /// The value of `name` among `all`; `what` names their kind in the error.

@@ -14,7 +14,7 @@ use sim::devices::Device;
 use sim::misses::MissCounts;
 use sim::swap::{self, Outcome, Ranges, TierCounts, Wear};
 use trace::references::CaptureReport;
-use trace::{Loss, TraceKind};
+use trace::{Loss, Reject, TraceKind};
 
 /// The name and version of a layout, as results carry it.
 type Layout = &'static str;
@@ -175,6 +175,20 @@ pub struct ReplayKills {
     pub is_cut: bool,
 }
 
+/// The parts of a system trace that could not be read, or that count twice.
+#[derive(Serialize, JsonSchema)]
+pub struct TraceReading {
+    /// What the trace lost.
+    pub losses: Vec<Loss>,
+    /// Packets of a Perfetto trace that the file has twice, as when a trace is joined with itself; what they say
+    /// counts twice. Copies of the first 65,536 packets are found.
+    pub repeated_packets: u64,
+    /// Lines that could not be read.
+    pub rejected: u64,
+    /// The first of the unreadable lines.
+    pub rejects: Vec<Reject>,
+}
+
 /// The launches of apps in a system trace. Times are seconds since the first event that the kernel recorded.
 #[derive(Serialize, JsonSchema)]
 pub struct TraceLaunches {
@@ -185,8 +199,9 @@ pub struct TraceLaunches {
     /// What was read.
     #[serde(flatten)]
     pub about: sim::system::About,
-    /// What the trace lost.
-    pub losses: Vec<Loss>,
+    /// What reading it found.
+    #[serde(flatten)]
+    pub reading: TraceReading,
     /// The launches.
     #[serde(flatten)]
     pub launches: sim::system::Launches,
@@ -202,8 +217,9 @@ pub struct TraceKills {
     /// What was read.
     #[serde(flatten)]
     pub about: sim::system::About,
-    /// What the trace lost.
-    pub losses: Vec<Loss>,
+    /// What reading it found.
+    #[serde(flatten)]
+    pub reading: TraceReading,
     /// The kills.
     #[serde(flatten)]
     pub kills: sim::system::Kills,
@@ -219,8 +235,9 @@ pub struct TracePressure {
     /// What was read.
     #[serde(flatten)]
     pub about: sim::system::About,
-    /// What the trace lost.
-    pub losses: Vec<Loss>,
+    /// What reading it found.
+    #[serde(flatten)]
+    pub reading: TraceReading,
     /// The pressure.
     #[serde(flatten)]
     pub pressure: sim::system::PressureFound,

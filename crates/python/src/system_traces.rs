@@ -10,10 +10,10 @@ use types::Progress;
 
 use crate::answers::Answer;
 use crate::errors::detached;
-use crate::results::{self, TraceKills, TraceLaunches, TracePressure};
+use crate::results::{self, TraceKills, TraceLaunches, TracePressure, TraceReading};
 
-/// Reads a system trace once, and returns what it answers and what it lost.
-fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, Vec<Loss>), Error> {
+/// Reads a system trace once, and returns what it answers and what could not be read.
+fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, TraceReading), Error> {
     let OpenedSystem { mut reader, meter, file_bytes } = system::open(path)?;
     let (mut analyzer, mut tally, mut events) = (Analyzer::default(), Tally::default(), Vec::new());
     loop {
@@ -27,7 +27,14 @@ fn answers(path: &Path, progress: &dyn Progress) -> Result<(Answers, Vec<Loss>),
         }
     }
     let losses = tally.losses().map(|(what, count)| Loss { what: what.to_owned(), count });
-    Ok((analyzer.finish(reader.names()), losses.collect()))
+    let (rejected, rejects) = reader.rejects();
+    let reading = TraceReading {
+        losses: losses.collect(),
+        repeated_packets: tally.repeated_packets(),
+        rejected,
+        rejects: rejects.to_vec(),
+    };
+    Ok((analyzer.finish(reader.names()), reading))
 }
 
 /// The launches of apps in a system trace.
@@ -38,12 +45,12 @@ pub fn launches(
     path: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<TraceLaunches>> {
-    let (answers, losses) = detached(py, progress, |progress| answers(&path, progress))?;
+    let (answers, reading) = detached(py, progress, |progress| answers(&path, progress))?;
     Ok(Answer(TraceLaunches {
         schema: "pagewise.launches/1",
         trace: results::named(&path),
         about: answers.about,
-        losses,
+        reading,
         launches: answers.launches,
     }))
 }
@@ -56,12 +63,12 @@ pub fn trace_kills(
     path: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<TraceKills>> {
-    let (answers, losses) = detached(py, progress, |progress| answers(&path, progress))?;
+    let (answers, reading) = detached(py, progress, |progress| answers(&path, progress))?;
     Ok(Answer(TraceKills {
         schema: "pagewise.trace-kills/1",
         trace: results::named(&path),
         about: answers.about,
-        losses,
+        reading,
         kills: answers.kills,
     }))
 }
@@ -74,12 +81,12 @@ pub fn pressure(
     path: PathBuf,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer<TracePressure>> {
-    let (answers, losses) = detached(py, progress, |progress| answers(&path, progress))?;
+    let (answers, reading) = detached(py, progress, |progress| answers(&path, progress))?;
     Ok(Answer(TracePressure {
         schema: "pagewise.pressure/1",
         trace: results::named(&path),
         about: answers.about,
-        losses,
+        reading,
         pressure: answers.pressure,
     }))
 }

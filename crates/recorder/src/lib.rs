@@ -20,6 +20,7 @@ mod moments;
 mod notices;
 #[cfg(feature = "bpf")]
 mod refusals;
+pub mod ring;
 #[cfg(feature = "bpf")]
 mod rings;
 mod sampler;
@@ -27,6 +28,7 @@ mod scene;
 mod session;
 pub mod sources;
 mod tracefs;
+mod watch;
 mod weights;
 mod zeros;
 

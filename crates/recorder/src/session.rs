@@ -1,7 +1,7 @@
 //! A recording from its first event to its last.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,13 @@ use trace::recording::{About, Ending, Missing, Record, Writer};
 
 use crate::backend::{Backend, BackendChoice};
 use crate::bpf::{self, Programs};
-use crate::moments::{Moments, Remains};
-use crate::notices::Notice;
-use crate::scene::{Deaths, Look, Scene};
+use crate::scene::Scene;
 use crate::sources::{CATALOG, Source};
+use crate::watch::Watched;
 use crate::{Error, EventFilter, machine, sampler, tracefs};
 
 /// How often the kernel's counters are sampled, and pending data is written.
-const SAMPLE_EVERY: Duration = Duration::from_secs(1);
-
-/// The time between two regular moments: a moment of a hundred processes costs about 6 ms of CPU time.
-const MOMENT_EVERY: Duration = Duration::from_millis(200);
+pub const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -222,7 +218,11 @@ pub fn here(root: &Root) -> Result<About, Error> {
     })
 }
 
-fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
+/// The header of a recording that begins now.
+///
+/// # Errors
+/// The operating system refuses.
+pub fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
     let here = here(root)?;
     let group = options.filter.group.as_ref().or(options.noted.as_ref());
     Ok(About {
@@ -271,7 +271,7 @@ fn run(
         if let Some(scene) = &mut scene {
             scene.look(root, backend.notices()?, over.is_some());
         }
-        drain(backend, writer)?;
+        drain(backend, writer, |_| ())?;
         if let Some(scene) = &mut scene {
             scene.write(root, backend.notices()?, writer)?;
         }
@@ -287,76 +287,11 @@ fn run(
     }
 }
 
-/// Takes moments of memory and processes, periodically and at each kill.
-struct Watched<'a> {
-    scene: Scene<'a>,
-    moments: Moments,
-    next: Instant,
-    /// Notices of kills without a moment yet, and a measurement that is not written yet.
-    notices: Vec<Notice>,
-    look: Option<Look>,
-}
-
-impl<'a> Watched<'a> {
-    fn new(scene: Scene<'a>) -> Watched<'a> {
-        let (moments, next) = (Moments::default(), Instant::now());
-        Watched { scene, moments, next, notices: Vec::new(), look: None }
-    }
-
-    /// Measures memory and processes if there are notices, if it is time, or at the end.
-    fn look(&mut self, root: &Root, notices: Vec<Notice>, is_over: bool) {
-        self.notices.extend(notices);
-        let now = Instant::now();
-        if self.notices.is_empty() && now < self.next && !is_over {
-            if self.moments.is_watching() {
-                self.moments.watch(system::monotonic_ns(), |process| remains(root, process));
-            }
-            return;
-        }
-        self.moments.watch(system::monotonic_ns(), |process| remains(root, process));
-        let is_dying = |process| {
-            self.notices.iter().any(|notice| notice.process == process)
-                || self.moments.is_dying(process)
-        };
-        let killed_ns = self.notices.iter().map(|notice| notice.time_ns).min();
-        let deaths = Deaths { killed_ns, is_dying: &is_dying };
-        self.look = self.scene.look(&deaths);
-        self.next = now + MOMENT_EVERY;
-    }
-
-    /// Writes the moments of kills up to the last measurement, and the measurement.
-    fn write(
-        &mut self,
-        root: &Root,
-        notices: Vec<Notice>,
-        writer: &mut Writer<File>,
-    ) -> Result<(), Error> {
-        self.notices.extend(notices);
-        if self.look.is_none() && !self.notices.is_empty() {
-            self.look(root, Vec::new(), true);
-        }
-        let Some(look) = self.look.take() else {
-            // The group was removed, so it has no more kills.
-            self.notices.clear();
-            return Ok(());
-        };
-        let (due, later): (Vec<Notice>, Vec<Notice>) =
-            self.notices.drain(..).partition(|notice| notice.time_ns <= look.moment.time_ns);
-        self.notices = later;
-        let moments = self.moments.take(&due, look);
-        moments.iter().try_for_each(|moment| writer.moment(moment)).map_err(Error::Write)
-    }
-}
-
-/// The remaining memory of a killed process; None once it has ended.
-fn remains(root: &Root, process: u32) -> Option<Remains> {
-    let start = process::beginning(root, process)?;
-    let resident = process::state(root, process).map_or(0, |state| state.resident);
-    Some(Remains { start, resident })
-}
-
-/// The processes that run before the recording, each as if it had just called exec.
-fn names(root: &Root, filter: &EventFilter) -> Result<Vec<Record>, Error> {
+/// The processes that run now, each as if it had just called exec.
+///
+/// # Errors
+/// The group was removed, or the operating system refuses.
+pub fn names(root: &Root, filter: &EventFilter) -> Result<Vec<Record>, Error> {
     let processes = match (&filter.group, filter.process) {
         (_, Some(process)) => vec![process],
         (Some(group), None) => group.processes(root)?,
@@ -370,9 +305,17 @@ fn names(root: &Root, filter: &EventFilter) -> Result<Vec<Record>, Error> {
     Ok(processes.into_iter().filter_map(named).collect())
 }
 
-/// Writes the contents of the buffer.
-fn drain(backend: &mut Backend, writer: &mut Writer<File>) -> Result<(), Error> {
+/// Writes the contents of the buffer, and passes the events to `see`.
+///
+/// # Errors
+/// The kernel refuses, or the events cannot be written.
+pub fn drain<W: Write>(
+    backend: &mut Backend,
+    writer: &mut Writer<W>,
+    mut see: impl FnMut(&[Record]),
+) -> Result<(), Error> {
     backend.drain(|batch| {
+        see(&batch.records);
         if !batch.files.is_empty() {
             writer.name_files(&batch.files).map_err(Error::Write)?;
         }

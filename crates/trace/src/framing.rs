@@ -103,6 +103,26 @@ impl<W: Write> FrameWriter<W> {
         Ok(())
     }
 
+    /// Writes a block that another writer has packed; `block` is its head and its frame. Only the checksum of the head,
+    /// which depends on the offset, is computed again.
+    ///
+    /// # Errors
+    /// If the operating system refuses the write.
+    pub fn write_packed(&mut self, block: &[u8]) -> io::Result<()> {
+        self.block.clear();
+        self.block.extend_from_slice(block);
+        let (fields, sum) = self.block[..HEAD_BYTES].split_at_mut(FIELDS_BYTES);
+        sum.copy_from_slice(&head_sum(self.bytes, fields).to_le_bytes());
+        self.output.write_all(&self.block)?;
+        self.bytes += self.block.len() as u64;
+        Ok(())
+    }
+
+    /// The output. It gets the magic number and then each block in one call of `write_all`.
+    pub fn output_mut(&mut self) -> &mut W {
+        &mut self.output
+    }
+
     /// Flushes all blocks and returns the output.
     ///
     /// # Errors
@@ -111,6 +131,28 @@ impl<W: Write> FrameWriter<W> {
         self.output.flush()?;
         Ok(self.output)
     }
+}
+
+/// The head and the frame of the first block in `bytes`, which a [`FrameWriter`] wrote; `None` if there is none.
+pub fn first_packed(bytes: &[u8]) -> Option<&[u8]> {
+    let head = bytes.first_chunk::<HEAD_BYTES>()?;
+    bytes.get(..HEAD_BYTES + field(head, 4) as usize)
+}
+
+/// The kind of a block of [`first_packed`].
+pub fn packed_kind(block: &[u8]) -> Option<u32> {
+    Some(field(block.first_chunk::<HEAD_BYTES>()?, 0))
+}
+
+/// The unpacked contents of a block of [`first_packed`]; `None` if it is damaged.
+pub fn packed_contents(block: &[u8]) -> Option<Vec<u8>> {
+    let (head, frame) = block.split_first_chunk::<HEAD_BYTES>()?;
+    zstd::bulk::decompress(frame, field(head, 8) as usize).ok()
+}
+
+/// The number at byte `at` of a head.
+fn field(head: &[u8; HEAD_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"))
 }
 
 /// A block of a file.

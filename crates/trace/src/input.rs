@@ -1,63 +1,23 @@
 //! A recording as a stream of bytes with its offset, from a file, standard input or memory. The first
-//! bytes tell whether it is plain, gzip or zstd. The sha256 is that of the file on disk.
+//! bytes tell whether it is plain, gzip, zstd or a zip archive. The sha256 is that of the file on disk.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
+use crate::meter::Metered;
 use crate::whole::Whole;
+use crate::zip::{self, Members};
 use crate::{Error, ErrorKind, Position};
+
+pub use crate::meter::Meter;
 
 /// Size of the buffer of an input. A longer line or group of records does not fit.
 pub const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Bytes per read of a file.
 const READ_BYTES: usize = 128 * 1024;
-
-/// Progress and hash of an input, for another thread to read during an import.
-#[derive(Debug, Default)]
-pub struct Meter {
-    bytes: AtomicU64,
-    hash: Mutex<Option<Sha256>>,
-}
-
-impl Meter {
-    /// Bytes of the file read so far, before decompression.
-    pub fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// sha256 of the bytes read, in hexadecimal, if it was requested.
-    pub fn sha256(&self) -> Option<String> {
-        let hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-    }
-
-    fn take(&self, bytes: &[u8]) {
-        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if let Some(hash) = self.hash.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
-            hash.update(bytes);
-        }
-    }
-}
-
-/// Passes bytes on and meters them.
-struct Metered<R> {
-    reader: R,
-    meter: Arc<Meter>,
-}
-
-impl<R: Read> Read for Metered<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.reader.read(buffer)?;
-        self.meter.take(&buffer[..count]);
-        Ok(count)
-    }
-}
 
 /// Origin of the bytes, so that they can be read again.
 #[derive(Clone)]
@@ -101,11 +61,7 @@ impl Input {
                 if metadata.is_file() { Origin::File(Arc::new(again)) } else { Origin::Stream };
             (origin, Box::new(file))
         };
-        let meter = Arc::new(Meter::default());
-        if is_hashed {
-            *meter.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(Sha256::new());
-        }
-        Input::start(path, origin, raw, meter)
+        Input::start(path, origin, raw, Arc::new(Meter::new(is_hashed)))
     }
 
     /// A recording in memory; `name` replaces its path.
@@ -120,12 +76,12 @@ impl Input {
 
     fn start(
         path: &Path,
-        origin: Origin,
+        mut origin: Origin,
         raw: Box<dyn Read + Send>,
         meter: Arc<Meter>,
     ) -> Result<Input, Error> {
         let failed = |error| Error::new(ErrorKind::Io, path, format!("cannot read: {error}"));
-        let mut raw = Metered { reader: raw, meter: Arc::clone(&meter) };
+        let mut raw = Metered::new(raw, Arc::clone(&meter));
         let mut head = Vec::with_capacity(4);
         raw.by_ref().take(4).read_to_end(&mut head).map_err(failed)?;
         if head.is_empty() {
@@ -133,6 +89,7 @@ impl Input {
         }
         let is_gzip = head.starts_with(&[0x1f, 0x8b]);
         let is_zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let is_zip = head.starts_with(zip::MAGIC);
         let whole = std::io::Cursor::new(head).chain(raw);
         let reader: Box<dyn Read + Send> = if is_gzip {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
@@ -140,6 +97,8 @@ impl Input {
         } else if is_zstd {
             let buffered = BufReader::with_capacity(READ_BYTES, whole);
             Box::new(zstd::Decoder::with_buffer(buffered).map_err(failed)?)
+        } else if is_zip {
+            Box::new(unzip(path, &mut origin, whole, &meter)?)
         } else {
             Box::new(whole)
         };
@@ -148,7 +107,7 @@ impl Input {
             origin,
             meter,
             reader,
-            is_packed: is_gzip || is_zstd,
+            is_packed: is_gzip || is_zstd || is_zip,
             buffer: vec![0; BUFFER_BYTES],
             start: 0,
             end: 0,
@@ -356,6 +315,38 @@ impl Input {
     }
 }
 
+/// The members of a zip archive, which is read by position, since the list of members is at its end. `whole` is the
+/// archive as a stream; without a file it is first copied to a temporary one, which becomes the origin.
+fn unzip(
+    path: &Path,
+    origin: &mut Origin,
+    mut whole: impl Read,
+    meter: &Arc<Meter>,
+) -> Result<Members, Error> {
+    let failed = |error| {
+        let message = format!("cannot copy to a temporary file: {error}");
+        Error::new(ErrorKind::Io, path, message)
+    };
+    match origin {
+        Origin::Stream => {
+            let mut copy = tempfile::tempfile().map_err(failed)?;
+            std::io::copy(&mut whole, &mut copy).map_err(failed)?;
+            let copy = Arc::new(copy);
+            *origin = Origin::File(Arc::clone(&copy));
+            // The copy was metered already.
+            Members::open(Whole::of_file(path, copy)?, Arc::default())
+        }
+        Origin::File(file) => {
+            let archive = Whole::of_file(path, Arc::clone(file))?;
+            meter.hash_only(FileAt { file: Arc::clone(file), offset: 0 }).map_err(failed)?;
+            Members::open(archive, Arc::clone(meter))
+        }
+        Origin::Memory(bytes) => {
+            Members::open(Whole::of_memory(path, Arc::clone(bytes)), Arc::clone(meter))
+        }
+    }
+}
+
 /// A file read by position, so that several readers share it without affecting each other.
 struct FileAt {
     file: Arc<File>,
@@ -372,6 +363,8 @@ impl Read for FileAt {
 
 #[cfg(test)]
 mod tests {
+    use sha2::{Digest, Sha256};
+
     use super::*;
 
     fn read_all(mut input: Input) -> Result<Vec<u8>, Error> {

@@ -86,6 +86,10 @@ impl Source for ForeignRecording {
         self.pipeline.header()
     }
 
+    fn omit_numbering_and_count(&mut self) {
+        self.pipeline.omit_numbering();
+    }
+
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
         events.clear();
         let Some(rows) = self.pipeline.next_rows()? else {

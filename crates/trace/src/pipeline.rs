@@ -177,6 +177,11 @@ impl Pipeline {
         })
     }
 
+    /// Leaves pages without numbers, which take memory for each page. To be called before reading.
+    pub fn omit_numbering(&mut self) {
+        self.renumber = None;
+    }
+
     /// The next rows; `None` at the end, when the header is complete.
     ///
     /// # Errors

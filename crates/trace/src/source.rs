@@ -14,6 +14,11 @@ pub trait Source: Send {
     /// Announces that the caller does not need page numbers. A source that would have to make them, which
     /// takes memory for each page, leaves `page` empty.
     fn omit_numbering(&mut self) {}
+    /// Announces that the caller needs neither page numbers nor the number of pages. A recording that is read
+    /// directly counts its pages by numbering them, and then does not.
+    fn omit_numbering_and_count(&mut self) {
+        self.omit_numbering();
+    }
     /// Replaces `events` by the next batch; false at the end of the trace.
     ///
     /// # Errors

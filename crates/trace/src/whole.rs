@@ -75,6 +75,23 @@ impl Whole {
         }
     }
 
+    /// Reads up to `target.len()` bytes from `offset` on; 0 at the end.
+    ///
+    /// # Errors
+    /// If the system refuses the read.
+    pub fn read_some_at(&self, offset: u64, target: &mut [u8]) -> std::io::Result<usize> {
+        match &self.bytes {
+            Bytes::File(file) => file.read_at(target, offset),
+            Bytes::Memory(bytes) => {
+                let rest = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
+                let rest = rest.unwrap_or_default();
+                let count = rest.len().min(target.len());
+                target[..count].copy_from_slice(&rest[..count]);
+                Ok(count)
+            }
+        }
+    }
+
     /// The error for damage at `offset`.
     pub fn corrupt(&self, offset: u64, message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(offset))

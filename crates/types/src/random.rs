@@ -1,6 +1,18 @@
 //! Seeded random numbers, with a stream for each named component, so that an additional draw in one
 //! component shifts no other stream (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
 
+/// The constant of splitmix64: the golden ratio of 2^64, made odd.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash of `key`: one step of splitmix64 from this state. No two keys have the same hash.
+#[inline(always)]
+pub fn mixed(key: u64) -> u64 {
+    let mut bits = key.wrapping_add(STEP);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
 /// One component's stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -15,18 +27,16 @@ impl Stream {
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        let mut stream = Stream { state: hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+        let mut stream = Stream { state: hash ^ seed.wrapping_mul(STEP) };
         stream.next_bits();
         stream
     }
 
     /// The next 64 random bits.
     pub fn next_bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        let bits = mixed(self.state);
+        self.state = self.state.wrapping_add(STEP);
+        bits
     }
 
     /// A number below `bound`, which must not be 0. The bias of the multiplication is below

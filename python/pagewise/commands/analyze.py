@@ -8,17 +8,23 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
+from pagewise.commands.fleets import show_fleet
 from pagewise.commands.options import (
     As,
     Format,
     Json,
     Map,
+    MemoryLimit,
     PageSize,
+    SampleOption,
     TracePath,
     opened,
     tell_losses,
 )
 from pagewise.errors import UsageError
+from pagewise.fleet import Figures, figures_of_analysis, is_many
+from pagewise.recording import read
+from pagewise.samples import sample_in_words, share_within
 from pagewise.terminal import Part, facts, figures, say, show, show_json, watched
 from pagewise.types import Analysis, AnalyzedAt4KiB, ProcessRow
 from pagewise.units import (
@@ -33,6 +39,8 @@ EXAMPLES = (
     "pagewise analyze trace.parquet --by process --top 5",
     "pagewise analyze trace.csv.gz --as block --json",
     "pagewise analyze trace.parquet --page-size 16KiB",
+    "pagewise analyze trace.parquet --sample 1%",
+    "pagewise analyze 'fleet/*.parquet'",
 )
 
 
@@ -52,6 +60,8 @@ def run(
         ),
     ] = None,
     page_size: PageSize = None,
+    sample: SampleOption = None,
+    memory_limit: MemoryLimit = None,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
@@ -60,14 +70,37 @@ def run(
     """Show how skewed the accesses are, how many pages are used once, and what memory would help.
 
     Figures are shares of pages and of accesses; a page is 4 KiB, or --page-size. One pass gives
-    exact LRU miss ratios of every memory size; --json and the report have all curves.
+    exact LRU miss ratios of every memory size; --json and the report have all curves. With --sample
+    figures are estimates: 28.4 % +/- 1.2 means from 27.2 to 29.6 %, with a confidence of 95 %. For
+    a folder or a pattern in quotes, show how the figures are spread over its recordings.
     """
     if top is not None and by is None:
         raise UsageError("--top works only with --by process", hint="add --by process")
+    if is_many(trace):
+        if by is not None:
+            raise UsageError("--by process works only for one recording")
+
+        def figures_of(path: str) -> Figures:
+            source = read(path, format=format, as_=as_, map=map_)
+            return figures_of_analysis(
+                questions.analyze(
+                    source, page_size=page_size, sample=sample, memory_limit=memory_limit
+                )
+            )
+
+        return show_fleet("analyze", [trace], figures_of, json=json)
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES
-        result = questions.analyze(source, by=by, top=rows, page_size=page_size, progress=progress)
+        result = questions.analyze(
+            source,
+            by=by,
+            top=rows,
+            page_size=page_size,
+            sample=sample,
+            memory_limit=memory_limit,
+            progress=progress,
+        )
     tell_losses(result["losses"])
     if result["accesses"] == 0:
         say(
@@ -109,27 +142,50 @@ def summary(result: Analysis) -> list[tuple[str, str]]:
     count = format_count(result["pages"])
     footprint = format_size(result["pages"] * result["page_bytes"])
     single = result["single_access"]
+    sample = result.get("sample")
+    error = sample and sample["error"]
+    single_error = error and error["single_access"]
     rows = [
         (
             "accesses",
             f"{format_count(result['accesses'])} ({format_count(result['writes'])} writes)",
         ),
         (noun, count if noun == "objects" else f"{count} ({footprint})"),
+        *sampled(result, noun),
         *larger_pages(result),
     ]
     rows += [
-        (f"busiest {float(share) * 100:g} % of {noun}", f"{format_share(value)} of accesses")
+        (
+            f"busiest {float(share) * 100:g} % of {noun}",
+            f"{share_within(value, error and error['top_share'][share])} of accesses",
+        )
         for share, value in result["top_share"].items()
     ]
+    most = share_within(result["pages_for_80_percent"], error and error["pages_for_80_percent"])
     rows += [
-        ("80 % of accesses", f"go to {format_share(result['pages_for_80_percent'])} of {noun}"),
+        ("80 % of accesses", f"go to {most} of {noun}"),
         (
             "accessed exactly once",
-            f"{format_share(single['pages'])} of {noun}, "
-            f"{format_share(single['accesses'])} of accesses",
+            f"{share_within(single['pages'], single_error and single_error['pages'])} of {noun}, "
+            f"{share_within(single['accesses'], single_error and single_error['accesses'])} "
+            "of accesses",
         ),
     ]
     return rows + swap_rows(result)
+
+
+def sampled(result: Analysis, noun: str) -> list[tuple[str, str]]:
+    """The sample that the figures come from, and how exact they are."""
+    sample = result.get("sample")
+    if not sample:
+        return []
+    error = sample["error"]
+    widest = max((width for _, width in error["miss_ratio_curve"]), default=0.0)
+    return [
+        ("sample", sample_in_words(sample)),
+        (f"error of {noun}", f"+/- {format_count(round(error['pages']))}"),
+        ("error of miss ratios", f"at most +/- {widest * 100:.1f} %"),
+    ]
 
 
 def larger_pages(result: Analysis) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ import typer
 from pagewise.advice.machine import recorded
 from pagewise.commands import allocations, references
 from pagewise.commands.columns import FORMAT, what_to_try
+from pagewise.commands.fleets import show_fleet
 from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import (
@@ -21,8 +22,9 @@ from pagewise.commands.recordings import (
     reject_lines,
 )
 from pagewise.errors import UnreadableInput
+from pagewise.fleet import Figures, figures_of_info, is_many
 from pagewise.questions import OF_OBJECTS, info
-from pagewise.recording import Trace
+from pagewise.recording import Trace, read
 from pagewise.references import CAPTURE
 from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
 from pagewise.types import Allocations, Events, Gap, Loss, References, ZeroPagesBesideKernel
@@ -53,8 +55,17 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what a recording holds, what is absent or lost, and which analyses that rules out."""
+    """Show what a recording holds, what is absent or lost, and which analyses that rules out.
+
+    For a folder or a pattern in quotes, show how the figures are spread over its recordings.
+    """
     limit = None if loss_limit is None else parse_share(loss_limit)
+    if is_many(trace):
+
+        def figures_of(path: str) -> Figures:
+            return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
+
+        return show_fleet("info", [trace], figures_of, json=json)
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
         result = info(source, progress=progress)
@@ -154,6 +165,7 @@ def summary(result: Events) -> list[tuple[str, str]]:
         ),
         ("duration", format_seconds(result["duration_s"])),
         *idle(result),
+        *kept(result),
         *kills(result),
         ("processes", processes_in_words(result, named)),
         ("devices", shortened(header["devices"], len(header["devices"])) or "not recorded"),
@@ -190,6 +202,8 @@ def system(result: Events) -> list[tuple[str, str]]:
     if unknown := contents["unknown_fields"]:
         fields = [f"{row['message']} {row['number']}" for row in unknown]
         rows.append(("unknown fields", shortened(fields, len(fields))))
+    if repeated := contents["repeated_packets"]:
+        rows.append(("repeated", f"{format_count(repeated)} packets: was a file joined twice?"))
     clock = contents["clock_problems"].items()
     return rows + [("clock", f"{format_count(count)} {what}") for what, count in clock]
 
@@ -251,6 +265,20 @@ def kills(result: Events) -> list[tuple[str, str]]:
         ("kills", f"{format_count(seen.get('kill', 0))}, {by_kernel} of them by the kernel"),
         ("moments", format_count(moments)),
     ]
+
+
+def kept(result: Events) -> list[tuple[str, str]]:
+    """Why ``record --ring`` kept the recording; nothing for other recordings."""
+    recorder = result["header"].get("recorder")
+    part = recorder.get("kept") if recorder else None
+    if not part:
+        return []
+    process = part["process"]
+    whose = "" if process is None else f" of process {process}"
+    before_s = (part["trigger_ns"] - part["begins_ns"]) / 1e9
+    when = f"{format_seconds(before_s)} after the beginning"
+    ring = format_seconds(part["ring_ns"] / 1e9)
+    return [("kept for", f"{part['trigger']}{whose}, {when}, of a ring of {ring}")]
 
 
 def processes_in_words(result: Events, named: list[str]) -> str:

@@ -7,6 +7,7 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    Timeline,
     answer,
 )
 from pagewise.system_traces import kills
@@ -18,13 +19,17 @@ EXAMPLES = ("pagewise kills phone.perfetto-trace", "pagewise kills phone.perfett
 
 
 def run(
-    trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
+    trace: SystemTrace,
+    report: Report = None,
+    timeline: Timeline = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Show which processes were killed in a system trace, why, and who came back soon.
 
     Each kill is judged by the trace: needless, late, or of the wrong process.
     """
-    answer(kills, summary, trace, report, force=force, json=json)
+    answer(kills, summary, trace, report, timeline, force=force, json=json)
 
 
 def summary(found: TraceKills) -> list[Part]:
@@ -37,6 +42,10 @@ def summary(found: TraceKills) -> list[Part]:
     ]
     if found["left_out"]:
         lines.append(f"{format_count(found['left_out'])} further kills are left out")
+    if early := sum(kill["time_s"] < 0 for kill in every):
+        lines.append(
+            f"{format_counted(early, 'kill')} before the first kernel event: times below 0"
+        )
     if not every:
         return lines
     shown = every[:ROWS_SHOWN]

@@ -12,6 +12,7 @@ from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    Timeline,
     answer,
 )
 from pagewise.errors import UsageError
@@ -37,6 +38,7 @@ def run(
         ),
     ] = None,
     report: Report = None,
+    timeline: Timeline = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -45,10 +47,11 @@ def run(
     With two traces, compare the medians of each app.
     """
     if after is not None:
-        if report is not None:
-            raise UsageError("--report: shows one trace", hint="leave out the second trace")
+        for option, path in (("--report", report), ("--timeline", timeline)):
+            if path is not None:
+                raise UsageError(f"{option}: shows one trace", hint="leave out the second trace")
         if force:
-            raise UsageError("--force needs --report")
+            raise UsageError("--force needs --report or --timeline")
         with watched("reading traces") as progress:
             compared = compare_launches(trace, after, progress=progress)
         if json:
@@ -56,7 +59,7 @@ def run(
         else:
             show(*changes(compared))
         return
-    answer(launches, summary, trace, report, force=force, json=json)
+    answer(launches, summary, trace, report, timeline, force=force, json=json)
 
 
 def summary(found: TraceLaunches) -> list[Part]:

@@ -46,6 +46,9 @@ class Entry(TypedDict):
     example: NotRequired[str]
     perfetto: NotRequired[str]
     trace_cmd: NotRequired[str]
+    tracefs: NotRequired[str]
+    logcat: NotRequired[str | None]
+    procfs: NotRequired[str | None]
     bpftrace: NotRequired[str]
 
 
@@ -88,8 +91,12 @@ def run(
     for entry in catalog["recipes"] if family == "recipes" else ():
         texts = [f"# {entry['name']}: perfetto --txt -c CONFIG -o TRACE, with this CONFIG"]
         texts += entry["perfetto"].splitlines()
-        texts += [f"# {entry['name']}: trace-cmd, or bpftrace in short", entry["trace_cmd"]]
-        texts += [f"bpftrace -e '{entry['bpftrace']}'", ""]
+        texts += [f"# {entry['name']}: trace-cmd, or text of tracefs", entry["trace_cmd"]]
+        texts.append(entry["tracefs"])
+        others = [line for line in (entry["logcat"], entry["procfs"]) if line]
+        if others:
+            texts += [f"# {entry['name']}: a part of the answer, without a trace", *others]
+        texts += [f"# {entry['name']}: in short", f"bpftrace -e '{entry['bpftrace']}'", ""]
         show(*map(Verbatim, texts))
     examples = [entry["example"] for entry in catalog.get(family or "", ()) if "example" in entry]
     if examples:
@@ -126,6 +133,9 @@ def rows(family: str) -> Sequence[Entry]:
                 "summary": recipe.summary,
                 "perfetto": recipe.perfetto(),
                 "trace_cmd": recipe.trace_cmd(),
+                "tracefs": recipe.tracefs(),
+                "logcat": recipe.logcat(),
+                "procfs": recipe.procfs(),
                 "bpftrace": recipe.bpftrace,
             }
             for recipe in RECIPES

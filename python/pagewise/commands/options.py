@@ -76,6 +76,24 @@ PageSize: TypeAlias = Annotated[
         "up, e.g. 16KiB.",
     ),
 ]
+SampleOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--sample",
+        metavar="SHARE|PAGES",
+        help="Estimate from a sample of the pages, chosen by a hash: a share such as 1%, or at "
+        "most a number of pages such as 32k. Results state their 95 % confidence intervals.",
+    ),
+]
+MemoryLimit: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Stay below this memory, e.g. 2GiB, with exact results: pages are numbered on disk "
+        "(in TMPDIR) if necessary. A recording that needs more is refused.",
+    ),
+]
 Options: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

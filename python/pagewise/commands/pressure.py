@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pagewise.commands.heat_map import heat_map
 from pagewise.commands.options import Force, Json
 from pagewise.commands.system_options import (
     ROWS_SHOWN,
     Report,
     SystemTrace,
+    Timeline,
     answer,
 )
 from pagewise.system_traces import pressure
@@ -24,13 +26,23 @@ CAUSES_SHOWN = 2
 
 
 def run(
-    trace: SystemTrace, report: Report = None, force: Force = False, json: Json = False
+    trace: SystemTrace,
+    report: Report = None,
+    timeline: Timeline = None,
+    force: Force = False,
+    json: Json = False,
 ) -> None:
     """Show intervals of reclaim, refaults and thrashing in a system trace, with their causes."""
-    answer(pressure, summary, trace, report, force=force, json=json)
+    answer(pressure, summary, trace, report, timeline, force=force, json=json)
 
 
 def summary(found: TracePressure) -> list[Part]:
+    """Sums, the longest intervals, and what DAMON found."""
+    heat = found["heat"]
+    return [*intervals(found), *(heat_map(heat) if heat else [])]
+
+
+def intervals(found: TracePressure) -> list[Part]:
     """Sums, and the longest intervals."""
     refaults = found["refault_bytes"]
     lines: list[Part] = [

@@ -18,7 +18,9 @@ from pagewise.units import format_count, format_size
 def import_summary(result: ImportReferences, output: str) -> list[tuple[str, str]]:
     """The rows that describe an import of references."""
     head = [("written", output), ("format", str(result["format"]))]
-    return [*head, *counts(result), *lost(result["losses"])]
+    threads = result.get("threads")
+    several = [("threads", format_count(threads))] if threads is not None else []
+    return [*head, *counts(result), *several, *lost(result["losses"])]
 
 
 def info_summary(info: References) -> list[tuple[str, str]]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Protocol, TypeAlias, TypeVar
 
 import typer
 
 from pagewise.commands.options import tell_losses
+from pagewise.commands.recordings import reject_lines
 from pagewise.errors import UsageError
 from pagewise.recording import Progress
-from pagewise.storage import refuse_unwritable
+from pagewise.storage import refuse_unwritable, write_text
 from pagewise.terminal import Part, say, show, show_json, watched
 from pagewise.types import TraceKills, TraceLaunches, TracePressure
-from pagewise.units import format_count, format_size
+from pagewise.units import format_count, format_counted, format_size
 
 SystemTrace: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="TRACE",
-        help="A trace of Perfetto or trace-cmd (trace.dat); .gz and .zst are decompressed; - is "
-        "standard input.",
+        help="A trace of Perfetto or trace-cmd (trace.dat); .gz, .zst and .zip are decompressed; - "
+        "is standard input.",
         show_default=False,
     ),
 ]
@@ -31,6 +33,14 @@ Report: TypeAlias = Annotated[
         "--report",
         metavar="FILE.html",
         help="Also write launches, kills and pressure on one time axis.",
+    ),
+]
+Timeline: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--timeline",
+        metavar="FILE.json",
+        help="Also write launches, kills and pressure as a file that ui.perfetto.dev opens.",
     ),
 ]
 RECIPES = "`pagewise list recipes` prints configurations that record more"
@@ -54,15 +64,16 @@ def answer(
     summary: Callable[[Found], Sequence[Part]],
     trace: str,
     report: str | None,
+    timeline: str | None,
     *,
     force: bool,
     json: bool,
 ) -> None:
-    """Finds the answer in the trace, prints it, and writes the report if one is asked for.
+    """Finds the answer in the trace, prints it, and writes the report and the timeline asked for.
 
     ``summary`` gives the screen of what ``find`` found.
     """
-    refuse_report(trace, report, force=force)
+    refuse_files(trace, report, timeline, force=force)
     with watched("reading the trace") as progress:
         found = find(trace, progress=progress)
     tell(found)
@@ -71,12 +82,22 @@ def answer(
     else:
         show(*summary(found))
         show_lacks(found["lacks"])
-    write_report(trace, report, force=force)
+    write_files(trace, report, timeline, force=force)
 
 
 def tell(result: TraceLaunches | TraceKills | TracePressure) -> None:
     """Prints to standard error what the trace lost, and where the answer may be incomplete."""
+    for line in reject_lines(result["rejects"]):
+        say(line)
+    if result["rejected"]:
+        say(f"note: {format_counted(result['rejected'], 'line')} could not be read")
     tell_losses(result["losses"], result["trace"])
+    if result["repeated_packets"]:
+        count = format_count(result["repeated_packets"])
+        say(
+            f"note: {count} packets are in the file twice, as if a trace was joined with itself; "
+            "what they say counts twice"
+        )
     if result["disordered"]:
         count = format_count(result["disordered"])
         say(f"note: {count} events come after later ones, so some times may be too short")
@@ -94,36 +115,47 @@ def show_lacks(lacks: Sequence[str]) -> None:
         show("", f"The trace lacks: {'; '.join(lacks)}.", f"({RECIPES})")
 
 
-def refuse_report(trace: str, path: str | None, *, force: bool) -> None:
-    """Raises UsageError if ``path`` cannot be a report on the trace; call it before the work.
+def refuse_files(trace: str, report: str | None, timeline: str | None, *, force: bool) -> None:
+    """Raises UsageError if a path cannot be a file about the trace; call it before the work.
 
-    The report reads the trace again, so the trace must be a file. It never replaces the trace, and
-    another file only with ``force``.
+    Both files need the trace read again, so the trace must be a file. They never replace the trace,
+    and another file only with ``force``.
     """
-    if path is None:
-        if force:
-            raise UsageError("--force needs --report")
-        return
-    source, target = Path(trace), Path(path)
-    if trace == "-" or source.is_fifo():
-        raise UsageError(
-            "--report reads the trace several times, which a pipe does not allow",
-            hint="write the trace to a file first",
-        )
-    if source.exists() and target.exists() and source.samefile(target):
-        raise UsageError(f"{path} is also an input", hint="name another file for the report")
-    refuse_unwritable(target, force=force)
+    asked = {"--report": report, "--timeline": timeline}
+    paths = {option: path for option, path in asked.items() if path is not None}
+    if not paths and force:
+        raise UsageError("--force needs --report or --timeline")
+    source = Path(trace)
+    for option, path in paths.items():
+        target = Path(path)
+        if trace == "-" or source.is_fifo():
+            raise UsageError(
+                f"{option} reads the trace several times, which a pipe does not allow",
+                hint="write the trace to a file first",
+            )
+        if source.exists() and target.exists() and source.samefile(target):
+            raise UsageError(f"{path} is also an input", hint=f"name another file for {option}")
+        refuse_unwritable(target, force=force)
+    if len({Path(path).absolute() for path in paths.values()}) < len(paths):
+        raise UsageError(f"{report} is named twice", hint="name another file for --timeline")
 
 
-def write_report(trace: str, path: str | None, *, force: bool) -> None:
-    """Writes the report on a trace, if one is asked for."""
-    if path is None:
+def write_files(trace: str, report: str | None, timeline: str | None, *, force: bool) -> None:
+    """Writes the report and the timeline of a trace, if they are asked for."""
+    if report is None and timeline is None:
         return
-    from pagewise.report import report
     from pagewise.system_traces import kills, launches, pressure
 
-    results: list[Mapping[str, object]] = [
-        dict(found) for found in (launches(trace), kills(trace), pressure(trace))
-    ]
-    written = report(results, path, force=force)
-    say(f"{written['path']}: {format_size(written['bytes'])}")
+    found = (launches(trace), kills(trace), pressure(trace))
+    if report is not None:
+        from pagewise.report import report as build
+
+        results: list[Mapping[str, object]] = [dict(each) for each in found]
+        written = build(results, report, force=force)
+        say(f"{written['path']}: {format_size(written['bytes'])}")
+    if timeline is not None:
+        from pagewise.timelines import timeline as events
+
+        text = dumps(events(*found)) + "\n"
+        write_text(Path(timeline), text)
+        say(f"{timeline}: {format_size(len(text.encode()))}")

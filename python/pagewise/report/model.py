@@ -26,6 +26,8 @@ class Axis:
     scale: Literal["linear", "log", "category"] = "linear"
     low: float | None = None
     high: float | None = None
+    names: Sequence[str] = ()
+    """Names of the values 0, 1, 2 and so on, shown in place of figures; empty marks have none."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Series:
     """Measured by the right axis."""
     is_moment: bool = False
     """Drawn as a mark across the chart at each x, without a line."""
+    shade: float | None = None
+    """Drawn as cells of a map in one colour of this strength, from 0 to 1; see ``Chart.cell``."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Chart:
     """A line keeps its value until the next point."""
     y_right: Axis | None = None
     """The right axis, for the series measured there; None without such series."""
+    cell: tuple[float, float] | None = None
+    """Width and height of a cell of a map, in the units of the axes; None without such series."""
 
 
 @dataclass(frozen=True)

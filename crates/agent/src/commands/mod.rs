@@ -11,5 +11,6 @@ pub mod manual;
 pub mod pages;
 pub mod record;
 mod record_allocations;
+mod record_ring;
 pub mod relaunchd;
 pub mod swapd;

@@ -12,6 +12,7 @@ use recorder::{BackendChoice, EventFilter, Options, RecordingOutcome};
 use serde_json::json;
 
 use super::record_allocations;
+use super::record_ring::{KeptFiles, RingArguments, RingEnding};
 use crate::arguments::{parse_size, parse_time};
 use crate::ending::Ending;
 use crate::exit::{self, DATA_LOST, Exit, INTERRUPTED};
@@ -29,6 +30,7 @@ mount namespace: no other process sees the mount, and it ends with record.
 Examples:
   pagewise-agent record -o work.pgr --for 60s
   pagewise-agent record -o build.pgr --files -- make -j4
+  pagewise-agent record -o /var/lib/pagewise --ring 10min
   pagewise-agent record -o blur.pgr --allocations -- convert a.jpg b.png")]
 pub struct Arguments {
     /// Pages that leave memory, and what swap devices read and write.
@@ -52,7 +54,7 @@ pub struct Arguments {
     /// Instead of the sources above: the blocks of 64 KiB or more that COMMAND and its children allocate,
     /// and which of their pages they touch. Needs no privileges.
     #[arg(long, conflicts_with_all = [
-        "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
+        "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer", "ring",
     ])]
     allocations: bool,
     /// Rebuild a recording from the folder of logs that an interrupted `record --allocations` left.
@@ -73,10 +75,12 @@ pub struct Arguments {
     /// Size of the buffer between kernel and recorder, a power of two, such as 64MiB.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
+    #[command(flatten)]
+    ring: RingArguments,
     /// Print one JSON object at the end, and send the output of COMMAND to standard error.
     #[arg(long)]
     json: bool,
-    /// The file to write; it must not exist.
+    /// The file to write, which must not exist; with --ring the folder of the files, which must exist.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// A command to run. The recording ends when the command exits, and record exits with its status.
@@ -100,6 +104,7 @@ pub fn run(arguments: Arguments) -> exit::ExitOutcome {
     let interrupt = Interrupt::listen()?;
     let command = arguments.command.clone();
     let mut ending = Ending::new(interrupt.clone(), command, arguments.duration, arguments.json);
+    let mut kept = None;
     let outcome = if arguments.allocations {
         let Arguments { output, command, recover, .. } = &arguments;
         match recover {
@@ -111,11 +116,19 @@ pub fn run(arguments: Arguments) -> exit::ExitOutcome {
         if let Some(warning) = swap_warning(&root, &options.sources) {
             say(warning);
         }
-        recorder::record(&root, &options, &mut ending)?
+        match arguments.ring.options(arguments.buffer)? {
+            None => recorder::record(&root, &options, &mut ending)?,
+            Some(ring) => {
+                let mut ending = RingEnding::new(ending)?;
+                let outcome = recorder::ring::record(&root, &options, &ring, &mut ending)?;
+                kept = Some(ending.kept);
+                outcome
+            }
+        }
     };
     match arguments.json {
-        true => print(report(&arguments, &outcome))?,
-        false => print_summary(&arguments, &outcome),
+        true => print(report(&arguments, &outcome, kept.as_ref()))?,
+        false => print_summary(&arguments, &outcome, kept.as_ref()),
     }
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
@@ -137,7 +150,10 @@ pub fn run(arguments: Arguments) -> exit::ExitOutcome {
     })
 }
 
-fn print_summary(arguments: &Arguments, outcome: &RecordingOutcome) {
+fn print_summary(arguments: &Arguments, outcome: &RecordingOutcome, kept: Option<&KeptFiles>) {
+    if let Some(kept) = kept {
+        say(kept.summary());
+    }
     say(format_args!(
         "{}: {} records in {:.1} s, {} lost",
         arguments.output.display(),
@@ -147,8 +163,12 @@ fn print_summary(arguments: &Arguments, outcome: &RecordingOutcome) {
     ));
 }
 
-fn report(arguments: &Arguments, outcome: &RecordingOutcome) -> serde_json::Value {
-    json!({
+fn report(
+    arguments: &Arguments,
+    outcome: &RecordingOutcome,
+    kept: Option<&KeptFiles>,
+) -> serde_json::Value {
+    let mut report = json!({
         "schema": "pagewise.record/1",
         "path": arguments.output.display().to_string(),
         "backend": outcome.backend,
@@ -161,7 +181,14 @@ fn report(arguments: &Arguments, outcome: &RecordingOutcome) -> serde_json::Valu
         "exit_status": outcome.exit_status,
         "absent": outcome.absent,
         "failure": outcome.failure,
-    })
+    });
+    if let Some(kept) = kept {
+        report["kept"] = kept.files();
+        report["not_kept"] = kept.not_kept.into();
+        // The bytes are those of each file.
+        report["bytes"] = serde_json::Value::Null;
+    }
+    report
 }
 
 fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
@@ -197,10 +224,13 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
     ];
     let names: Vec<&str> =
         sources.iter().filter(|(_, is_chosen)| *is_chosen).map(|(name, _)| *name).collect();
-    if names.is_empty() {
-        return sources::defaults();
-    }
-    sources::CATALOG.iter().filter(|source| names.contains(&source.name)).collect()
+    let is_wanted = |source: &&Source| match names.is_empty() {
+        true => source.is_default,
+        false => names.contains(&source.name),
+    };
+    // What makes the ring keep its events must be among them.
+    let is_trigger = |source: &&Source| source.name == "kills" && arguments.ring.waits_for_kills();
+    sources::CATALOG.iter().filter(|source| is_wanted(source) || is_trigger(source)).collect()
 }
 
 /// The warning if swap is to be recorded but the machine has no swap area.

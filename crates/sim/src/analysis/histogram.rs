@@ -27,6 +27,11 @@ impl Histogram {
         self.counts[(u64::BITS - value.leading_zeros()) as usize] += times;
     }
 
+    /// The count of every bucket, from that of 0 on.
+    pub(super) fn counts_mut(&mut self) -> &mut [u64] {
+        &mut self.counts
+    }
+
     /// (largest value of the bucket, count) of each bucket up to the last with a count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let largest = |bucket: usize| if bucket == 0 { 0 } else { u64::MAX >> (64 - bucket) };

@@ -4,20 +4,24 @@
 //! `not_recorded` says so in words.
 
 mod classes;
+mod estimates;
 mod fault_time;
 mod histogram;
 mod kernel_workers;
 mod occupancy;
 mod processes;
 mod reuse;
+mod sampled;
 mod skew;
 mod swap_traffic;
 mod traffic;
 
 pub use classes::{ClassShare, Classes};
+pub use estimates::{AnalysisError, AnalysisSample};
 pub use fault_time::{Durations, FaultTime};
 pub use histogram::Histogram;
 pub use processes::{ProcessAnalysis, ProcessRow};
+pub use sampled::analyze_sampled;
 pub use skew::{SingleAccess, Skew, TOP_PERCENT};
 pub use swap_traffic::{DeviceReads, NeverReturned, SingleOut, SwapTraffic};
 pub use traffic::{Traffic, TrafficSeries};
@@ -90,6 +94,9 @@ pub struct Analysis {
     pub traffic: Option<Traffic>,
     /// Facts that the recording lacks, and the figures that this rules out.
     pub not_recorded: Vec<&'static str>,
+    /// The sample, if only some of the pages were looked at: all figures but `accesses` are then estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<AnalysisSample>,
 }
 
 /// Volume over swap accesses and over all block I/O, of which a trace records one.
@@ -108,6 +115,13 @@ pub struct VolumeSplit {
     pub top_10_percent_bytes: u64,
     /// Of all other pages.
     pub rest_bytes: u64,
+}
+
+/// A bound on the memory of [`analyze`] for each page of a trace, and with `has_processes` for each page and
+/// process, in bytes.
+pub fn bytes_per_page(header: &Header, has_processes: bool) -> u64 {
+    let of_swap = if header.kind == TraceKind::Swap { 24 } else { 0 };
+    28 + of_swap + if has_processes { 40 } else { 0 }
 }
 
 /// Analyses a trace in one pass; `top_processes` adds the figures of each process, and that many rows.
@@ -243,6 +257,7 @@ impl Observer {
             top_processes,
             traffic: self.traffic.map(|traffic| traffic.finish(&header.processes)),
             not_recorded: not_recorded(header),
+            sample: None,
         }
     }
 }

@@ -11,17 +11,21 @@ const CURVE_STEP: f64 = 1.0 / 400.0;
 /// (frames, misses per access) of LRU, exact at every point given: no frames, each power of two,
 /// the number of pages, and wherever the curve has fallen by 1/400.
 pub(super) fn miss_ratio_curve(stack: &Stack) -> Vec<(u64, f64)> {
-    let accesses = stack.accesses();
-    if accesses == 0 {
+    miss_ratio_curve_of(stack, stack.accesses() as f64)
+}
+
+/// The points of [`miss_ratio_curve`] with misses as shares of `accesses`, which must be above 0 if there are any.
+pub(super) fn miss_ratio_curve_of(stack: &Stack, accesses: f64) -> Vec<(u64, f64)> {
+    if stack.accesses() == 0 {
         return Vec::new();
     }
     let pages = stack.pages();
     let mut points = vec![(0, 1.0)];
-    let mut misses = accesses;
+    let mut misses = stack.accesses();
     let mut last = 1.0;
     for (frames, hits) in (1..=pages).zip(stack.by_distance()) {
         misses -= hits;
-        let ratio = share(misses, accesses);
+        let ratio = (misses as f64 / accesses).min(1.0);
         if frames.is_power_of_two() || frames == pages || last - ratio >= CURVE_STEP {
             points.push((frames, ratio));
             last = ratio;

@@ -47,6 +47,8 @@ pub(crate) struct Spectrum {
     pages_by_count: BTreeMap<u64, u64>,
     pub(crate) pages: u64,
     pub(crate) accesses: u64,
+    /// Accesses of the busiest page beyond those in `pages_by_count`; 0 unless the pages are a sample.
+    beyond: i64,
 }
 
 impl Spectrum {
@@ -69,6 +71,16 @@ impl Spectrum {
         spectrum
     }
 
+    /// Sets the number of accesses; the busiest pages take the difference to those counted.
+    pub(super) fn expecting(self, accesses: u64) -> Spectrum {
+        Spectrum { accesses, beyond: accesses as i64 - self.accesses as i64, ..self }
+    }
+
+    /// The accesses of the busiest pages from the number counted.
+    fn adjusted(&self, counted: u64) -> u64 {
+        counted.saturating_add_signed(self.beyond).min(self.accesses)
+    }
+
     /// Number of pages in the busiest `percent`.
     pub(super) fn top_pages(&self, percent: u64) -> u64 {
         (self.pages * percent).div_ceil(100)
@@ -83,7 +95,7 @@ impl Spectrum {
             accesses += taken * count;
             left -= taken;
         }
-        accesses
+        if pages == 0 { 0 } else { self.adjusted(accesses) }
     }
 
     pub(crate) fn skew(&self) -> Skew {
@@ -94,13 +106,14 @@ impl Spectrum {
             pages_for_80_percent: share(self.pages_for_four_fifths(), self.pages),
             single_access: SingleAccess {
                 pages: share(single, self.pages),
-                accesses: share(single, self.accesses),
+                accesses: share(single.min(self.accesses), self.accesses),
             },
         }
     }
 
     fn pages_for_four_fifths(&self) -> u64 {
-        let mut missing = (self.accesses * 4).div_ceil(5);
+        let missing = (self.accesses * 4).div_ceil(5);
+        let mut missing = missing.saturating_add_signed(-self.beyond);
         let mut pages_taken = 0;
         for (&count, &pages) in self.pages_by_count.iter().rev() {
             let needed = missing.div_ceil(count).min(pages);
@@ -119,7 +132,10 @@ impl Spectrum {
         for (&count, &pages) in self.pages_by_count.iter().rev() {
             pages_taken += pages;
             accesses_taken += pages * count;
-            let point = (share(pages_taken, self.pages), share(accesses_taken, self.accesses));
+            let point = (
+                share(pages_taken, self.pages),
+                share(self.adjusted(accesses_taken), self.accesses),
+            );
             let is_far = point.0 - last.0 >= CURVE_STEP || point.1 - last.1 >= CURVE_STEP;
             if is_far || pages_taken == self.pages {
                 points.push(point);

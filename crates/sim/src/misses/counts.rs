@@ -1,13 +1,14 @@
 //! Result of `misses`.
 
 use super::cell::CounterCell;
+use crate::sample::Sample;
 use policy::eviction::Choice;
 use schemars::JsonSchema;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::collections::BTreeMap;
 
 /// Misses by policy and number of frames.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, JsonSchema)]
 pub struct MissCounts {
     /// Name and version of this layout.
     pub schema: &'static str,
@@ -19,6 +20,20 @@ pub struct MissCounts {
     #[serde(serialize_with = "as_object")]
     #[schemars(with = "BTreeMap<String, BTreeMap<u32, u64>>")]
     pub misses: Vec<PolicyMisses>,
+    /// The sample, if only some of the pages were looked at: misses and pages are then estimates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<MissSample>,
+}
+
+/// The sample behind miss counts, and how far the estimates may be from the truth.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, JsonSchema)]
+pub struct MissSample {
+    /// The pages that were looked at.
+    #[serde(flatten)]
+    pub sample: Sample,
+    /// Half of the width of the 95 % confidence interval of each miss ratio: an object {policy: {frames: share of
+    /// requests}}.
+    pub error: BTreeMap<String, BTreeMap<u32, f64>>,
 }
 
 /// Misses of one policy.
@@ -49,7 +64,7 @@ impl MissCounts {
                 by_frames: frames.iter().map(|&size| count(&choice.label, size)).collect(),
             })
             .collect();
-        MissCounts { schema: "pagewise.misses/1", requests, pages, misses }
+        MissCounts { schema: "pagewise.misses/1", requests, pages, misses, sample: None }
     }
 
     /// Misses of this policy with this many frames, if asked for.

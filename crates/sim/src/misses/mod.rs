@@ -12,9 +12,11 @@ mod counts;
 mod differential;
 mod lirs_counter;
 mod lru_counter;
+mod sampled;
 mod timeline;
 
-pub use counts::{MissCounts, PolicyMisses};
+pub use counts::{MissCounts, MissSample, PolicyMisses};
+pub use sampled::run_sampled;
 
 use crate::Error;
 use crate::accesses::{Accesses, Batch};
@@ -31,6 +33,23 @@ const OFFLINE_BATCH: usize = 1 << 20;
 /// Requests gathered for several cells: each cell then finds most of its memory in the processor's cache.
 const GATHERED: usize = 1 << 19;
 
+/// A bound on the memory of [`run`] for each page of a trace, in bytes.
+///
+/// # Errors
+/// An unknown policy or option, or a policy that knows the future, whose memory grows with the accesses.
+pub fn bytes_per_page(policies: &[&str], frames: &[u32]) -> Result<u64, Error> {
+    let mut bytes = 0;
+    for choice in choose_all(policies)? {
+        if let Build::Offline(_) = choice.build {
+            let why = format!("{} keeps every access, so its memory has no limit", choice.label);
+            return Err(Error::usage(why));
+        }
+        let of_size = if choice.row.name == "lru" { 24 } else { 64 };
+        bytes += of_size * without_repeats(frames).len() as u64;
+    }
+    Ok(bytes)
+}
+
 /// Counts the misses of each policy, `NAME` or `NAME:OPTION=VALUE,...`, with each number of frames.
 ///
 /// Memory: a few bytes per page and cell; with `opt`, also 4 bytes per access.
@@ -45,34 +64,64 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<MissCounts, Error> {
     let choices = choose_all(policies)?;
-    let frames = without_repeats(frames);
-    if choices.is_empty() || frames.is_empty() {
-        return Err(Error::usage("misses needs at least one policy and one number of frames"));
-    }
-    let keeps_requests = choices.iter().any(|choice| matches!(choice.build, Build::Offline(_)));
-    let cells = choices.iter().flat_map(|choice| CounterCell::online(choice, &frames));
-    let mut online = Online::new(cells.collect());
-
     let mut accesses = Accesses::new(source, progress);
-    let mut requests = Vec::new();
-    if keeps_requests {
-        requests.reserve(accesses.expected() as usize);
-    }
-    let mut requests_count = 0;
+    let mut counting = Counting::new(&choices, frames, accesses.expected())?;
     while let Some(batch) = accesses.next()? {
-        requests_count += batch.pages.len() as u64;
-        online.count(&batch);
-        if keeps_requests {
+        counting.add(&batch);
+    }
+    counting.finish(progress)
+}
+
+/// The counts of policies and sizes while a trace is read.
+struct Counting<'a> {
+    choices: &'a [Choice],
+    frames: Vec<u32>,
+    online: Online,
+    /// All requests so far, if a policy knows the future.
+    requests: Option<Vec<PageId>>,
+    requests_count: u64,
+}
+
+impl<'a> Counting<'a> {
+    /// Counts with each policy and each number of frames. The trace has about `requests_expected` requests.
+    ///
+    /// # Errors
+    /// `Usage` for no policy or no size.
+    fn new(
+        choices: &'a [Choice],
+        frames: &[u32],
+        requests_expected: u64,
+    ) -> Result<Counting<'a>, Error> {
+        let frames = without_repeats(frames);
+        if choices.is_empty() || frames.is_empty() {
+            return Err(Error::usage("misses needs at least one policy and one number of frames"));
+        }
+        let keeps_requests = choices.iter().any(|choice| matches!(choice.build, Build::Offline(_)));
+        let requests = keeps_requests.then(|| Vec::with_capacity(requests_expected as usize));
+        let cells = choices.iter().flat_map(|choice| CounterCell::online(choice, &frames));
+        let online = Online::new(cells.collect());
+        Ok(Counting { choices, frames, online, requests, requests_count: 0 })
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        self.requests_count += batch.pages.len() as u64;
+        self.online.count(batch);
+        if let Some(requests) = &mut self.requests {
             requests.extend_from_slice(batch.pages);
         }
     }
-    let (mut cells, bound) = online.finish();
-    if keeps_requests {
-        let future = look_ahead(requests, bound)?;
-        cells.append(&mut count_offline(&choices, &frames, &future, progress)?);
+
+    /// The counts after all requests.
+    fn finish(self, progress: &dyn Progress) -> Result<MissCounts, Error> {
+        let Counting { choices, frames, online, requests, requests_count } = self;
+        let (mut cells, bound) = online.finish();
+        if let Some(requests) = requests {
+            let future = look_ahead(requests, bound)?;
+            cells.append(&mut count_offline(choices, &frames, &future, progress)?);
+        }
+        let pages = cells.first().map_or(0, CounterCell::pages);
+        Ok(MissCounts::new(requests_count, pages, choices, &frames, &cells))
     }
-    let pages = cells.first().map_or(0, CounterCell::pages);
-    Ok(MissCounts::new(requests_count, pages, &choices, &frames, &cells))
 }
 
 /// Counts all misses of the policies that know the future, and returns their cells.

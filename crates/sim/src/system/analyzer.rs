@@ -5,6 +5,7 @@ use trace::system::{CounterSource, Event, Fault, Kind, Names, RssMember};
 
 use super::counted::Counted;
 use super::evicted::Evicted;
+use super::heat::Heat;
 use super::kills::KillFinder;
 use super::launches::LaunchFinder;
 use super::memory::MemoryState;
@@ -45,6 +46,7 @@ pub struct Analyzer {
     pub(super) pressure: PressureFinder,
     pub(super) evicted: Evicted,
     pub(super) counted: Counted,
+    pub(super) heat: Heat,
     pub(super) replay: TraceReplay,
     pub(super) facts: Facts,
     /// The first event by the kernel, and the first of all.
@@ -71,6 +73,7 @@ impl Analyzer {
         self.swap(event, change);
         self.reclaim(event);
         self.counted.take(event, names);
+        self.heat.take(event);
         if let Some((sample, before)) = self.memory.take(event, names) {
             self.pressure.sample(sample, before);
         }

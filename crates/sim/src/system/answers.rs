@@ -9,8 +9,8 @@ use super::judge::KillEvidence;
 use super::kills::Killed;
 use super::launches::{Launched, is_comm_of};
 use super::outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Kills, Launches, Parts,
-    PressureFound, ThreadTimes, TraceKill, TraceLaunch,
+    About, Answers, Cause, FileReads, HeatRange, Interval, IntervalKind, Kills, Launches, Parts,
+    PressureFound, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
 };
 use super::spans::{Amount, Amounts, BusySpan, PROCESSES_KEPT, Spans};
 use super::split::Times;
@@ -49,7 +49,7 @@ impl Analyzer {
                 duration_s: seconds(end_ns.saturating_sub(begin_ns).max(0)),
                 events: self.events,
                 disordered: self.disordered,
-                untracked: self.tasks.left_out() + self.evicted.left_out(),
+                untracked: self.tasks.left_out() + self.evicted.left_out() + self.heat.left_out(),
             },
             launches: answers.launches(),
             kills: Kills { replay, ..answers.kills() },
@@ -282,6 +282,22 @@ impl Writer<'_> {
         }
     }
 
+    fn heat(&self) -> Option<RegionHeat> {
+        let heat = &self.found.heat;
+        let ranges = heat.rows().map(|(target, first, last, cells)| HeatRange {
+            target: target.to_string(),
+            first: format!("{first:x}"),
+            last: format!("{last:x}"),
+            accesses: cells.iter().map(|cell| cell.accesses()).collect(),
+        });
+        Some(RegionHeat {
+            start_s: self.at(heat.begin_ns()?),
+            bin_s: seconds(heat.bin_ns()),
+            regions: heat.regions(),
+            ranges: ranges.collect(),
+        })
+    }
+
     fn pressure(&self) -> PressureFound {
         let (found, facts) = (self.found, self.found.facts);
         let pressure = &found.pressure;
@@ -327,6 +343,7 @@ impl Writer<'_> {
             refault_wait_s: (has_refaults && found.schedule.has_switches())
                 .then(|| seconds(pressure.waits().sum().time_ns)),
             thrashing_by: thrashing_by.map(str::to_owned),
+            heat: self.heat(),
             intervals,
             processes: self.causes(&pressure.totals, CAUSES_KEPT),
             left_out: pressure.left_out() + counted.left_out(),

@@ -8,6 +8,7 @@ mod analyzer;
 mod answers;
 mod counted;
 mod evicted;
+mod heat;
 mod judge;
 mod kill_texts;
 mod kills;
@@ -23,6 +24,6 @@ mod tasks;
 
 pub use analyzer::Analyzer;
 pub use outcome::{
-    About, Answers, Cause, FileReads, Interval, IntervalKind, Judged, Kills, Launches, Parts,
-    PressureFound, ThreadTimes, TraceKill, TraceLaunch,
+    About, Answers, Cause, FileReads, HeatRange, Interval, IntervalKind, Judged, Kills, Launches,
+    Parts, PressureFound, RegionHeat, ThreadTimes, TraceKill, TraceLaunch,
 };

@@ -160,7 +160,8 @@ pub struct Kills {
 /// A process that was killed.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TraceKill {
-    /// Time of the kill.
+    /// Time of the kill; below 0 if it was before the first event that the kernel recorded, as in a log that goes
+    /// further back.
     pub time_s: f64,
     /// Name of the process; empty if unknown.
     pub process: String,
@@ -224,6 +225,8 @@ pub struct PressureFound {
     pub intervals: Vec<Interval>,
     /// The processes with the most direct reclaim and refaults in all.
     pub processes: Vec<Cause>,
+    /// Accesses that DAMON found, by time and address; null without its regions.
+    pub heat: Option<RegionHeat>,
     /// Intervals beyond those that are kept.
     pub left_out: u64,
     /// What the trace lacks to answer in full.
@@ -265,6 +268,35 @@ pub struct Interval {
     pub stalled_share: Option<f64>,
     /// The processes with the largest parts.
     pub processes: Vec<Cause>,
+}
+
+/// Accesses that DAMON found, by time and address.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RegionHeat {
+    /// Start of the first bin of time.
+    pub start_s: f64,
+    /// Length of a bin of time: a power of two in nanoseconds.
+    #[schemars(range(min = 0))]
+    pub bin_s: f64,
+    /// Number of regions that were read.
+    pub regions: u64,
+    /// Ranges of addresses that a region covers, in order; at most 128. All have the same length.
+    pub ranges: Vec<HeatRange>,
+}
+
+/// A range of addresses and the accesses to it.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct HeatRange {
+    /// Number of the target, as DAMON prints it: an address space, or physical memory. It may need all 64 bits, so
+    /// that it is text.
+    pub target: String,
+    /// First address, in hexadecimal.
+    pub first: String,
+    /// Last address, in hexadecimal.
+    pub last: String,
+    /// For each bin of time, the samples of an aggregation interval that found an access, on average over bytes and
+    /// intervals; null if no region was there.
+    pub accesses: Vec<Option<f64>>,
 }
 
 /// A process's part of an interval.

@@ -172,7 +172,7 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
 }
 
 /// Marks of common files that are no recordings, each with what to do.
-const FOREIGN_MARKS: [(&[u8], &str); 7] = [
+const FOREIGN_MARKS: [(&[u8], &str); 6] = [
     (MAGIC, "a trace of memory references, not of pages"),
     (
         b"pgwrec\x00\x01",
@@ -180,7 +180,6 @@ const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     ),
     // The two versions that this one reads were recognised before.
     (b"pgwrec\x00", "a recording of a newer pagewise: read it with that"),
-    (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"\xfd7zXZ", "an xz file: unpack it first"),
     (b"BZh", "a bzip2 file: unpack it first"),
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),

@@ -166,8 +166,8 @@ fn traits_agree_with_records() {
 
 #[test]
 fn archives_and_files_of_other_tools_get_a_hint() {
-    let mut zip = Input::from_bytes("t.zip", b"PK\x03\x04rest\0\x01".to_vec()).unwrap();
-    let error = recognise(&mut zip).unwrap_err();
+    let mut xz = Input::from_bytes("t.xz", b"\xfd7zXZrest\0\x01".to_vec()).unwrap();
+    let error = recognise(&mut xz).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownFormat);
     assert!(error.to_string().contains("unpack it first"), "{error}");
     let mut noise = Input::from_bytes("n", vec![0x80, 0x01, 0x02, 0x00]).unwrap();

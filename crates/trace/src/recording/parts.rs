@@ -48,6 +48,9 @@ pub struct About {
     /// The tiers of the swap server that made the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tiers: Option<Box<ServedTiers>>,
+    /// Why `record --ring` kept the recording, and from when on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Box<KeptPart>>,
 }
 
 impl About {
@@ -60,6 +63,22 @@ impl About {
 /// The backend of recordings without this field.
 fn by_owner() -> String {
     "bpf".to_owned()
+}
+
+/// The last minutes of events, which `record --ring` kept because something happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct KeptPart {
+    /// CLOCK_MONOTONIC when the kept part begins, in nanoseconds.
+    pub begins_ns: u64,
+    /// CLOCK_MONOTONIC of what happened, in nanoseconds.
+    pub trigger_ns: u64,
+    /// What happened: `kill`, `oom-kill`, `psi` or `signal`.
+    pub trigger: String,
+    /// The killed process, if it was a kill.
+    pub process: Option<u32>,
+    /// The time that the ring holds, in nanoseconds. The kept part is shorter if the ring was not full, if it has more
+    /// bytes than allowed, or if an earlier file has what came before.
+    pub ring_ns: u64,
 }
 
 /// The name of a file with pages in the recording. It precedes them.

@@ -124,6 +124,11 @@ impl<W: Write> Writer<W> {
         self.frames.bytes()
     }
 
+    /// The output, which gets each block in one call of `write_all`.
+    pub fn output_mut(&mut self) -> &mut W {
+        self.frames.output_mut()
+    }
+
     fn write_json(&mut self, kind: BlockKind, part: &impl Serialize) -> io::Result<()> {
         self.frames.write_json(kind as u32, part)
     }

@@ -12,7 +12,6 @@ use super::formats::{self, Format};
 use super::{Ending, Origin, Stop, Writer};
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::lines::Lines;
 use crate::store::{Aside, refuse_existing, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, Position, Reject};
 
@@ -42,6 +41,9 @@ pub struct ReferenceImportReport {
     pub writes: u64,
     /// Steps: references that the filter did not absorb.
     pub steps: u64,
+    /// Threads whose references were read; absent if the format does not name threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u64>,
     /// Lines that could not be read.
     pub rejected: u64,
     /// The first ten of the unreadable lines.
@@ -51,7 +53,13 @@ pub struct ReferenceImportReport {
 }
 
 impl ReferenceImportReport {
-    fn new(format: &Format, totals: ReferenceTotals, steps: u64, ledger: &Ledger) -> Self {
+    fn new(
+        format: &Format,
+        totals: ReferenceTotals,
+        steps: u64,
+        threads: Option<u64>,
+        ledger: &Ledger,
+    ) -> Self {
         let ReferenceTotals { instructions, reads, writes } = totals;
         let (rejected, rejects) = ledger.rejects();
         ReferenceImportReport {
@@ -61,6 +69,7 @@ impl ReferenceImportReport {
             reads,
             writes,
             steps,
+            threads,
             rejected,
             rejects: rejects.to_vec(),
             losses: ledger.losses(),
@@ -91,7 +100,7 @@ pub fn import(
     let origin = Origin::new(format.name, vec![path.to_string_lossy().into_owned()]);
     let aside = Aside::create(output).map_err(written)?;
     let mut writer = Writer::new(BufWriter::new(aside), &origin).map_err(written)?;
-    let mut source = (format.open)(Lines::new(input))?;
+    let mut source = (format.open)(input)?;
     let (mut filter, mut ledger) = (Filter::new(), Ledger::new(options.strict));
     let (mut references, mut steps, mut steps_written) = (Vec::new(), Vec::new(), 0);
     while source.read(&mut references, &mut ledger)? {
@@ -110,12 +119,13 @@ pub fn import(
     let buffer = writer.finish(&Ending::new(totals, Stop::End, None)).map_err(written)?;
     let aside = buffer.into_inner().map_err(|error| written(error.into_error()))?;
     aside.persist(output, options.force).map_err(written)?;
-    Ok(ReferenceImportReport::new(format, totals, steps_written, &ledger))
+    Ok(ReferenceImportReport::new(format, totals, steps_written, source.threads(), &ledger))
 }
 
 /// The error for a file without references, at its first bad line.
 fn nothing_read(path: &Path, format: &Format, ledger: &Ledger) -> Error {
-    let nothing = format!("no line is a reference of the format {}", format.name);
+    let part = if format.has_lines { "line" } else { "entry" };
+    let nothing = format!("no {part} is a reference of the format {}", format.name);
     match ledger.rejects().1 {
         [first, ..] => {
             let message = format!("{nothing}; expected {}", first.expected);

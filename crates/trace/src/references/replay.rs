@@ -4,7 +4,6 @@
 use super::formats::{self, Format};
 use super::{Filter, Reader};
 use crate::ledger::Ledger;
-use crate::lines::Lines;
 use crate::{Error, input::Input};
 
 /// The target that reads a pagewise trace; the others are named after foreign formats.
@@ -37,7 +36,7 @@ fn read_trace(bytes: &[u8]) -> Result<(), Error> {
 }
 
 fn read(format: &Format, bytes: &[u8]) -> Result<(), Error> {
-    let mut reader = (format.open)(Lines::new(Input::from_bytes("replay", bytes)?))?;
+    let mut reader = (format.open)(Input::from_bytes("replay", bytes)?)?;
     let (mut references, mut ledger) = (Vec::new(), Ledger::new(false));
     let (mut filter, mut steps, mut count) = (Filter::new(), Vec::new(), 0);
     while reader.read(&mut references, &mut ledger)? {

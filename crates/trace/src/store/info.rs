@@ -8,7 +8,7 @@ use serde::Serialize;
 use types::{EventFlags, EventKind, Events, Progress};
 
 use crate::recording::moments;
-use crate::system::{Contents, Question};
+use crate::system::{Question, questions};
 use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
@@ -180,7 +180,11 @@ impl Counts {
                 kernel_outs: zeros.kernel_outs,
                 kernel_ins: zeros.kernel_ins,
             }),
-            questions: header.system.as_ref().map(Contents::questions).unwrap_or_default(),
+            questions: header
+                .system
+                .as_ref()
+                .map(|contents| questions(contents, &header.format))
+                .unwrap_or_default(),
             absent,
             ruled_out,
             header: Header { processes: header.processes.first(PROCESSES_TOLD), ..header.clone() },

@@ -46,6 +46,7 @@ pub use join::{Joined, join};
 pub use layout::SCHEMA;
 pub(crate) use layout::is_parquet;
 pub use reader::Reader;
+pub(crate) use reader::key as page_key_of;
 pub use save::save;
 pub use slice::slice;
 pub use text_file::TextFile;

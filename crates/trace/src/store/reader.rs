@@ -349,7 +349,7 @@ fn positions_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<
 }
 
 /// The key of a page of the trace; see [`page_key`].
-pub(super) fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
+pub(crate) fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
     if kind == TraceKind::Objects { address } else { page_key(space, address) }
 }
 

@@ -12,11 +12,12 @@ pub mod formats;
 pub mod kernel;
 mod names;
 mod open;
+mod questions;
 mod reader;
 mod sorted;
 mod tally;
 
-pub use contents::{Contents, Question, UnknownField};
+pub use contents::{Contents, UnknownField};
 pub use event::{
     BlockRequest, BlockStage, CounterSource, Event, Fault, Kind, MemoryPart, Resource, RssMember,
     Switch, TaskState, Wake,
@@ -24,6 +25,7 @@ pub use event::{
 pub use facts::Facts;
 pub use names::{NAME_BYTES_MAX, Name, Names};
 pub use open::{OpenedSystem, open};
+pub use questions::{Question, questions};
 pub use reader::SystemReader;
 pub use sorted::{SORTED_EVENTS, Sorted};
 pub use tally::Tally;

@@ -49,6 +49,7 @@ pub struct Tally {
     unknown: BTreeMap<(&'static str, u32), u64>,
     sessions: u64,
     skipped_bytes: u64,
+    repeated_packets: u64,
 }
 
 impl Tally {
@@ -94,6 +95,16 @@ impl Tally {
     /// Counts bytes of the file that are not read: of a part that is cut, damaged or too large.
     pub fn skip_bytes(&mut self, count: u64) {
         self.skipped_bytes = self.skipped_bytes.saturating_add(count);
+    }
+
+    /// Counts a packet that the file has twice.
+    pub fn repeat_packet(&mut self) {
+        self.repeated_packets = self.repeated_packets.saturating_add(1);
+    }
+
+    /// Packets that the file has twice, among the first that the reader remembers.
+    pub fn repeated_packets(&self) -> u64 {
+        self.repeated_packets
     }
 
     /// Counts of events by the kernel's name.

@@ -56,8 +56,19 @@ function theme() {
   };
 }
 
+/** A colour between two of the theme, both as #rrggbb or #rgb; `share` is that of the second. */
+function mixed(first, second, share) {
+  const parts = (color) => {
+    const digits = color.length === 4 ? color.replace(/[^#]/g, "$&$&") : color;
+    return [1, 3, 5].map((at) => parseInt(digits.slice(at, at + 2), 16));
+  };
+  const [from, to] = [parts(first), parts(second)];
+  return `rgb(${from.map((value, at) => Math.round(value + share * (to[at] - value))).join(",")})`;
+}
+
 /** Colour, symbol and dash of a series; references are grey, series of the right axis black. */
 function look(series, styles, colors) {
+  if (series.shade !== null) return { color: mixed(colors.ground, colors.series[0], series.shade), symbol: "rect", dash: [], width: 0 };
   if (series.is_moment) return { color: colors.bad, symbol: "rect", dash: [2, 2], width: 1.5 };
   if (series.is_right) return { color: series.is_reference ? colors.soft : colors.ink, symbol: "rect", dash: series.is_reference ? [3, 3] : [], width: 1.5 };
   if (series.is_reference) return { color: colors.soft, symbol: "rect", dash: [3, 4], width: 1.5 };
@@ -183,6 +194,8 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
   // An x axis begins and ends with its data; a y axis begins at 0, so that heights compare.
   if (isX && !isCategory) Object.assign(marks, ends(shown, side));
   const [from, to] = [spec.low === null ? marks.min : spec.low, spec.high === null ? marks.max : spec.high];
+  const marksOf = { formatter: (value) => format(value, spec.unit, true), ...(isX ? roundLabels(spec, from, to) : {}) };
+  const namesOf = { customValues: spec.names.map((_, value) => value), formatter: (value) => spec.names[value] };
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
     logBase,
@@ -202,8 +215,7 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
       fontSize: 12,
       lineHeight: LINE_HEIGHT,
       ...labels,
-      formatter: (value) => format(value, spec.unit, true),
-      ...(isX ? roundLabels(spec, from, to) : {}),
+      ...(spec.names.length ? namesOf : marksOf),
     },
     scale: spec.scale === "log",
   };
@@ -219,6 +231,11 @@ function nearMarks(spec, shown, x) {
   return marks.flatMap((series) =>
     series.points.flatMap((point, at) => (isNear(point) ? [`${format(point[0], spec.x.unit)}: ${series.labels[at]}`] : [])),
   );
+}
+
+/** A value on an axis: its name, or the figure with its unit. */
+function nameOn(spec, value) {
+  return spec.names.length ? spec.names[value] : format(value, spec.unit);
 }
 
 /** The tooltip, built as nodes, so that names are never parsed as markup. */
@@ -241,8 +258,8 @@ function tooltip(spec, shown) {
     for (const row of rows) {
       const label = row.data && row.data.label_text;
       const parts = spec.kind === "scatter"
-        ? [label, `${spec.x.label}: ${format(row.value[0], spec.x.unit)}`, `${spec.y.label}: ${format(row.value[1], spec.y.unit)}`]
-        : [`${row.seriesName}: ${format(row.value[1], unitOf(row))}`, label];
+        ? [label, `${spec.x.label}: ${format(row.value[0], spec.x.unit)}`, `${spec.y.label}: ${nameOn(spec.y, row.value[1])}`]
+        : [spec.y.names.length ? row.seriesName : `${row.seriesName}: ${format(row.value[1], unitOf(row))}`, label];
       for (const part of parts.filter(Boolean)) {
         const line = document.createElement("div");
         const dot = document.createElement("span");
@@ -303,7 +320,7 @@ function drawn(series, spec, styles, colors) {
     yAxisIndex: series.is_right ? 1 : 0,
     barMaxWidth: 44,
     lineStyle: { color, width: isFilled ? 0 : width, type: dash.length && !isFilled ? dash : "solid" },
-    itemStyle: { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
+    itemStyle: series.shade !== null ? { color, opacity: 1 } : { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
     emphasis: { focus: "series" },
   };
 }
@@ -379,7 +396,11 @@ class Group {
       spec: embedded(`chart-${node.id}`),
       chart: echarts.init(node, null, { renderer: "svg" }),
     }));
-    for (const drawn of this.charts) drawn.chart.on("datazoom", () => this.relabel(drawn));
+    for (const drawn of this.charts)
+      drawn.chart.on("datazoom", () => {
+        this.relabel(drawn);
+        this.fit(drawn);
+      });
     if (this.charts.length > 1) echarts.connect(this.charts.map(({ chart }) => chart));
     this.legend = element.querySelector(".legend");
     const select = element.querySelector("select");
@@ -394,8 +415,19 @@ class Group {
   }
 
   draw() {
-    for (const { chart, node, spec } of this.charts)
+    for (const drawn of this.charts) {
+      const { chart, node, spec } = drawn;
       chart.setOption(options(spec, this.styles, this.view, this.off, node.clientWidth), true);
+      this.fit(drawn);
+    }
+  }
+
+  /** The cells of a map fill the space between their neighbours, also when zoomed. */
+  fit({ chart, spec }) {
+    if (spec.cell === null) return;
+    const corners = [[0, 0], spec.cell].map((corner) => chart.convertToPixel({ xAxisIndex: 0, yAxisIndex: 0 }, corner));
+    const symbolSize = [0, 1].map((side) => Math.abs(corners[1][side] - corners[0][side]) + 0.5);
+    chart.setOption({ series: chart.getOption().series.map(() => ({ symbolSize })) });
   }
 
   /** Round labels for the zoomed part of the axis. */
@@ -424,7 +456,8 @@ class Group {
         button.type = "button";
         button.setAttribute("aria-pressed", String(!this.off.has(line.name)));
         button.title = "Switch this series on or off";
-        const kind = isArea(line, this.charts[0].spec) ? "bar" : kindOf(line, this.charts[0].spec);
+        const isFilled = line.shade !== null || isArea(line, this.charts[0].spec);
+        const kind = isFilled ? "bar" : kindOf(line, this.charts[0].spec);
         button.append(swatch(line, look(line, this.styles, colors), kind), line.name);
         button.addEventListener("click", () => this.toggle(button, line.name));
         return button;
@@ -433,7 +466,10 @@ class Group {
   }
 
   resize() {
-    for (const { chart } of this.charts) chart.resize();
+    for (const drawn of this.charts) {
+      drawn.chart.resize();
+      this.fit(drawn);
+    }
   }
 }
 

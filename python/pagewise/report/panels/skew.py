@@ -10,6 +10,14 @@ from pagewise.types import ProcessAnalysis, ProcessRow, Volume, VolumeSplit
 from pagewise.units import format_share
 
 SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
+SAMPLES = (
+    Column("recording", "recording"),
+    Column("rate", "sampled", "share"),
+    Column("pages", "in the sample", "count"),
+    Column("error_top_0.1", "error of top 10 %", "share"),
+    Column("error_single_pages", "error of once", "share"),
+    Column("error_miss_ratio", "error of miss ratios, at most", "share"),
+)
 EVEN = Series("evenly spread", ((0, 0), (1, 1)), is_reference=True)
 
 
@@ -42,10 +50,30 @@ def panel(inputs: Inputs) -> Panel | None:
     charts = [chart, *volume_chart(inputs)]
     rows = [row(name, analysis) for name, analysis in analyses.items()]
     tables = [Table("skew", "Skew and single accesses", columns(nouns(inputs)), rows, is_open=True)]
+    samples = [each for name, analysis in analyses.items() if (each := sampled(name, analysis))]
+    if samples:
+        title = "Estimates from a sample of the pages, and half of their 95 % confidence intervals"
+        tables.append(Table("samples", title, SAMPLES, samples, is_open=True))
     processes = by_process(inputs)
     if processes:
         tables.append(processes)
     return Panel("skew", "Skew and single access", finding(inputs), charts, tables)
+
+
+def sampled(name: str, analysis: ReadAnalysis) -> list[TableCell] | None:
+    """The sample of an analysis as a row of the table, if its figures are estimates."""
+    sample = analysis.get("sample")
+    if not sample:
+        return None
+    error = sample["error"]
+    return [
+        name,
+        sample["rate"],
+        sample["pages"],
+        error["top_share"].get("0.1"),
+        error["single_access"]["pages"],
+        max((width for _, width in error["miss_ratio_curve"]), default=None),
+    ]
 
 
 def volume_chart(inputs: Inputs) -> list[Chart]:

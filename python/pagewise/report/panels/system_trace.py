@@ -17,7 +17,7 @@ from pagewise.report.model import (
     View,
 )
 from pagewise.report.system_findings import format_launches
-from pagewise.types import Judged, TraceKill, TraceLaunch
+from pagewise.types import Judged, RegionHeat, TraceKill, TraceLaunch
 from pagewise.units import format_count, format_counted, format_seconds, format_size
 
 GROUP = "system-trace"
@@ -30,13 +30,17 @@ PARTS = {
     "cpu_s": "processor",
     "rest_s": "rest",
 }
-KINDS = {
-    "thrashing": 4,
-    "refaults": 3,
-    "kswapd": 2,
-    "direct-reclaim": 1,
-}
-"""Kinds of pressure, and the height at which each is drawn."""
+KINDS = ("direct-reclaim", "kswapd", "refaults", "thrashing")
+"""Kinds of pressure, in the order in which they are drawn, the first at the bottom."""
+HEAT = (
+    (0, 0.08, "no access"),
+    (0.25, 0.3, "up to a quarter of the most"),
+    (0.5, 0.6, "up to a half"),
+    (1, 1, "more than a half"),
+)
+"""Largest share of the most accesses, shade, and name of the series."""
+MARKS_MAX = 8
+"""Addresses beside a map."""
 LAUNCH_COLUMNS = (
     Column("trace", "trace"),
     Column("process", "app"),
@@ -80,7 +84,10 @@ def panel(inputs: Inputs) -> Panel | None:
         *inputs.trace_kills.values(),
         *inputs.pressure.values(),
     ]
-    time = Axis("time", "seconds", low=0, high=max(each["duration_s"] for each in results) or 1)
+    # A log may name kills from before the first kernel event.
+    killed = [kill["time_s"] for each in inputs.trace_kills.values() for kill in each["kills"]]
+    high = max(each["duration_s"] for each in results) or 1
+    time = Axis("time", "seconds", low=min([0, *killed]), high=high)
     charts = []
     if inputs.launches:
         charts.append(
@@ -106,23 +113,30 @@ def panel(inputs: Inputs) -> Panel | None:
                 group=GROUP,
             )
         )
-    if inputs.pressure:
+    if any(found["intervals"] for found in inputs.pressure.values()):
         charts.append(
             Chart(
                 "system-trace-pressure",
-                "Pressure: 1 direct reclaim, 2 kswapd, 3 refaults, 4 thrashing",
+                "Pressure, by kind",
                 time,
-                Axis("kind", "count", low=0, high=5),
+                Axis("", "count", low=0, high=len(KINDS) + 1, names=("", *map(spaced, KINDS))),
                 [View(name, pressure_series(inputs, name)) for name in names],
                 group=GROUP,
             )
         )
-    notes = [
-        "The parts of a launch add up to its duration; waits and processor time are sums over "
-        "all threads, so the rest can be below 0.",
-        "A kill without known free memory is in the table only.",
-    ]
-    title = "Launches, kills and pressure of a phone"
+    charts += heat_charts(inputs, names, time)
+    notes = []
+    if inputs.launches:
+        notes.append(
+            "The parts of a launch add up to its duration; waits and processor time are sums over "
+            "all threads, so the rest can be below 0."
+        )
+    if inputs.trace_kills:
+        notes.append("A kill without known free memory is in the table only.")
+    lacks = {lack for found in inputs.pressure.values() for lack in found["lacks"]}
+    if lacks:
+        notes.append(f"Unknown, since the trace lacks it: {'; '.join(sorted(lacks))}.")
+    title = "Launches, kills and pressure"
     return Panel("system-trace", title, finding(inputs), charts, tables(inputs), notes)
 
 
@@ -161,18 +175,72 @@ def named(kill: TraceKill) -> str:
     return f"{process} (adj {kill['adj']}): {kill['reason'] or kill['killer']}"
 
 
+def heat_charts(inputs: Inputs, names: Sequence[str], time: Axis) -> list[Chart]:
+    """A map of time and addresses for each trace with regions of DAMON."""
+    charts = []
+    for number, (name, found) in enumerate(inputs.pressure.items()):
+        heat = found["heat"]
+        if heat is None or not heat["ranges"]:
+            continue
+        count = len(heat["ranges"])
+        every = -(-count // MARKS_MAX)
+        marks = [
+            row["first"] if place % every == 0 else "" for place, row in enumerate(heat["ranges"])
+        ]
+        of_trace = f", {name}" if len(inputs.pressure) > 1 else ""
+        charts.append(
+            Chart(
+                f"system-trace-heat-{number}",
+                f"Accesses that DAMON found, by time and first address of a range{of_trace}",
+                time,
+                Axis("", "count", low=-0.5, high=count - 0.5, names=marks),
+                [View(each, heat_series(heat) if each == name else []) for each in names],
+                "scatter",
+                group=GROUP,
+                cell=(heat["bin_s"], 1),
+            )
+        )
+    return charts
+
+
+def heat_series(heat: RegionHeat) -> list[Series]:
+    """Ranges of addresses by how often DAMON found an access, as shares of the most."""
+    ranges = heat["ranges"]
+    most = max((value for row in ranges for value in row["accesses"] if value), default=0)
+    points: dict[str, list[Point]] = {name: [] for _, _, name in HEAT}
+    labels: dict[str, list[str]] = {name: [] for _, _, name in HEAT}
+    for number, row in enumerate(ranges):
+        for place, value in enumerate(row["accesses"]):
+            if value is None:
+                continue
+            share = value / most if most else 0
+            name = next(name for limit, _, name in HEAT if share <= limit)
+            points[name].append((heat["start_s"] + (place + 0.5) * heat["bin_s"], number))
+            labels[name].append(f"{row['first']}-{row['last']}: {value:.3g} samples an interval")
+    return [
+        Series(name, points[name], labels[name], shade=shade)
+        for _, shade, name in HEAT
+        if points[name]
+    ]
+
+
+def spaced(kind: str) -> str:
+    """A kind of pressure as text."""
+    return kind.replace("-", " ")
+
+
 def pressure_series(inputs: Inputs, name: str) -> list[Series]:
     """Intervals as bars at the height of their kind; a point without a value parts them."""
     found = inputs.pressure.get(name)
     series = []
-    for kind, height in KINDS.items():
+    for height, kind in enumerate(KINDS, 1):
         points: list[Point] = []
         for interval in found["intervals"] if found else []:
             if interval["kind"] == kind:
                 points += [(interval["start_s"], height), (interval["end_s"], height)]
                 points.append((interval["end_s"], None))
         if points:
-            series.append(Series(kind.replace("-", " "), points))
+            series.append(Series(spaced(kind), points))
     return series
 
 
@@ -219,11 +287,18 @@ def tables(inputs: Inputs) -> list[Table]:
         for name, held in inputs.pressure.items()
         for interval in held["intervals"]
     ]
-    return [
-        Table("system-trace-launches", "Launches", LAUNCH_COLUMNS, launches, is_open=True),
-        Table("system-trace-kills", "Kills", KILL_COLUMNS, kills, is_open=True),
-        Table("system-trace-pressure", "Intervals of pressure", PRESSURE_COLUMNS, pressure),
-    ]
+    every = []
+    if inputs.launches:
+        every.append(
+            Table("system-trace-launches", "Launches", LAUNCH_COLUMNS, launches, is_open=True)
+        )
+    if inputs.trace_kills:
+        every.append(Table("system-trace-kills", "Kills", KILL_COLUMNS, kills, is_open=True))
+    if pressure:
+        every.append(
+            Table("system-trace-pressure", "Intervals of pressure", PRESSURE_COLUMNS, pressure)
+        )
+    return every
 
 
 def part_values(launch: TraceLaunch) -> list[float | None]:
@@ -266,4 +341,14 @@ def finding(inputs: Inputs) -> str:
     again = sum(each for each in known if each is not None)
     if again:
         sentences.append(f"{format_size(again)} of files were read again.")
-    return " ".join(sentences) or "The trace has no finished launch and no kill."
+    if inputs.launches and not launches:
+        sentences.append("The trace has no finished launch.")
+    if inputs.trace_kills and not kills:
+        sentences.append("The trace has no kill.")
+    heats = [each["heat"] for each in inputs.pressure.values()]
+    regions = sum(heat["regions"] for heat in heats if heat is not None)
+    if regions:
+        sentences.append(f"DAMON counted accesses in {format_counted(regions, 'region')}.")
+    if inputs.pressure and not any(each["intervals"] for each in inputs.pressure.values()):
+        sentences.append("No interval of pressure is in the trace.")
+    return " ".join(sentences)

@@ -7,6 +7,7 @@ use types::ReferenceKind;
 
 use super::{Format, ReferenceReader, size};
 use crate::Error;
+use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, Lines, is_passed_over};
 use crate::references::Reference;
@@ -18,6 +19,7 @@ pub const FORMAT: Format = Format {
     name: "addresses",
     summary: "CSV with a column address, and perhaps type (i, r, w) and size",
     sniff,
+    has_lines: true,
     open,
 };
 
@@ -29,7 +31,8 @@ fn sniff(head: &[u8]) -> Confidence {
     Confidence::Likely.when(Columns::of(header).is_some())
 }
 
-fn open(mut lines: Lines) -> Result<Box<dyn ReferenceReader>, Error> {
+fn open(input: Input) -> Result<Box<dyn ReferenceReader>, Error> {
+    let mut lines = Lines::new(input);
     let header = lines.header()?;
     let expected = "expected a header line with a column named address";
     let columns = Columns::of(&header).ok_or_else(|| lines.input().corrupt(expected))?;

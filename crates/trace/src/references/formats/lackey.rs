@@ -5,7 +5,7 @@
 use types::ReferenceKind;
 
 use super::{Format, LineReader, size, take_hexadecimal};
-use crate::lines::Expected;
+use crate::lines::{Expected, Lines};
 use crate::references::Reference;
 use crate::sniff::{Confidence, head_lines};
 use crate::text::decimal;
@@ -15,7 +15,8 @@ pub const FORMAT: Format = Format {
     name: "lackey",
     summary: "text of valgrind --tool=lackey --trace-mem=yes",
     sniff,
-    open: |lines| Ok(Box::new(LineReader { lines, parse })),
+    has_lines: true,
+    open: |input| Ok(Box::new(LineReader { lines: Lines::new(input), parse })),
 };
 
 /// Lines that recognition checks.

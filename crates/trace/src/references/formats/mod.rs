@@ -1,6 +1,7 @@
 //! Foreign formats of memory references: a file and a catalog row for each.
 
 mod addresses;
+mod drmemtrace;
 mod lackey;
 mod refs3;
 
@@ -24,6 +25,11 @@ pub trait ReferenceReader: Send {
     /// If the file cannot be read, with the position.
     fn read(&mut self, references: &mut Vec<Reference>, ledger: &mut Ledger)
     -> Result<bool, Error>;
+
+    /// Number of threads whose references were read so far; `None` if the format does not name threads.
+    fn threads(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A foreign format of references.
@@ -34,12 +40,15 @@ pub struct Format {
     pub summary: &'static str,
     /// Judges by the first bytes how surely a file has this format.
     pub sniff: Sniff,
-    /// Opens a reader of the file's lines.
-    pub open: fn(Lines) -> Result<Box<dyn ReferenceReader>, Error>,
+    /// Whether the file is text, so that a bad line is left out; damage of any other file is an error.
+    pub has_lines: bool,
+    /// Opens a reader of the file.
+    pub open: fn(Input) -> Result<Box<dyn ReferenceReader>, Error>,
 }
 
 /// Every format. If two formats are equally sure, the first is chosen.
-pub const CATALOG: &[Format] = &[lackey::FORMAT, refs3::FORMAT, addresses::FORMAT];
+pub const CATALOG: &[Format] =
+    &[drmemtrace::FORMAT, lackey::FORMAT, refs3::FORMAT, addresses::FORMAT];
 
 /// The format with this name.
 pub fn by_name(name: &str) -> Option<&'static Format> {

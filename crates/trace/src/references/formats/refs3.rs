@@ -4,7 +4,7 @@
 use types::ReferenceKind;
 
 use super::{Format, LineReader, size, take_hexadecimal};
-use crate::lines::Expected;
+use crate::lines::{Expected, Lines};
 use crate::references::Reference;
 use crate::sniff::{Confidence, head_lines};
 use crate::text::{decimal, take_word};
@@ -14,7 +14,8 @@ pub const FORMAT: Format = Format {
     name: "refs3",
     summary: "text with readi, readd or write, address and size, of oslab-ewha/memtrace",
     sniff,
-    open: |lines| Ok(Box::new(LineReader { lines, parse })),
+    has_lines: true,
+    open: |input| Ok(Box::new(LineReader { lines: Lines::new(input), parse })),
 };
 
 /// Lines that recognition checks.

@@ -6,6 +6,7 @@
 //! reader goes through the file twice: first for samples, which are few, then for the rest.
 
 mod clocks;
+mod copies;
 mod fields;
 mod ftrace;
 mod generic;
@@ -23,6 +24,7 @@ use crate::input::Input;
 use crate::sniff::Confidence;
 use crate::system::{Event, Names, SORTED_EVENTS, SystemReader, Tally};
 use clocks::{BOOTTIME, Clocks, REALTIME};
+use copies::Copies;
 use fields::TABLES;
 use ftrace::{Bundle, Ftrace};
 use losses::Losses;
@@ -147,6 +149,7 @@ struct Perfetto {
     ftrace: Ftrace,
     bundle: Bundle,
     losses: Losses,
+    copies: Copies,
     names: Names,
     names_refused: u64,
     has_config: bool,
@@ -173,6 +176,7 @@ impl Perfetto {
             ftrace: Ftrace::default(),
             bundle: Bundle::default(),
             losses: Losses::default(),
+            copies: Copies::default(),
             names: Names::default(),
             names_refused: 0,
             has_config: false,
@@ -220,6 +224,13 @@ impl Perfetto {
         }
         if fields.is_damaged() {
             tally.lose("packets that are damaged", 1);
+        }
+        let has_events = self.waiting.iter().any(|&(field, ..)| field == FTRACE);
+        if !self.is_ahead
+            && (time.is_some() || has_events)
+            && self.copies.is_copy(&self.packet, time.is_some())
+        {
+            tally.repeat_packet();
         }
         const CLEARED: u64 = 1;
         const NEEDED: u64 = 2;

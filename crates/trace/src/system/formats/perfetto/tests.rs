@@ -173,6 +173,22 @@ fn a_bundle_may_describe_its_own_events() {
 }
 
 #[test]
+fn packets_of_a_trace_that_is_joined_with_itself_are_counted() {
+    let once = seed();
+    let (events, tally, _) = read(&once).unwrap();
+    assert_eq!(tally.repeated_packets(), 0);
+    let (twice, tally, _) = read(&[once.clone(), once].concat()).unwrap();
+    assert_eq!(twice.len(), 2 * events.len());
+    assert!(tally.repeated_packets() > 0);
+    // Two packets of a writer at one time with different contents, and two that are short and have no time.
+    let tree = |pid| field(2, &field(1, &number(1, pid)));
+    let timed = |pid| field(1, &[number(8, 5), number(10, 3), tree(pid)].concat());
+    let empty = field(1, &field(1, &number(1, 0)));
+    let (_, tally, _) = read(&[timed(1), timed(2), empty.clone(), empty].concat()).unwrap();
+    assert_eq!(tally.repeated_packets(), 0);
+}
+
+#[test]
 fn packets_that_need_lost_packets_are_left_out() {
     let tree = |flags: u64, is_after_loss: u64| {
         let process = field(2, &field(1, &number(1, 7)));

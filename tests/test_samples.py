@@ -1,0 +1,167 @@
+"""Recordings larger than memory: samples of the pages, and limits of memory."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+from commands import ran
+
+import pagewise as pw
+from pagewise.errors import UsageError
+from pagewise.samples import parse_sample
+
+FRAMES = [1000, 3000]
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """200,000 requests of 20,000 objects, some of them busy."""
+    random = np.random.default_rng(1)
+    objects = (random.random(200_000) ** 3 * 20_000).astype(int)
+    path = tmp_path_factory.mktemp("samples") / "objects.csv"
+    rows = (f"{time},{each}" for time, each in enumerate(objects))
+    path.write_text("\n".join(["time,id", *rows, ""]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def imported(foreign: Path) -> Path:
+    path = foreign.with_suffix(".parquet")
+    pw.import_trace(foreign, path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1%", {"sample_rate": 0.01}),
+        (".5 %", {"sample_rate": 0.005}),
+        (0.25, {"sample_rate": 0.25}),
+        ("100%", {"sample_rate": 1.0}),
+        ("32k", {"sample_pages": 32_000}),
+        (5000, {"sample_pages": 5000}),
+        (None, {}),
+    ],
+)
+def test_a_sample_is_a_share_or_a_number_of_pages(
+    text: str | float | None, size: dict[str, float]
+) -> None:
+    assert parse_sample(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0%", "0", "101%", "-1%", "0.01", "1e3", "nan", "9" * 400])
+def test_an_invalid_sample_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="not a sample"):
+        parse_sample(text)
+
+
+@pytest.mark.parametrize("name", ["foreign", "imported"])
+@pytest.mark.parametrize("sample", ["20%", "4k"])
+def test_estimates_are_near_the_exact_figures(
+    name: str, sample: str, request: pytest.FixtureRequest
+) -> None:
+    trace = request.getfixturevalue(name)
+    exact, found = pw.analyze(trace), pw.analyze(trace, sample=sample)
+    assert "sample" not in exact
+    size, error = found["sample"], found["sample"]["error"]
+    assert size["rate"] == pytest.approx(0.2, rel=0.1)
+    assert found["accesses"] == exact["accesses"]
+    assert found["pages"] == pytest.approx(exact["pages"], rel=0.1)
+    for share, value in found["top_share"].items():
+        assert value == pytest.approx(exact["top_share"][share], abs=0.03)
+        assert 0 < error["top_share"][share] < 0.1
+    policies = {"policy": "lru,fifo", "frames": FRAMES}
+    exact_misses, misses = pw.misses(trace, **policies), pw.misses(trace, **policies, sample=sample)
+    assert misses["requests"] == exact_misses["requests"]
+    for policy, counts in misses["misses"].items():
+        for frames, count in counts.items():
+            off = abs(count - exact_misses["misses"][policy][frames]) / misses["requests"]
+            assert off < 0.03, (policy, frames)
+            assert 0 < misses["sample"]["error"][policy][frames] < 0.2
+
+
+def test_a_number_of_pages_bounds_the_sample(imported: Path, foreign: Path) -> None:
+    for trace in (imported, foreign):
+        assert pw.analyze(trace, sample=500)["sample"]["pages"] == 500
+        whole = pw.analyze(trace, sample=10**6)
+        assert whole["sample"]["rate"] == 1
+        assert whole["miss_ratio_curve"] == pw.analyze(trace)["miss_ratio_curve"]
+
+
+def test_the_text_has_the_errors(imported: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = ran("analyze", imported, "--sample", "20%", capsys=capsys)
+    assert status == 0 and "+/-" in output and "of the pages (" in output
+    arguments = ["--policy", "lru", "--frames", "1000", "--sample", "4k"]
+    status, output, _ = ran("misses", imported, *arguments, capsys=capsys)
+    assert status == 0 and "sample: " in output and "% +/- " in output
+    status, output, _ = ran("misses", imported, imported, *arguments, capsys=capsys)
+    assert status == 0 and "in the sample" in output
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--sample", "1%", "--page-size", "16KiB"],
+        ["--sample", "1%", "--memory-limit", "1GiB"],
+        ["--memory-limit", "1GiB", "--page-size", "16KiB"],
+        ["--memory-limit", "1MiB"],
+    ],
+)
+def test_options_that_exclude_each_other(
+    options: list[str], imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, output, diagnostics = ran("analyze", imported, *options, capsys=capsys)
+    assert (status, output) == (2, "")
+    assert "--" in diagnostics
+
+
+def test_what_needs_two_readings_refuses_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    for options in (["--sample", "32k"], ["--memory-limit", "1GiB"]):
+        status, _, diagnostics = ran("analyze", "-", *options, capsys=capsys)
+        assert status == 2 and "second pass" in diagnostics
+
+
+@pytest.mark.parametrize("name", ["foreign", "imported"])
+def test_results_within_a_limit_are_exact(name: str, request: pytest.FixtureRequest) -> None:
+    trace = request.getfixturevalue(name)
+    assert pw.analyze(trace, memory_limit="256MiB") == pw.analyze(trace)
+    policies = {"policy": "lru,arc,random:seed=3", "frames": FRAMES}
+    limited = pw.misses(trace, **policies, memory_limit="256MiB")
+    assert limited == pw.misses(trace, **policies)
+
+
+def test_a_swap_recording_within_a_limit_is_exact(trace: Path) -> None:
+    assert pw.analyze(trace, by="process", memory_limit="256MiB") == pw.analyze(trace, by="process")
+
+
+def test_a_policy_that_knows_the_future_has_no_limit(imported: Path) -> None:
+    with pytest.raises(UsageError, match="keeps every access"):
+        pw.misses(imported, policy="opt", frames=10, memory_limit="1GiB")
+
+
+def test_numbering_on_disk_leaves_no_files(foreign: Path, tmp_path: Path) -> None:
+    code = "import sys, pagewise as pw; pw.analyze(sys.argv[1], memory_limit='256MiB')"
+    command = [sys.executable, "-c", code, str(foreign)]
+    subprocess.run(command, check=True, env={"TMPDIR": str(tmp_path), "PATH": ""}, timeout=120)
+    assert list(tmp_path.iterdir()) == []
+    missing = {"TMPDIR": str(tmp_path / "missing"), "PATH": ""}
+    failed = subprocess.run(
+        command, check=False, env=missing, capture_output=True, text=True, timeout=120
+    )
+    assert failed.returncode == 1 and "TMPDIR" in failed.stderr
+
+
+def test_the_json_of_a_sample_fits_its_schema(
+    imported: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (
+        ["analyze", imported],
+        ["misses", imported, "--policy", "lru,opt", "--frames", "0,1000"],
+    ):
+        _, output, _ = ran(*arguments, "--sample", "5%", "--json", capsys=capsys)
+        schema = Path(pw.__file__).parent / "schemas" / f"{arguments[0]}.json"
+        jsonschema.validate(json.loads(output), json.loads(schema.read_text()))
