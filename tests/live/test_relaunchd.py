@@ -383,7 +383,8 @@ def shuffled(notes: Application) -> list[int]:
 def test_pages_are_read_in_the_order_in_which_a_visit_used_them(
     notes: Application, tmp_path: Path
 ) -> None:
-    with Relaunchd(tmp_path, {"notes": notes.freezer}, ONLY_PREFETCH) as daemon:
+    settings = ONLY_PREFETCH + "order = 'use'\n"
+    with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
         start = daemon.events("start")[0]
         if start["order"] != "use":
             pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
@@ -417,7 +418,7 @@ def test_pages_are_read_in_the_order_in_which_a_visit_used_them(
 def test_with_little_memory_the_pages_used_first_are_read(
     notes: Application, tmp_path: Path
 ) -> None:
-    settings = ONLY_PREFETCH + "prefetch_max = '32MiB'\n"
+    settings = ONLY_PREFETCH + "order = 'use'\nprefetch_max = '32MiB'\n"
     with Relaunchd(tmp_path, {"notes": notes.freezer}, settings) as daemon:
         if daemon.events("start")[0]["order"] != "use":
             pytest.skip(f"the kernel refuses the events of faults: {daemon.lines}")
@@ -436,7 +437,7 @@ def test_with_little_memory_the_pages_used_first_are_read(
 def test_without_the_order_of_use_pages_are_read_by_address(
     notes: Application, tmp_path: Path, why: str
 ) -> None:
-    settings = ONLY_PREFETCH + ("order = 'address'\n" if why == "settings" else "")
+    settings = ONLY_PREFETCH + ("order = 'use'\n" if why == "refused" else "")
     through = without_events() if why == "refused" else ()
     with Relaunchd(tmp_path, {"notes": notes.freezer}, settings, through) as daemon:
         assert daemon.events("start")[0]["order"] == "address"

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use daemon::settings::{self, Source, socket_path};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use types::Bytes;
 
@@ -34,14 +34,14 @@ pub struct Watched {
 }
 
 /// The order in which predicted pages are read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The order in which earlier visits used them; by address where that is unknown.
-    #[default]
-    Use,
     /// By process and address.
+    #[default]
     Address,
+    /// The order in which earlier visits used them; by address where that is unknown.
+    Use,
 }
 
 impl Order {
@@ -96,7 +96,7 @@ impl Default for Config {
             apps: Vec::new(),
             is_dry_run: false,
             prefetch: true,
-            order: Order::Use,
+            order: Order::Address,
             prefetch_max: Bytes(512 << 20),
             keep_free: Bytes(32 << 20),
             displace: true,
@@ -339,13 +339,13 @@ mod tests {
         let first = "dry_run = true\nprefetch_max = \"64MiB\"\nweight_percent = 100\n\
                      [[app]]\nname = \"notes\"\ncgroup = \"/apps/notes\"\n\
                      [sockets]\nstatistics = \"/run/s\"\n";
-        let second = "order = \"address\"\nprefetch_max = \"32MiB\"\npage_out = true\ngap_pages = 8\n\
+        let second = "order = \"use\"\nprefetch_max = \"32MiB\"\npage_out = true\ngap_pages = 8\n\
                       [[app]]\nname = \"mail@2\"\ncgroup = \"/apps/mail\"\n\
                       [sockets]\ncontrol = \"/run/c\"\n";
         let config = load(&[first, second]).unwrap();
         assert!(config.is_dry_run && config.choices.page_out && !config.choices.cold);
         assert_eq!((config.prefetch_max, config.choices.gap_pages), (Bytes(32 << 20), 8));
-        assert_eq!((config.choices.learning.weight_percent, config.order), (100, Order::Address));
+        assert_eq!((config.choices.learning.weight_percent, config.order), (100, Order::Use));
         let names: Vec<&str> = config.apps.iter().map(|app| &*app.name).collect();
         assert_eq!(names, ["notes", "mail@2"]);
         assert_eq!(config.sockets.control, Path::new("/run/c"));
@@ -361,7 +361,7 @@ mod tests {
             ("\nprefech = true", "/0.toml:2: unknown field `prefech`"),
             ("prefetch = 1", "/0.toml:1: invalid type"),
             ("prefetch_max = \"many\"", "/0.toml:1: "),
-            ("order = \"age\"", "/0.toml:1: unknown variant `age`, expected `use` or `address`"),
+            ("order = \"age\"", "/0.toml:1: unknown variant `age`, expected `address` or `use`"),
             ("keep_free = 5", "/0.toml:1: invalid type"),
             ("keep_free = \"1MiB\"", "/0.toml:1: keep_free: expected at least 4MiB: pages"),
             ("threshold_percent = 0", "threshold_percent is 0, expected from 1 to 100"),
