@@ -1,9 +1,9 @@
 //! Notes the order in which visits take pages out of swap, from the faults that a thread of its own receives.
 //!
-//! Order of events: the thread passes on faults until it is told to end, and sleeps between. During a visit it wakes
+//! Order of events: the thread passes on faults until relaunchd ends it, and sleeps between. During a visit it wakes
 //! every [`VISIT_EVERY`], otherwise every [`IDLE_EVERY`]. [`Uses::settle`] wakes it at once and waits until all faults that
 //! happened before have been noted. Faults are noted only for watched processes; a process is watched from the freeze on,
-//! so that its first faults after a thaw are noted whoever thawed it.
+//! so that its first faults after a thaw by any program are noted.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
