@@ -54,7 +54,9 @@ def main() -> None:
             for row in timed(path, options.sample):
                 print(json.dumps(row), flush=True)
         return
-    found = options.recordings or sorted(EXAMPLES.glob("*/*.pgw.zst"))
+    found = options.recordings or [
+        path for path in sorted(EXAMPLES.glob("*/*.pgr")) if path.stem == path.parent.name
+    ]
     rows = [compared(path, options.sample) for path in found]
     for row in rows:
         print(json.dumps(row), flush=True)

@@ -95,7 +95,7 @@ def test_the_readme_shows_lines_of_the_real_output_and_marks_what_it_leaves_out(
         r"(?m)^    \$ pagewise (.*)\n((?: {4}.*\n)+)", (ROOT / "README.md").read_text()
     )
     assert shown
-    recording = ROOT / "examples" / "phone-1g-long" / "phone-1g-long.pgw.zst"
+    recording = ROOT / "examples" / "phone-1g-long" / "phone-1g-long.pgr"
     words = [str(recording) if word == "phone.parquet" else word for word in shlex.split(shown[1])]
     run = subprocess.run(
         [sys.executable, "-m", "pagewise", *words],

@@ -124,7 +124,8 @@ def rows(family: str) -> Sequence[Entry]:
     if family == "examples":
         return [
             {"name": path.parent.name, "summary": str(path)}
-            for path in sorted(examples_folder().glob("*/*.pgw.zst"))
+            for path in sorted(examples_folder().glob("*/*.pgr"))
+            if path.stem == path.parent.name
         ]
     if family == "recipes":
         return [
