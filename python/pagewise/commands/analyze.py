@@ -93,7 +93,7 @@ def run(
             )
 
         return show_fleet("analyze", [trace], figures_of, report=report, force=force, json=json)
-    refuse_report(trace, report, force=force)
+    refuse_report([trace], report, force=force)
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES

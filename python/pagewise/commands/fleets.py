@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -34,12 +35,12 @@ FleetReport: TypeAlias = Annotated[
 ]
 
 
-def refuse_report(trace: str, report: str | None, *, force: bool) -> None:
-    """Raises UsageError if ``--report`` or ``--force`` is given for one recording."""
+def refuse_report(traces: Sequence[str], report: str | None, *, force: bool) -> None:
+    """Raises UsageError if ``--report`` or ``--force`` is given for single recordings."""
     if report is not None:
         raise UsageError(
             "--report works only for a folder or a pattern",
-            hint=f"for one recording: pagewise report {trace} -o {report}",
+            hint=f"for one recording: {shlex.join(['pagewise', 'report', *traces, '-o', report])}",
         )
     if force:
         raise UsageError("--force needs --report")

@@ -73,7 +73,7 @@ def run(
             return figures_of_info(read(path, format=format, as_=as_, map=map_).info())
 
         return show_fleet("info", [trace], figures_of, report=report, force=force, json=json)
-    refuse_report(trace, report, force=force)
+    refuse_report([trace], report, force=force)
     source = opened(trace, format, as_, map_)
     with watched("reading") as progress:
         result = info(source, progress=progress)

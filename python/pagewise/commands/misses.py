@@ -91,7 +91,7 @@ def run(
             return figures_of_misses(counted, is_hits=ratio)
 
         return show_fleet("misses", traces, figures_of, report=report, force=force, json=json)
-    refuse_report(" ".join(traces), report, force=force)
+    refuse_report(traces, report, force=force)
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
         together = questions.misses(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,7 +180,8 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         raise UnreadableInput(
             f"{path}: is a folder; name the recording or the result in it",
             path=path,
-            hint=f"a page about all recordings in it: pagewise analyze {path} --report FILE.html",
+            hint="a page about all recordings in it: "
+            f"pagewise analyze {shlex.quote(path)} --report FILE.html",
         ) from error
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
