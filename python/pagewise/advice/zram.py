@@ -278,11 +278,13 @@ def _notes(found: Pages, memory_bytes: int, chosen: ZramCandidate | None) -> lis
             "that matter run, since other pages may compress differently"
         )
     if chosen:
-        # The kernel's table is no part of TOTAL.
-        pool = format_share(chosen["pool_share"] - METADATA_BYTES / found.page_bytes)
+        # The kernel's table is no part of TOTAL, and since Linux 6.12 pages of zeros none of DATA.
+        pool = format_share(
+            found.total.algorithms[chosen["algorithm"]].pool_bytes / found.page_bytes
+        )
         notes.append(
             f"to check: once some 100 MiB are in zram, TOTAL of `zramctl` should be near {pool} of "
-            "DATA"
+            "DATA, less pages of equal words (the sixth number of mm_stat)"
         )
     if found.has_writeback:
         notes.append(
