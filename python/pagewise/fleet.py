@@ -150,8 +150,8 @@ def spread(found: Sequence[tuple[float, str]]) -> Spread:
 
 
 def outliers_of(found: Sequence[tuple[float, str]]) -> list[Outlier]:
-    """The values with a modified z-score above the limit, the farthest first. None if more than
-    half of the values are equal, since the score then has no scale."""
+    """The values with a modified z-score above the limit, the farthest first; none if more than
+    half of the values are equal, because the score then has no scale."""
     middle = median(value for value, _ in found)
     scale = median(abs(value - middle) for value, _ in found)
     far = sorted((-abs(value - middle), trace, value) for value, trace in found)
