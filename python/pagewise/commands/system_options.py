@@ -40,7 +40,7 @@ Timeline: TypeAlias = Annotated[
     typer.Option(
         "--timeline",
         metavar="FILE.json",
-        help="Also write launches, kills and pressure as a file that ui.perfetto.dev opens.",
+        help="Also write launches, kills and pressure as a file for ui.perfetto.dev.",
     ),
 ]
 RECIPES = "`pagewise list recipes` prints configurations that record more"
