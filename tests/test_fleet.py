@@ -157,7 +157,7 @@ def test_files_that_cannot_be_read_are_left_out(
     status, _, diagnostics = ran("analyze", tmp_path, capsys=capsys)
     assert status == 3 and "none of the files" in diagnostics
     status, _, diagnostics = ran("analyze", f"{tmp_path}/no-*", capsys=capsys)
-    assert status == 3 and "no file there" in diagnostics
+    assert status == 3 and "no file found" in diagnostics
 
 
 def test_a_mistake_in_the_request_is_an_error(

@@ -109,7 +109,9 @@ def files_of(path: str) -> list[str]:
         found = glob(path, recursive=True)
     files = sorted(each for each in found if os.path.isfile(each))
     if not files:
-        raise UnreadableInput(f"{path}: no file there", path=path, hint="give a folder or pattern")
+        raise UnreadableInput(
+            f"{path}: no file found", path=path, hint="give a folder of recordings or a pattern"
+        )
     return files
 
 

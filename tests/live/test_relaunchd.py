@@ -332,7 +332,7 @@ def test_a_dry_run_only_learns(notes: Application, tmp_path: Path) -> None:
         assert (row["cold_pages"], row["paged_out_pages"]) == (0, 0)
 
 
-# relaunchd tells apart the places of blocks of this many pages, and reads places within a stride
+# relaunchd distinguishes the places of blocks of this many pages, and reads places within a stride
 # of each other by address.
 BLOCK, STRIDE = 64, 256
 LENIENT = 128

@@ -70,7 +70,7 @@ pub fn follow(
 pub struct SwapIns<'a> {
     /// Records of kind `SWAP_IN`, oldest first.
     pub records: &'a [Record],
-    /// The events that found the buffer full, since the start.
+    /// Events lost since the start because the buffer was full.
     pub lost: u64,
     /// The name of the backend: `bpf` or `tracefs`.
     pub backend: &'static str,

@@ -46,11 +46,11 @@ pub struct Drained<'a> {
     pub source: &'static str,
 }
 
-/// Takes faults and returns whether to go on; it waits itself.
+/// Takes faults, waits until the next ones are wanted, and returns whether to continue.
 pub type Take<'a> = dyn FnMut(Drained<'_>) -> bool + 'a;
 
-/// Passes faults of all processes on until it is to end. The first call has none: from then on no fault is missed. An
-/// error is the reason for which the kernel refuses.
+/// Passes faults of all processes to [`Take`] until that returns false. The first call has none: from then on no fault is
+/// missed. An error says why the kernel refuses.
 pub type Follow = fn(&mut Take<'_>) -> Result<(), String>;
 
 /// The thread that notes faults. It ends when this is dropped.
@@ -77,7 +77,7 @@ struct State {
     /// Why the thread has ended.
     ended: Option<String>,
     is_over: bool,
-    /// Requests to take all faults, and those that were carried out.
+    /// Number of requests to take all faults, and of those carried out.
     asked: u64,
     answered: u64,
     notes: Notes,

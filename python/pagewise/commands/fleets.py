@@ -1,4 +1,4 @@
-"""What `info`, `analyze` and `misses` print for folders and patterns: spreads of figures."""
+"""How `info`, `analyze` and `misses` print the spread of figures over many recordings."""
 
 from __future__ import annotations
 
